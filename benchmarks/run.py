@@ -48,6 +48,7 @@ def drawn(name: str, *quick: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 BENCHMARKS: Mapping[str, Benchmark] = {
     "tampering": Benchmark("saved results with one number changed, and both verifiers"),
+    "samplers": Benchmark("generated samplers of each language against their matrix"),
     "release_check": Benchmark("how often the check of a release refuses honest and copied rows"),
     "large": Benchmark(
         "linear designs up to N = 400, and of 4,000 x 20, beside generic LP solvers"
@@ -77,6 +78,10 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "sweeps": Benchmark("a sweep of thirty epsilon beside cold solves and DPP"),
     "formulations": Benchmark("sparse forms beside the printed ones"),
     "lp_closed_form": Benchmark("linear programs beside closed forms"),
+    "vipr_proofs": Benchmark(
+        "proofs of every linear kind by a checker of certificates, and changed ones",
+        ("--out", "{out}", "--results", "100", "--letters", "4", "12"),
+    ),
     "row_order": Benchmark("the random order of released rows"),
     "warm_start": Benchmark(
         "the simplex started from a closed form",
@@ -163,6 +168,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
             "50",
         ),
     ),
+    "additive_noise": Benchmark("the least loss at a level next to additive noise, for five laws"),
     "records": Benchmark("wu2026entropy, Table 3 and Figures 3 to 5", *drawn("records", "--quick")),
     "record_dimensions": Benchmark(
         "the proved gap of a record's leakage over the number of outputs",
@@ -185,8 +191,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     ),
 }
 HELPERS = (
-    "common", "limited", "run", "distortion_claims", "records_claims", "figures", "figure_style",
-    "figures_of_priors", "figures_of_records", "papers", "points",
+    "common", "limited", "run", "additive_noise_claims", "distortion_claims", "records_claims", "figures",
+    "figure_style", "figures_of_priors", "figures_of_records", "papers", "points",
 )  # fmt: skip
 """Modules that are no benchmarks."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pmlopt.programs.registry import list_questions
+from pmlopt.programs.registry import list_registries
 
 PAGE = Path(__file__).parent / "solvers.md"
 BEGIN, END = "<!-- methods: python docs/methods.py -->\n", "<!-- end of methods -->\n"
@@ -17,6 +17,7 @@ TITLES = {
     "LinearDesign": "design, expected gain or loss",
     "SymmetricDesign": "design on a [symmetric prior](symmetry.md)",
     "ColumnDesign": "design, [sub-convex utility](columns.md)",
+    "ColumnCostDesign": "design, [sub-convex utility under a limited cost](columns.md#limited-costs)",
     "EstimationDesign": "design, [estimation](estimation.md)",
     "ContinuousDesign": "design of a [continuous secret](continuous.md)",
     "LeastLeakage": "[least leakage, worst-case utility](worst_case.md)",
@@ -47,6 +48,8 @@ EVIDENCE = {
     ("ColumnDesign", "prior-cuts"): "robust-chi-square-information",
     ("ColumnDesign", "column-generation"): "information-uniform-hundred-letters",
     ("ColumnDesign", "highs-ipm"): "benchmarks/enumeration.py",
+    ("ColumnCostDesign", "cost-cuts"): "maximal-leakage-two-halves",
+    ("ColumnCostDesign", "highs-ipm"): "benchmarks/solvers.py",
     ("EstimationDesign", "interior-point"): "estimation-pml-uniform",
     ("ContinuousDesign", "refinement"): "benchmarks/continuous.py",
     ("LeastLeakage", "inversion"): "benchmarks/worst_case.py",
@@ -71,7 +74,8 @@ def table() -> str:
         "| question | method | id | when, and why | seen in |",
         "| --- | --- | --- | --- | --- |",
     ]
-    for question in list_questions():
+    titles = list(TITLES)
+    for question in sorted(list_registries(), key=lambda one: titles.index(one.program.__name__)):
         kind, told = question.program.__name__, set[str]()
         for method in question.methods:
             if method.automatic:

@@ -4,7 +4,7 @@ import sys
 
 
 def run_command_line() -> None:
-    """Run the command that the arguments name."""
+    """Run the command line of the program's arguments."""
     try:
         from pmlopt.cli import main
 

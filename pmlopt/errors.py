@@ -24,7 +24,7 @@ _LONG = re.compile(r"(\S{60})\S{340,}")
 
 
 class PmloptError(Exception):
-    """Base of every error that pmlopt raises on purpose.
+    """The base of all errors that pmlopt raises deliberately.
 
     Whatever value a message quotes, it has no address in memory, no nameless function and no whole matrix.
 
@@ -34,16 +34,18 @@ class PmloptError(Exception):
     """
 
     def __init__(self, *arguments: Any) -> None:
-        super().__init__(*(readable(one) if isinstance(one, str) else one for one in arguments))
+        super().__init__(
+            *(shorten_quoted_values(one) if isinstance(one, str) else one for one in arguments)
+        )
 
 
-def readable(message: str) -> str:
-    """Return a message with the values that it quotes in few words.
+def shorten_quoted_values(message: str) -> str:
+    """Shorten the values quoted in a message.
 
     Examples:
-        >>> readable("give a number, not <function f.<locals>.<lambda> at 0x7f00>")
+        >>> shorten_quoted_values("give a number, not <function f.<locals>.<lambda> at 0x7f00>")
         'give a number, not a function without a name'
-        >>> len(readable("x" * 9999)) < 100
+        >>> len(shorten_quoted_values("x" * 9999)) < 100
         True
     """
     # Characters of a message.
@@ -56,25 +58,25 @@ def readable(message: str) -> str:
 
     text = _OBJECT.sub(r"an object of the class \1", _FUNCTION.sub(describe_function, message))
     text = _ADDRESS.sub("", text).replace("<lambda>", "lambda")
-    text = _NUMBERS.sub(_numbers, _ARRAY.sub(_numbers, text))
-    text = _LONG.sub(lambda found: f"{found[1]}...{_tail(found[0])}", text)
+    text = _NUMBERS.sub(_describe_numbers, _ARRAY.sub(_describe_numbers, text))
+    text = _LONG.sub(lambda found: f"{found[1]}...{_get_end_punctuation(found[0])}", text)
     if len(text) <= max_message:
         return text
     return f"{text[: max_message * 2 // 3]} ... {text[-max_message // 4 :]}"
 
 
-def _numbers(found: re.Match[str]) -> str:
-    """Return a short description of a long row of numbers."""
-    return f"a matrix or list of numbers{_tail(found[0])}"
+def _describe_numbers(found: re.Match[str]) -> str:
+    """Describe a long row of numbers in few words."""
+    return f"a matrix or list of numbers{_get_end_punctuation(found[0])}"
 
 
-def _tail(text: str) -> str:
-    """Return the punctuation at the end of a value, which is that of the sentence."""
+def _get_end_punctuation(text: str) -> str:
+    """Return the trailing punctuation of a value."""
     return text[len(text.rstrip(" .,;:-")) :]
 
 
 class InputError(PmloptError, ValueError):
-    """An argument or a file that was given to pmlopt is not valid."""
+    """An argument or input file is invalid."""
 
 
 class LabelWarning(UserWarning):

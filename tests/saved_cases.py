@@ -193,6 +193,8 @@ CASES: Mapping[str, Callable[[], Program[Any]]] = {
     ),
     "constrained": constrained,
     "information": lambda: design(P, PML(0.3), MutualInformation()),
+    "information-maximal": lambda: design(P, MaximalLeakage(0.3), MutualInformation()),
+    "information-renyi": lambda: design(P, RenyiPML(2, 0.3), MutualInformation()),
     "variation": lambda: design(COUNTED, LDP(0.5), TotalVariation()),
     "information-over": lambda: design(P, PML(0.3, over=L1Ball(P, 0.1)), MutualInformation()),
     "estimation": lambda: design(P, LDP(1.0), EstimationError()),

@@ -1,4 +1,4 @@
-"""Mechanisms where people work: scikit-learn, Polars and OpenDP, each imported by anyone who uses it.
+"""Adapters for scikit-learn, Polars, OpenDP and data engines, imported on demand.
 
 Each module needs its package: `pip install 'pmlopt[sklearn]'`, `'pmlopt[polars]'` or `'pmlopt[opendp]'`.
 """

@@ -1,4 +1,4 @@
-"""Columns of a Dask data frame, released partition by partition."""
+"""Release of Dask data frames, by partition."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def release(
     keep_order: bool = False,
     seed: int | None = None,
 ) -> Any:
-    """Return the data frame whose columns are released by mechanisms, each row drawn independently.
+    """Release columns of a data frame through mechanisms, each row independently.
 
     The rows have a uniformly random order over all partitions, and the frame holds their cells and nothing
     else: categories become values. The draws and the order are a function of a key that this call makes and
@@ -62,7 +62,7 @@ def release(
         >>> sorted(released.compute()["smokes"])
         ['no', 'no', 'yes']
     """
-    kernel = BatchRelease.of(mechanisms, keep=keep, drop_missing=drop_missing).keyed(seed)
+    kernel = BatchRelease.of(mechanisms, keep=keep, drop_missing=drop_missing).with_key(seed)
     order = (
         None if keep_order else "-".join(["order", *map(str, frame.columns)])
     )  # no column's name
@@ -79,8 +79,7 @@ def release(
 
 
 def _release_partition(part: Any, kernel: BatchRelease, number: int, order: str | None) -> Any:
-    """Return a partition of pandas, released, with a column of random words by which its rows will be
-    ordered.
+    """Release a pandas partition, with random words for the row order.
 
     A word chooses the partition of its row, and its place there. Words do not depend on rows, so every order
     is equally likely as long as no two are equal, which among n rows happens with a probability below `n^2 /
@@ -111,7 +110,7 @@ def _release_partition(part: Any, kernel: BatchRelease, number: int, order: str 
 
 
 def _strip_column(column: Any) -> Any:
-    """Return a column with its cells only: no category that no cell has, and no value below a null."""
+    """Copy a column without unused categories or data under nulls."""
     kind = column.dtype
     if isinstance(kind, pandas.CategoricalDtype):
         values = kind.categories.dtype
@@ -124,12 +123,12 @@ def _strip_column(column: Any) -> Any:
 
 
 def _sort_rows(part: Any, name: str) -> Any:
-    """Return the rows of a partition sorted by a column, without it and without an index."""
+    """Sort a partition by a helper column, and drop it with the index."""
     return part.sort_values(name).drop(columns=name).reset_index(drop=True)
 
 
 def check_text_names(columns: Sequence[Any]) -> None:
-    """Raise for a frame with a column whose name is no text."""
+    """Raise an error for non-text column names."""
     for name in columns:
         if not isinstance(name, str):
             raise InputError(

@@ -1,4 +1,4 @@
-"""A function of DuckDB: `SELECT release(education) FROM people`."""
+"""A DuckDB function: `SELECT release(education) FROM people`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ except ImportError:
 
 
 def register(connection: Any, name: str, mechanism: MechanismLike) -> None:
-    """Define a function of SQL that draws one random output for each row, from the system's randomness.
+    """Register a SQL function that releases each row through a mechanism.
 
     It takes a column, or as many as the tuples have parts that are the inputs. Each use draws independently:
     write the released table once (`CREATE TABLE ... AS`), and read that. A view would draw anew for each

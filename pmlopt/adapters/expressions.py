@@ -1,4 +1,4 @@
-"""A namespace of Polars expressions: `pl.col("education").pmlopt.release(mechanism)`.
+"""Polars expressions: `pl.col("education").pmlopt.release(mechanism)`.
 
 Importing this module registers the namespace.
 """
@@ -36,7 +36,7 @@ class PmloptExpressions:
         self._column = column
 
     def release(self, mechanism: Mechanism, seed: int | None = None) -> Any:
-        """Return the expression of one random output for each value, drawn independently for each row.
+        """Return the expression that releases each value independently.
 
         An expression that is used twice draws twice, in lazy frames too. Each row of a constant column, such
         as one that a literal or the name of a Hive folder made, has its own draw.

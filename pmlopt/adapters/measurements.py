@@ -1,4 +1,4 @@
-"""A mechanism as an OpenDP measurement, to be composed with those of OpenDP.
+"""Mechanisms as OpenDP measurements.
 
 Where the mechanism is locally differentially private, proved in integers, it is a measurement under the
 max-divergence, which is pure differential privacy. Otherwise its PML level under a prior is a divergence of
@@ -24,8 +24,7 @@ except ImportError:
 
 
 def ldp_measurement(mechanism: MechanismLike) -> Any:
-    """Return the mechanism as an OpenDP measurement on one value, epsilon-differentially private with its LDP
-    level.
+    """Build an OpenDP measurement with the mechanism's LDP level.
 
     The caller enables the features "contrib" and "honest-but-curious" of OpenDP: the function is Python.
 
@@ -54,8 +53,7 @@ def ldp_measurement(mechanism: MechanismLike) -> Any:
 
 
 def pml_measurement(prior: PriorLike, mechanism: MechanismLike) -> Any:
-    """Return the mechanism as an OpenDP measurement whose divergence is pointwise maximal leakage under a
-    prior.
+    """Build an OpenDP measurement with the mechanism's PML level under a prior.
 
     Args:
         prior: N letters.
@@ -81,7 +79,7 @@ def pml_measurement(prior: PriorLike, mechanism: MechanismLike) -> Any:
 def _find_proved_level(
     prior: Prior, mechanism: Any, level: float, requirement: type[Requirement]
 ) -> float:
-    """Find the least float from the level on that is proved in integers."""
+    """Find the smallest float level that is proved in integer arithmetic."""
     if not has_exact_rows(mechanism.matrix):
         raise MechanismError(
             "the rows do not sum to exactly one on multiples of 2^-53, so that no level is proved of its "

@@ -1,4 +1,4 @@
-"""Columns of a data frame of Spark, released batch by batch in its workers."""
+"""Release of Spark data frames, by batch in the workers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def release(
     keep_order: bool = False,
     seed: int | None = None,
 ) -> Any:
-    """Return the data frame whose columns are released by mechanisms, each row drawn independently.
+    """Release columns of a data frame through mechanisms, each row independently.
 
     The rows have a random order over all partitions: they are sorted by random words of 64 bits, so that
         every
@@ -46,7 +46,7 @@ def release(
         InputError: there is no such column, or two mechanisms are for one.
         MechanismError: when it is computed: a cell is no input of its mechanism.
     """
-    kernel = BatchRelease.of(mechanisms, keep=keep, drop_missing=drop_missing).keyed(seed)
+    kernel = BatchRelease.of(mechanisms, keep=keep, drop_missing=drop_missing).with_key(seed)
     types = _import_type_converters()
     whole = kernel.schema(types.to_arrow_schema(frame.schema))
 
@@ -73,7 +73,7 @@ def release(
 
 
 def release_column(mechanism: MechanismLike, seed: int | None = None) -> Any:
-    """Return a function of columns that draws one random output for each row, as `release` does.
+    """Return a Spark column function that releases each row.
 
     `frame.select(release_column(mechanism)("education"))`. Used twice on one column it gives one draw twice.
 
@@ -84,7 +84,7 @@ def release_column(mechanism: MechanismLike, seed: int | None = None) -> Any:
     Raises:
         MechanismError: its outputs are tuples of as many parts as its inputs.
     """
-    kernel = BatchRelease.of_arrays(mechanism).keyed(seed)
+    kernel = BatchRelease.of_arrays(mechanism).with_key(seed)
 
     def release_single(batches: Iterator[pyarrow.Array]) -> Iterator[pyarrow.Array]:
         return release_tuple((batch,) for batch in batches)
@@ -103,7 +103,7 @@ def release_column(mechanism: MechanismLike, seed: int | None = None) -> Any:
 
 
 def _import_type_converters() -> Any:
-    """Return the functions that turn types of Arrow into those of Spark and back."""
+    """Return the converters between Arrow and Spark types."""
     try:
         from pyspark.sql.pandas import types
     except ImportError:
@@ -114,7 +114,7 @@ def _import_type_converters() -> Any:
 
 
 def _get_partition() -> int:
-    """Return the number of the partition that this task works on."""
+    """Return the current task's partition number."""
     from pyspark import TaskContext
 
     task = TaskContext.get()

@@ -1,4 +1,4 @@
-"""A scikit-learn transformer that releases each column through its own optimal mechanism."""
+"""A scikit-learn transformer that releases columns through optimal mechanisms."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ except ImportError:
 
 
 class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Release each column through the mechanism of least loss within epsilon-PML under its own law.
+    """Release each column through its optimal mechanism within epsilon-PML.
 
     `fit` takes the law of each column from the data: its values, or, where these are numbers and more than
     `max_letters`, the middles of bins of about equal probability. `transform` draws a value for each entry,
-    independently; a number that is none of the values goes by the nearest one.
+    independently; a number that is none of the values is replaced by the nearest one.
 
     What is promised is about each column separately, under the law that was fitted: an outcome leaks at most
     epsilon nats about the entry that it was drawn for. Columns that depend on each other reveal more
@@ -104,7 +104,7 @@ class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Draw a value for each entry.
+        """Release each entry through its column's mechanism.
 
         Args:
             X: (n, d) numbers or text, columns as they were fitted.
@@ -128,7 +128,7 @@ class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         return released
 
     def __sklearn_tags__(self) -> Any:
-        """Text is taken, and two calls draw differently."""
+        """Return the estimator tags: text input, non-deterministic output."""
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.non_deterministic = True
@@ -136,7 +136,7 @@ class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
 
 
 def _with_exact_integers(X: Any) -> Any:
-    """Return X, as objects where its columns are whole numbers whose common type is one of floats.
+    """Convert columns whose integers would lose digits as floats to objects.
 
     A frame of int64 and uint64 columns would become one of float64, which loses digits from 2^53 on.
     """
@@ -150,7 +150,7 @@ def _with_exact_integers(X: Any) -> Any:
 
 
 def _cast_integers(values: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
-    """Return whole numbers in another type of these, where it holds them; all else as it is."""
+    """Cast integers to another integer type where exact."""
     if not (values.dtype.kind in "iu" and kind.kind in "iu"):
         return values
     # compared as Python integers, since a comparison of numpy types may round
@@ -160,7 +160,7 @@ def _cast_integers(values: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _to_plain_column(column: NDArray[Any]) -> NDArray[Any]:
-    """Return a column of objects as numbers, truth values or text, where it is all that.
+    """Convert an object column to numbers, booleans or text where uniform.
 
     Raises:
         InputError: its values are of kinds that numpy would turn into one, such as `1` and `"1"`, or no array
@@ -181,14 +181,14 @@ def _to_plain_column(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def _to_exact_array(values: Sequence[Any]) -> NDArray[Any]:
-    """Return values as an array: numpy makes floats of whole numbers of which only some need 64 bits."""
+    """Convert values to an array without rounding 64-bit integers."""
     if all(type(value) is int for value in values) and max(values) >= 2**63 and min(values) >= 0:
         return np.array(values, dtype=np.uint64 if max(values) < 2**64 else object)
     return np.array(values)
 
 
 def _kind_of(value: Any) -> str:
-    """Return the kind of a value: values of one kind do not change when they are in one array."""
+    """Return the type class of a value for array conversion."""
     if isinstance(value, bool | np.bool_):
         return "truth value"
     if isinstance(value, int | float | np.integer | np.floating):
@@ -202,7 +202,7 @@ def _is_numeric(values: NDArray[Any]) -> bool:
 
 
 def _count_values(values: NDArray[Any], most: int) -> Prior:
-    """Count the values, or the middles of bins where numbers are too many."""
+    """Count values, or bin centres for too many numbers."""
     # sorted, so that the nearest letter can be found by a search
     letters, counts = np.unique(values, return_counts=True)
     if len(letters) > most and _is_numeric(values):
@@ -218,7 +218,7 @@ def _count_values(values: NDArray[Any], most: int) -> Prior:
 
 
 def _exact_median(values: NDArray[Any]) -> Any:
-    """Return the median in the type of the values, without rounding where they are whole numbers."""
+    """Compute the median without rounding integers."""
     if values.dtype.kind not in "iu":
         return np.median(values).astype(values.dtype)
     # both middle values are summed as Python integers, which do not overflow
@@ -228,7 +228,7 @@ def _exact_median(values: NDArray[Any]) -> Any:
 
 
 def _match_letters(mechanism: Mechanism, values: NDArray[Any]) -> list[Any]:
-    """Return the letter of each value: itself, or the nearest number."""
+    """Map each value to its letter, or the nearest number."""
     letters = _to_exact_array(mechanism.inputs)
     found = (
         _round_to_letters(letters, values)
@@ -239,7 +239,7 @@ def _match_letters(mechanism: Mechanism, values: NDArray[Any]) -> list[Any]:
 
 
 def _round_to_letters(letters: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
-    """Return for each value the nearest of some letters, which ascend; the lower one of two."""
+    """Round values to the nearest of ascending letters; ties go down."""
     whole = letters.dtype.kind in "iu" and values.dtype.kind in "iu"
     if whole:  # differences are of more bits, and types of other signs would become floats
         far = (

@@ -8,7 +8,7 @@ output any more. Modules are imported where they are used, so that help and audi
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -17,7 +17,6 @@ import click
 from pmlopt.cli.estimation import audit_samples
 from pmlopt.cli.options import (
     CLAIM_FAILS,
-    NOT_SOLVED,
     ArgumentNote,
     Json,
     OptionNote,
@@ -52,6 +51,7 @@ from pmlopt.cli.reading import (
     read_utility,
 )
 from pmlopt.cli.targets import TARGET
+from pmlopt.cli.verification import CODES, print_verification
 from pmlopt.core.matrices.formats import check_labels, read_matrix
 from pmlopt.errors import InputError
 from pmlopt.programs.certificate import finite_or_none
@@ -63,73 +63,15 @@ if TYPE_CHECKING:
     from pmlopt.data.symmetry import SymmetricPrior
     from pmlopt.model.privacy import Requirement
     from pmlopt.model.utility import LinearUtility
-    from pmlopt.programs.certificate import Verdict
-
-
-@add_command(main, "report")
-def report_command(
-    saved_file: Annotated[Path, ArgumentNote("FILE")],
-    output: Annotated[
-        Path | None,
-        OptionNote(
-            "Where to write, .html or .md; beside FILE where left out.", "-o/--output", TARGET
-        ),
-    ] = None,
-) -> None:
-    """Write a page on what a saved result guarantees.
-
-    It states about what and for whom, and what FILE (.json, .npz) does not guarantee; the leakage of each
-    outcome; the utility beside that of releasing nothing, everything, or by randomized response; and how
-    to check all of it. The folder of a release is sealed: for a FILE in one, give -o elsewhere.
-    """
-    from pmlopt.programs.reports.pages import EXACT_COUNTS
-    from pmlopt.verification import write_report
-
-    target = saved_file.with_suffix(".html") if output is None else output
-    write_report(saved_file, target)
-    if (prior := read_saved_prior(saved_file)) is not None and prior.samples is not None:
-        print_line(f"warning: {EXACT_COUNTS}", err=True)
-    print_line(f"Wrote {target}.")
-
-
-CODES: Mapping[bool | None, int] = {True: 0, False: CLAIM_FAILS, None: NOT_SOLVED}
-"""The exit codes of a verdict: not all of it was checked is no yes."""
-
-WORDS: Mapping[bool | None, str] = {
-    True: "All that the file claims holds.",
-    False: "A claim of the file is FALSE.",
-    None: "What was checked holds, and a part cannot be checked from the file.",
-}
-
-
-@add_command(main, "verify", extra=(imports,))
-def verify_command(
-    saved_file: Annotated[Path, ArgumentNote("FILE")], as_json: Json = False
-) -> None:
-    """Check what a saved result claims.
-
-    All is computed again from FILE (.json, .npz) only. Exits with 1 when a part is false, and with 3 where a
-    part cannot be checked from the file, and states which. The script verifier.py of the package checks most
-    kinds with Python's standard library only. `audit` is for a mechanism with a prior, `check` for releases.
-    """
-    from pmlopt.verification import verify_file
-
-    if saved_file.is_dir():
-        raise InputError(
-            f"{saved_file}: is a folder: `pmlopt check` checks releases, and this saved results"
-        )
-    verdict = verify_file(saved_file)
-    _print_verification(verdict, saved_file, as_json)
-    sys.exit(CODES[verdict.holds])
 
 
 def has_claims(path: Path) -> bool:
-    """Return whether a file is a saved result, with claims of its own."""
+    """Return whether a file is a saved result with checkable claims."""
     return path.suffix.lower() in (".json", ".npz") and "certificate" in read_matrix(path).metadata
 
 
 def audit_saved(saved_file: Path, as_json: bool) -> int:
-    """Print the levels of a saved mechanism under its own prior, and the verdict; return the exit code."""
+    """Print a saved mechanism's levels under its own prior, and the verdict; return the exit code."""
     from pmlopt.measures import audit
     from pmlopt.verification import verify_file
 
@@ -138,34 +80,21 @@ def audit_saved(saved_file: Path, as_json: bool) -> int:
     if prior is not None and not as_json:
         mechanism = read_mechanism(saved_file)
         print_audit(saved_file, prior, mechanism, dict(audit(prior, mechanism).levels))
-    _print_verification(verdict, saved_file, as_json)
+    print_verification(verdict, saved_file, as_json)
     return CODES[verdict.holds]
-
-
-def _print_verification(verdict: Verdict, saved_file: Path, as_json: bool) -> None:
-    """Print the verdict on a saved file, as text or as JSON."""
-    if as_json:
-        print_json(verdict.to_dict())
-        return
-    print_line(f"{saved_file.name}: {verdict.kind}: {verdict.statement}")
-    rows: list[tuple[Any, ...]] = [
-        (p.name, p.verdict, p.arithmetic, p.detail) for p in verdict.parts
-    ]
-    print_table(["part", "verdict", "decided in", "what was found"], rows)
-    print_line(WORDS[verdict.holds])
 
 
 def _read_symmetric_design(
     asked: PrivacyOptions, name: str, minimise: bool, records: int | None, circle: int | None
 ) -> tuple[SymmetricPrior, LinearUtility, str]:
-    """Return the prior on a table of records or on a circle, the utility of a name on it, and a title."""
+    """Build symmetric prior, utility and title from the options for tables and circles."""
     from pmlopt.data.symmetry import CirclePrior, IIDPrior
     from pmlopt.model.utility import (
         LOSSES,
         CoordinateGain,
         CoordinateLoss,
         DisplacementLoss,
-        on_circle,
+        evaluate_on_circle,
     )
 
     if circle is None:
@@ -175,19 +104,17 @@ def _read_symmetric_design(
         every = (CoordinateGain if one.maximised else CoordinateLoss)(one.matrix)
         return IIDPrior(law, records), every, f"{records} records of {asked.title}"
     if records is not None or asked.input_files:
-        raise InputError("--circle is a prior by itself: leave out --records, --prior and --counts")
+        raise InputError("--circle defines the prior: leave out --records, --prior and --counts")
     if name not in LOSSES:
         raise InputError(f"the utility {name!r} is not known on a circle: use {', '.join(LOSSES)}")
-    loss = DisplacementLoss(on_circle(LOSSES[name], circle))
+    loss = DisplacementLoss(evaluate_on_circle(LOSSES[name], circle))
     return CirclePrior(circle), loss, f"a circle of {circle} letters"
 
 
 def _build_orbit_requirement(
     asked: PrivacyOptions, epsilon: float, prior: SymmetricPrior
 ) -> Requirement:
-    """Build the requirement that the options name, over an l1 ball where the prior does not list its
-    letters.
-    """
+    """Build the requirement of the options for a symmetric prior."""
     if asked.confidence_delta is not None or asked.secret is not None:
         raise InputError(
             "--confidence-delta and --about need a list of letters: leave out --records and --circle"
@@ -202,7 +129,7 @@ def audit_orbits(
     as_json: bool,
     beyond: str | float | None = None,
 ) -> None:
-    """Recompute the levels of a mechanism by orbits under the prior in its file; exit 1 for a false claim."""
+    """Recompute the levels of an orbit mechanism under its own prior; exit 1 for a false claim."""
     from pmlopt.data.symmetry import OrbitMechanism
     from pmlopt.model.privacy import LDP, LIP, PML
     from pmlopt.programs.linear.columns import OrbitColumns
@@ -263,7 +190,7 @@ def solve_command(problem: Annotated[str, ArgumentNote("PROBLEM")], run: SolveOp
     if expected is not None:
         least, most = sorted((result.value, result.bound))
         if not agrees and result.status.value != "optimal" and least <= expected.value <= most:
-            agrees = None  # the gap is too wide to tell
+            agrees = None  # the gap is too wide to decide
         verdict = {True: "agrees", False: "DISAGREES", None: "not decided: the gap is open"}[agrees]
         rows = [
             (
@@ -311,7 +238,7 @@ def design(
     constraints: Annotated[
         tuple[str, ...],
         OptionNote(
-            "What the mechanism must keep beside: invariant, unbiased, variance=NUMBER, within=NUMBER, "
+            "An additional constraint on the mechanism: invariant, unbiased, variance=NUMBER, within=NUMBER, "
             "retention=NUMBER (the share of records that keep their value), category-retention=NUMBER or "
             "=FILE.csv (columns: letter, share), zeros=FILE.csv (letter, output), strata=FILE.csv (letter, "
             "stratum) or outcome-leakage=FILE.csv (output, nats).",
@@ -390,7 +317,7 @@ def audit(
     confidence: Annotated[
         float | None, OptionNote("With --from-samples; 0.95 where left out.")
     ] = None,
-    no_header: Annotated[bool, OptionNote("The CSV matrix has numbers alone, no labels.")] = False,
+    no_header: Annotated[bool, OptionNote("The CSV matrix has numbers only, no labels.")] = False,
     normalise: Annotated[bool, OptionNote("Divide the rows of the matrix by their sums.")] = False,
     output: _Proof = None,
     as_json: Json = False,
@@ -405,7 +332,6 @@ def audit(
     """
     from pmlopt import measures
     from pmlopt.data.symmetry.orbit_mechanism import is_orbit_file
-    from pmlopt.programs.certificate import describe_violation
     from pmlopt.programs.compliance import prove
     from pmlopt.programs.envelope.program import envelope
     from pmlopt.programs.exact.arithmetic import has_exact_rows, is_met_exactly
@@ -456,7 +382,7 @@ def audit(
             "about": None if secret is None else describe_secret_level(secret, mechanism),
             "claimed": {name: finite_or_none(level) for name, level in claimed.items()},
             "holds": holds,
-            "broken_by": None if claim is None or holds else describe_violation(prior, claim, mechanism),
+            "broken_by": None if claim is None or holds else claim.describe_violation(prior, mechanism),
             "rows_sum_to_one_exactly": exact,
             "envelope": [
                 {"delta": e.certificate.delta, "value": e.value, "bound": e.bound, "status": e.status.value}
@@ -474,7 +400,7 @@ def audit(
             # divided by their sums, rows add up to one but for the last digit of floats
             _print_verdict(claim, claimed, bool(holds), exact or normalise)
             if not holds:
-                print_line(f"By name: {describe_violation(prior, claim, mechanism)}.")
+                print_line(f"By name: {claim.describe_violation(prior, mechanism)}.")
     if holds and output is not None:
         assert claim is not None
         prove(prior, claim, mechanism).save(output)
@@ -491,7 +417,7 @@ def _check_audit_options(
     confidence: float | None,
     has_prior: bool,
 ) -> None:
-    """Raise for options of an audit that do not belong together."""
+    """Raise an error for conflicting audit options."""
     if not has_prior:
         asked.check()
     if samples and deltas is not None:
@@ -502,14 +428,14 @@ def _check_audit_options(
         raise InputError("--confidence belongs to --from-samples")
     if asked.is_robust and deltas is not None and not samples:
         raise InputError(
-            "--envelope is for the given prior alone: leave out --radius and --confidence-delta"
+            "--envelope is for the given prior only: leave out --radius and --confidence-delta"
         )
 
 
 def print_outcomes(
     prior: Prior, mechanism: Mechanism, secret: Secret | None = None
 ) -> list[dict[str, Any]]:
-    """Print each output with its probability and leakage, the most revealing first, also about a secret.
+    """Print each output with probability and leakage, in descending order, also about a secret.
 
     The leakage is about the data, and `about_secret` about the secret.
     """
@@ -529,7 +455,7 @@ def print_outcomes(
 
 
 def describe_secret_level(secret: Secret, mechanism: Mechanism) -> dict[str, Any]:
-    """Return which secret a level is about, and where it is reached: the value and the outcome."""
+    """Describe a secret's leakage level, with the value and outcome that attain it."""
     from pmlopt.measures import secret_witness
 
     witness = secret_witness(secret, mechanism)
@@ -549,7 +475,7 @@ def print_audit(
     levels: dict[str, float],
     secret: Secret | None = None,
 ) -> None:
-    """Print every privacy level of a mechanism and what it is about, and its most revealing outputs."""
+    """Print all privacy levels of a mechanism, and its most revealing outputs."""
     from pmlopt import measures
 
     print_line(f"{path.name}: {len(mechanism.inputs)} letters, {len(mechanism.outputs)} outputs")
@@ -565,7 +491,7 @@ def print_audit(
         ])  # fmt: skip
         found = describe_secret_level(secret, mechanism)
         print_line(
-            f"Most is told of {secret.name} by the output {found['output']}, for the value {found['value']}."
+            f"The output {found['output']} reveals most of {secret.name}, for the value {found['value']}."
         )
     worst = print_outcomes(prior, mechanism, secret)[:MAX_TABLE_COLUMNS]
     about = [] if secret is None else [f"about {secret.name}"]
@@ -580,7 +506,7 @@ def print_audit(
 
 
 def _print_verdict(claim: Requirement, levels: dict[str, float], holds: bool, exact: bool) -> None:
-    """Print whether a claimed bound holds, and by how much the mechanism misses it."""
+    """Print whether a claimed bound holds, with the excess."""
     limits = ", ".join(f"{name} at most {limit!r}" for name, limit in claim.limits.items())
     stated = f"{limits} nats {claim.scope}".rstrip()
     if holds:

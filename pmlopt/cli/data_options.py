@@ -1,4 +1,4 @@
-"""The options of data files: how they are read and counted, and which rows and columns stay."""
+"""Options of data files: format, counting, and the rows and columns to keep."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ Delimiter: TypeAlias = Annotated[
     str | None, OptionNote("Of a CSV data file: one character, or tab; else it is found.")
 ]
 Encoding: TypeAlias = Annotated[
-    str | None, OptionNote("Of a CSV data file, such as cp1252; else UTF-8, or as its mark says.")
+    str | None,
+    OptionNote("Of a CSV data file, such as cp1252; else UTF-8, or by its byte order mark."),
 ]
 PriorFile: TypeAlias = Annotated[
     Path,
@@ -50,26 +51,26 @@ PersonColumn: TypeAlias = Annotated[
 ]
 Seed: TypeAlias = Annotated[
     int | None,
-    OptionNote("For tests: whoever knows it knows the draws.", type=click.IntRange(min=0)),
+    OptionNote("For tests: the seed determines the draws.", type=click.IntRange(min=0)),
 ]
 
 
 @dataclass(frozen=True)
 class DataOptions:
-    """How a CSV file of data is written; None where that is to be detected."""
+    """The CSV format options; None values are detected."""
 
     delimiter: Delimiter = None
     encoding: Encoding = None
 
     @property
     def csv_format(self) -> CsvFormat:
-        """Return the delimiter and the encoding."""
+        """Return the CSV format of the options."""
         from pmlopt.tables import CsvFormat
 
         return CsvFormat(self.delimiter, self.encoding)
 
     def open_table(self, path: Path) -> Table:
-        """Open the table of a data file."""
+        """Open a data file as a table."""
         from pmlopt.tables import open_table
 
         return open_table(path, self.csv_format)
@@ -77,23 +78,21 @@ class DataOptions:
     def count_values(
         self, path: Path, columns: Sequence[str], missing: Missing = "refuse"
     ) -> dict[Label, int]:
-        """Count how often each value of a column of a data file occurs, or each tuple of values of
-        several.
-        """
+        """Count the values (or value tuples) of columns in a data file."""
         found = self.count_tuples(path, columns, missing)
         return {(label if len(columns) > 1 else label[0]): count for label, count in found.items()}
 
     def count_tuples(
         self, path: Path, columns: Sequence[str], missing: Missing = "refuse"
     ) -> dict[tuple[Label, ...], int]:
-        """Count how often each tuple of values occurs in some columns of a data file."""
+        """Count the value tuples of columns in a data file."""
         from pmlopt.tables.counting import count_tuples
 
         with self.open_table(path) as table:
             return count_tuples(table, columns, missing)
 
     def read_texts(self, path: Path, columns: Sequence[str]) -> list[list[str]]:
-        """Read the cells of some columns of a data file as text, an empty one where one is missing."""
+        """Read columns of a data file as text; missing cells are empty."""
         from pmlopt.tables.reading import read_texts
 
         with self.open_table(path) as table:
@@ -102,7 +101,7 @@ class DataOptions:
 
 @dataclass(frozen=True)
 class ColumnOptions(DataOptions):
-    """How a prior is read: from a table of letters, or by counting columns of a data file."""
+    """Options for reading a prior: from a letter table, or by counting data columns."""
 
     columns: Columns = ()
     missing: MissingCells = "refuse"
@@ -171,7 +170,7 @@ def count_command(
 
 @contextmanager
 def show_row_progress(table: Table) -> Iterator[Callable[[int], None]]:
-    """Show rows, rows a second and remaining time on a terminal, and yield a function that adds rows."""
+    """Show a progress line of rows on a terminal, and yield the function that advances it."""
     if (console := open_console()) is None:
         yield lambda rows: None
         return
@@ -199,27 +198,27 @@ def show_row_progress(table: Table) -> Iterator[Callable[[int], None]]:
 
 
 def warn_of_seed(seed: int | None) -> None:
-    """Print that a seed is for tests."""
+    """Warn that a seed makes the release predictable."""
     if seed is not None:
         print_line(
-            "warning: with --seed whoever knows or guesses the seed knows the draws: for tests only",
+            "warning: with --seed anyone who guesses the seed knows the draws: for tests only",
             err=True,
         )
 
 
 def warn_of_order(keep_order: bool) -> None:
-    """Print what rows reveal that keep the order of the data."""
+    """Warn that kept row order may identify people."""
     if keep_order:
         print_line(
             "warning: with --keep-order the rows keep the order of the data, and may reveal what these are "
-            "sorted by: the level of the mechanism does not count that",
+            "sorted by: the level of the mechanism does not include that",
             err=True,
         )
 
 
 @dataclass(frozen=True)
 class KeepOptions:
-    """Which of the other columns of a data file stay, in clear, in what is released."""
+    """Options for the other columns of a data file: kept in clear, or dropped."""
 
     keep: Annotated[
         tuple[str, ...],
@@ -233,7 +232,7 @@ class KeepOptions:
     def list_kept(
         self, names: Sequence[str], taken: Sequence[str], where: object, assessed: bool
     ) -> list[str]:
-        """Return the names of the other columns that stay, and print them: nothing is written yet.
+        """Return and print the columns kept in clear.
 
         Args:
             names: of all columns.
@@ -249,7 +248,9 @@ class KeepOptions:
         places = [find_column(names, name, where) for name in taken]
         others = [name for place, name in enumerate(names) if place not in places]
         if (self.keep != ()) + (self.drop != ()) + self.drop_all > 1:
-            raise InputError("--keep, --drop and --drop-all all say which columns stay: give one")
+            raise InputError(
+                "--keep, --drop and --drop-all all select the columns that stay: give one"
+            )
         for name in self.keep + self.drop:
             if name not in others:
                 raise InputError(
@@ -265,7 +266,7 @@ class KeepOptions:
             text = f"stay in clear: {', '.join(map(repr, stay))}"
             if not self.keep and not self.drop and not assessed:
                 text = (
-                    f"warning: {text}; the level of the mechanism does not count what they tell: choose with "
+                    f"warning: {text}; the level of the mechanism does not include them: choose with "
                     "--keep, --drop or --drop-all, and see --assess"
                 )
             print_line(text, err=True)

@@ -1,4 +1,4 @@
-"""The command that estimates frequencies from what was released, and the audit of samples."""
+"""The commands that estimate frequencies from released data, and audit samples."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def estimate_command(
     intervals: Annotated[
         Literal["score", "bernstein", "exact", "wald"],
         OptionNote(
-            "That hold about as often as said (score, wald), or surely, for any number of people."
+            "The kind: approximate coverage (score, wald), or guaranteed for any number of people."
         ),
     ] = "score",
     confidence: _Confidence = 0.95,
@@ -132,7 +132,7 @@ def estimate_command(
             else _read_sample(seen, mechanism, data, bool(weight_column))
         )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # what is printed says it
+        warnings.simplefilter("ignore", UserWarning)  # the printed text states it
         found = estimate(
             mechanism, method=method, confidence=confidence, workload=workload, intervals=intervals,
             min_p_value=min_p_value, **sample,
@@ -147,7 +147,7 @@ def estimate_command(
 def _read_release(
     folder: Path, columns: Sequence[str], more: bool
 ) -> tuple[Sequence[Mechanism], dict[str, Any]]:
-    """Return the mechanisms of a release, and the counts of its outputs as `estimate` takes them."""
+    """Read mechanisms and output counts from a release folder."""
     from pmlopt.publishing.estimating import read_outcomes
 
     if more:
@@ -164,7 +164,7 @@ def _read_mechanisms(
     group_by: Sequence[str],
     outcomes: Sequence[tuple[Label, ...]],
 ) -> list[Mechanism]:
-    """Return the mechanism of each column: those of files, and one that changes nothing of each in clear."""
+    """Read the mechanism of each column from files; identity mechanisms for clear columns."""
     from pmlopt.data.mechanism import Mechanism
 
     parts = [
@@ -187,7 +187,7 @@ def _read_mechanisms(
 
 
 def _read_outcomes(counts_file: Path) -> list[tuple[Label, ...]]:
-    """Return the outcomes of a file of counts, each as a tuple with a part for each mechanism."""
+    """Read the outcome tuples of a counts file."""
     from pmlopt.core.letter_files import read_letters
 
     return [
@@ -196,7 +196,7 @@ def _read_outcomes(counts_file: Path) -> list[tuple[Label, ...]]:
 
 
 def _match_output_labels(mechanism: Mechanism, seen: Sequence[Label]) -> Mechanism:
-    """Return a mechanism whose outputs without labels are y0, y1, ..., or the numbers that were seen.
+    """Give unnamed outputs the labels y0, y1, ... or the observed numbers.
 
     Their numbers were released before outputs without labels had these names.
     """
@@ -207,7 +207,7 @@ def _match_output_labels(mechanism: Mechanism, seen: Sequence[Label]) -> Mechani
 def _read_sample(
     seen: Mapping[tuple[Label, ...], int], mechanism: Mechanism, data: Path, weighed: bool
 ) -> dict[str, Any]:
-    """Return the counts of outputs in a data file, or the weighed outputs, as `estimate` takes them."""
+    """Read output counts or weighted outputs from a data file."""
     from pmlopt.data.labelled import LabelledArray
 
     if weighed:
@@ -216,7 +216,7 @@ def _read_sample(
 
 
 def _print_posterior(found: Estimate, prior: Prior | None, worth: float, as_json: bool) -> None:
-    """Print what is believed after the counts, and under which prior."""
+    """Print the posterior frequencies and their Dirichlet prior."""
     if prior is not None and prior.labels != found.mechanism.inputs:
         prior = None  # of a table with columns in clear
     after = found.posterior(prior, worth)
@@ -231,7 +231,9 @@ def _print_posterior(found: Estimate, prior: Prior | None, worth: float, as_json
             "estimates": records, "error": after.error.tolist(),
         })  # fmt: skip
         return
-    print_line(f"{found.people} people; {what} taken for what {worth:g} more people told in clear")
+    print_line(
+        f"{found.people} people; {what} as the Dirichlet prior, with the weight of {worth:g} more people"
+    )
     print_line(
         f"Each value is within its interval with a probability of {found.confidence:g}, after these counts."
     )
@@ -239,7 +241,7 @@ def _print_posterior(found: Estimate, prior: Prior | None, worth: float, as_json
 
 
 def _test_independence(parts: Sequence[Mechanism], found: Estimate) -> GoodnessOfFit | None:
-    """Test whether two columns are independent; return None where there are not two, or too few people."""
+    """Test two columns for independence; None where the test does not apply."""
     from pmlopt.releases.estimation import independence
 
     if len(parts) != 2:
@@ -255,7 +257,8 @@ def people_needed_command(
     mechanism_file: Annotated[Path, ArgumentNote("MECHANISM")],
     prior_file: PriorFile,
     half_width: Annotated[
-        float, OptionNote("That all intervals shall have at most; 0.01 is one in a hundred people.")
+        float,
+        OptionNote("The largest half-width of the intervals; 0.01 is one in a hundred people."),
     ],
     workload: _Workload = None,
     intervals: Annotated[
@@ -265,7 +268,7 @@ def people_needed_command(
     confidence: _Confidence = 0.95,
     as_json: Json = False,
 ) -> None:
-    """Say how many people it takes to estimate well.
+    """Compute how many people an estimate needs.
 
     They are those who release outputs of MECHANISM, if their frequencies are near the prior.
     """
@@ -284,14 +287,14 @@ def people_needed_command(
 
 
 def _to_labels(keys: Iterable[tuple[Label, ...]]) -> tuple[Label, ...]:
-    """Return tuples of values, and the values themselves where they are of one column."""
+    """Convert value tuples to labels: single values for one column."""
     return tuple(key if len(key) > 1 else key[0] for key in keys)
 
 
 def _split_weights(
     seen: Mapping[tuple[Label, ...], int], mechanism: Mechanism, path: Path
 ) -> dict[str, Any]:
-    """Return the output and the weight of each person, where the last value is the weight."""
+    """Split each row into output and weight."""
     labels, numbers = _to_labels(key[:-1] for key in seen), list(seen.values())
     try:
         weights = [float(str(key[-1])) for key in seen]
@@ -308,7 +311,7 @@ def _split_weights(
 
 
 def _print_estimate(found: Estimate, apart: GoodnessOfFit | None, as_json: bool) -> None:
-    """Print an estimate with its errors, and how likely independent columns are to look so dependent."""
+    """Print an estimate with standard errors, and the independence test."""
     errors = found.standard_errors
     records = _list_records(
         found.letters, found.intervals, estimate=found.frequencies, standard_error=errors
@@ -346,7 +349,7 @@ def _print_estimate(found: Estimate, apart: GoodnessOfFit | None, as_json: bool)
 
 
 def _list_records(letters: Sequence[Label], intervals: Any, **values: Any) -> list[dict[str, Any]]:
-    """Return a record of each letter, with the numbers of these names and the ends of its interval."""
+    """Build one record per letter with estimates and interval ends."""
     columns = {**values, "lower": intervals[:, 0], "upper": intervals[:, 1]}
     return [
         {"letter": letter, **{name: float(column[k]) for name, column in columns.items()}}
@@ -355,7 +358,7 @@ def _list_records(letters: Sequence[Label], intervals: Any, **values: Any) -> li
 
 
 def _print_records(records: Sequence[dict[str, Any]], text: Callable[[float], str]) -> None:
-    """Print a row for each letter, or the letters of several columns."""
+    """Print one table row per letter."""
     head = [
         {"lower": "from", "upper": "to"}.get(name, name.replace("_", " ")) for name in records[0]
     ]
@@ -393,7 +396,7 @@ def audit_samples(
 def _print_level(
     path: Path, found: SampledLevel, epsilon: float | None, decided: bool | None, as_json: bool
 ) -> None:
-    """Print the interval of a level, and what it means for the claim."""
+    """Print a level interval, and its verdict on the claim."""
     if as_json:
         print_json(
             {

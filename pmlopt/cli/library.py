@@ -1,4 +1,4 @@
-"""Commands about the least leakage, about problems of the library, and the planning of samples."""
+"""Commands for least leakage, worst cases, the problem library and sample sizes."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def problems(
 
 
 def _describe_source(instance: Instance) -> str:
-    """Return where a problem comes from, in one line."""
+    """Return a problem's source in one line."""
     return f"{instance.cite}, {instance.where}"
 
 
@@ -143,7 +143,7 @@ def bench(
 
 
 def _instances_with_closed_forms(patterns: tuple[str, ...]) -> list[Instance]:
-    """Return the problems that name a closed form, where patterns are given only those that match one."""
+    """Return the problems with a closed form that match given patterns."""
     from fnmatch import fnmatchcase
 
     from pmlopt.library import load_all
@@ -160,9 +160,7 @@ def _instances_with_closed_forms(patterns: tuple[str, ...]) -> list[Instance]:
 
 
 def _print_comparison(solved: str, rows: list[ComparisonRow]) -> None:
-    """Print a table that compares programs with their closed forms; `solved` heads the column of their
-    values.
-    """
+    """Print a comparison of solved values with closed forms."""
     if not rows:
         return
     head = ["problem", solved, "", "closed form", "value", f"{solved} - closed", f"{solved} [ms]"]
@@ -261,7 +259,7 @@ def least_leakage(
     utility_name: UtilityName,
     run: SolveOptions,
     minimise: Minimise = False,
-    reach: Annotated[
+    target: Annotated[
         float | None,
         OptionNote(
             "The target: what a gain or an information is at least, and a loss or an error at most."
@@ -290,7 +288,7 @@ def least_leakage(
     letters = read_outputs(outputs, prior.labels) if outputs is not None else columns
     run.solve_and_exit(
         lambda: build(
-            prior, privacy, utility, reach, expected=expected, worst=worst, outputs=letters
+            prior, privacy, utility, target, expected=expected, worst=worst, outputs=letters
         ),
         f"Least leakage for {asked.title}",
     )
@@ -324,7 +322,7 @@ def worst_case(
     from pmlopt.programs.worst_case.program import best_worst_case
 
     if threshold is not None and epsilon is not None:
-        raise InputError("--threshold and --epsilon both say which rank to keep: give one")
+        raise InputError("--threshold and --epsilon both determine the rank: give one")
     around.check()
     run.check()
     prior = source.read_law(prior_file)
@@ -358,9 +356,7 @@ def worst_case(
 
 
 def _print_thresholds(prior: Any, order: Any, over: PriorSet | None, run: SolveOptions) -> None:
-    """Print the least leakage for every threshold, from the highest down: a level allowed at one is
-    allowed below.
-    """
+    """Print the least leakage of every threshold, in descending order with warm starts."""
     from pmlopt.programs.least_leakage.certificate import find_highest_rank
     from pmlopt.programs.least_leakage.program import worst_case_utility
 

@@ -1,4 +1,4 @@
-"""What the commands share: the group, exit codes, and the options that several of them have."""
+"""Shared parts of the commands: the group, exit codes and common options."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ A = ParamSpec("A")
 
 
 def handle_exit_codes(command: Callable[A, None], spends: bool = False) -> Callable[A, None]:
-    """Turn pmlopt's errors into a message and an exit code.
+    """Wrap a command so that pmlopt errors become messages and exit codes.
 
     Args:
         command: to run.
@@ -83,7 +83,7 @@ def handle_exit_codes(command: Callable[A, None], spends: bool = False) -> Calla
 
 
 def _exit_with_message(error: Exception) -> NoReturn:
-    """End with the message and the exit code of an error."""
+    """Print an error's message, and exit with its code."""
     short_of_memory = not isinstance(error, PmloptError) or isinstance(error, MissingExtraError)
     if short_of_memory and is_out_of_memory(error):
         _print_error(
@@ -106,7 +106,7 @@ def _exit_with_message(error: Exception) -> NoReturn:
 
 @contextmanager
 def _handle_stream_errors() -> Iterator[None]:
-    """Turn an interrupt, and the system's errors of files and streams, into an exit code and words."""
+    """Convert interrupts and OS errors of files and streams to exit codes."""
     try:
         try:
             yield
@@ -115,22 +115,22 @@ def _handle_stream_errors() -> Iterator[None]:
                 sys.stdout.flush()
     except KeyboardInterrupt:
         _print_error("interrupted", INTERRUPTED)
-    except BrokenPipeError:  # whoever was reading the output has left
+    except BrokenPipeError:  # the reader of the output has closed it
         _discard_output()
-        _print_spent()
+        _print_released()
         sys.exit(CLOSED)
     except OSError as error:
         if is_out_of_memory(error):
             raise
         _discard_output()
-        _print_spent()
+        _print_released()
         place = error.filename or "the output cannot be written, or the current folder is gone"
         _print_error(f"{place}: {files.describe_os_error(error)}", BAD_INPUT)
 
 
 @contextmanager
 def _redirect_printing() -> Iterator[None]:
-    """Print to standard error where a file goes to standard output."""
+    """Redirect printed text to standard error where a file goes to standard output."""
     context = click.get_current_context(silent=True)
     if context is None or not context.meta.get(PRINTS_APART):
         yield
@@ -141,7 +141,7 @@ def _redirect_printing() -> Iterator[None]:
 
 @contextmanager
 def _print_own_warnings() -> Iterator[None]:
-    """Print each warning about labels or former names once, in place of Python's form."""
+    """Print label and former-name warnings once each, as plain lines."""
     with warnings.catch_warnings():
         for kind in PRINTED_WARNINGS:
             warnings.simplefilter("always", kind)
@@ -162,7 +162,7 @@ def _print_own_warnings() -> Iterator[None]:
 
 @contextmanager
 def _redirect_solver_logs() -> Iterator[None]:
-    """Send what solvers print, past Python's own streams, to standard error: the output is for results."""
+    """Redirect solver logs, also from C code, to standard error."""
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)
@@ -175,7 +175,7 @@ def _redirect_solver_logs() -> Iterator[None]:
 
 
 def _discard_output() -> None:
-    """Discard what is left of the output, or Python would report the failure again at the end."""
+    """Discard unflushed output, to avoid a second error at exit."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -186,15 +186,15 @@ def _discard_output() -> None:
 _SPENT = "pmlopt.spent"
 
 
-def note_spent(text: str) -> None:
-    """Record what was released, to be printed if the rest of the output cannot be delivered."""
+def note_released(text: str) -> None:
+    """Note what was released, to report it if later output fails."""
     context = click.get_current_context(silent=True)
     if context is not None:
         context.meta[_SPENT] = text
 
 
-def _print_spent() -> None:
-    """Print what was released or recorded before the output failed."""
+def _print_released() -> None:
+    """Print what was released before the output failed."""
     context = click.get_current_context(silent=True)
     if context is not None and _SPENT in context.meta:
         print_line(f"pmlopt: the output was not delivered, but {context.meta[_SPENT]}", err=True)
@@ -207,10 +207,10 @@ def _print_error(error: Exception | str, code: int) -> NoReturn:
 
 
 class StrictCommand(click.Command):
-    """A command whose options are given once, but for those that add up (`multiple`)."""
+    """A command that rejects repeated options, except for cumulative ones."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the options, and refuse one that is given again, of which the last would win silently."""
+        """Parse the options, and reject repeated ones."""
         try:
             given = self.make_parser(ctx).parse_args(list(args))[2]
         except click.NoSuchOption as error:
@@ -224,7 +224,7 @@ class StrictCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def _suggest_option(self, ctx: click.Context, name: str) -> None:
-        """Raise with the option of this command that is meant by another name, where there is one."""
+        """Suggest this command's option of another or former name, if any."""
         own = {flag for one in self.params for flag in one.opts}
         for meant in OPTIONS_MEANT.get(name, ()):
             if meant in own:
@@ -241,6 +241,7 @@ OPTIONS_MEANT = {
     "--least": ("--min-probability",),
     "--least-fit": ("--min-p-value",),
     "--person": ("--person-column",),
+    "--reach": ("--target",),
     "--samples": ("--from-samples",),
     "--slack": ("--delta",),
     "--time": ("--time-column",),
@@ -264,7 +265,6 @@ COMMANDS_MEANT = {
     "level": "pmlopt audit MECHANISM",
     "budget": "pmlopt ledger",
     "ptable": "pmlopt noise-table",
-    "export": "pmlopt design ... -o FILE, whose ending names the format",
     "convert": "pmlopt design ... -o FILE, whose ending names the format",
     "list": "pmlopt problems",
     "plan": "pmlopt sample-size, or pmlopt release --plan FILE",
@@ -273,7 +273,7 @@ COMMANDS_MEANT = {
 
 
 class CommandGroup(StrictCommand, click.Group):
-    """The commands, with the same exit codes before one of them begins, as while options are read."""
+    """A command group with uniform exit codes, also for option errors."""
 
     command_class = StrictCommand
     group_class = type
@@ -281,7 +281,7 @@ class CommandGroup(StrictCommand, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that the arguments name, and hint at what was meant by another name."""
+        """Find a command by name, with a suggestion for unknown ones."""
         name = args[0] if args else ""
         if name and not name.startswith("-") and self.get_command(ctx, name) is None:
             meant = COMMANDS_MEANT.get(name.lower())
@@ -291,12 +291,12 @@ class CommandGroup(StrictCommand, click.Group):
         return super().resolve_command(ctx, args)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        """Read the options before the command, and print the help."""
+        """Parse the options before the command."""
         with _handle_stream_errors():
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Read the command's options, and run it."""
+        """Invoke the command."""
         with _handle_stream_errors():
             return super().invoke(ctx)
 
@@ -308,7 +308,7 @@ def main() -> None:
 
 
 def _import_modules(_: click.Context, __: click.Parameter, modules: Sequence[str]) -> None:
-    """Import modules by name, those of the current folder too."""
+    """Import modules by name, also from the current folder."""
     if modules:
         sys.path.append(str(Path.cwd()))
     for name in modules:
@@ -331,22 +331,20 @@ imports = click.Option(
 
 @dataclass(frozen=True)
 class OptionNote:
-    """A note on how a parameter is given as an option: its help, its names (else that of the parameter),
-    its type.
-    """
+    """An annotation that makes a parameter an option: help text, flag names and type."""
 
     help: str
     names: str = ""
     type: Any = None
 
     def list_flags(self, key: str) -> list[str]:
-        """Return the names of the option of a parameter."""
+        """Return the flag names of an option."""
         return (self.names or f"--{key.replace('_', '-')}").split("/")
 
 
 @dataclass(frozen=True)
 class ArgumentNote:
-    """A note that a parameter is given by its place, under this name in the help."""
+    """An annotation that makes a parameter a positional argument."""
 
     metavar: str
 
@@ -354,7 +352,7 @@ class ArgumentNote:
 def add_command(
     group: click.Group, name: str = "", extra: Sequence[click.Parameter] = (), spends: bool = False
 ) -> Callable[[Callable[..., None]], click.Command]:
-    """Return a decorator that makes a command of a function with annotated parameters.
+    """Return a decorator that registers a function with annotated parameters as a command.
 
     A parameter whose type is a dataclass gathers options: the fields of the class. What has no default and
     may not be None is required; a truth value is a flag, and a tuple is given once for each entry. A command
@@ -386,7 +384,7 @@ def add_command(
 
 
 def _list_options(kind: Any) -> list[click.Parameter]:
-    """Return the options of a dataclass, and those that it has besides its fields."""
+    """List the options of a dataclass's fields, and its additional ones."""
     hints = get_type_hints(kind, include_extras=True)
     own_first = sorted(fields(kind), key=lambda one: one.name not in kind.__annotations__)
     own = [_make_parameter(one.name, hints[one.name], one.default) for one in own_first]
@@ -394,7 +392,7 @@ def _list_options(kind: Any) -> list[click.Parameter]:
 
 
 def _make_parameter(key: str, hint: Any, default: Any) -> click.Parameter:
-    """Return the option or the argument of one parameter."""
+    """Build the click option or argument of one parameter."""
     kind, note = hint.__origin__, hint.__metadata__[-1]
     optional = type(None) in get_args(kind)
     kind = next(one for one in get_args(kind) if one is not type(None)) if optional else kind
@@ -437,7 +435,7 @@ def draw_curves(
     height: str,
     across: str = "epsilon [nats]",
 ) -> None:
-    """Draw curves of these names: each point has its place along the grid, then the height of each curve."""
+    """Plot curves from points of (grid position, heights)."""
     from pmlopt.programs.plots import draw_curves, save_figure
 
     grid, *heights = zip(*sorted(points, key=lambda point: point[0]), strict=True)
@@ -448,7 +446,7 @@ def draw_curves(
 
 @dataclass(frozen=True, kw_only=True)
 class SolverChoice:
-    """How programs are solved, and what is shown of the answer."""
+    """The options on how to solve and what to print."""
 
     solver: Annotated[
         str,
@@ -471,7 +469,7 @@ class SolverChoice:
 
 
 def read_solver_options(pairs: Sequence[str]) -> dict[str, Any]:
-    """Return options of a solver from `key=value` texts; values are JSON where they can be, else text.
+    """Parse solver options from `key=value` texts; values are JSON or text.
 
     Raises:
         InputError: a text has no equals sign, or a key stands twice.
@@ -490,7 +488,7 @@ def read_solver_options(pairs: Sequence[str]) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class SolveOptions(SolverChoice):
-    """The options that `solve_and_write` and `design` share: how to solve, and where the answer goes."""
+    """The common options of solving commands: solver, output and report files."""
 
     output: Annotated[Path | None, OptionNote(
         "Write .json or .npz (with the certificate), or the matrix as .csv, .tsv, .npy, .mat, .parquet or "
@@ -508,12 +506,12 @@ class SolveOptions(SolverChoice):
     EXTRA: ClassVar = (imports,)
 
     def check(self) -> None:
-        """Raise, before any solver runs, for formats in which nothing can be written."""
+        """Raise an error for unknown output formats, before solving."""
         check_file_formats(self.output, self.plot)
 
     @property
     def solve_arguments(self) -> dict[str, Any]:
-        """Return how to solve, as `pmlopt.solve` takes it."""
+        """Return the keyword arguments of `pmlopt.solve`."""
         names = ("solver", "time_limit", "tolerance", "isolated", "verbose")
         own = {name: getattr(self, name) for name in names}
         return {**own, "solver_options": read_solver_options(self.solver_option)}
@@ -524,7 +522,7 @@ class SolveOptions(SolverChoice):
         solver: str = "auto",
         solver_options: Mapping[str, Any] | None = None,
     ) -> Result[Any]:
-        """Declare the program, solve it and write the files.
+        """Build and solve a program, and write the output files.
 
         Args:
             declare: makes the program.
@@ -557,18 +555,18 @@ class SolveOptions(SolverChoice):
         return result
 
     def solve_and_exit(self, declare: Callable[[], Program[Any]], title: str) -> NoReturn:
-        """Solve the program, print the result and end with its exit code."""
+        """Solve a program, print the result, and exit with its code."""
         result = self.solve_and_write(declare)
         self.print_answer(result, title)
         sys.exit(exit_code_of(result))
 
     def _check_symmetric(self, prior: Prior | None) -> None:
-        """Raise for files that cannot hold a mechanism by orbits, and for a picture of too many letters."""
+        """Raise an error for output files that orbit mechanisms do not support."""
         from pmlopt.data.symmetry import SymmetricPrior
 
         if isinstance(prior, SymmetricPrior):
             if self.output is not None:
-                files.file_format(self.output, (".json",))
+                files.get_file_format(self.output, (".json",))
             if self.plot is not None:
                 prior.check_listable()
 
@@ -579,7 +577,7 @@ class SolveOptions(SolverChoice):
         rows: Sequence[tuple[str, str]] = (),
         record: Mapping[str, Any] | None = None,
     ) -> None:
-        """Print the result: as a table with more rows, or as JSON with the entries of a record before it."""
+        """Print a result as a table, or as JSON with additional fields."""
         if self.as_json:
             print_json({**(record or {}), **result.to_dict()})
         else:
@@ -587,7 +585,5 @@ class SolveOptions(SolverChoice):
 
 
 def exit_code_of(result: Result[Any]) -> int:
-    """Return the exit code: `NOT_SOLVED` where a time limit stopped the solver or a limit is violated,
-    else 0.
-    """
+    """Return the exit code of a result: `NOT_SOLVED` after a time limit or violation, else 0."""
     return NOT_SOLVED if result.status.value in ("limit_reached", "violated") else 0

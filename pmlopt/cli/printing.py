@@ -1,4 +1,4 @@
-"""What the commands print: tables a person reads, and signs of life on a terminal."""
+"""Terminal output of the commands: tables and progress."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ T = TypeVar("T")
 
 
 def print_line(text: str, err: bool = False) -> None:
-    """Print a text as one line, escaped as `escape_control_characters` does, also for letters the terminal
-    lacks.
-    """
+    """Print a text as one line, with control and unprintable characters escaped."""
     stream = sys.stderr if err else sys.stdout
     encoding = getattr(stream, "encoding", None) or "utf-8"
     click.echo(
@@ -43,7 +41,7 @@ def print_line(text: str, err: bool = False) -> None:
 
 
 def check_output() -> None:
-    """Raise where nothing can be written to standard output: it is closed, full, or not read.
+    """Raise an error where standard output cannot be written.
 
     Raises:
         InputError: see there; nothing has been released or recorded.
@@ -62,7 +60,7 @@ def check_output() -> None:
 
 
 def _try_output(handle: int) -> None:
-    """Raise an OSError where a stream of the system's cannot be written."""
+    """Raise an OSError where a stream cannot be written."""
     kind = os.fstat(handle).st_mode
     if stat.S_ISCHR(kind) and not os.isatty(handle):
         os.write(
@@ -74,7 +72,7 @@ def _try_output(handle: int) -> None:
         waiting = select.poll()
         waiting.register(handle, select.POLLOUT)
         if any(event & (select.POLLERR | select.POLLNVAL) for _, event in waiting.poll(0)):
-            raise OSError(errno.EPIPE, "nobody reads it")
+            raise OSError(errno.EPIPE, "the reader has closed it")
     if os.name == "posix":
         import fcntl
 
@@ -83,7 +81,7 @@ def _try_output(handle: int) -> None:
 
 
 def open_console(quiet: bool = False) -> Any:
-    """Return the console of the terminal on standard error; None where it is none, or must be quiet.
+    """Return a console on standard error; None where that is no terminal or quiet.
 
     There is none either where rich is missing, which only shows progress.
     """
@@ -95,13 +93,13 @@ def open_console(quiet: bool = False) -> Any:
 
 
 def show_status(text: str, quiet: bool) -> Any:
-    """Show a spinner and a text while something runs, on a terminal only."""
+    """Show a spinner on a terminal while the block runs."""
     console = open_console(quiet)
     return nullcontext() if console is None else console.status(text)
 
 
 def iterate_with_progress(items: Iterable[T], total: int, text: str) -> Iterator[T]:
-    """Iterate over items behind a progress bar, which is shown on a terminal only."""
+    """Iterate over items with a progress bar on a terminal."""
     if (console := open_console()) is None:
         yield from items
         return
@@ -113,7 +111,7 @@ def iterate_with_progress(items: Iterable[T], total: int, text: str) -> Iterator
 def solve_in_turn(
     programs: Iterable[Program[Any]], solver: str = "auto", **options: Any
 ) -> list[Result[Any]]:
-    """Yield the results of related programs, each solved from the solution of the one before."""
+    """Solve related programs in turn, each warm-started from the previous result."""
     from pmlopt.programs.solving import solve
 
     found: list[Result[Any]] = []
@@ -125,9 +123,7 @@ def solve_in_turn(
 def solve_from_largest(
     build: Callable[[float], Program[Any]], values: Sequence[float], **options: Any
 ) -> list[Result[Any]]:
-    """Return the results of programs at some values, solved from the largest down, each from the one
-    before it.
-    """
+    """Solve programs from the largest value down, with warm starts; return results in the given order."""
     order = sorted(set(values), reverse=True)
     programs = iterate_with_progress([build(value) for value in order], len(order), "bounding")
     known = dict(zip(order, solve_in_turn(programs, **options), strict=True))
@@ -135,7 +131,7 @@ def solve_from_largest(
 
 
 def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str]]) -> None:
-    """Print what a result claims, how it was found, and its matrix where it fits."""
+    """Print a result: claim, method, and small matrices."""
     from pmlopt.measures.estimable import rank_warnings
     from pmlopt.measures.outcomes import MAX_SUMMARY_OUTCOMES
     from pmlopt.programs.design_program import DesignCertificate
@@ -177,7 +173,7 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
 
 
 def print_usefulness(made: Any) -> None:
-    """Print how useful a result is compared with releasing nothing and everything, and what it leaves out.
+    """Print the utility of a result compared with baselines.
 
     Args:
         made: a result, or a mechanism, of which only the rank is known.
@@ -192,14 +188,14 @@ def print_usefulness(made: Any) -> None:
 
 
 def is_by_orbits(mechanism: Any) -> bool:
-    """Return whether a mechanism is stored by orbits, so that its rank is not computed."""
+    """Return whether a mechanism is stored by orbits."""
     from pmlopt.data.symmetry import OrbitMechanism
 
     return isinstance(mechanism, OrbitMechanism)
 
 
 def _list_proved_rows(result: Result[Any]) -> list[tuple[str, str]]:
-    """Return what the certificate claims; of a design also what others reach, and what can be estimated."""
+    """List the certificate's claims as table rows, with baselines and estimable statistics."""
     from pmlopt.measures.estimable import MAX_RANKED_SIZE
     from pmlopt.programs.design_program import RequirementCertificate
 
@@ -236,7 +232,7 @@ def print_results(
     columns: Mapping[str, Callable[[Result[Any]], str]],
     seconds: bool = True,
 ) -> None:
-    """Print a row for each result, if any: these columns, its gap, how it ended, and how long it took."""
+    """Print one table row per result: columns, gap, status and time."""
     if not results:
         return
     rows = [
@@ -248,7 +244,7 @@ def print_results(
 
 
 def print_matrix(mechanism: Mechanism) -> None:
-    """Print the matrix of a mechanism, where it fits a terminal."""
+    """Print a mechanism's matrix where it fits the terminal."""
     from pmlopt.data.symmetry import OrbitMechanism
 
     if isinstance(mechanism, OrbitMechanism) and not mechanism.is_listable(MAX_TABLE_COLUMNS):
@@ -268,7 +264,7 @@ def print_matrix(mechanism: Mechanism) -> None:
 def _print_cells(
     what: str, corner: str, inputs: Sequence[Any], outputs: Sequence[Any], matrix: FloatArray
 ) -> None:
-    """Print probabilities with a label before each row and above each column, where they fit a terminal."""
+    """Print a labelled probability table where it fits the terminal."""
     rows, columns = matrix.shape
     if max(rows, columns) > MAX_TABLE_COLUMNS:
         print_line(
@@ -281,7 +277,7 @@ def _print_cells(
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print columns of plain text, as wide as they need to be, each cell escaped."""
+    """Print an aligned text table, with cells escaped."""
     lines = [head, *rows] if any(head) else rows
     table = [[escape_control_characters(cell) for cell in line] for line in lines]
     widths = [max(len(row[column]) for row in table) for column in range(len(head))]
@@ -292,11 +288,11 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def print_json(content: Any) -> None:
     """Print plain data as JSON."""
-    click.echo(files.json_bytes(content).decode(), nl=False)
+    click.echo(files.encode_json_bytes(content).decode(), nl=False)
 
 
 def format_number(value: float | None) -> str:
-    """Format a number with nine digits, and None as nothing."""
+    """Format a number with nine digits; None as empty text."""
     return "" if value is None else f"{value + 0.0:.9g}"  # a negative zero is none
 
 

@@ -1,4 +1,4 @@
-"""The options of privacy that commands share: which prior, and which requirement for which priors."""
+"""Shared privacy options: prior, requirement, and set of priors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pmlopt.cli.data_options import ColumnOptions
 from pmlopt.cli.options import OptionNote
-from pmlopt.cli.reading import known_name, read_distance, read_gains, read_known
+from pmlopt.cli.reading import find_known_name, read_distance, read_gains, read_known
 from pmlopt.core.arrays import Label
 from pmlopt.core.letter_files import read_letters
 from pmlopt.core.records import find_tagged_classes, get_fields
@@ -30,9 +30,7 @@ LEVELS = ("epsilon", "upper", "lower")
 
 @dataclass(frozen=True)
 class SetsFields:
-    """A note that an option sets these fields of requirements, read for a prior's letters where it is a
-    file.
-    """
+    """An annotation: an option sets these requirement fields, read for the prior's letters from a file."""
 
     fields: tuple[str, ...]
     read: Callable[[Any, Prior], Any] = lambda value, _: value
@@ -40,7 +38,7 @@ class SetsFields:
 
 @dataclass(frozen=True, kw_only=True)
 class PriorSetOptions:
-    """For which priors a level must hold: within a distance of the given one, or what a sample leaves."""
+    """The options of the set of priors: a radius, or a sample's confidence."""
 
     radius: Annotated[float | None, OptionNote(
         "PML only: for every prior within this l1 distance of the given one; with --about joint law."
@@ -53,10 +51,10 @@ class PriorSetOptions:
     )] = None  # fmt: skip
 
     def check(self) -> None:
-        """Raise for options that do not belong together."""
+        """Raise an error for conflicting options."""
         if self.radius is not None and self.confidence_delta is not None:
             raise InputError(
-                "--radius and --confidence-delta both say how large the set of priors is: give one"
+                "--radius and --confidence-delta both set the size of the set of priors: give one"
             )
         if self.region is not None and self.confidence_delta is None:
             raise InputError("--region is about a sample: give --confidence-delta too")
@@ -70,7 +68,7 @@ class PriorSetOptions:
         return None if self.radius is None else L1Ball(prior, self.radius)
 
     def build_joint_laws(self, secret: Secret) -> JointLaws:
-        """Build the set of joint laws, where a radius or delta is given."""
+        """Build the set of joint laws from a radius or delta; None without these."""
         from pmlopt.model.uncertainty import JointLaws
 
         if self.confidence_delta is not None:
@@ -80,7 +78,7 @@ class PriorSetOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyOptions(ColumnOptions, PriorSetOptions):
-    """The options that `design` and `audit` share: the prior, and which bound for which priors."""
+    """The common options of `design` and `audit`: prior, requirement and set of priors."""
 
     prior_file: Annotated[Path | None, OptionNote(
         "CSV with a header and two columns: letter, and count or probability. Letters of several attributes "
@@ -98,7 +96,7 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
     )] = "pml"  # fmt: skip
     about_file: Annotated[Path | None, SetsFields(("about", "secret")), OptionNote(
         "PML (also of finite order, or given known attributes), vulnerability and Pufferfish: protect a "
-        "secret that the data tells of, not the data. "
+        "secret that is correlated with the data, not the data. "
         "CSV with a header: secret and letter of each person; the two and a count or probability; or a "
         "crosstab, a row for each value of the secret. The prior is the law of the letters in it.", "--about"
     )] = None  # fmt: skip
@@ -119,7 +117,7 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
         "Guess leakage only: how many guesses an adversary has."
     )] = None  # fmt: skip
     known: Annotated[str | None, SetsFields(("known",), read_known), OptionNote(
-        "pml-given-known only: the attributes that somebody may know, by their positions in the letters, as "
+        "pml-given-known only: the attributes that an adversary may know, by positions in the letters, as "
         "0,2; or any."
     )] = None  # fmt: skip
     lower: Annotated[float | None, SetsFields(("lower",)), OptionNote(
@@ -132,7 +130,7 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
 
     @cached_property
     def secret(self) -> Secret | None:
-        """Return the joint law of the secret and the data, where there is one."""
+        """Return the joint law of secret and data, if given."""
         from pmlopt.data.secret import Secret
         from pmlopt.tables import cross_counts
 
@@ -160,9 +158,7 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
 
     @property
     def input_files(self) -> list[Path]:
-        """Return the files of the prior and of the requirement, which the command reads and must not
-        write.
-        """
+        """Return the input files of prior and requirement, which must not be overwritten."""
         distance = None if self.distance_name is None else Path(self.distance_name)
         asked = (self.prior_file, self.counts_file, self.about_file, self.gain_file, distance)
         return [path for path in asked if path is not None]
@@ -170,22 +166,22 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
     def __post_init__(self) -> None:
         name = self.privacy_name
         if name != name.lower() or "_" in name or " " in name:
-            object.__setattr__(self, "privacy_name", _known_requirement(name))
+            object.__setattr__(self, "privacy_name", _find_requirement_name(name))
 
     @property
     def title(self) -> str:
-        """Return the name of the file that the prior comes from."""
+        """Return the name of the prior's file."""
         file = self.about_file or self.prior_file or self.counts_file
         assert file is not None
         return file.name
 
     @property
     def is_robust(self) -> bool:
-        """Return whether the bound is for more priors than the given one."""
+        """Return whether the bound is over a set of priors."""
         return self.radius is not None or self.confidence_delta is not None
 
     def check(self) -> None:
-        """Raise for options that do not belong together."""
+        """Raise an error for conflicting options."""
         given = self.prior_file is not None or self.counts_file is not None
         if not given and self.about_file is None:
             raise InputError(
@@ -218,7 +214,7 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
 
     @cached_property
     def requirement_class(self) -> type[Requirement]:
-        """Return the class of the requirement, which may be one of a module that `--import` names."""
+        """Return the requirement class of the options, also from `--import` modules."""
         from pmlopt.model.privacy import Requirement
 
         known = find_tagged_classes(Requirement)
@@ -228,7 +224,7 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
         return known[self.privacy_name]
 
     def check_belonging(self) -> None:
-        """Raise for an option that the requirement does not have, and for one that it needs."""
+        """Raise an error for options that the requirement lacks or requires."""
         from pmlopt.model.privacy import Requirement
 
         fields = {one.name: one.required for one in get_fields(self.requirement_class)}
@@ -267,11 +263,11 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
         if beyond:
             raise InputError(
                 f"--privacy {self.privacy_name} has {', '.join(sorted(beyond))}, for which there is no "
-                "option: say it in a problem file"
+                "option: state it in a problem file"
             )
 
     def read_fields(self, prior: Prior, secret: Secret | None = None) -> dict[str, Any]:
-        """Read what the requirement has besides its level, by its fields, for the letters of the prior.
+        """Read the requirement's fields, other than the level, for the prior's letters.
 
         Args:
             prior: for which it is.
@@ -297,9 +293,7 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
     def build_requirement(
         self, epsilon: float, prior: Prior, given: Mapping[str, Any] | None = None
     ) -> Requirement:
-        """Build the requirement that the options name, at a level in nats; `given` comes from
-        `read_fields`.
-        """
+        """Build the requirement at a level in nats; `given` comes from `read_fields`."""
         self.check_belonging()
         beside = self.read_fields(prior) if given is None else given
         values: dict[str, Any] = dict.fromkeys(LEVELS, epsilon)
@@ -309,9 +303,7 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
         return make(**fields)  # type: ignore[no-any-return]
 
     def _align_sample(self, prior: Prior) -> dict[Label, int]:
-        """Return how often each letter was seen, maybe never; in the prior's order where they are the
-        same.
-        """
+        """Return each letter's sample count, in the prior's order."""
         assert self.counts_file is not None
         if self.columns:
             seen = self.count_values(self.counts_file, self.columns, self.missing)
@@ -332,9 +324,7 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
 
 @cache
 def _find_field_setters() -> dict[str, tuple[str, SetsFields]]:
-    """Return the fields of the options that set fields of requirements: the option of each, and what it
-    sets.
-    """
+    """Find the options that set requirement fields, with those fields."""
     return {
         name: (hint.__metadata__[-1].list_flags(name)[0], hint.__metadata__[0])
         for name, hint in get_type_hints(PrivacyOptions, include_extras=True).items()
@@ -342,8 +332,8 @@ def _find_field_setters() -> dict[str, tuple[str, SetsFields]]:
     }
 
 
-def _known_requirement(name: str) -> str:
-    """Return the name of a requirement that is given in another case, or by its class."""
+def _find_requirement_name(name: str) -> str:
+    """Return the name of a requirement given in another case or by its class."""
     from pmlopt.model.privacy import Requirement
 
-    return known_name(name, find_tagged_classes(Requirement))
+    return find_known_name(name, find_tagged_classes(Requirement))

@@ -1,4 +1,4 @@
-"""Commands about queries on many records, and about one design at many bounds on the leakage."""
+"""Commands for queries on many records, and sweeps over privacy bounds."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ LEAKAGE = "leakage per record [nats]"
 
 @dataclass(frozen=True)
 class QueryOptions:
-    """The options of the query that a mechanism answers."""
+    """The options of a query."""
 
     query_name: Annotated[Literal["modular-sum", "weight", "quadratic"], OptionNote(
         "What it answers: a sum modulo m, the weight of binary records, or sum_{i<j} x_i x_j.", "--query"
@@ -208,7 +208,7 @@ def leakage_distortion_command(
 
 
 def _is_within_claim(result: Result[RecordCertificate], epsilon: float | None) -> bool | None:
-    """Return whether no record leaks more than a claim; None where there is none, or neither is proved."""
+    """Return whether the certified leakage is within a claim; None if undecided."""
     if epsilon is None:
         return None
     if result.bound <= epsilon:
@@ -217,7 +217,7 @@ def _is_within_claim(result: Result[RecordCertificate], epsilon: float | None) -
 
 
 def _print_leakage(found: Sequence[Result[RecordCertificate]], epsilon: float | None) -> None:
-    """Print bounds on the leakage of a record at each entropy, and whether a claim holds."""
+    """Print the leakage bounds at each entropy, and the verdict on a claim."""
     print_results(found, {
         "entropy [nats]": lambda one: format_number(one.certificate.entropy),
         "leaks": lambda one: format_number(one.value),
@@ -246,7 +246,7 @@ def design_at(
     given: Mapping[str, Any],
     epsilon: float,
 ) -> Program[Any]:
-    """Declare the design that options describe, at one epsilon in nats: called by workers.
+    """Build the design of the options at one epsilon, callable in workers.
 
     The utility is its name, or one from a file; `given` is what the requirement has besides its level.
     """
@@ -259,9 +259,7 @@ def design_at(
 
 
 def problem_at(path: Path, content: bytes, epsilon: float) -> Program[Any]:  # noqa: ARG001
-    """Declare the design of a problem file at another epsilon; a sweep distinguishes files by their
-    content.
-    """
+    """Build a problem file's design at another epsilon."""
     from pmlopt.library import load
 
     instance = load(path)
@@ -275,7 +273,7 @@ def problem_at(path: Path, content: bytes, epsilon: float) -> Program[Any]:  # n
 
 @dataclass(frozen=True, kw_only=True)
 class SweepOptions(SolverChoice):
-    """How to solve the points, and where the table goes."""
+    """The options of a sweep: solver and output table."""
 
     output: Annotated[Path | None, OptionNote(
         "Write the table: .csv, .json or .parquet. After a kill, the same command goes on.", "-o/--output"
@@ -319,7 +317,7 @@ def sweep_command(
         builder, utility = _resolve_sweep_builder(asked, utility_name, minimise, grid)
     elif asked != UNASKED or utility_name is not None or minimise:
         raise InputError(
-            f"{problem} says the prior, the requirement and the utility: leave out their options"
+            f"{problem} states the prior, the requirement and the utility: leave out their options"
         )
     else:
         builder, utility = find_builder(problem)
@@ -352,7 +350,7 @@ def sweep_command(
 
 
 def read_grid(text: str) -> list[float]:
-    """Read the grid of privacy bounds: numbers with commas between, or START:STOP:COUNT.
+    """Parse a grid of privacy bounds: comma-separated numbers, or START:STOP:COUNT.
 
     Examples:
         >>> read_grid("0.1,0.5"), read_grid("0:1:5")
@@ -382,7 +380,7 @@ def read_grid(text: str) -> list[float]:
 def _resolve_sweep_builder(
     asked: PrivacyOptions, utility_name: str | None, minimise: bool, grid: Sequence[float]
 ) -> tuple[partial[Program[Any]], str]:
-    """Check the options of a sweep, and return the builder of its programs and its name."""
+    """Validate a sweep's options, and return the builder of its programs with its name."""
     if utility_name is None:
         raise InputError("give the utility by --utility, or a problem file with everything in it")
     prior = asked.read_prior()
@@ -399,7 +397,7 @@ def _resolve_sweep_builder(
 
 
 def find_builder(name: str) -> tuple[partial[Program[Any]], str]:
-    """Return the design of a problem file, or of one of the library, at any level; and its name."""
+    """Return the builder of a problem (file or library id) as a function of epsilon, with its name."""
     from pmlopt.library import find
 
     path = find(name).path.resolve()
@@ -408,7 +406,7 @@ def find_builder(name: str) -> tuple[partial[Program[Any]], str]:
 
 @contextmanager
 def _show_progress(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Yield a function that shows how many points are done, on a terminal; None elsewhere."""
+    """Show the number of finished points on a terminal, and yield the function that advances it."""
     if (console := open_console(quiet)) is None:
         yield None
         return
@@ -420,7 +418,7 @@ def _show_progress(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
 
 
 def _print_sweep(table: Sweep) -> None:
-    """Print a row for each point of a sweep, and the error of each failed point."""
+    """Print one table row per sweep point, with the errors of failed ones."""
     head = ["epsilon", "status", "value", "gap", "leaks [nats]", "solver", "warm", "seconds"]
     print_table(head, [
         (

@@ -1,4 +1,4 @@
-"""What the commands read: priors, mechanisms, requirements and utilities from files and options."""
+"""Reading of command inputs: priors, mechanisms, requirements and utilities."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pmlopt.core.arrays import DefaultLabels, Label, have_same_label_set, parse_
 from pmlopt.core.letter_files import read_letters
 from pmlopt.core.matrices.formats import read_matrix
 from pmlopt.core.matrices.matrix_file import MatrixFile
-from pmlopt.core.matrices.text_tables import labelled_matrix
+from pmlopt.core.matrices.text_tables import parse_labelled_matrix
 from pmlopt.core.suggestions import did_you_mean
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import FileFormatError, InputError, MechanismError
@@ -59,7 +59,7 @@ def read_prior(path: Path) -> Prior:
 
 
 def read_saved_prior(path: Path) -> Prior | None:
-    """Return the prior that a saved result has in its file; None where it is another file, or has none."""
+    """Return the prior stored in a saved result; None without one."""
     from pmlopt.verification.verify_saved import read_any_mechanism, read_saved_prior
 
     if path.suffix.lower() not in (".json", ".npz"):
@@ -69,18 +69,16 @@ def read_saved_prior(path: Path) -> Prior | None:
 
 
 def read_saved_constraints(path: Path) -> tuple[AffineConstraint, ...]:
-    """Return the rows of the constraints that a saved design keeps; none where the file holds no such
-    design.
-    """
+    """Return the linear constraints stored in a saved design; empty without any."""
     from pmlopt.programs.linear.certificate import LinearCertificate
-    from pmlopt.verification.verify_saved import read_any_mechanism, record_of
+    from pmlopt.verification.verify_saved import read_any_mechanism, read_result_record
 
     if path.suffix.lower() not in (".json", ".npz"):
         return ()
     mechanism, metadata = read_any_mechanism(path)
     if "certificate" not in metadata:
         return ()
-    certificate = record_of(mechanism, metadata, path).certificate
+    certificate = read_result_record(mechanism, metadata, path).certificate
     return (certificate.added_rows or ()) if isinstance(certificate, LinearCertificate) else ()
 
 
@@ -95,9 +93,7 @@ def read_counts(path: Path) -> Prior:
 
 
 def align_prior(prior: Prior, mechanism: Mechanism) -> Prior:
-    """Return the prior in the order of the mechanism's rows, where both have the same letters by their
-    labels.
-    """
+    """Align a prior with the mechanism's rows by labels."""
     named = not isinstance(mechanism.inputs, DefaultLabels) and have_same_label_set(
         prior.labels, mechanism.inputs
     )
@@ -107,7 +103,7 @@ def align_prior(prior: Prior, mechanism: Mechanism) -> Prior:
 def read_utility(
     name: str, minimise: bool, prior: Prior
 ) -> tuple[LinearUtility | SubConvex | EstimationError, Sequence[Any] | None]:
-    """Read the utility of that name, or of a CSV matrix in the prior's order with its outputs."""
+    """Read a utility by name, or from a CSV matrix aligned with the prior."""
     from pmlopt.model.utility import ExpectedGain, ExpectedLoss, as_utility
 
     if not _is_matrix_file(name):
@@ -121,8 +117,8 @@ def read_utility(
 
 
 def read_distance(name: str, prior: Prior) -> Any:
-    """Read the distance of that name, or the (N, N) matrix of a CSV file in the prior's order."""
-    from pmlopt.data.labelled import table
+    """Read a distance by name, or from an (N, N) CSV matrix aligned with the prior."""
+    from pmlopt.data.labelled import read_labelled_table
     from pmlopt.model.privacy.metric_privacy import DISTANCES
 
     if name in DISTANCES:
@@ -132,12 +128,14 @@ def read_distance(name: str, prior: Prior) -> Any:
         raise InputError(
             f"the distance {name!r} is not known: use {known}, or a matrix such as d.csv"
         )
-    found = table(Path(name), "the distances", InputError).reorder_axis(0, prior.labels, InputError)
+    found = read_labelled_table(Path(name), "the distances", InputError).reorder_axis(
+        0, prior.labels, InputError
+    )
     return found.reorder_axis(1, prior.labels, InputError).values
 
 
 def _is_matrix_file(name: str) -> bool:
-    """Return whether a name ends like a file of a matrix, other than those of saved mechanisms."""
+    """Return whether a name has the suffix of a matrix file."""
     ending = Path(name).suffix.lower()
     return ending in files.ENDINGS and ending not in _OWN
 
@@ -149,7 +147,7 @@ def read_gains(path: Path, prior: Prior) -> Any:
 
 
 def read_known(text: str, _: Prior | None = None) -> Any:
-    """Return the positions of attributes that may be known, or "any".
+    """Parse positions of known attributes, or "any".
 
     Raises:
         InputError: a part is no whole number.
@@ -169,11 +167,11 @@ def read_known(text: str, _: Prior | None = None) -> Any:
 
 
 def _read_rows(name: str, prior: Prior) -> tuple[Any, Sequence[Any]]:
-    """Return the rows of a CSV matrix in the order of the prior's letters, and the labels of its columns."""
-    from pmlopt.data.labelled import table
+    """Read a CSV matrix aligned with the prior's letters, with column labels."""
+    from pmlopt.data.labelled import read_labelled_table
     from pmlopt.errors import UtilityError
 
-    found = table(Path(name), "the matrix", UtilityError).reorder_axis(
+    found = read_labelled_table(Path(name), "the matrix", UtilityError).reorder_axis(
         0, prior.labels, UtilityError
     )
     return found.values, found.axes[1] or DefaultLabels(len(found.values[0]))
@@ -182,7 +180,7 @@ def _read_rows(name: str, prior: Prior) -> tuple[Any, Sequence[Any]]:
 def read_linear_utility(
     name: str, minimise: bool, prior: Prior
 ) -> tuple[LinearUtility, Sequence[Any] | None]:
-    """Read the utility of that name, or of a CSV matrix, where a gain or a loss for each pair is needed."""
+    """Read a linear utility by name, or from a CSV matrix."""
     from pmlopt.model.utility import LinearUtility
 
     utility, outputs = read_utility(name, minimise, prior)
@@ -194,7 +192,7 @@ def read_linear_utility(
 
 
 def read_outputs(text: str, letters: Sequence[Label] = ()) -> int | Sequence[Any]:
-    """Parse the outputs to use: their number, or their labels with commas between.
+    """Parse outputs: a number, or comma-separated labels.
 
     A label that reads like a letter of the prior is that letter, so that losses know it again; another one
     is a number where it is written as Python writes it, else text.
@@ -228,14 +226,14 @@ def read_outputs(text: str, letters: Sequence[Label] = ()) -> int | Sequence[Any
     return tuple(known[part] if part in known else parse_labels([part])[0] for part in parts)
 
 
-def known_name(given: str, kinds: Mapping[str, type]) -> str:
-    """Return the name of a kind that is given in any case, with underscores, or by its class.
+def find_known_name(given: str, kinds: Mapping[str, type]) -> str:
+    """Match a requirement's name regardless of case, underscores or class form.
 
     Examples:
         >>> from pmlopt.core.records import find_tagged_classes
         >>> from pmlopt.model.privacy import Requirement
         >>> kinds = find_tagged_classes(Requirement)
-        >>> [known_name(name, kinds) for name in ("PML", "approximate_pml", "MetricPrivacy", "other")]
+        >>> [find_known_name(name, kinds) for name in ("PML", "approximate_pml", "MetricPrivacy", "other")]
         ['pml', 'approximate-pml', 'metric', 'other']
     """
     written = {name.lower(): name for name in kinds}
@@ -245,7 +243,7 @@ def known_name(given: str, kinds: Mapping[str, type]) -> str:
 
 
 def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
-    """Parse a constraint by its name, with its number or the CSV file of its labels, such as "variance=2".
+    """Parse a constraint such as "variance=2" or "zeros=FILE.csv".
 
     Args:
         text: of the option.
@@ -259,7 +257,7 @@ def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
 
     given, _, value = text.partition("=")
     kinds = find_tagged_classes(Constraint)
-    name = known_name(given, kinds)
+    name = find_known_name(given, kinds)
     if name not in kinds:
         raise InputError(
             f"--constraint {text!r}: {did_you_mean(name, kinds, 'known are ' + ', '.join(kinds))}"
@@ -288,7 +286,7 @@ def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
 
 
 def read_numbers(text: str, option: str) -> list[float]:
-    """Read numbers with commas between, and name the option where one is none."""
+    """Parse comma-separated numbers of an option."""
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
@@ -300,7 +298,7 @@ _TEXT, _OWN = (".csv", ".tsv"), (".json", ".npz")
 
 
 def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mechanism:
-    """Read a mechanism from a file, as `Mechanism.load` does, and from matrices as spreadsheets write them.
+    """Read a mechanism file, or a spreadsheet-style matrix.
 
     A CSV may have semicolons or tabs between its cells, with decimal commas.
 
@@ -312,7 +310,7 @@ def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mec
     Raises:
         FileFormatError: the file holds no mechanism; the message names the option that may help.
     """
-    ending = files.file_format(path)
+    ending = files.get_file_format(path)
     if bare and ending not in _TEXT:
         raise FileFormatError(f"{path}: --no-header belongs to CSV and TSV files")
     if ending in _OWN:
@@ -361,6 +359,6 @@ def _read_text(path: Path, bare: bool) -> MatrixFile:
         return MatrixFile(np.array(cells), DefaultLabels(len(cells)), DefaultLabels(len(cells[0])))
     if len(rows[0]) > 1 and all(files.is_number(cell) and "." in cell for cell in rows[0]):
         raise FileFormatError(
-            f"{path}: its first row {rows[0][:4]} looks like probabilities: without a header, say --no-header"
+            f"{path}: its first row {rows[0][:4]} looks like probabilities: if so, give --no-header"
         )
-    return labelled_matrix(rows, path, mark)
+    return parse_labelled_matrix(rows, path, mark)

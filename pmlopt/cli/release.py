@@ -1,4 +1,4 @@
-"""Commands about releases that others can check, and about the page to choose a point of a trade-off."""
+"""Commands for verifiable releases, and the exploration page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pmlopt.cli.options import (
     add_command,
     imports,
     main,
-    note_spent,
+    note_released,
 )
 from pmlopt.cli.printing import format_nats, print_json, print_line, print_table, show_status
 from pmlopt.cli.privacy_options import PrivacyOptions
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SingleReleaseOptions:
-    """The options where there is no plan: one column, or a tuple of several, and all others."""
+    """The options of a release without a plan file: one column or column tuple."""
 
     columns: Annotated[
         tuple[str, ...],
@@ -90,7 +90,7 @@ class SingleReleaseOptions:
     )] = False  # fmt: skip
 
     def build_plan(self, data: Path, form: DataOptions) -> ReleasePlan:
-        """Build the plan of one release; of all columns of the data where all others are dropped."""
+        """Build the plan of a single release."""
         from pmlopt.publishing import ReleasePlan
 
         if not self.columns:
@@ -106,7 +106,7 @@ class SingleReleaseOptions:
         dropped = self.drop
         if self.drop_all:
             if self.drop:
-                raise InputError("--drop and --drop-all both say which columns go: give one")
+                raise InputError("--drop and --drop-all both select the columns to drop: give one")
             with form.open_table(data) as rows:
                 dropped = tuple(
                     name for name in rows.names if name not in (*self.columns, *self.keep)
@@ -136,7 +136,7 @@ def release_command(
         ),
     ] = False,
     dry_run: Annotated[
-        bool, OptionNote("Say what the release would tell, and write nothing.")
+        bool, OptionNote("Print what the release would reveal, and write nothing.")
     ] = False,
     seed: Seed = None,
     missing: MissingCells = "refuse",
@@ -163,7 +163,7 @@ def release_command(
         plan = one.build_plan(data, form)
     elif one != SingleReleaseOptions():
         raise InputError(
-            "--plan says all of it: leave out --column, --keep, --drop, --total and the like"
+            "--plan states all of it: leave out --column, --keep, --drop, --total and similar options"
         )
     else:
         plan = read_plan(plan_file)
@@ -205,45 +205,45 @@ def release_command(
         return
     with workers.open_executor() as executor:
         described = write_release(draft, output, seed, executor)
-    note_spent(f"{output} is published" + ("" if ledger is None else f", and recorded in {ledger}"))
+    recorded = "" if ledger is None else f", and recorded in {ledger}"
+    note_released(f"{output} is published{recorded}")
     if as_json:
         print_json(to_plain(described))
         return
     print_line(f"{described.rows:,} rows written to {output / described.data}.")
     print_line(
-        f"The report is {output / 'report.html'}; whoever receives the folder runs: pmlopt check {output}"
+        f"The report is {output / 'report.html'}; recipients of the folder run: pmlopt check {output}"
     )
 
 
 def _check_total(planned: ReleaseFile) -> None:
-    """Exit where the levels of a release add up to more than its total."""
+    """Exit where a release's joint level exceeds its total."""
     if not planned.exceeds_total:
         return
     print_line(
         f"The total would be exceeded: the release {planned.comparison_text}, and {planned.total:.6g} "
-        "nats are "
-        "allowed. Nothing is written: lower an epsilon, or release or keep fewer columns.",
+        "nats are allowed. Nothing is written: lower an epsilon, or release or keep fewer columns.",
         err=True,
     )
     sys.exit(CLAIM_FAILS)
 
 
 def _finish_interrupted(ledger: Path | None, output: Path) -> bool:
-    """Publish what a ledger holds of interrupted releases, and return whether this very one was among them.
+    """Publish interrupted releases of a ledger; return whether this one was among them.
 
     What dead processes left of the output goes, and an output that is there is refused.
     """
-    from pmlopt.cli.ledger import print_finished
+    from pmlopt.cli.ledger import print_finished_publications
     from pmlopt.core.drafts import EMPTY_OWNER_KEY
     from pmlopt.releases import Ledger
-    from pmlopt.releases.drafts import check_vacant, resolve_folder_of
+    from pmlopt.releases.drafts import check_vacant, resolve_target_folder
     from pmlopt.releases.publications import compute_file_key
 
-    target = resolve_folder_of(output)
+    target = resolve_target_folder(output)
     with files.exclusive_lock(target):
         if ledger is not None:
             with Ledger.open(ledger, target.parent) as book:
-                print_finished(book)
+                print_finished_publications(book)
             if str(target) in book.finished:
                 return True
         check_vacant(target, EMPTY_OWNER_KEY if ledger is None else compute_file_key(ledger))
@@ -251,7 +251,7 @@ def _finish_interrupted(ledger: Path | None, output: Path) -> bool:
 
 
 def _check_ledger(draft: ReleaseDraft, as_json: bool, find: Callable[[], float | None]) -> None:
-    """Print what the release may bring a person to by the ledger, and exit where that is not allowed.
+    """Print the ledger level after the release, and exit where it exceeds the total.
 
     Args:
         draft: of the release.
@@ -284,7 +284,7 @@ def _check_ledger(draft: ReleaseDraft, as_json: bool, find: Callable[[], float |
 
 
 def _check_target(data: Path, output: Path | None, dry_run: bool) -> None:
-    """Raise for what cannot be read or written."""
+    """Raise an error for unreadable inputs or unwritable targets."""
     from pmlopt.core.files import is_standard_stream
 
     if (output is None) != dry_run:
@@ -296,7 +296,7 @@ def _check_target(data: Path, output: Path | None, dry_run: bool) -> None:
 
 
 def _print_release(told: ReleaseFile, draft: ReleaseDraft) -> None:
-    """Print the sections of the page on a release, with its warnings and tables."""
+    """Print the report sections of a release."""
     from pmlopt.publishing.page import build_sections
 
     for one in build_sections(told, draft.made):
@@ -415,14 +415,14 @@ def explore_command(
     is a ledger (.npz), streams (.json), or a problem file or id. Exits with 3 when a point could not be
     solved.
     """
-    files.file_format(output, (".html",))
+    files.get_file_format(output, (".html",))
     options: dict[str, Any] = {} if half_width is None else {"half_width": half_width}
     options |= {} if time_limit is None else {"time_limit": time_limit}
     with show_status("exploring", False):
         if saved is not None:
             others = (utility_name, compare, total)
             if asked != UNASKED or exact_counts or any(one is not None for one in others):
-                raise InputError(f"{saved} says what is explored: leave out the options of a prior")
+                raise InputError(f"{saved} sets what is explored: leave out the options of a prior")
             found = _explore_file(saved, person, epsilons, options)
         elif person is not None:
             raise InputError("--person belongs to a FILE of streams")
@@ -446,7 +446,7 @@ def explore_command(
 def _explore_file(
     saved: str, person: str | None, epsilons: str | None, options: dict[str, Any]
 ) -> Exploration:
-    """Explore a ledger, the stream of a person, or a problem at other levels."""
+    """Build the exploration of a ledger, a person's stream, or a problem at other levels."""
     from pmlopt.publishing.exploring import explore
     from pmlopt.releases import Ledger, Streams
 
@@ -476,7 +476,7 @@ def _explore_columns(
     epsilons: str | None,
     options: dict[str, Any],
 ) -> Exploration:
-    """Explore how a total level is split over the columns of a secret, by the options given."""
+    """Build the exploration of splitting a total level over two columns."""
     from pmlopt.publishing.exploring import explore
 
     asked.check()
@@ -495,7 +495,7 @@ def _explore_prior(
     compare: str | None,
     options: dict[str, Any],
 ) -> Exploration:
-    """Explore the designs for a prior or a secret, by the options given."""
+    """Build the exploration of a prior's or secret's designs."""
     from pmlopt.publishing.exploring import explore
     from pmlopt.publishing.exploring.solved import ROUNDED_COUNTS
     from pmlopt.publishing.exploring.sources import BESIDE
@@ -538,12 +538,12 @@ def _explore_prior(
 def _make_command_line(
     asked: PrivacyOptions, utility: tuple[str, bool], prior: Prior, secret: Secret | None
 ) -> Any:
-    """Return a function that writes a point as a command, by the options that were given here.
+    """Return the function that formats a point of the exploration as a command line.
 
     A file of the person's own keeps its name where it has that law, and no count of it is rounded.
     """
     from pmlopt.model.privacy import LDP
-    from pmlopt.publishing.exploring.sources import make_copy_format, written_pairs, written_prior
+    from pmlopt.publishing.exploring import sources
 
     others = {one.name for one in fields(asked)} - PRIOR - {"about_file", "secret_column"}
     law, rest_of, before = (
@@ -552,12 +552,12 @@ def _make_command_line(
         "",
     )
     if not np.array_equal(prior.pmf, asked.read_prior().pmf):
-        law, before = ["--prior", "prior.csv"], written_prior(prior)
+        law, before = ["--prior", "prior.csv"], sources.format_prior_command(prior)
     if secret is not None and asked.secret is not None and secret is not asked.secret:
         law, rest_of, before = (
             ["--about", "pairs.csv"],
             format_options(asked, others),
-            written_pairs(secret),
+            sources.format_pairs_command(secret),
         )
 
     def write_line(privacy: Any, level: float) -> str:
@@ -574,13 +574,13 @@ def _make_command_line(
         ]
         return shlex.join(["pmlopt", "design", *words, *rest, "-o", "mechanism.json"])
 
-    found = replace(make_copy_format(prior, utility[0]), command=write_line, before=before)
+    found = replace(sources.make_copy_format(prior, utility[0]), command=write_line, before=before)
     is_file = Path(utility[0]).suffix.lower() == ".csv"
     return replace(found, utility=f"...  # that of {utility[0]}") if is_file else found
 
 
 def format_options(record: Any, names: set[str] | None = None) -> list[str]:
-    """Return the options that were given, as they are typed; of some fields only, where names are given.
+    """Format given options as on the command line.
 
     Examples:
         >>> format_options(PrivacyOptions(prior_file=Path("p.csv"), privacy_name="ldp"))

@@ -1,4 +1,4 @@
-"""The files that a command writes: their types as options, and the checks before it begins."""
+"""Output files of commands: parameter types, and checks before writing."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ PRINTS_APART = "pmlopt.prints_apart"
 
 
 class TargetFile(click.Path):
-    """A file to write; where it is standard output, printed text goes to standard error."""
+    """A click type of output files; printing moves to standard error for standard output."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path, and note in the context where it is standard output."""
+        """Return the path, and record standard output in the context."""
         path = super().convert(value, param, ctx)
         if ctx is not None and files.is_standard_stream(os.fsdecode(path)):
             ctx.meta[PRINTS_APART] = True
@@ -35,7 +35,7 @@ TARGET_OR_FOLDER = TargetFile(path_type=Path)
 
 
 def check_files(parameters: Sequence[click.Parameter], given: Mapping[str, Any]) -> None:
-    """Raise for files that cannot be written, are one, or are read by the same command."""
+    """Raise an error for unwritable, duplicate or input files among the targets."""
     targets, sources = list[Path](), list[Path]()
     for one in parameters:
         (targets if isinstance(one.type, TargetFile) else sources).extend(
@@ -50,9 +50,7 @@ def check_files(parameters: Sequence[click.Parameter], given: Mapping[str, Any])
 
 
 def _list_paths(value: Any) -> Iterator[Path]:
-    """Return the paths among what an option gives, also texts that end like a file, such as
-    constraint=FILE.csv.
-    """
+    """List the file paths in an option's value."""
     if isinstance(value, tuple):
         for part in value:
             yield from _list_paths(part)
@@ -63,13 +61,13 @@ def _list_paths(value: Any) -> Iterator[Path]:
 
 
 def check_distinct_targets(targets: Sequence[Path]) -> None:
-    """Raise for two files to write that are one."""
+    """Raise an error where two targets are the same file."""
     if len({path.resolve() for path in targets}) < len(targets):
         raise InputError(f"two of the files to write are the same: {', '.join(map(str, targets))}")
 
 
 def check_targets_not_inputs(targets: Sequence[Path], inputs: Iterable[Path]) -> None:
-    """Raise for a file to write that is one of those that are read."""
+    """Raise an error where a target is one of the input files."""
     for source in inputs:
         for target in targets:
             if files.is_same_file(target, source):
@@ -77,12 +75,12 @@ def check_targets_not_inputs(targets: Sequence[Path], inputs: Iterable[Path]) ->
 
 
 def check_file_formats(output: Path | None, plot: Path | None) -> None:
-    """Raise, before any solver runs, for formats in which nothing can be written."""
+    """Raise an error for unknown output or plot formats, before solving."""
     if output is not None:
         check_format(output)
     if plot is not None:
         from pmlopt.core.display import get_figure_class
         from pmlopt.programs.plots import FIGURE_FORMATS
 
-        files.file_format(plot, FIGURE_FORMATS)
+        files.get_file_format(plot, FIGURE_FORMATS)
         get_figure_class()

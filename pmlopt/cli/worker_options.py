@@ -1,4 +1,4 @@
-"""The options of what runs in parallel: processes of one command, or the workers of a dask scheduler."""
+"""Options of parallel execution: local processes, or a dask scheduler."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WorkerOptions:
-    """What runs in parallel; results do not depend on it."""
+    """The parallel execution option; results do not depend on it."""
 
     # Processes of one command: each takes about 0.2 GB.
     workers: Annotated[int, OptionNote(
@@ -30,7 +30,7 @@ class WorkerOptions:
     )] = None  # fmt: skip
 
     def open_executor(self) -> AbstractContextManager[Executor | None]:
-        """Return what runs the tasks; None for this process. An interrupt ends processes at once.
+        """Open the executor of the option; None for serial execution.
 
         An interrupt ends processes at once.
 
@@ -48,6 +48,7 @@ class WorkerOptions:
 
 @contextmanager
 def _open_client_executor(address: str) -> Iterator[Executor]:
+    """Open the executor of a dask scheduler."""
     try:
         from distributed import Client
     except ImportError:
@@ -64,7 +65,7 @@ def _open_client_executor(address: str) -> Iterator[Executor]:
 
 @contextmanager
 def _open_processes(number: int) -> Iterator[Executor]:
-    """Yield a pool of processes, each of which starts a Python of its own."""
+    """Open a pool of spawned worker processes."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import active_children, get_context
 

@@ -1,1 +1,1 @@
-"""Arrays, labels, numbers, files and records: what everything else is written with."""
+"""The foundation: arrays, labels, numbers, files and records."""

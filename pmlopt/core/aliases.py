@@ -1,4 +1,4 @@
-"""Modules that pass on the names of another one, and what to write for names of other libraries."""
+"""Alias modules that re-export another module's names, with hints for names of other libraries."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ MEANT: Mapping[str, str] = {
     "design_mechanism": "pmlopt.design",
     "compose": "pmlopt.releases.compose",
     "composition": "pmlopt.releases.compose",
+    "Crowd": "pmlopt.releases.StreamPopulation",
     "MI": "pmlopt.MutualInformation",
     "Distribution": "pmlopt.Prior",
     "GeoIndistinguishability": "pmlopt.MetricPrivacy",
@@ -39,11 +40,11 @@ MEANT: Mapping[str, str] = {
     "make_randomized_response": "pmlopt.closed_forms.randomized_response",
     "make_randomized_response_bool": "pmlopt.closed_forms.randomized_response",
     "then_randomized_response": "pmlopt.closed_forms.randomized_response",
-    "make_laplace": "pmlopt.noise",
-    "then_laplace": "pmlopt.noise",
-    "make_gaussian": "pmlopt.noise",
-    "then_gaussian": "pmlopt.noise",
-    "make_base_discrete_laplace": "pmlopt.noise",
+    "make_laplace": "pmlopt.noise.Laplace",
+    "then_laplace": "pmlopt.noise.Laplace",
+    "make_gaussian": "pmlopt.noise.Gaussian",
+    "then_gaussian": "pmlopt.noise.Gaussian",
+    "make_base_discrete_laplace": "pmlopt.noise.Geometric",
     "make_basic_composition": "pmlopt.releases.compose",
     "make_sequential_composition": "pmlopt.releases.compose",
     "Odometer": "pmlopt.Ledger",
@@ -55,8 +56,8 @@ MEANT: Mapping[str, str] = {
     "Exponential": "pmlopt.closed_forms.exponential",
     "ExponentialCategorical": "pmlopt.closed_forms.exponential",
     "Geometric": "pmlopt.closed_forms.geometric",
-    "Laplace": "pmlopt.noise",
-    "Gaussian": "pmlopt.noise",
+    "Laplace": "pmlopt.noise.Laplace",
+    "Gaussian": "pmlopt.noise.Gaussian",
     "randomized_response": "pmlopt.closed_forms.randomized_response",
     "randomised_response": "pmlopt.closed_forms.randomized_response",
     "exponential_mechanism": "pmlopt.closed_forms.exponential",
@@ -92,7 +93,7 @@ MEANT: Mapping[str, str] = {
 
 
 def did_you_mean(name: str, modules: Mapping[str, Any]) -> str:
-    """Return the end of a sentence on a name that is none: what does that, where it is, or the nearest one.
+    """Return a hint for an unknown name: its equivalent, its module, or the nearest name.
 
     Examples:
         >>> did_you_mean("pml_level", {})
@@ -106,7 +107,7 @@ def did_you_mean(name: str, modules: Mapping[str, Any]) -> str:
 
 
 def delegate_to(place: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and `__all__` of a module that passes on the names of another one.
+    """Return the module-level `__getattr__`, `__dir__` and `__all__` of an alias module.
 
     Examples:
         >>> attribute, names, public = delegate_to("pmlopt.errors")

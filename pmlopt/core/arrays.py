@@ -1,4 +1,4 @@
-"""Checks shared by everything that takes arrays, labels or numbers from a person, and what labels are."""
+"""Validation of array, label and number arguments, and default labels."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Label = Hashable
 
 
 class DefaultLabels(tuple[int, ...]):
-    """A sequence of the numbers 0, 1, ..., N-1 as the labels of letters without names.
+    """The default labels 0, 1, ..., N-1 of unnamed letters, as a lazy sequence.
 
     They equal the tuple of the same numbers; only their class states that no one named the letters, so that
     they go with any labels by position, where labels that were given must be the same. The class travels
@@ -42,7 +42,7 @@ class DefaultLabels(tuple[int, ...]):
     __slots__ = ()
 
     def __new__(cls, size: int) -> DefaultLabels:
-        """Make the numbers from 0 to `size` - 1."""
+        """Create the default labels of a size."""
         return super().__new__(cls, range(size))
 
     def __getnewargs__(self) -> tuple[int]:
@@ -51,7 +51,7 @@ class DefaultLabels(tuple[int, ...]):
 
 
 def name_outputs(inputs: tuple[Label, ...], outputs: tuple[Label, ...]) -> tuple[Label, ...]:
-    """Return y0, y1, ... for outputs without labels of inputs with labels, else the outputs as they are.
+    """Name unlabelled outputs y0, y1, ... where the inputs have labels.
 
     Examples:
         >>> name_outputs((1, 2), DefaultLabels(2)), name_outputs((1, 2), (1, 2))
@@ -70,7 +70,7 @@ SUM_ATOL = 1e-9
 
 
 def copy_float_array(values: Any, ndim: int, what: str, error: type[InputError]) -> FloatArray:
-    """Copy values into a read-only float array of `ndim` dimensions, not empty and all finite.
+    """Validate values as a finite, nonempty float array, and return a read-only copy.
 
     Values that carry labels are refused: anyone who knows what they are for puts them in its order, by
     `pmlopt.data.labelled`.
@@ -106,7 +106,7 @@ def copy_float_array(values: Any, ndim: int, what: str, error: type[InputError])
 
 
 def is_plain(values: Any, ndim: int) -> bool:
-    """Return whether values are an array of numpy or nested lists of numbers, without labels and masks.
+    """Return whether values are a plain array or nested list of numbers.
 
     Examples:
         >>> is_plain([0.5, 1], 1), is_plain([[0.5], [1]], 2), is_plain(["a"], 1), is_plain({"a": 1}, 1)
@@ -125,7 +125,7 @@ _NUMBERS = {int, float}
 
 
 def check_unmasked(values: Any, what: str, error: type[InputError]) -> None:
-    """Raise where an array has masked entries, which are missing."""
+    """Raise an error for masked array entries."""
     place = find_masked_entry(values)
     if place is not None:
         where = describe_position(place) if len(place) in (1, 2) else "one position"
@@ -136,7 +136,7 @@ def check_unmasked(values: Any, what: str, error: type[InputError]) -> None:
 
 
 def common_integer_ratio(values: Iterable[float]) -> tuple[tuple[int, ...], int]:
-    """Write floats as integers over one denominator, without rounding: floats are dyadic rationals.
+    """Convert floats exactly to integers over a common denominator.
 
     Examples:
         >>> common_integer_ratio([0.5, 0.75])
@@ -148,7 +148,7 @@ def common_integer_ratio(values: Iterable[float]) -> tuple[tuple[int, ...], int]
 
 
 def integers_over_common_denominator(table: FloatArray) -> tuple[Any, int]:
-    """Return a table of floats as integers in an object array of its shape, and their denominator.
+    """Convert a float table exactly to integers over a common denominator.
 
     Examples:
         >>> integers_over_common_denominator(np.array([[0.5, 0.75]]))
@@ -159,14 +159,14 @@ def integers_over_common_denominator(table: FloatArray) -> tuple[Any, int]:
 
 
 def check_probability(delta: float) -> float:
-    """Check a failure probability delta in (0, 1), and return it as a float."""
+    """Validate a failure probability delta in (0, 1)."""
     return check_in_interval(delta, "(0, 1)", "delta", PrivacyError)
 
 
 def check_in_interval(
     value: Any, ends: str, what: str, error: type[InputError], hint: str = ""
 ) -> float:
-    """Check that a value is a number in an interval, and return it as a float.
+    """Validate a number in an interval.
 
     Examples:
         >>> check_in_interval(2, "(0, 2]", "the radius", PrivacyError)
@@ -196,7 +196,7 @@ def bound_sum_rounding(terms: int, size: float) -> float:
 def check_labels_of_size(
     labels: Iterable[Label] | None, size: int | None, what: str, error: type[InputError]
 ) -> tuple[Label, ...]:
-    """Return distinct labels as a tuple of the given size, or `DefaultLabels` where none are given.
+    """Validate distinct labels of a given number, or return default labels.
 
     With the size None there are as many as are given.
 
@@ -224,7 +224,7 @@ def check_labels_of_size(
 def _to_label_tuple(
     labels: Iterable[Label], what: str, error: type[InputError]
 ) -> tuple[Label, ...]:
-    """Return labels as a tuple, with numpy scalars as plain ones."""
+    """Convert labels to a tuple of plain Python values."""
     if isinstance(labels, DefaultLabels):
         return labels
     if isinstance(labels, str | bytes):
@@ -237,14 +237,14 @@ def _to_label_tuple(
 
 
 def _to_plain_label(label: Label) -> Label:
-    """Return a label with numpy scalars as plain ones, also within a tuple."""
+    """Convert numpy scalars in a label to plain values."""
     if type(label) is tuple:
         return tuple(_to_plain_label(part) for part in label)
     return label.item() if isinstance(label, np.generic) else label
 
 
 def _check_label(label: Label, what: str, error: type[InputError]) -> None:
-    """Raise for a label that has no hash, does not equal itself, or that no file keeps as it is."""
+    """Raise an error for a label that is unhashable, NaN, or not storable."""
     try:
         hash(label)
         strange = _has_nan(label)
@@ -261,16 +261,14 @@ def _check_label(label: Label, what: str, error: type[InputError]) -> None:
 
 
 def _has_nan(label: Label) -> bool:
-    """Return whether a label, or a part of it, does not equal itself; tuples compare identities and hide
-    that.
-    """
+    """Return whether a label contains NaN."""
     if isinstance(label, tuple | frozenset):
         return any(map(_has_nan, label))
     return bool(label != label)
 
 
 def to_label_array(labels: Sequence[Label]) -> NDArray[Any]:
-    """Return labels as an array: of numbers where all are of one kind that 64 bits hold, else of objects."""
+    """Convert labels to a numeric array where exact, else to an object array."""
     kinds = {type(label) for label in labels}
     # mixed kinds would be promoted: 1 and True, or 1 and "1", would become equal
     expected = {int: "i", float: "f", bool: "b"}.get(kinds.pop()) if len(kinds) == 1 else None
@@ -286,7 +284,7 @@ def to_label_array(labels: Sequence[Label]) -> NDArray[Any]:
 
 
 def abbreviate(labels: Sequence[Label]) -> str:
-    """Return labels for a message: all of a few, and the first ones of many.
+    """Format labels for a message: a few in full, many abbreviated.
 
     Examples:
         >>> abbreviate(("a", 1)), len(abbreviate(range(1000))) < 100
@@ -296,7 +294,7 @@ def abbreviate(labels: Sequence[Label]) -> str:
 
 
 def join_words(labels: Iterable[Label], most: int = 5, word: str = "and") -> str:
-    """Return labels as part of a sentence: a few in full, else the first ones and how many others there are.
+    """Join labels for a sentence, abbreviated with the number of omitted ones.
 
     Examples:
         >>> join_words(["a", "", 3]), join_words(range(9)), join_words(["x", "y"], word="or")
@@ -312,7 +310,7 @@ def join_words(labels: Iterable[Label], most: int = 5, word: str = "and") -> str
 
 
 def select_labels(labels: tuple[Label, ...], places: Iterable[int]) -> tuple[Label, ...]:
-    """Return the labels at some indices; all `DefaultLabels` in their order stay as they are.
+    """Select labels by index; complete default labels stay lazy.
 
     Examples:
         >>> select_labels(("a", "b", "c"), [2, 0]), type(select_labels(DefaultLabels(2), [0, 1])).__name__
@@ -323,7 +321,7 @@ def select_labels(labels: tuple[Label, ...], places: Iterable[int]) -> tuple[Lab
 
 
 def check_nonnegative(value: float, what: str, error: type[InputError]) -> float:
-    """Check a level in nats, finite and at least 0, and return it as a float."""
+    """Validate a finite nonnegative level in nats."""
     number = check_real(value, what, error)
     if number < 0:
         raise error(f"{what} must be at least 0 nats, not {number}")
@@ -331,7 +329,7 @@ def check_nonnegative(value: float, what: str, error: type[InputError]) -> float
 
 
 def check_positive(value: Any, what: str, error: type[InputError]) -> float:
-    """Check a finite number above 0, and return it as a float."""
+    """Validate a finite positive number."""
     number = check_real(value, what, error)
     if number <= 0:
         raise error(f"{what} is {number:g}: give a number above 0")
@@ -339,7 +337,7 @@ def check_positive(value: Any, what: str, error: type[InputError]) -> float:
 
 
 def check_real(value: Any, what: str, error: type[InputError]) -> float:
-    """Check that a value is a finite number, no text and no truth value, and return it as a float."""
+    """Validate a finite number that is neither text nor a truth value."""
     try:
         if isinstance(value, str | bytes | bool | np.bool_):
             raise TypeError
@@ -354,7 +352,7 @@ def check_real(value: Any, what: str, error: type[InputError]) -> float:
 
 
 def check_integer(value: Any, what: str, error: type[InputError]) -> int:
-    """Check that a value is an integer of at least 1, and return it as an int."""
+    """Validate a positive integer."""
     number = check_real(value, what, error)
     if number != int(number) or number < 1:
         raise error(f"{what} must be a whole number of at least 1, not {value!r}")
@@ -362,7 +360,7 @@ def check_integer(value: Any, what: str, error: type[InputError]) -> int:
 
 
 def compute_subset_sums(values: FloatArray) -> FloatArray:
-    """Compute the (2^n,) sums over all subsets of n numbers; the bits of an index are its subset.
+    """Compute the (2^n,) sums over all subsets of n numbers, indexed by bitmask.
 
     Examples:
         >>> compute_subset_sums(np.array([1.0, 10.0]))
@@ -384,7 +382,7 @@ _TRUTHS = {True: object(), False: object()}
 
 
 def make_label_key(label: Label) -> Label:
-    """Return a key that is equal for two labels that are the same, and for no others.
+    """Return a hashable key that distinguishes labels by value and type.
 
     Examples:
         >>> (
@@ -400,14 +398,14 @@ def make_label_key(label: Label) -> Label:
 
 
 def have_same_labels(one: Sequence[Label], other: Sequence[Label]) -> bool:
-    """Return whether two sides have the same labels in the same order."""
+    """Return whether two sides have equal labels in the same order."""
     return len(one) == len(other) and list(map(make_label_key, one)) == list(
         map(make_label_key, other)
     )
 
 
 def have_same_label_set(one: Iterable[Label], other: Iterable[Label]) -> bool:
-    """Return whether two sides have the same labels in any order."""
+    """Return whether two sides have equal labels in any order."""
     return set(map(make_label_key, one)) == set(map(make_label_key, other))
 
 
@@ -419,7 +417,7 @@ def indices_of(
     *,
     text: bool = False,
 ) -> list[int]:
-    """Return the index of each label among some known ones.
+    """Look up the index of each label; raise an error for unknown ones.
 
     Args:
         labels: any, a known one more than once, too.
@@ -481,7 +479,7 @@ def build_count_array(
     error: type[InputError],
     kind: type = np.int64,
 ) -> NDArray[Any]:
-    """Build an array with an axis for each side from counts that are given by a label of each.
+    """Build a count array with one axis per side from labelled counts.
 
     Args:
         counted: tuples of labels, with their counts.
@@ -518,13 +516,12 @@ def build_count_array(
 
 
 def _read_csv_label(label: Label) -> Label:
-    """Return a label as a file gives it back: a tuple by its parts."""
+    """Convert a label to the value that a CSV file restores."""
     return tuple(map(_read_csv_label, label)) if isinstance(label, tuple) else str(label)
 
 
 def parse_labels(texts: Sequence[str]) -> tuple[Label, ...]:
-    """Parse labels from the cells of a CSV: numbers or tuples where each is one as Python writes it, else
-    text.
+    """Parse labels from CSV cells: numbers or tuples where all are, else text.
 
     The parts of a tuple are text, numbers or tuples again. A cell `nan` is text, for no label may differ
     from itself.
@@ -551,7 +548,7 @@ def parse_labels(texts: Sequence[str]) -> tuple[Label, ...]:
 
 
 def _parse_tuple(text: str) -> tuple[Label, ...] | None:
-    """Return the tuple that a text writes as Python does; None where it is another text."""
+    """Parse a tuple written as Python text; None for other text."""
     if not (text.startswith("(") and text.endswith(")")):
         return None
     try:
@@ -564,7 +561,7 @@ def _parse_tuple(text: str) -> tuple[Label, ...] | None:
 
 
 def check_csv_labels(*sides: tuple[Label, ...]) -> None:
-    """Raise for labels that a CSV file would not give back as they are."""
+    """Raise an error for labels that do not survive a CSV round trip."""
     for labels in sides:
         # written and read once here, before a file is made from which labels come back changed
         texts = [str(label) for label in labels]
@@ -578,7 +575,7 @@ def check_csv_labels(*sides: tuple[Label, ...]) -> None:
 
 
 def check_json_labels(labels: Iterable[Label]) -> None:
-    """Raise for labels that JSON cannot hold."""
+    """Raise an error for labels that JSON cannot represent."""
     for label in labels:
         if not _is_storable(label):
             raise FileFormatError(

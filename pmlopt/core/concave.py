@@ -1,4 +1,4 @@
-"""The largest value of a smooth concave function over the laws on N letters, from both sides."""
+"""Maximization of smooth concave functions over the probability simplex, with bounds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Local: TypeAlias = tuple[float, FloatArray, FloatArray]
 def maximize_over_laws(
     local: Callable[[FloatArray], Local], letters: int, tolerance: float, iterations: int = 200
 ) -> tuple[FloatArray, float, float]:
-    """Maximize a concave function over laws, and return the maximizer, its value and an upper bound.
+    """Maximise a concave function over the simplex; return maximiser, value and upper bound.
 
     A primal-dual interior point. The bound `f(p) + max_x g[x] - <p, g>` holds at every law p, whatever the
     steps: where they stall, both ends are true and further apart.
@@ -96,7 +96,7 @@ def maximize_over_laws(
 
 
 def steps_to_boundary(point: FloatArray, step: FloatArray) -> float:
-    """Return how many steps reach the boundary of the positive orthant."""
+    """Compute the step length to the boundary of the positive orthant."""
     # only coordinates that fall can reach 0
     down = step < 0
     return float((point[down] / -step[down]).min()) if down.any() else math.inf

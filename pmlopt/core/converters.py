@@ -1,4 +1,4 @@
-"""The types that fields of records may have: how each is read strictly, written, and described by a schema.
+"""The converters of record field types: strict reading, writing and JSON schemas.
 
 Whatever is not stated to be allowed is refused, with its path.
 """
@@ -56,15 +56,15 @@ from pmlopt.core.scalar_converters import (
     EnumConverter,
     ScalarConverter,
     Schema,
+    read_label_or_data,
     read_number,
-    read_open,
 )
 from pmlopt.core.suggestions import did_you_mean
 from pmlopt.errors import FileFormatError, InputError
 
 
 class TupleConverter(Converter):
-    """A converter of a tuple of so many parts, each of its type, or of a list of any number of one type."""
+    """A converter of tuples of fixed types, or of lists of one type."""
 
     forms = frozenset({LIST})
 
@@ -74,18 +74,18 @@ class TupleConverter(Converter):
         self.parts = [UnionConverter(one) for one in (self.args if self.fixed else self.args[:1])]
 
     def read(self, data: Any, place: ReadLocation) -> Any:
-        """Return the value that plain data of the right form represent."""
+        """Convert plain data to the field's value, strictly."""
         parts = self.parts if self.fixed else self.parts * len(data)
         if len(data) != len(parts):
             place.fail(f"has {len(data)} entries: it must have {len(parts)}")
         if self.shape is not None:
             place.check_size((len(data),), self.shape)
         if self.args[0] is Hashable and not self.fixed:
-            return read_open(data, place, Hashable)
+            return read_label_or_data(data, place, Hashable)
         return tuple(one.read(data[k], place.enter(k)) for k, one in enumerate(parts))
 
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
-        """Return the JSON schemas of which its plain data meet one."""
+        """Return the JSON schemas of the plain data."""
         parts = [one.schema(defs) for one in self.parts]
         if self.fixed:
             return [{"type": "array", "prefixItems": parts, "items": False, "minItems": len(parts)}]
@@ -93,12 +93,12 @@ class TupleConverter(Converter):
 
 
 class LabelsConverter(TupleConverter):
-    """A converter of labels, or of the number of letters without names, which become `DefaultLabels`."""
+    """A converter of labels, or of a number of default labels."""
 
     forms = frozenset({LIST, WHOLE})
 
     def read(self, data: Any, place: ReadLocation) -> Any:
-        """Return the value that plain data of the right form represent."""
+        """Convert plain data to the field's value, strictly."""
         if not isinstance(data, int):
             return super().read(data, place)
         found = DefaultLabels(read_number(data, place, int, (Range(1), COUNT)))
@@ -107,7 +107,7 @@ class LabelsConverter(TupleConverter):
         return found
 
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
-        """Return the JSON schemas of which its plain data meet one."""
+        """Return the JSON schemas of the plain data."""
         several = [*super().schemas(defs), {"type": "integer", "minimum": 1}]
         return [
             {
@@ -118,7 +118,7 @@ class LabelsConverter(TupleConverter):
 
 
 class MappingConverter(Converter):
-    """A converter of a mapping of texts to values of one type."""
+    """A converter of mappings from text to one type."""
 
     forms = frozenset({TABLE})
 
@@ -127,16 +127,16 @@ class MappingConverter(Converter):
         self.part = UnionConverter(self.args[1])
 
     def read(self, data: Any, place: ReadLocation) -> Any:
-        """Return the value that plain data of the right form represent."""
+        """Convert plain data to the field's value, strictly."""
         return {key: self.part.read(part, place.enter(key)) for key, part in data.items()}
 
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
-        """Return the JSON schemas of which its plain data meet one."""
+        """Return the JSON schemas of the plain data."""
         return [{"type": "object", "additionalProperties": self.part.schema(defs)}]
 
 
 class ArrayConverter(Converter):
-    """A converter of an array, written as nested lists; without a shape, of the depth of its first entry."""
+    """A converter of arrays written as nested lists."""
 
     ENTRIES: Mapping[Any, type] = {
         np.float64: float,
@@ -152,7 +152,7 @@ class ArrayConverter(Converter):
         self.forms = frozenset({LIST} | ({NUMBER, WHOLE, FLAG} if self.shape is None else set()))
 
     def read(self, data: Any, place: ReadLocation) -> Any:
-        """Return the value that plain data of the right form represent."""
+        """Convert plain data to the field's value, strictly."""
         shape, leaves = self._flatten(
             data.tolist() if isinstance(data, np.ndarray) else data, place
         )
@@ -186,7 +186,7 @@ class ArrayConverter(Converter):
         return array
 
     def _flatten(self, data: Any, place: ReadLocation) -> tuple[tuple[int, ...], list[Any]]:
-        """Return the shape of nested lists, which must be regular, and their entries in order."""
+        """Flatten regular nested lists; return their shape and entries."""
         shape: list[int] = []
         level, most = [data], MAX_NESTING_DEPTH if self.shape is None else len(self.shape.sizes)
         while level and len(shape) < most:
@@ -209,7 +209,7 @@ class ArrayConverter(Converter):
         return tuple(shape), level
 
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
-        """Return the JSON schemas of which its plain data meet one."""
+        """Return the JSON schemas of the plain data."""
         plain = SCALARS[self.entry][1]
         if self.shape is None:
             told = "nested lists of one depth, or one entry"
@@ -228,7 +228,7 @@ class ArrayConverter(Converter):
 def _check_leaves(
     place: ReadLocation, shape: Sequence[int], leaves: Sequence[Any], wrong: Any, wanted: str
 ) -> None:
-    """Raise at the first entry of nested lists that is wrong."""
+    """Raise an error at the first invalid entry of nested lists."""
     if np.any(wrong):
         first = int(np.argmax(wrong))
         place.enter_nested_list(*(np.unravel_index(first, tuple(shape)) if shape else ())).refuse(
@@ -237,12 +237,12 @@ def _check_leaves(
 
 
 class RecordConverter(Converter):
-    """A converter of classes of records, which a `kind` or `name` distinguishes where there are several."""
+    """A converter of record classes, distinguished by a `kind` or `name` tag."""
 
     forms = frozenset({TABLE})
 
     def read(self, data: Any, place: ReadLocation) -> Any:
-        """Return the value that plain data of the right form represent."""
+        """Convert plain data to the field's value, strictly."""
         if not isinstance(data, dict):
             place.refuse(data, "a table")
         kind, tag = self._select_class(data, place)
@@ -275,7 +275,7 @@ class RecordConverter(Converter):
     def _select_class(
         self, data: Mapping[str, Any], place: ReadLocation
     ) -> tuple[Callable[..., Any], str | None]:
-        """Return the class or maker that a table represents, and the key of its tag."""
+        """Select the record class of a table by its tag."""
         kinds: dict[str, Callable[..., Any]] = {**find_tagged_classes(*self.kind)}
         for base in self.kind:
             kinds.update(place.context.forms.get(base, {}))
@@ -298,15 +298,13 @@ class RecordConverter(Converter):
         return kinds[word], key
 
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
-        """Return the JSON schemas of which its plain data meet one."""
+        """Return the JSON schemas of the plain data."""
         return [self._reference_definition(kind, defs) for kind in self.kind]
 
     def _reference_definition(
         self, kind: type, defs: dict[str, Schema], alone: bool = False
     ) -> Schema:
-        """Return a reference to the definition of a class or of all its subclasses, which is added if
-        missing.
-        """
+        """Return a schema reference to a record class, defining it if missing."""
         home = kind.__module__.partition(".")[0]
         known = [
             one
@@ -327,7 +325,7 @@ class RecordConverter(Converter):
 
     @staticmethod
     def _define_class(kind: type, defs: dict[str, Schema]) -> Schema:
-        """Return the JSON schema of one record class, with its tag and fields."""
+        """Build the JSON schema of one record class."""
         found: Schema = {} if (tag := get_tag(kind)) is None else {tag[0]: {"const": tag[1]}}
         found |= {one.name: get_converter(one).schema(defs) for one in get_fields(kind)}
         later = {one.name for one in get_fields(kind) if one.may_be_absent}
@@ -341,7 +339,7 @@ class RecordConverter(Converter):
 
 
 class UnionConverter:
-    """A converter of a field of one type or of several, with the words for values of the context."""
+    """A converter of fields with one or several types, and context references."""
 
     def __init__(self, kind: Any, notes: Sequence[Any] = ()) -> None:
         kind, own = separate_notes(kind)
@@ -362,7 +360,7 @@ class UnionConverter:
         self.typed = [one for one in self.every if isinstance(one, EnumConverter | LabelsConverter)]
 
     def read(self, data: Any, place: ReadLocation) -> Any:
-        """Return the value that plain data represent."""
+        """Convert plain data to the field's value by the matching type."""
         context = place.context
         if isinstance(data, str) and data in self.words:
             if data not in context.given:
@@ -387,18 +385,18 @@ class UnionConverter:
         return fitting[0].read(data, place)
 
     def find_word(self, context: Context) -> str:
-        """Return the word for the value of the context that a field may be, or None."""
+        """Return the word that stands for a context value; None without one."""
         return next((word for word in self.words if word in context.given), "")
 
     def schema(self, defs: dict[str, Schema]) -> Schema:
-        """Return the JSON schema of its plain data."""
+        """Return the JSON schema of the plain data."""
         several = [{"const": word} for word in self.own]
         if not self.only:
             several += [one.schema(defs) for one in self.choices] or self.every[0].schemas(defs)
         return several[0] if len(several) == 1 else {"anyOf": several}
 
     def write(self, value: Any, context: Context) -> Any:
-        """Return a value as plain data."""
+        """Convert a value to plain data."""
         for word in self.words:
             if word in context.given:
                 given = context.given[word]
@@ -420,7 +418,7 @@ class UnionConverter:
 
 
 def _make_converter(kind: Any, notes: Sequence[Any]) -> Converter:
-    """Return the converter of a type that is no union.
+    """Build the converter of a non-union type.
 
     Raises:
         TypeError: it is no type of a field.
@@ -453,7 +451,7 @@ def _make_converter(kind: Any, notes: Sequence[Any]) -> Converter:
 
 
 def is_record_class(kind: Any) -> bool:
-    """Return whether a type is a class of records."""
+    """Return whether a type is a record class."""
     return isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, Record))
 
 
@@ -463,12 +461,12 @@ _PLAIN = frozenset((str, int, bool))
 
 @lru_cache(maxsize=4096)
 def get_converter(field: Field) -> UnionConverter:
-    """Return how a field is read, written and described."""
+    """Return the converter of a record field."""
     return UnionConverter(field.type)
 
 
 def to_plain(value: Any, context: Context | None = None) -> Any:
-    """Return a record as plain data, from which `read_record` in the same context makes it again.
+    """Convert a record to plain data, the inverse of `read_record`.
 
     Where the context is not `complete`, fields that have their defaults are left out, as in problem files.
 
@@ -502,7 +500,7 @@ def to_plain(value: Any, context: Context | None = None) -> Any:
 
 
 def _write_record(value: Any, context: Context) -> dict[str, Any]:
-    """Return a record as a dictionary of its tag and fields; those at a default may be left out."""
+    """Convert a record to a dictionary of tag and fields; defaults may be omitted."""
     kind: Any = type(value)
     tag, writers = _get_writers(kind)
     found: dict[str, Any] = dict(tag)
@@ -517,14 +515,14 @@ def _write_record(value: Any, context: Context) -> dict[str, Any]:
 def _get_writers(
     kind: type,
 ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[Field, UnionConverter], ...]]:
-    """Return the tag of a record class, and its fields with their converters, which are built once."""
+    """Return the tag and field converters of a record class, cached."""
     tag = get_tag(kind)
     fields = get_fields(get_written_class(kind))
     return () if tag is None else (tag,), tuple((one, get_converter(one)) for one in fields)
 
 
 def _to_list_label(label: Any) -> Any:
-    """Return a label as plain data, with tuples as lists."""
+    """Convert a label to plain data, tuples to lists."""
     if isinstance(label, tuple):
         return [_to_list_label(part) for part in label]
     return label.item() if isinstance(label, np.generic) else label

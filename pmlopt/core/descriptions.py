@@ -1,4 +1,4 @@
-"""Values in messages: what was given, in a few words without addresses in memory or whole matrices."""
+"""Short descriptions of values for messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHORT.maxlevel, _SHORT.maxlist, _SHORT.maxtuple = 3, MAX_SHOWN_ENTRIES, MAX_SHO
 
 
 def describe_value(value: Any) -> str:
-    """Return what a value is, as a phrase for a message.
+    """Describe a value in a short phrase.
 
     Examples:
         >>> describe_value("hamming"), describe_value(lambda x: x), describe_value(sorted)
@@ -47,7 +47,7 @@ def describe_value(value: Any) -> str:
 
 
 def _describe_array(value: Any, shape: tuple[Any, ...]) -> str:
-    """Return the kind and shape of an array, a series or a frame; the entries of a small array of numbers."""
+    """Describe an array, series or frame by type and shape, with the entries of small ones."""
     kind = type(value).__name__
     numbers = getattr(getattr(value, "dtype", None), "kind", "") in tuple("biuf")
     if kind in ("ndarray", "generic") and numbers and value.size <= MAX_SHOWN_ENTRIES:
@@ -59,7 +59,7 @@ def _describe_array(value: Any, shape: tuple[Any, ...]) -> str:
 
 
 def escape_control_characters(text: str) -> str:
-    r"""Return a text as one line: line ends, control codes and undecodable bytes are escaped.
+    r"""Escape control characters and undecodable bytes in a text.
 
     Labels and names of files come from those who made them, and must not look like what pmlopt prints.
 
@@ -78,9 +78,7 @@ def escape_control_characters(text: str) -> str:
 
 
 def describe_position(index: Sequence[int]) -> str:
-    """Name the place of an entry in words, counted from 0: `describe_position 3`, or `row 3, column 1` of a
-    matrix.
-    """
+    """Format the index of an entry for a message, such as "row 3, column 1"."""
     if len(index) == 1:
         return f"position {index[0]}"
     return f"row {index[0]}, column {index[1]}"

@@ -1,4 +1,4 @@
-"""Differences of numbers that floats would round before they are taken, such as times in nanoseconds.
+"""Exact differences of large numbers, such as nanosecond times.
 
 Floats hold whole numbers to 2^53 only. The difference of two numbers of any size is taken exactly here, and
 rounded once.
@@ -22,12 +22,12 @@ MAX_DIFFERENCE = 1e150
 
 
 def is_label_number(label: Any) -> bool:
-    """Return whether a label is a number: an int or a float, and no truth value."""
+    """Return whether a label is an int or float, and no truth value."""
     return isinstance(label, int | float) and not isinstance(label, bool)
 
 
 def subtract_exactly(x: Any, y: Any) -> float:
-    """Return x - y of two numbers, rounded to a float once.
+    """Subtract two numbers exactly, and round once to a float.
 
     Raises:
         TypeError: they have no difference.
@@ -43,12 +43,12 @@ def subtract_exactly(x: Any, y: Any) -> float:
 
 
 def _mixes_sizes(whole: Any, real: Any) -> bool:
-    """Return whether Python would round the first, an integer, before it subtracts the second, a float."""
+    """Return whether Python's int-float subtraction would round first."""
     return isinstance(whole, int) and abs(whole) > MAX_EXACT_INTEGER and isinstance(real, float)
 
 
 def to_exact_array(values: Any) -> NDArray[Any]:
-    """Return numbers as an array that holds them exactly: of floats where these do, else of objects.
+    """Convert numbers to an exact array: floats where exact, else objects.
 
     Args:
         values: finite numbers, or nested lists or an array of them.
@@ -69,15 +69,14 @@ def to_exact_array(values: Any) -> NDArray[Any]:
 
 
 def _to_plain_number(value: Any) -> int | float:
-    """Return a number as an int where it is a whole number of another type than float, else as a float."""
+    """Convert a number to an int or float."""
     if isinstance(value, float):
         return float(value)
     return int(value) if value == int(value) else float(value)
 
 
 def subtract_arrays(values: NDArray[Any], origins: NDArray[Any]) -> FloatArray:
-    """Return the differences of arrays of `to_exact_array`, each rounded once, in the shape they broadcast
-    to.
+    """Subtract arrays of `to_exact_array` with a single rounding.
 
     Raises:
         OverflowError: one is larger than every float.

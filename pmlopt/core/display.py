@@ -1,4 +1,4 @@
-"""Tables for notebooks and papers, as HTML and LaTeX, and what pictures are drawn with."""
+"""Tables as HTML and LaTeX, and plotting helpers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LATEX = {
 
 
 def format_probability(value: float, digits: int = 4) -> str:
-    """Format a probability with so many digits after the point, without zeros at its end.
+    """Format a probability with a number of decimals, without trailing zeros.
 
     Examples:
         >>> (
@@ -52,7 +52,7 @@ def format_probability(value: float, digits: int = 4) -> str:
 
 
 def format_nats(level: float) -> str:
-    """Format a level for people: rounding errors become 0.
+    """Format a level in nats, with rounding errors as 0.
 
     Examples:
         >>> format_nats(0.25), format_nats(3e-12)
@@ -62,7 +62,7 @@ def format_nats(level: float) -> str:
 
 
 def pluralize(count: int, one: str, many: str = "") -> str:
-    """Return a number of things in words.
+    """Format a count with its noun in singular or plural.
 
     Examples:
         >>> pluralize(1, "release"), pluralize(2, "release"), pluralize(0, "person", "people")
@@ -72,7 +72,7 @@ def pluralize(count: int, one: str, many: str = "") -> str:
 
 
 def format_facts_html(title: str, facts: Mapping[str, str]) -> str:
-    """Format a title over names and what they are, a line each."""
+    """Format titled name-value lines as HTML."""
     side = "style='text-align:left'"
     rows = "".join(
         f"<tr><th {side}>{_escape_html(name)}</th><td {side}>{_escape_html(text)}</td></tr>"
@@ -82,7 +82,7 @@ def format_facts_html(title: str, facts: Mapping[str, str]) -> str:
 
 
 def format_table_html(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Format a title over a table, cut after a dozen rows; the rows left out are counted."""
+    """Format a titled HTML table of at most a dozen rows."""
     top = "".join(f"<th>{_escape_html(name)}</th>" for name in head)
     body = "".join(
         "<tr>" + "".join(f"<td>{_escape_html(cell)}</td>" for cell in row) + "</tr>"
@@ -95,7 +95,7 @@ def format_table_html(title: str, head: Sequence[str], rows: Sequence[Sequence[s
 def format_matrix_html(
     title: str, matrix: FloatArray, inputs: Sequence[Label], outputs: Sequence[Label]
 ) -> str:
-    """Format a matrix of probabilities, shaded by size, cut after a dozen rows and columns."""
+    """Format an HTML heat map of a probability matrix, truncated."""
     part = matrix[:MAX_SHOWN_ROWS, :MAX_SHOWN_COLUMNS]
     top = "".join(f"<th>{_escape_html(str(label))}</th>" for label in outputs[:MAX_SHOWN_COLUMNS])
     body = "".join(
@@ -113,7 +113,7 @@ def format_matrix_html(
 
 
 def format_table_latex(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    r"""Format a table for LaTeX with the package booktabs; the first column is text, the others are numbers.
+    r"""Format a LaTeX table with booktabs.
 
     Examples:
         >>> print(format_table_latex(["letter", "p"], [["a_1", "0.5"]]))
@@ -132,7 +132,7 @@ def format_table_latex(head: Sequence[str], rows: Iterable[Sequence[str]]) -> st
 
 
 def import_pandas() -> Any:
-    """Import the package pandas.
+    """Import pandas, or raise an error that names the extra.
 
     Raises:
         MissingExtraError: it is not installed.
@@ -145,7 +145,7 @@ def import_pandas() -> Any:
 
 
 def _format_latex_row(cells: Sequence[str]) -> str:
-    """Format cells as a row of a LaTeX table, with special characters escaped."""
+    """Format and escape the cells of a LaTeX table row."""
     escaped = (
         "".join(_LATEX.get(sign, sign) for sign in escape_control_characters(cell))
         for cell in cells
@@ -159,17 +159,17 @@ def _escape_html(text: str) -> str:
 
 
 def _describe_omitted(count: int, what: str) -> str:
-    """Return an HTML line that counts the rows or columns left out; empty where there are none."""
+    """Return an HTML line with the number of omitted rows or columns; empty for none."""
     return f"<p>and {count} more {what}</p>" if count > 0 else ""
 
 
 def _format_shaded_cell(value: float) -> str:
-    """Format a cell whose background is bluer the larger its probability, readable on dark pages too."""
+    """Format an HTML cell shaded by its probability."""
     return f"<td style='background:rgba(0,114,178,{0.75 * value:.3f})'>{format_probability(value)}</td>"
 
 
 def get_figure_class() -> type[Figure]:
-    """Return Matplotlib's Figure, or raise an error that names the extra."""
+    """Return Matplotlib's Figure class, or raise an error that names the extra."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -183,7 +183,7 @@ def draw_heat_map(
     outputs: Sequence[Label],
     leakages: FloatArray | None = None,
 ) -> Figure:
-    """Draw a mechanism matrix as shades of blue, with leakages in nats above its columns if given.
+    """Draw a mechanism matrix as a heat map, with leakages above the columns.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -208,7 +208,7 @@ def draw_heat_map(
 
 
 def draw_bars(values: FloatArray, labels: Sequence[Label], upright: str) -> Figure:
-    """Draw a bar for each label.
+    """Draw a labelled bar chart.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -224,7 +224,7 @@ def draw_bars(values: FloatArray, labels: Sequence[Label], upright: str) -> Figu
 
 
 def _label_axes(axes: Axes, across: Sequence[Label], upright: Sequence[Label] = ()) -> None:
-    """Write the labels at the axes, where there are some and they are few."""
+    """Label the axes where there are few labels."""
     # The number of labels up to which all of them are written at an axis.
     most_labels = 40
     if len(across) <= most_labels:

@@ -1,4 +1,4 @@
-"""Drafts: private folders where files and folders are made, and the one step that gives them their names.
+"""Drafts: private folders for unfinished files and folders, and their atomic renaming.
 
 A draft of `wave.csv` is the folder `.pmlopt-draft-KEY-OWNER-TOKEN` next to it, readable by its owner only.
 KEY is of the target's name, OWNER of the ledger that records it (or zeros), and TOKEN of the process. What is
@@ -37,7 +37,7 @@ _AT_FDCWD, _RENAME_NOREPLACE = -100, 1
 
 
 def compute_key(name: str | os.PathLike[str]) -> str:
-    """Return a short key of a name or a path.
+    """Compute a short hash key of a name or path.
 
     Examples:
         >>> len(compute_key("wave.csv")), compute_key("wave.csv") == compute_key("wave2.csv")
@@ -60,7 +60,7 @@ class Draft:
 
     @classmethod
     def create(cls, target: Path, owner: str = EMPTY_OWNER_KEY) -> Draft:
-        """Create an empty draft of a target, under a name that no other process has."""
+        """Create a uniquely named empty draft of a target."""
         name = f"{DRAFT_PREFIX}{compute_key(target.name)}-{owner}-{secrets.token_hex(8)}"
         folder = target.parent / name
         # fails where the name exists, so that no other process can have prepared the folder
@@ -70,22 +70,22 @@ class Draft:
 
     @property
     def partial_path(self) -> Path:
-        """Return the path to make the content at: it has the target's name, and so its file format."""
+        """Return the path for unfinished content, with the target's file name."""
         return self.folder / PART / self.target.name
 
     @property
     def complete_path(self) -> Path:
-        """Return the path of the complete content."""
+        """Return the path of the sealed content."""
         return self.folder / WHOLE
 
     def seal(self) -> None:
-        """State that the content is complete."""
+        """Mark the content as complete."""
         # one atomic step: after a kill the content is either incomplete or complete, never in doubt
         self.partial_path.rename(self.complete_path)
         sync_folder(self.folder)
 
     def publish(self) -> None:
-        """Give the complete content its name, and remove the draft.
+        """Rename the sealed content to its target, and remove the draft.
 
         Raises:
             FileExistsError: something has that name already.
@@ -96,7 +96,7 @@ class Draft:
 
 
 def remove_leftover_drafts(target: Path, owner: str = EMPTY_OWNER_KEY) -> list[Path]:
-    """Remove what dead processes left of a target, and return the drafts that are not ours to remove.
+    """Remove abandoned drafts of a target, and return complete ones that belong to other ledgers.
 
     The caller holds the lock on the target, so no process that made a draft of it is at work. A draft that is
     complete and belongs to another ledger may be recorded there, and stays.
@@ -112,12 +112,12 @@ def remove_leftover_drafts(target: Path, owner: str = EMPTY_OWNER_KEY) -> list[P
 
 
 def read_owner(draft: Path) -> str:
-    """Return the key of the ledger that a draft belongs to."""
+    """Return the key of the ledger to which a draft belongs."""
     return draft.name.removeprefix(DRAFT_PREFIX)[DRAFT_KEY_DIGITS + 1 :][:DRAFT_KEY_DIGITS]
 
 
 def remove_path(path: Path) -> None:
-    """Remove a file, a link, or a folder with its content; links are removed, and never followed."""
+    """Remove a file, link or folder tree, without following links."""
     with suppress(FileNotFoundError):
         if is_real_folder(path):
             shutil.rmtree(path)
@@ -126,7 +126,7 @@ def remove_path(path: Path) -> None:
 
 
 def is_real_folder(path: Path) -> bool:
-    """Return whether a path is a folder, and no link to one."""
+    """Return whether a path is a folder and no link."""
     try:
         # lstat: a link to a folder must not lead a removal out of the draft
         return stat.S_ISDIR(path.lstat().st_mode)
@@ -135,7 +135,7 @@ def is_real_folder(path: Path) -> bool:
 
 
 def is_real_file(path: Path) -> bool:
-    """Return whether a path is a regular file, and no link to one."""
+    """Return whether a path is a regular file and no link."""
     try:
         # lstat: of a link the target could be replaced after it was checked
         return stat.S_ISREG(path.lstat().st_mode)
@@ -144,7 +144,7 @@ def is_real_file(path: Path) -> bool:
 
 
 def iterate_entries(folder: Path) -> Iterator[Path]:
-    """Yield all entries below a folder but its real folders, in the order of their names; follow no link."""
+    """Yield all files and links below a folder, sorted, without following links."""
     # links to folders count as entries: they are listed, and never walked into
     for place, inside, names in os.walk(folder):
         # sorted in place: `os.iterate_entries` visits the subfolders in the order of this list
@@ -154,13 +154,13 @@ def iterate_entries(folder: Path) -> Iterator[Path]:
 
 
 def digest_file(path: Path) -> str:
-    """Return the SHA-256 of a file."""
+    """Compute the SHA-256 digest of a file."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def digest_content(path: Path) -> str | None:
-    """Return a SHA-256 of a file, or of the names and files of a folder; None where neither is there.
+    """Compute the SHA-256 digest of a file or folder tree; None without one.
 
     Raises:
         OSError: a file cannot be read.
@@ -176,13 +176,13 @@ def digest_content(path: Path) -> str | None:
 
 
 def digest_names(entries: Any) -> str:
-    """Return a SHA-256 of pairs of texts, whatever their order."""
+    """Compute the SHA-256 digest of text pairs, independent of order."""
     # names that are no valid UTF-8 come as surrogates, which a strict encoding would reject
     return hashlib.sha256(repr(sorted(entries)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush the names in a folder to the disk, where the system can."""
+    """Flush a folder's directory entries to disk, where supported."""
     with suppress(OSError):  # some systems do not open folders
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -192,7 +192,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def publish_new(source: Path, target: Path) -> None:
-    """Give a complete file or folder another name, for good, where nothing has that name yet.
+    """Rename a complete file or folder durably to a new name; raise an error if it exists.
 
     Raises:
         FileExistsError: something has it.
@@ -214,7 +214,7 @@ def publish_new(source: Path, target: Path) -> None:
 
 
 def _rename_to_new(source: Path, target: Path) -> None:
-    """Rename to a name that nothing has: in one step where the system can (Linux).
+    """Rename without replacing, atomically where supported.
 
     Elsewhere in two steps. Between them no process writes the target that holds the lock on it (`alone`).
     """
@@ -234,7 +234,7 @@ def _rename_to_new(source: Path, target: Path) -> None:
 
 @cache
 def _renameat2() -> Any:
-    """Return the system call of Linux that renames without replacing; None where there is none."""
+    """Return Linux's renameat2 system call; None elsewhere."""
     try:
         function = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, TypeError, AttributeError):

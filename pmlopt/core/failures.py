@@ -1,4 +1,4 @@
-"""Failures of the machine: too little memory, and workers that the system ended."""
+"""Failures of the machine: memory exhaustion and lost workers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SAID_BY = (ImportError, OSError, RuntimeError, SystemError)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error, or one that it came from, means that there is too little memory."""
+    """Return whether an error or its cause is an out-of-memory condition."""
     return any(
         isinstance(one, MemoryError)
         or (isinstance(one, OSError) and one.errno == errno.ENOMEM)
@@ -36,7 +36,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def is_worker_lost(error: BaseException) -> bool:
-    """Return whether an error of an executor means that a worker, or the executor, has ended.
+    """Return whether an executor error means a lost worker.
 
     Those of dask are recognized by where they come from: dask is not loaded for this.
     """
@@ -60,7 +60,7 @@ _OF_DASK = (
 
 
 def _iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and the chain of its causes or contexts, each once."""
+    """Yield an error and its chain of causes."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

@@ -1,4 +1,4 @@
-"""What a record is: its fields with their types, the tag that names its class, and equality by content."""
+"""The definition of records: typed fields, class tags, and equality by content."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ bytes, for what is saved of letters has a number for at least every second one."
 
 @dataclass(frozen=True, init=False)
 class Shape:
-    """The shape of an array, or the length of a tuple: a number, or the name of a size, in each dimension.
+    """A field annotation: array shape or tuple length, as numbers or named sizes.
 
     Sizes of one name are the same within a record, and where the context has one, the same everywhere.
     """
@@ -38,7 +38,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Range:
-    """The least and the largest value of a number, or of every number of an array."""
+    """A field annotation: the range of a number or array entries."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -55,7 +55,7 @@ class Range:
 
 @dataclass(frozen=True)
 class ContextReference:
-    """A note that a value of the context is written as its word; with `only`, it must be that value."""
+    """A field annotation: a context value is written as its word."""
 
     word: str
     only: bool = False
@@ -63,13 +63,13 @@ class ContextReference:
 
 @dataclass(frozen=True, eq=False)
 class NamedValues:
-    """A note that a value is one of these, such as a function, and is written as its name."""
+    """A field annotation: the value is one of some named objects."""
 
     values: Mapping[str, Any]
 
 
 class NumberFlag(Enum):
-    """Flags of numbers, and of fields."""
+    """Flags of numeric fields."""
 
     INFINITE = "may be infinite, which is written as the text inf or -inf"
     COUNT = "a number of letters that are not listed, at most as many as a file of its length may declare"
@@ -81,7 +81,7 @@ INFINITE, COUNT, ADDED_LATER = NumberFlag.INFINITE, NumberFlag.COUNT, NumberFlag
 
 @dataclass(frozen=True)
 class Context:
-    """The context in which a record is read or written.
+    """The context of reading or writing a record: letters, prior and error class.
 
     Attributes:
         given: what is known already, by the words of `ContextReference`, such as the prior of a design.
@@ -105,12 +105,12 @@ class Context:
 
     @property
     def max_letters(self) -> int:
-        """Return the number of letters that the file may refer to without listing them."""
+        """Return the largest number of unnamed letters that a file may state."""
         return max(MAX_UNLISTED_LETTERS, self.room, getattr(self.given.get("prior"), "size", 0))
 
 
 class Record:
-    """A base of classes whose fields are their file format; two are equal where all fields are.
+    """The base of classes whose fields define their file format and equality.
 
     A class with `is_form = True` makes the objects of which the constructor of another class with the same
     `name` decides: they are written as the fields of that class, and have attributes of their names.
@@ -129,7 +129,7 @@ class Record:
 
 
 def have_equal_content(one: Any, other: Any) -> bool:
-    """Return whether two values are equal by content: arrays by their entries, records by their fields.
+    """Return whether two values are equal by content.
 
     Labels that no one gave differ from the same numbers as labels.
 
@@ -162,7 +162,7 @@ def have_equal_content(one: Any, other: Any) -> bool:
 
 
 def _hash_content(value: Any) -> int:
-    """Return a hash of what `have_equal_content` compares: of arrays, lists and mappings their sizes."""
+    """Compute a hash consistent with `have_equal_content`."""
     if isinstance(value, np.ndarray):
         return hash(value.shape)
     if isinstance(value, list | dict):
@@ -172,7 +172,7 @@ def _hash_content(value: Any) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """A field of a record: its name, its type, and its default or `inspect.Parameter.empty`."""
+    """A record field: name, type and default."""
 
     name: str
     type: Any
@@ -182,17 +182,17 @@ class Field:
 
     @property
     def required(self) -> bool:
-        """Return whether it has no default."""
+        """Return whether the field has no default."""
         return self.default is inspect.Parameter.empty and not self.several
 
     @cached_property
     def may_be_absent(self) -> bool:
-        """Return whether files may lack it because they were written before it was added."""
+        """Return whether older files may lack the field."""
         return ADDED_LATER in separate_notes(self.type)[1]
 
 
 def get_constructor(kind: Callable[..., Any]) -> Any:
-    """Return what makes the objects of a record class: its class method `from_fields`, or its constructor.
+    """Return a record class's constructor: `from_fields`, or the class itself.
 
     Of both the one that the nearest class defines; a function makes its own.
     """
@@ -204,7 +204,7 @@ def get_constructor(kind: Callable[..., Any]) -> Any:
 
 @lru_cache(maxsize=1024)
 def get_fields(kind: Callable[..., Any]) -> tuple[Field, ...]:
-    """Return the fields of a record class in the order of its constructor, or the parameters of a function.
+    """Return the constructor fields of a record class, or a function's parameters.
 
     Examples:
         >>> @dataclass(frozen=True)
@@ -233,7 +233,7 @@ def get_fields(kind: Callable[..., Any]) -> tuple[Field, ...]:
 
 
 def resolve_alias(kind: Any) -> Any:
-    """Return the type that an alias names, and any other type as it is.
+    """Resolve a type alias.
 
     An alias made by a `type` statement (PEP 695) is a separate object, and so is one that is given
     arguments, such as `NDArray[np.float64]` from numpy 2.5 on. Aliases of aliases are followed to the end;
@@ -261,7 +261,7 @@ def resolve_alias(kind: Any) -> Any:
 
 
 def separate_notes(kind: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Return a type without the notes of `Annotated`, and the notes, also those of aliases within it.
+    """Split an annotated type into the type and its annotations.
 
     Examples:
         >>> separate_notes(Annotated[float, Range(0)])
@@ -275,9 +275,7 @@ def separate_notes(kind: Any) -> tuple[Any, tuple[Any, ...]]:
 
 
 def get_tag(kind: type) -> tuple[str, str] | None:
-    """Return the key, `kind` or `name`, and the text that distinguish a class from its relatives, if it has
-    one.
-    """
+    """Return the tag key (`kind` or `name`) and text of a record class, if any."""
     own = {one.name for one in dataclass_fields(kind)} if is_dataclass(kind) else set()
     for key in ("kind", "name"):
         word = inspect.getattr_static(kind, key, None)
@@ -287,7 +285,7 @@ def get_tag(kind: type) -> tuple[str, str] | None:
 
 
 def find_tagged_classes(*bases: type) -> dict[str, type]:
-    """Return the classes with a tag among some bases and their subclasses, by their tags.
+    """Find the tagged subclasses of some base classes, by tag.
 
     A class that was defined again, as in a notebook, replaces the earlier one. Where the package of a base
     declares it among its names, these are all loaded first, so that each of its classes is known.
@@ -324,8 +322,7 @@ def find_tagged_classes(*bases: type) -> dict[str, type]:
 
 
 def get_written_class(kind: type) -> type:
-    """Return the class as whose fields an object of a class is written: its own, or that of which it is a
-    form.
+    """Return the class under which an object's class is serialized.
 
     Raises:
         FileFormatError: it has no tag, where its relatives have one.

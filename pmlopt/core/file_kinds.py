@@ -1,4 +1,4 @@
-"""Kinds of files that are neither CSV nor what pmlopt writes, known by how they begin."""
+"""Detection of foreign file types by their first bytes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _JSON = re.compile(rb'\s*(\{\s*("|\})|\[\s*[\[{"\]])')
 
 
 def describe_foreign_file(head: bytes, *, small: bool = False) -> str | None:
-    r"""Return what kind of file begins like this and what to do with it; None where it may be a CSV file.
+    r"""Describe a foreign file by its first bytes, with advice; None for possible CSV.
 
     Args:
         head: the first bytes of the file, or all of them.
@@ -74,7 +74,7 @@ def describe_foreign_file(head: bytes, *, small: bool = False) -> str | None:
 
 
 def _describe_archive(head: bytes) -> str:
-    """Return what a ZIP archive is, by the names of the files in it that its first bytes have."""
+    """Describe a ZIP archive by its first member names."""
     if b"xl/workbook" in head or b"[Content_Types].xml" in head[:200]:
         return f"is an Excel file: {_SAVE}"
     if b"mimetypeapplication/vnd.oasis.opendocument" in head[:200]:
@@ -88,7 +88,7 @@ def _describe_archive(head: bytes) -> str:
 
 
 def _list_archive_names(content: bytes) -> list[str]:
-    """Return the names of the files in a whole ZIP archive; none where it is cut."""
+    """List the member names of a ZIP archive; empty for a truncated one."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             return archive.namelist()

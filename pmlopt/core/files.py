@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and text, JSON and bytes of files that are read."""
+"""Atomic writing of files, and reading of text, JSON and bytes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def read_standard_input() -> BinaryIO:
 
 @contextmanager
 def redirect_standard_output(text: IO[str]) -> Iterator[None]:
-    """Send bytes for standard output to this stream, wherever printed text goes meanwhile."""
+    """Write file content for standard output to a given stream within the context."""
     token = _OUTPUT.set(text)
     try:
         yield
@@ -65,7 +65,7 @@ def redirect_standard_output(text: IO[str]) -> Iterator[None]:
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
-    """Raise where a file cannot be written: a folder is there, its own is not, the name is too long."""
+    """Raise an error where a file cannot be written."""
     if (
         not is_standard_stream(path)
         and (kind := _check_folder(path)) is not None
@@ -75,7 +75,7 @@ def check_target(path: str | os.PathLike[str]) -> None:
 
 
 def _check_folder(path: str | os.PathLike[str]) -> int | None:
-    """Return the mode of what is at a path, None for nothing, and raise where its folder is not there."""
+    """Return the mode of what exists at a path; raise an error for a missing folder."""
     try:
         kind, folder = _get_mode(path), _get_mode(Path(path).parent)
     except (OSError, ValueError, TypeError) as cause:
@@ -89,7 +89,7 @@ def _check_folder(path: str | os.PathLike[str]) -> int | None:
 
 
 def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
-    """Return whether two paths lead to one file, by links of any kind, or would once it is there."""
+    """Return whether two paths are the same file, through any links."""
     # "-" is no path, and a file of that name must not be compared
     if is_standard_stream(one) or is_standard_stream(other):
         return False  # one is read and the other written: two streams
@@ -102,7 +102,7 @@ def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> 
 def atomic_write(
     path: str | os.PathLike[str], content: bytes, *, private: bool = False, replace: bool = True
 ) -> None:
-    """Write a file so that it is there completely or not at all; see `atomic_file`."""
+    """Write a file atomically; see `atomic_file`."""
     try:
         with atomic_file(path, private=private, replace=replace) as stream:
             stream.write(content)
@@ -114,7 +114,7 @@ def atomic_write(
 def atomic_file(
     path: str | os.PathLike[str], *, private: bool = False, replace: bool = True
 ) -> Iterator[BinaryIO]:
-    """Yield a stream to a file that appears under its name when the block ends, and never before.
+    """Yield a stream to a file that appears atomically when the block ends.
 
     Its content is on the disk before it has its name, and the name when this returns. Where the system can,
     it has no name until then, so that a killed process leaves nothing. Elsewhere it is written next to its
@@ -135,7 +135,7 @@ def atomic_file(
             made = _open_stream(path, kind)
         else:
             target = Path(path).resolve()  # a link stays, and its file is written
-            seen = None if replace else _identity_of(target)
+            seen = None if replace else _get_file_identity(target)
             begun = _open_temporary(target, 0o666 if kind is None and not private else 0o600)
             made = _publish_stream(
                 *begun, target, kind, replace=replace or seen is not None, seen=seen
@@ -157,7 +157,7 @@ def atomic_file(
 
 
 def _open_stream(path: str | os.PathLike[str], kind: int | None) -> Generator[Any]:
-    """Yield standard output, or a pipe or a device."""
+    """Yield a stream to standard output, a pipe or a device."""
     if kind is None:
         output = _OUTPUT.get() or sys.stdout
         if output is None:
@@ -170,14 +170,14 @@ def _open_stream(path: str | os.PathLike[str], kind: int | None) -> Generator[An
 
 
 def _yield_stream(held: AbstractContextManager[BinaryIO]) -> Generator[BinaryIO]:
-    """Yield the stream of a context manager, and flush it before the manager exits."""
+    """Yield a stream, and flush it before its context ends."""
     with held as stream:
         yield stream
         stream.flush()
 
 
 def _open_temporary(target: Path, mode: int) -> tuple[int, Path | None]:
-    """Open a file in a target's folder, without a name where the system can, else with a temporary one."""
+    """Open a temporary (where possible anonymous) file in the target's folder."""
     if hasattr(os, "O_TMPFILE") and Path("/proc/self/fd").exists():
         with suppress(OSError):  # not every kind of folder has them
             return os.open(target.parent, os.O_TMPFILE | os.O_RDWR, mode), None
@@ -188,7 +188,7 @@ def _open_temporary(target: Path, mode: int) -> tuple[int, Path | None]:
 
 
 def _make_temporary_name(target: Path) -> Path:
-    """Return a random path for a temporary file in the folder of a target."""
+    """Return a random temporary path in the target's folder."""
     return target.parent / f"{_PREFIX}{compute_key(target.name)}-{secrets.token_hex(8)}"
 
 
@@ -201,7 +201,7 @@ def _publish_stream(
     replace: bool,
     seen: tuple[int, ...] | None = None,
 ) -> Generator[BinaryIO]:
-    """Yield the stream, and give the file its name when it is complete."""
+    """Yield a stream, and rename its file to the target when complete."""
     # a file without a name can be linked to a new name at once; to replace takes a rename
     temporary = name or (_make_temporary_name(target) if replace else target)
     held = ExitStack()
@@ -213,7 +213,7 @@ def _publish_stream(
             if seen is not None:
                 if name is None:  # the lock discards files with names for now
                     held.enter_context(exclusive_lock(target))
-                if _identity_of(target) != seen:
+                if _get_file_identity(target) != seen:
                     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
             if (
                 name is None
@@ -235,8 +235,8 @@ def _publish_stream(
         held.close()
 
 
-def _identity_of(path: Path) -> tuple[int, ...] | None:
-    """Return what distinguishes a file from another one of its name; None where nothing is there."""
+def _get_file_identity(path: Path) -> tuple[int, ...] | None:
+    """Return the identity (device, inode, size, time) of a file; None without one."""
     with suppress(FileNotFoundError):
         # inode, size and time: a file that another process replaced differs in at least one
         about = path.stat()
@@ -245,7 +245,7 @@ def _identity_of(path: Path) -> tuple[int, ...] | None:
 
 
 def rename_durably(source: Path, target: Path) -> None:
-    """Give a complete file another name in its folder, at once; the disk holds it on return."""
+    """Rename a complete file atomically and durably."""
     # one atomic step: a reader sees the old file or the new one, never a part
     source.replace(target)
     sync_folder(target.parent)
@@ -257,7 +257,7 @@ def exclusive_lock(
     wait: float | None = None,
     error: type[InputError] = FileFormatError,
 ) -> Iterator[None]:
-    """Hold the lock of a file or folder while the block runs.
+    """Lock a file or folder exclusively while the block runs.
 
     The lock is on a separate file, `path.lock`, which goes when the block ends. The system lets go of the
     lock when the process ends, however it does, and does not hand it on to processes that outlive it. Locks
@@ -299,14 +299,12 @@ def exclusive_lock(
 
 
 def describe_os_error(cause: Exception) -> str:
-    """Return what the system reports as the reason of a failure, without the path."""
+    """Return the operating system's reason of an error, without the path."""
     return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
 
 
 def _get_mode(path: str | os.PathLike[str]) -> int | None:
-    """Return the mode of the file, folder or device at a path, links followed; None where nothing is
-    there.
-    """
+    """Return the mode of a path with links followed; None without a file."""
     with suppress(FileNotFoundError):
         return Path(path).stat().st_mode
     return None
@@ -325,7 +323,7 @@ MAX_EXPANDED_ENTRIES = 2**26
 
 
 def read_saved_record(kind: Callable[..., T], content: bytes, path: str | os.PathLike[str]) -> T:
-    """Return the record of a saved file, whose format and version are checked first.
+    """Read a saved record after checking its format and version.
 
     Raises:
         FileFormatError: it is of another format or version, or not of its format to the letter.
@@ -344,8 +342,8 @@ def read_saved_record(kind: Callable[..., T], content: bytes, path: str | os.Pat
     return found
 
 
-def file_format(path: str | os.PathLike[str], known: Sequence[str] = ENDINGS) -> str:
-    """Return the ending of a file, one of those that are known: by default those of a mechanism.
+def get_file_format(path: str | os.PathLike[str], known: Sequence[str] = ENDINGS) -> str:
+    """Return a file's known suffix; raise an error for an unknown one.
 
     What is written to `-`, standard output, is JSON where that is known.
     """
@@ -363,7 +361,7 @@ def file_format(path: str | os.PathLike[str], known: Sequence[str] = ENDINGS) ->
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """Read a whole file of at most `MAX_FILE_BYTES` bytes; `-` is standard input."""
+    """Read a complete file of at most `MAX_FILE_BYTES` bytes; `-` is standard input."""
     try:
         with (
             nullcontext(read_standard_input())
@@ -382,7 +380,7 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
 
 
 def _read_pieces(stream: BinaryIO, most: int) -> Iterator[bytes]:
-    """Yield what a stream holds, up to so many bytes."""
+    """Yield chunks of a stream up to a byte limit."""
     while most > 0 and (piece := stream.read(min(most, 2**20))):
         yield piece
         most -= len(piece)
@@ -391,7 +389,7 @@ def _read_pieces(stream: BinaryIO, most: int) -> Iterator[bytes]:
 def parse_rows(
     text: Iterable[str], where: object, delimiter: str = ",", not_text: str = ""
 ) -> Iterator[list[str]]:
-    """Return the rows of a CSV text, all of the header's length.
+    """Parse CSV text to rows of equal length.
 
     Blank lines are no rows, but in a file of one column, where they are missing cells.
 
@@ -430,7 +428,7 @@ def parse_rows(
 def read_rows(
     path: str | os.PathLike[str], content: bytes | None = None, delimiter: str = ",", least: int = 2
 ) -> list[list[str]]:
-    """Return the rows of a complete CSV file in UTF-8, which has at least so many: a header and a row."""
+    """Read a UTF-8 CSV file with at least a header and one row."""
     content = read_bytes(path) if content is None else content
     if (foreign := describe_foreign_file(content, small=True)) is not None:
         raise FileFormatError(f"{path}: {foreign}")
@@ -443,8 +441,8 @@ def read_rows(
     return rows
 
 
-def json_bytes(content: Any, indent: int | None = 1) -> bytes:
-    """Encode plain data as JSON, with numpy numbers and arrays as plain ones.
+def encode_json_bytes(content: Any, indent: int | None = 1) -> bytes:
+    """Encode plain data and numpy values as JSON.
 
     Without an indent it is one line, which Python writes some ten times as fast.
     """
@@ -457,14 +455,14 @@ def json_bytes(content: Any, indent: int | None = 1) -> bytes:
 
 
 def _to_plain(value: Any) -> Any:
-    """Return a numpy array or scalar as plain Python data, and raise a TypeError for others."""
+    """Convert numpy values to plain Python data."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     raise TypeError(f"{value!r} is not text, a number, a list or a table")
 
 
 def encode_csv(rows: Iterable[Sequence[Any]], delimiter: str = ",") -> bytes:
-    r"""Encode rows as a CSV file, each ended by a newline, from which every cell is read back as it was.
+    r"""Encode rows as CSV that round-trips every cell.
 
     Examples:
         >>> encode_csv([["a", 1], ["b\r", 2]])
@@ -484,9 +482,9 @@ def encode_csv(rows: Iterable[Sequence[Any]], delimiter: str = ",") -> bytes:
 
 
 def check_expansion(path: str | os.PathLike[str], content: bytes) -> None:
-    """Raise for a compressed file whose arrays would fill the memory."""
+    """Raise an error for a compressed file that would exceed memory."""
     # by the sizes that the archive declares, before anything is unpacked
-    expanded = expanded_size(content)
+    expanded = compute_expanded_size(content)
     if expanded > len(content) + MAX_EXPANDED_ENTRIES:
         raise FileFormatError(
             f"{path}: has {len(content)} bytes and expands to {expanded}, over {MAX_EXPANDED_ENTRIES} "
@@ -495,7 +493,7 @@ def check_expansion(path: str | os.PathLike[str], content: bytes) -> None:
         )
 
 
-def expanded_size(content: bytes) -> int:
-    """Return how many bytes the files in a ZIP archive have when they are unpacked."""
+def compute_expanded_size(content: bytes) -> int:
+    """Return the uncompressed size of a ZIP archive."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         return sum(entry.file_size for entry in archive.infolist())

@@ -1,4 +1,4 @@
-"""Frames and series of other libraries as one kind, through narwhals, and their missing cells."""
+"""Frames and series of any library through narwhals, and their missing cells."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _NUMBERS = {int, float, str, bool, np.float64, np.int64}
 
 
 def to_narwhals(data: Any, *, lazy: bool = False) -> Any:
-    """Return the narwhals frame or series over data of another library; None for anything else.
+    """Wrap a frame or series of any library in narwhals; None for other data.
 
     A frame that an engine (Polars, DuckDB, Dask, Spark) has not computed is, unless it may be `lazy`.
 
@@ -86,7 +86,7 @@ def to_narwhals(data: Any, *, lazy: bool = False) -> Any:
 
 
 def _convert_arrow(data: Any) -> Any:
-    """Return a table of record batches or of the pairs of `value_counts`, and a column of an Arrow array."""
+    """Convert Arrow batches, `value_counts` pairs or columns to a table."""
     if type(data).__module__.partition(".")[0] != "pyarrow":
         return data
     import pyarrow
@@ -99,30 +99,30 @@ def _convert_arrow(data: Any) -> Any:
 
 
 def is_lazy(found: Any) -> bool:
-    """Return whether what `to_narwhals` returned is a frame that an engine has not computed."""
+    """Return whether a narwhals frame is lazy."""
     return hasattr(found, "collect")
 
 
 def is_frame(found: Any) -> bool:
-    """Return whether what `to_narwhals` returned has columns."""
+    """Return whether a narwhals object is a frame."""
     return hasattr(found, "columns")
 
 
 def get_pandas_index(found: Any) -> Any:
-    """Return the index of a frame or a series of pandas; None for those of others."""
+    """Return a pandas index; None for other libraries."""
     narwhals = import_optional("narwhals", "frames and series")
 
     return narwhals.maybe_get_index(found)
 
 
 def get_row_names(found: Any) -> list[Any] | None:
-    """Return the index of a pandas frame or series; None for none, and for the default numbers."""
+    """Return non-default pandas row names; None without any."""
     index = get_pandas_index(found)
     return None if index is None or _is_default_index(index) else to_plain_list(index)
 
 
 def get_column_names(found: Any) -> list[Any] | None:
-    """Return the names of a frame's columns; None for the default numbers of pandas."""
+    """Return a frame's column names; None for pandas' default numbers."""
     native = found.to_native()
     return (
         None
@@ -132,7 +132,7 @@ def get_column_names(found: Any) -> list[Any] | None:
 
 
 def _is_default_index(index: Any) -> bool:
-    """Return whether an index of pandas is the one that it gives to rows without names."""
+    """Return whether a pandas index is the default one."""
     return type(index).__name__ == "RangeIndex" and (index.start, index.step, index.name) == (
         0,
         1,
@@ -141,7 +141,7 @@ def _is_default_index(index: Any) -> bool:
 
 
 def has_labels(data: Any) -> bool:
-    """Return whether data name their rows or their columns.
+    """Return whether data have row or column names.
 
     Examples:
         >>> import pandas
@@ -157,7 +157,7 @@ def has_labels(data: Any) -> bool:
 
 
 def to_plain_list(values: Iterable[Any]) -> list[Any]:
-    """Return the values of an array, a series or any iterable, as plain Python objects.
+    """Convert an array, series or iterable to a list of plain values.
 
     Examples:
         >>> to_plain_list(np.array([1, 2])), to_plain_list(iter("ab"))
@@ -171,12 +171,12 @@ def to_plain_list(values: Iterable[Any]) -> list[Any]:
 
 
 def _to_plain_value(value: Any) -> Any:
-    """Return a numpy scalar as a plain Python value, and other values unchanged."""
+    """Convert a numpy scalar to a plain value."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a value means a missing one: None, NaN, or the NA and NaT of pandas.
+    """Return whether a value is None, NaN, or pandas' NA or NaT.
 
     Examples:
         >>> is_missing(None), is_missing(float("nan")), is_missing("")
@@ -191,7 +191,7 @@ def is_missing(value: Any) -> bool:
 
 
 def find_masked_entry(values: Any) -> tuple[int, ...] | None:
-    """Return where the first masked entry of an array of `numpy.ma` is; None where there is none.
+    """Return the index of the first masked entry; None without one.
 
     Lists and tuples are searched for such arrays, and for the constant `numpy.ma.masked`. What
     lies below a mask is no value: a fill value, or one that is to be kept back.
@@ -217,7 +217,7 @@ def find_masked_entry(values: Any) -> tuple[int, ...] | None:
 
 
 def check_missing(missing: object, error: type[InputError] = InputError) -> None:
-    """Raise for a value that is no way to deal with a missing cell."""
+    """Raise an error for an invalid missing-cell policy."""
     if missing not in get_args(Missing):
         raise error(
             f"missing={missing!r} is not known: give one of {', '.join(map(repr, get_args(Missing)))}"

@@ -1,4 +1,4 @@
-"""Boxes that tile an interval, a circle or a rectangle, and the distances between them."""
+"""Grids of boxes on intervals, circles or rectangles, and distances between boxes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pmlopt.errors import PriorError
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The boxes of a grid: all combinations of the intervals of each axis, the last axis fastest.
+    """A rectangular grid: all combinations of intervals on each axis.
 
     Distances are Euclidean; along an axis with a period they go the shorter way around the circle.
 
@@ -30,26 +30,26 @@ class Grid:
 
     @property
     def size(self) -> int:
-        """The number of boxes."""
+        """Return the number of boxes."""
         return int(np.prod([len(edges) - 1 for edges in self.edges]))
 
     @cached_property
     def lower(self) -> FloatArray:
-        """(size, axes) the lower corners."""
+        """Return the (size, axes) lower corners."""
         return _enumerate_corners([edges[:-1] for edges in self.edges])
 
     @cached_property
     def upper(self) -> FloatArray:
-        """(size, axes) the upper corners."""
+        """Return the (size, axes) upper corners."""
         return _enumerate_corners([edges[1:] for edges in self.edges])
 
     @property
     def centres(self) -> FloatArray:
-        """(size, axes) the centres."""
+        """Return the (size, axes) centres."""
         return (self.lower + self.upper) / 2
 
     def divide(self, pieces: int) -> Grid:
-        """Return the grid with every interval of every axis cut into equal pieces.
+        """Divide every interval of every axis into equal pieces.
 
         Examples:
             >>> Grid((np.array([0.0, 1.0, 3.0]),), (None,)).divide(2).edges[0].tolist()
@@ -61,13 +61,13 @@ class Grid:
         )
 
     def find_parents(self, pieces: int) -> IntArray:
-        """Return, for each box of `divide(pieces)`, the box of this grid that contains it."""
+        """Return each refined box's index in this grid."""
         shape = [len(edges) - 1 for edges in self.edges]
         fine = np.meshgrid(*(np.repeat(np.arange(n), pieces) for n in shape), indexing="ij")
         return np.asarray(np.ravel_multi_index([axis.ravel() for axis in fine], shape))
 
     def halve_where(self, share: FloatArray) -> Grid:
-        """Return the grid with intervals of at least the mean of a quantity halved, along each axis.
+        """Halve the intervals with at least mean importance along each axis.
 
         Args:
             share: (size,) how much each box has of the quantity, at least 0.
@@ -80,8 +80,7 @@ class Grid:
         return Grid(tuple(map(_divide_edges, self.edges, pieces)), self.periods)
 
     def locate(self, points: ArrayLike) -> IntArray:
-        """Return the (n,) box of each of (n, axes) points; a box includes its upper edge, the first also its
-        lower one.
+        """Return the (n,) box indices of (n, axes) points.
 
         Raises:
             PriorError: a point is outside, or has another number of axes.
@@ -107,7 +106,7 @@ class Grid:
         return np.asarray(np.ravel_multi_index(found, [len(edges) - 1 for edges in self.edges]))
 
     def compute_min_distances(self) -> FloatArray:
-        """Compute the (size, size) least distances between a point of a box and one of another."""
+        """Compute the (size, size) minimum distances between boxes."""
         squares = np.zeros((self.size, self.size))
         for axis, period in enumerate(self.periods):
             low, high = self.lower[:, axis, None], self.upper[:, axis, None]
@@ -122,9 +121,7 @@ class Grid:
         return np.sqrt(squares)
 
     def compute_max_distances(self, points: FloatArray, boxes: slice) -> FloatArray:
-        """Compute the (boxes, M) largest distances between a point of some boxes and each of (M, axes)
-        points.
-        """
+        """Compute the (boxes, M) maximum distances between boxes and points."""
         squares: FloatArray = np.zeros(1)
         for axis, period in enumerate(self.periods):
             low, high = (
@@ -141,12 +138,12 @@ class Grid:
 
 
 def _enumerate_corners(axes: Sequence[FloatArray]) -> FloatArray:
-    """Return the Cartesian product of the coordinates on each axis, the last axis fastest."""
+    """Return the Cartesian product of axis coordinates."""
     return np.array(list(product(*axes)))
 
 
 def _divide_edges(edges: FloatArray, pieces: IntArray) -> FloatArray:
-    """Return edges with each interval cut into so many equal pieces; the old edges stay as they are."""
+    """Divide each interval into equal pieces, keeping the old edges."""
     steps = [
         low + (high - low) * np.arange(n) / n
         for low, high, n in zip(edges[:-1], edges[1:], pieces, strict=True)
@@ -155,6 +152,6 @@ def _divide_edges(edges: FloatArray, pieces: IntArray) -> FloatArray:
 
 
 def _wrap_difference(difference: FloatArray, period: float | None) -> FloatArray:
-    """Return the distance that a difference along an axis is."""
+    """Return the distance of a coordinate difference, also on a circle."""
     straight = np.abs(difference)
     return straight if period is None else np.minimum(straight, period - straight)

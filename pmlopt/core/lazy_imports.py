@@ -1,4 +1,4 @@
-"""Packages that take long to load or may be missing, each loaded when something of it is first used.
+"""Lazy imports of slow or optional packages.
 
 `import pmlopt` and small designs need none of them; a module that does names them at its top like any other.
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 else:
 
     class LazyModule:
-        """A module that is imported when one of its names is first used."""
+        """A module proxy that imports on first attribute access."""
 
         def __init__(self, name: str) -> None:
             self._name = name
@@ -38,7 +38,7 @@ else:
 
 
 def import_optional(module: str, purpose: str) -> Any:
-    """Import and return a module of a package that designs and their certificates do without.
+    """Import an optional package, or raise an error that names its extra.
 
     Args:
         module: its full name, such as "pyarrow.parquet".
@@ -56,7 +56,7 @@ def import_optional(module: str, purpose: str) -> Any:
 
 
 def check_installed(purpose: str, *packages: str) -> None:
-    """Raise a MissingExtraError that names the first of some packages that is not installed.
+    """Raise a MissingExtraError for the first missing package.
 
     Args:
         purpose: what needs them, as the subject of a sentence in the plural.

@@ -1,4 +1,4 @@
-"""Tables of letters with their counts or probabilities, in CSV files."""
+"""CSV tables of letters with counts or probabilities."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read_letters(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], list[
 def _parse_numbers(
     path: str | os.PathLike[str], labels: tuple[Label, ...], texts: Sequence[str]
 ) -> list[int] | list[float]:
-    """Return the numbers of a table of letters: all as int where all are integers."""
+    """Parse a letter table's numbers: ints where all are integers."""
     if all(text.isascii() and text.isdigit() and len(text) < 4000 for text in texts):
         return [int(text) for text in texts]
     numbers = [

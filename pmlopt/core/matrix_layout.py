@@ -1,4 +1,4 @@
-"""Matrices in rows of text: what is a header, a column of labels or a number, and what they lack."""
+"""The layout of text matrices: headers, label columns and numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pmlopt.errors import FileFormatError
 
 
 def is_number(text: str) -> bool:
-    """Return whether a text reads as a number, which may be infinite or NaN."""
+    """Return whether text is a number, possibly infinite or NaN."""
     try:
         float(text)
     except ValueError:
@@ -17,7 +17,7 @@ def is_number(text: str) -> bool:
 
 
 def parse_number(cell: str, where: str) -> float:
-    """Return the number in a cell of a CSV file.
+    """Parse the number of a CSV cell.
 
     Raises:
         FileFormatError: the cell has another text.
@@ -34,7 +34,7 @@ def parse_number(cell: str, where: str) -> float:
 
 
 def check_layout(rows: Sequence[Sequence[str]], path: object) -> None:
-    """Raise for a mechanism without a header, or without the column of its inputs.
+    """Raise an error for a mechanism table without header or input column.
 
     A header of numbers is one where the numbers are no row of probabilities, or where its first cell is
     empty, as pmlopt writes it.
@@ -69,7 +69,7 @@ def check_layout(rows: Sequence[Sequence[str]], path: object) -> None:
 
 
 def _are_probabilities(cells: Sequence[str]) -> bool:
-    """Return whether cells are numbers of at least 0 that sum to one, or to 100 percent."""
+    """Return whether cells are probabilities or percentages that sum to one."""
     texts = [cell.strip().removesuffix("%") for cell in cells]
     if not all(map(is_number, texts)):
         return False
@@ -82,5 +82,5 @@ def _are_probabilities(cells: Sequence[str]) -> bool:
 
 
 def _is_integer(cell: str) -> bool:
-    """Return whether the text of a cell is a non-negative integer."""
+    """Return whether text is a nonnegative integer."""
     return cell.strip().isdigit()

@@ -1,4 +1,4 @@
-"""Labels that differ by how they are written only: spaces, case, the form of Unicode or of a number."""
+"""Nearly equal labels: differences in spaces, case, Unicode or number format only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MISSING_WORDS = frozenset({"NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "Na
 
 
 def describe_difference(labels: Iterable[Label], others: Iterable[Label]) -> str:
-    """Return a clause on the first label that some other is only written otherwise; empty text without one.
+    """Describe the first label that another differs from only in spelling; empty without one.
 
     Examples:
         >>> describe_difference(["mid", " low"], ("low", "mid"))
@@ -34,7 +34,7 @@ def describe_difference(labels: Iterable[Label], others: Iterable[Label]) -> str
 
 
 def describe_near_labels(labels: Sequence[Label]) -> list[str]:
-    """Return a sentence for each kind of doubt about labels: pairs that read alike, and words for no value.
+    """Describe suspicious labels: near-duplicates, and words for missing values.
 
     Examples:
         >>> describe_near_labels(["basic", " basic", "pro"])
@@ -61,7 +61,7 @@ def describe_near_labels(labels: Sequence[Label]) -> list[str]:
 
 
 def warn_of_near_labels(labels: Sequence[Label], where: object) -> None:
-    """Warn of labels that differ by how they are written only, and of words for missing cells.
+    """Warn of near-duplicate labels and words for missing cells.
 
     Args:
         labels: distinct ones.
@@ -77,14 +77,14 @@ def warn_of_near_labels(labels: Sequence[Label], where: object) -> None:
 
 
 def _describe_pair(one: str, other: str) -> str:
-    """Return a clause on two labels of one form, whose letters are escaped where they look the same."""
+    """Describe two near-duplicate labels, escaping look-alike letters."""
     difference = _describe_text_difference(one, other)
     shown = ascii if difference == "Unicode form" else repr
     return f"{shown(one)} and {shown(other)} differ by {difference} only"
 
 
 def _normalize_text(text: str) -> str:
-    """Return what texts share that differ by how they are written only."""
+    """Normalize a text for comparison regardless of spelling variants."""
     plain = " ".join(unicodedata.normalize("NFKC", text).split()).casefold()
     try:
         number = Decimal(plain) if "_" not in plain else None
@@ -95,7 +95,7 @@ def _normalize_text(text: str) -> str:
 
 
 def _split_number(number: Decimal) -> tuple[int, str, int]:
-    """Return sign, digits and exponent of a number, without zeros at either end of its digits."""
+    """Split a number into sign, significant digits and exponent."""
     sign, digits, exponent = number.as_tuple()
     text = "".join(map(str, digits)).lstrip("0")
     short = text.rstrip("0")
@@ -103,7 +103,7 @@ def _split_number(number: Decimal) -> tuple[int, str, int]:
 
 
 def _describe_text_difference(one: str, other: str) -> str:
-    """Return by what two texts of one form differ."""
+    """Describe how two spelling variants differ."""
     if "".join(one.split()) == "".join(other.split()):
         return "spaces"
     one, other = (" ".join(text.split()) for text in (one, other))

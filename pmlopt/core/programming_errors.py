@@ -1,4 +1,4 @@
-"""Programming errors: which exceptions are mistakes in pmlopt's own code, and where they come to light.
+"""Programming errors: exceptions that are mistakes in pmlopt's own code.
 
 `solve` goes on to the next method where one fails, whatever the failure is. A mistake in pmlopt's own code
 would then show only as a slower answer. In strict mode (the environment variable `PMLOPT_STRICT`, which the
@@ -42,7 +42,7 @@ def is_strict() -> bool:
 
 
 def is_programming_error(error: BaseException) -> TypeGuard[Exception]:
-    """Return whether an exception was raised by a mistake in pmlopt's own code.
+    """Return whether an exception is a mistake in pmlopt's own code.
 
     It is of a type that mistakes have, and was raised in a frame of pmlopt, or in numpy, scipy or the
     standard library called from there. Errors that pmlopt raises on purpose are no mistakes, and neither
@@ -64,13 +64,13 @@ def is_programming_error(error: BaseException) -> TypeGuard[Exception]:
 
 
 def raise_if_strict(error: BaseException) -> None:
-    """Raise an exception again in strict mode, where it is a programming error."""
+    """Re-raise a programming error in strict mode."""
     if is_strict() and is_programming_error(error):
         raise error
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the type and the message of an exception, and the file and line where it was raised.
+    """Describe an exception by type, message, file and line.
 
     An error that pmlopt raises on purpose explains itself, and has no place.
     """
@@ -84,22 +84,22 @@ def describe_error(error: BaseException) -> str:
 
 
 def _list_frames(error: BaseException) -> list[FrameType]:
-    """Return the frames that an exception came through, from the outermost to the one that raised it."""
+    """List the traceback frames of an exception, outermost first."""
     return [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
 
 
 def _get_library(frame: FrameType) -> str:
-    """Return the name of the package at the top of a frame's module."""
+    """Return the top-level package of a frame's module."""
     return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 def _is_own(frame: FrameType) -> bool:
-    """Return whether a frame runs code of pmlopt; code that was generated counts as that of its module."""
+    """Return whether a frame runs pmlopt code, generated code included."""
     return _get_library(frame) == PACKAGE.name
 
 
 def _shorten_path(file: str) -> str:
-    """Return a path without the folders that only one machine has."""
+    """Shorten a path by machine-specific folders."""
     path = Path(file)
     return (
         path.relative_to(PACKAGE.parent).as_posix() if path.is_relative_to(PACKAGE) else path.name

@@ -1,4 +1,4 @@
-"""Locations in data that are read, with the words for what plain data may be and for what is wrong."""
+"""Locations in input data, with their error messages."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ FORMS: tuple[tuple[Any, str], ...] = (
 
 
 class ReadLocation:
-    """A location in data that are read: path and depth in the file, the context, and the sizes of the
-    record.
-    """
+    """A location in input data: path, depth, context and record sizes."""
 
     __slots__ = ("context", "depth", "path", "sizes")
 
@@ -35,22 +33,20 @@ class ReadLocation:
         self.context, self.path, self.sizes, self.depth = context, path, sizes, depth
 
     def fail(self, problem: str) -> NoReturn:
-        """Raise the error of the context, with the path of what is wrong."""
+        """Raise the context's error with the location's path."""
         raise self.context.error(f"{self.path or 'the record'} {problem}")
 
     def refuse(self, data: Any, wanted: str) -> NoReturn:
-        """Raise for data that should be something else."""
+        """Raise an error that data have the wrong form."""
         self.fail(f"is {reprlib.repr(data)}: it must be {wanted}")
 
     def enter_nested_list(self, *index: Any) -> ReadLocation:
-        """Return the location of an entry of nested lists."""
+        """Return the location of a nested list entry."""
         path = self.path + "".join(f"[{int(k)}]" for k in index)
         return ReadLocation(self.context, path, self.sizes, self.depth)
 
     def enter(self, key: str | int, sizes: dict[str, int] | None = None) -> ReadLocation:
-        """Return the location of an entry of a list or a table, or of a field of a record with sizes of
-        its own.
-        """
+        """Return the location of a list entry, table entry or record field."""
         path = extend_path(self.path, key)
         found = ReadLocation(
             self.context, path, self.sizes if sizes is None else sizes, self.depth + 1
@@ -60,7 +56,7 @@ class ReadLocation:
         return found
 
     def check_size(self, shape: Sequence[int], note: Shape) -> None:
-        """Raise for a shape that is not the one of the note."""
+        """Raise an error where a shape does not match its annotation."""
         if len(shape) != len(note.sizes):
             self.fail(f"has the shape {tuple(shape)}: it must have {len(note.sizes)} dimensions")
         for size, length in zip(note.sizes, shape, strict=True):
@@ -71,15 +67,15 @@ class ReadLocation:
 
 
 def extend_path(path: str, key: str | int) -> str:
-    """Return the path of an entry of a list or a table."""
+    """Append a key or index to a path."""
     return f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}".lstrip(".")
 
 
 def describe_form(data: Any) -> str:
-    """Return what plain data are, in a word."""
+    """Return the JSON type of plain data as a word."""
     return next((word for kind, word in FORMS if isinstance(data, kind)), type(data).__name__)
 
 
 def describe_forms(forms: set[str]) -> str:
-    """Return what plain data may be, in words."""
+    """Return text on the allowed JSON types."""
     return " or ".join(sorted(forms - ({WHOLE} if NUMBER in forms else set())))

@@ -1,4 +1,4 @@
-"""Records: classes whose fields are their file format, from which reading, writing and equality follow.
+"""Records: classes whose fields define file format, reading, writing and equality.
 
 A record is a dataclass, or a class that inherits from `Record`. Its fields are the parameters of its
 constructor, or of its class method `from_fields` where it has one; each is an attribute of the same name,
@@ -63,7 +63,7 @@ T = TypeVar("T")
 
 
 def read_record(kind: type[T], data: Any, where: str = "", context: Context | None = None) -> T:
-    """Return the record that plain data represent, read strictly.
+    """Read a record from plain data, strictly.
 
     Args:
         kind: its class, or a base of it.
@@ -89,13 +89,13 @@ def read_record(kind: type[T], data: Any, where: str = "", context: Context | No
 
 
 class _RepeatedKey(dict[str, Any]):
-    """A table of a JSON file in which a key occurs twice."""
+    """A marker of a JSON object with a duplicate key."""
 
     key = ""
 
 
 def parse_json(content: bytes | str, where: str, error: type[InputError] = FileFormatError) -> Any:
-    """Parse plain data of a JSON text, of which no key may occur twice in a table.
+    """Parse JSON; raise an error for duplicate keys.
 
     Examples:
         >>> parse_json('{"a": [{"b": 1, "b": 2}]}', "file")
@@ -128,7 +128,7 @@ def parse_json(content: bytes | str, where: str, error: type[InputError] = FileF
 
 
 def _find_repeated_keys(data: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Return where tables have a key twice."""
+    """Find the paths of objects with duplicate keys."""
     if isinstance(data, _RepeatedKey):
         yield path, data.key
     items: Any = (
@@ -143,7 +143,7 @@ def _find_repeated_keys(data: Any, path: str) -> Iterator[tuple[str, str]]:
 
 
 def build_definitions(*kinds: type) -> dict[str, Schema]:
-    """Return the JSON schemas of record classes, of their subclasses, and of the records within.
+    """Build the JSON schemas of record classes and their parts.
 
     The definition of a class has the name of the class; that of a base of several has the name of the base,
     or `Any` and that name, with a list of them. Subclasses that other packages define are left out.

@@ -1,4 +1,4 @@
-"""Searches for the least number at which a condition holds, for conditions that hold from there on.
+"""Searches for the least number at which a monotone condition holds.
 
 A claim rests on a condition that was checked at the number returned, never on where a root should be.
 """
@@ -14,7 +14,7 @@ from pmlopt.core.arrays import BoolArray, FloatArray
 
 
 def step_up_until(holds: Callable[[float], bool], start: float, most: float = math.inf) -> float:
-    """Return a number from `start` on at which a condition holds, by steps of 1, 2, 4, ... ulp.
+    """Find a number from `start` on at which a condition holds, by doubling ulp steps.
 
     Args:
         holds: the condition.
@@ -35,7 +35,7 @@ def step_up_until(holds: Callable[[float], bool], start: float, most: float = ma
 
 
 def find_min_holding(holds: Callable[[float], bool], start: float) -> float:
-    """Return the least float from `start` on at which a condition holds, up to a few ulp.
+    """Find the least float from `start` on at which a monotone condition holds, up to a few ulp.
 
     It steps by 1, 2, 4, ... units in the last place until the condition holds, and halves the last step.
 
@@ -59,7 +59,7 @@ def find_min_holding(holds: Callable[[float], bool], start: float) -> float:
 def bisect_intervals(
     above: Callable[[FloatArray], BoolArray], low: FloatArray, high: FloatArray, halvings: int = 60
 ) -> tuple[FloatArray, FloatArray]:
-    """Bisect many intervals, and return the (K,) ends between which conditions cease to hold.
+    """Bisect many intervals (K,) for monotone conditions.
 
     Args:
         above: whether the number that is looked for is above each of K numbers.
@@ -81,8 +81,62 @@ def bisect_intervals(
     return low, high
 
 
+def find_crossings(
+    rises: Callable[[FloatArray], FloatArray],
+    low: FloatArray,
+    high: FloatArray,
+    are_found: Callable[[FloatArray, FloatArray, FloatArray], bool],
+    points: int = 16,
+) -> FloatArray | None:
+    """Find where (M,) functions that rise cross 0; None where a few dozen steps do not suffice.
+
+    Intervals are divided by several points at once, then by secants, of which an end that stays counts half.
+
+    Args:
+        rises: from (K, M) numbers, K for each function, to their values.
+        low: (M,) where they are below 0, or their least arguments.
+        high: (M,) where they are above 0, or their largest arguments.
+        are_found: of values at numbers and the ends around these, whether the numbers are near enough.
+        points: K of the first divisions.
+
+    Examples:
+        >>> def are_found(value, low, high):
+        ...     return bool((np.abs(value) < 1e-12).all())
+        >>> ends = np.zeros(2), np.full(2, 4.0)
+        >>> find_crossings(lambda x: x * x - np.array([2.0, 9.0]), *ends, are_found).round(9).tolist()
+        [1.414213562, 3.0]
+    """
+    places, shares = np.arange(len(low)), np.linspace(0, 1, points + 2)[:, None]
+    at_low, at_high = np.full(len(low), -np.inf), np.full(len(low), np.inf)
+    # to 1/256 of the interval, from where on secants are nearly straight
+    for _ in range(math.ceil(math.log(256) / math.log(points + 1))):
+        grid = low + shares * (high - low)
+        values = np.vstack([at_low, rises(grid[1:-1]), at_high])
+        first = (values[1:-1] < 0).sum(axis=0)
+        low, high = grid[first, places], grid[first + 1, places]
+        at_low, at_high = values[first, places], values[first + 1, places]
+    last = np.zeros(len(low), dtype=int)
+    for step in range(40):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = at_low / (at_low - at_high)
+        # every fourth step halves: secants of steep functions hardly move
+        known = np.isfinite(share) & (step % 4 < 3)
+        number = low + np.where(known, np.clip(share, 0.0, 1.0), 0.5) * (high - low)
+        value = rises(number[None])[0]
+        if are_found(value, low, high):
+            return np.asarray(number)
+        below = value < 0
+        at_low, at_high = (
+            np.where(below, value, np.where(last > 0, 0.5, 1.0) * at_low),
+            np.where(below, np.where(last < 0, 0.5, 1.0) * at_high, value),
+        )
+        low, high = np.where(below, number, low), np.where(below, high, number)
+        last = np.where(below, -1, 1)
+    return None
+
+
 def find_least_share(holds: Callable[[float], bool], halvings: int = 60) -> float:
-    """Return the least share in (0, 1] at which a condition holds, up to 2^-60; it is taken to hold at 1.
+    """Find the least number in (0, 1] at which a monotone condition holds, up to 2^-60; 1 is assumed to.
 
     Examples:
         >>> round(find_least_share(lambda share: share * share >= 0.25), 12)
@@ -96,7 +150,7 @@ def find_least_share(holds: Callable[[float], bool], halvings: int = 60) -> floa
 
 
 def find_min_integer(holds: Callable[[int], bool], most: int) -> int | None:
-    """Return the least integer from 1 on at which a condition holds, by doubling and halving, or None.
+    """Find the least positive integer at which a monotone condition holds; None above a limit.
 
     Examples:
         >>> find_min_integer(lambda n: n * n > 1000, 10**6), find_min_integer(lambda n: False, 10**6)
@@ -114,7 +168,7 @@ def find_min_integer(holds: Callable[[int], bool], most: int) -> int | None:
 
 
 def bisect(holds: Callable[[float], bool], fails: float, found: float, width: float) -> float:
-    """Bisect between a number at which a condition fails and a larger one at which it holds.
+    """Bisect between a number at which a condition fails and one at which it holds.
 
     Args:
         holds: the condition.

@@ -1,4 +1,4 @@
-"""The base of all converters, and those of types without parts, such as numbers, text and labels."""
+"""The base of converters, and those of scalars: numbers, text and labels."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ INFINITIES = {"inf": math.inf, "-inf": -math.inf}
 
 
 class Converter(ABC):
-    """A type of a field, with its notes, that is no union; `forms` are what its plain data may be."""
+    """The base of converters of one field type."""
 
     forms: frozenset[str]
 
@@ -42,14 +42,14 @@ class Converter(ABC):
 
     @abstractmethod
     def read(self, data: Any, place: ReadLocation) -> Any:
-        """Return the value that plain data of the right form represent."""
+        """Convert plain data to the field's value, strictly."""
 
     @abstractmethod
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
-        """Return the JSON schemas of which its plain data meet one."""
+        """Return the JSON schemas of the plain data."""
 
     def add_range(self, schema: Schema) -> Schema:
-        """Return the schema of a number, with its ends."""
+        """Add the range of a number to its JSON schema."""
         found = dict(schema)
         for note in self.notes:
             if isinstance(note, Range):
@@ -59,7 +59,7 @@ class Converter(ABC):
 
 
 def read_number(data: Any, place: ReadLocation, kind: Any, notes: Sequence[Any]) -> Any:
-    """Read a number, within the ranges that the notes state."""
+    """Read a number within its annotated ranges."""
     value = INFINITIES.get(data, math.nan) if isinstance(data, str) else data
     if kind is float:
         try:
@@ -77,6 +77,7 @@ def read_number(data: Any, place: ReadLocation, kind: Any, notes: Sequence[Any])
 
 
 def _read_fraction(data: Any, place: ReadLocation, _: Any, __: Any) -> Fraction:
+    """Read an exact fraction."""
     text = str(data) if isinstance(data, int) else data
     # Digits of a fraction; Python refuses whole numbers of more than 4,300.
     if len(text) > 4_000 or not re.fullmatch(r"-?[0-9]+(/[0-9]+)?", text):
@@ -88,23 +89,24 @@ def _read_fraction(data: Any, place: ReadLocation, _: Any, __: Any) -> Fraction:
 
 
 def _read_unchanged(data: Any, _: ReadLocation, __: Any, ___: Any) -> Any:
+    """Return plain data unchanged."""
     return data
 
 
-def read_open(data: Any, place: ReadLocation, kind: Any, _: Any = ()) -> Any:
-    """Return a label, of which lists are tuples, or any plain data."""
+def read_label_or_data(data: Any, place: ReadLocation, kind: Any, _: Any = ()) -> Any:
+    """Read a label (lists as tuples), or any plain data."""
     if isinstance(data, list):
         made: Callable[..., Any] = list if kind is Any else tuple
         kinds = set(map(type, data))  # tables have many
         if kinds <= {int, bool, str} or (kinds == {float} and np.isfinite(data).all()):
             return made(data)
-        return made(read_open(part, place.enter(k), kind) for k, part in enumerate(data))
+        return made(read_label_or_data(part, place.enter(k), kind) for k, part in enumerate(data))
     if describe_form(data) not in SCALARS[kind][0] or (
         isinstance(data, float) and not math.isfinite(data)
     ):
         place.refuse(data, "text, a finite number or a list of these")
     if isinstance(data, dict):
-        return {key: read_open(part, place.enter(key), kind) for key, part in data.items()}
+        return {key: read_label_or_data(part, place.enter(key), kind) for key, part in data.items()}
     return data
 
 
@@ -117,14 +119,14 @@ SCALARS: Mapping[Any, tuple[set[str], Schema, Callable[..., Any]]] = {
     Fraction: (
         {TEXT, WHOLE}, {"type": ["string", "integer"], "pattern": "^-?[0-9]+(/[0-9]+)?$"}, _read_fraction,
     ),
-    Hashable: ({FLAG, WHOLE, NUMBER, TEXT, LIST}, {"$ref": "#/$defs/label"}, read_open),
-    Any: ({NULL, FLAG, WHOLE, NUMBER, TEXT, LIST, TABLE}, {}, read_open),
+    Hashable: ({FLAG, WHOLE, NUMBER, TEXT, LIST}, {"$ref": "#/$defs/label"}, read_label_or_data),
+    Any: ({NULL, FLAG, WHOLE, NUMBER, TEXT, LIST, TABLE}, {}, read_label_or_data),
 }  # fmt: skip
 """Types without parts: what their plain data may be, the JSON schema of these, and how they are read."""
 
 
 class ScalarConverter(Converter):
-    """A converter of a type of `SCALARS`."""
+    """A converter of scalar types."""
 
     def __init__(self, kind: Any, notes: Sequence[Any]) -> None:
         super().__init__(kind, notes)
@@ -133,29 +135,27 @@ class ScalarConverter(Converter):
         self.forms = frozenset(forms | ({TEXT} if self.infinite else set()))
 
     def read(self, data: Any, place: ReadLocation) -> Any:
-        """Return the value that plain data of the right form represent."""
+        """Convert plain data to the field's value, strictly."""
         return self.reading(data, place, self.kind, self.notes)
 
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
-        """Return the JSON schemas of which its plain data meet one."""
+        """Return the JSON schemas of the plain data."""
         return [*([{"enum": [*INFINITIES]}] if self.infinite else []), self.add_range(self.schema)]
 
 
 class EnumConverter(Converter):
-    """A converter of a type with few values, by what is written for each: named ones, literals and
-    enumerations.
-    """
+    """A converter of types with few values: named values, literals and enums."""
 
     def __init__(self, values: Mapping[Any, Any], notes: Sequence[Any]) -> None:
         super().__init__(None, notes)
         self.values, self.forms = values, frozenset(map(describe_form, values))
 
     def read(self, data: Any, place: ReadLocation) -> Any:
-        """Return the value that plain data of the right form represent."""
+        """Convert plain data to the field's value, strictly."""
         if data not in self.values:
             place.refuse(data, f"one of {', '.join(map(repr, self.values))}")
         return self.values[data]
 
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
-        """Return the JSON schemas of which its plain data meet one."""
+        """Return the JSON schemas of the plain data."""
         return [{"enum": list(self.values)}]

@@ -1,4 +1,4 @@
-"""Folders of releases are sealed by digests: nothing is written into them later."""
+"""Protection of released folders, whose digests forbid later writes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SEALED_BY = "release.json"
 
 
 def check_not_sealed(path: str | os.PathLike[str]) -> None:
-    """Raise an error where a file to write is within the folder of a release, which its digests seal.
+    """Raise an error for a target inside a release folder.
 
     Raises:
         FileFormatError: it is; the message names the folder.
@@ -26,7 +26,7 @@ def check_not_sealed(path: str | os.PathLike[str]) -> None:
 
 
 def _is_sealed(folder: Path) -> bool:
-    """Return whether a folder is that of a release; one whose description cannot be read counts as none."""
+    """Return whether a folder is a release."""
     description = folder / SEALED_BY
     try:
         if not description.is_file():

@@ -1,4 +1,4 @@
-"""Names that people try and that are none: the error states what to write."""
+"""Suggestions for misspelled or foreign names in errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 
 class SuggestsAttributes:
-    """A base class whose `AttributeError` suggests the name that was meant, or the nearest one.
+    """A base class whose `AttributeError` suggests similar names.
 
     Examples:
         >>> from pmlopt import Mechanism
@@ -36,7 +36,7 @@ class SuggestsAttributes:
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
-    """Return the nearest of some known words as a question, or the fallback where none is near.
+    """Return the nearest known word as a question, or a fallback.
 
     Examples:
         >>> (
@@ -50,7 +50,7 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
 
 
 def suggest_module(name: str, modules: Mapping[str, Any]) -> str:
-    """Return in which module a name is, or the nearest one, as the end of a sentence.
+    """Return a hint in which module a name is, or the nearest name.
 
     Examples:
         >>> from pmlopt import errors, measures

@@ -1,1 +1,1 @@
-"""Priors, secrets and mechanisms, and the tables, draws and symmetries that they are made of."""
+"""Priors, secrets and mechanisms, with tables, sampling and symmetry."""

@@ -95,8 +95,7 @@ class Chain(Record):
         smoothing: float = 0.0,
         labels: Iterable[Label] | None = None,
     ) -> Chain:
-        """Build the chain of counted moves, with a number added to the count of each first state and of each
-        move.
+        """Estimate the chain from observed sequences, with additive smoothing.
 
         Args:
             sequences: the states of each person, in their order in time.
@@ -115,16 +114,16 @@ class Chain(Record):
 
     @property
     def size(self) -> int:
-        """Return N, the number of states."""
+        """Return the number of states N."""
         return len(self.initial)
 
     @property
     def steps(self) -> int | None:
-        """Return how many states there are in time; None where one kernel is for all steps."""
+        """Return the length of a time-inhomogeneous chain; None for a homogeneous one."""
         return None if len(self.kernels) == 1 else len(self.kernels) + 1
 
     def kernel(self, time: int) -> FloatArray:
-        """Return the (N, N) kernel from X_time to the next state; time is at least 1.
+        """Return the (N, N) transition kernel at a time.
 
         Raises:
             PriorError: the chain has ended.
@@ -134,9 +133,7 @@ class Chain(Record):
         return np.asarray(self.kernels[0 if self.steps is None else time - 1])
 
     def kernel_bounds(self, time: int) -> tuple[FloatArray, FloatArray]:
-        """Return the (N, N) least and largest chances of moves from X_time; both the kernel if it is
-        known.
-        """
+        """Return the (N, N) lower and upper bounds on the transition kernel at a time."""
         kernel = self.kernel(time)
         if self.over is None:
             return kernel, kernel
@@ -144,14 +141,14 @@ class Chain(Record):
         return lower, upper
 
     def law(self, time: int) -> FloatArray:
-        """Compute the (N,) law of X_time before anything is released; time is at least 1."""
+        """Compute the (N,) marginal law of the state at a time."""
         found = self.initial
         for step in range(1, time):
             found = found @ self.kernel(step)
         return np.asarray(found)
 
     def stationary(self) -> FloatArray:
-        """Compute the (N,) law that the kernel leaves unchanged.
+        """Compute the (N,) stationary law of the kernel.
 
         Raises:
             PriorError: kernels differ by step, or there is more than one such law.
@@ -171,7 +168,7 @@ class Chain(Record):
 
 
 def normalize_laws(laws: FloatArray) -> FloatArray:
-    """Divide laws along the last axis by their exact sums; those that sum to one up to rounding stay.
+    """Normalize laws along the last axis by exact sums.
 
     So laws that were divided stay as they are when they are read again.
 
@@ -190,7 +187,7 @@ def normalize_laws(laws: FloatArray) -> FloatArray:
 def count_moves(
     sequences: Iterable[Sequence[Label]], labels: Iterable[Label] | None = None
 ) -> tuple[tuple[Label, ...], FloatArray, FloatArray]:
-    """Count the moves of sequences: states, (N,) people in each first state, and (N, N) moves.
+    """Count first states (N,) and transitions (N, N) of sequences.
 
     Raises:
         PriorError: a state is not among the labels, or there are none.
@@ -222,7 +219,7 @@ def count_moves(
 def smooth_counts(
     labels: tuple[Label, ...], firsts: FloatArray, moves: FloatArray, smoothing: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the law of the first state and the kernel of counts, with a number added to each count.
+    """Compute initial law and kernel from smoothed counts.
 
     Raises:
         PriorError: nothing is known of where a state moves to.
@@ -239,7 +236,7 @@ def smooth_counts(
 
 
 def _check_kernel_bounds(kernels: FloatArray, over: Sequence[ArrayLike] | FloatArray) -> FloatArray:
-    """Check bounds on kernels, and return them as (2, T, N, N)."""
+    """Validate kernel bounds as a (2, T, N, N) array."""
     for end in over:
         check_unmasked(end, "the bounds on kernels", PriorError)
     ends = [np.asarray(end, dtype=float) for end in over]

@@ -1,4 +1,4 @@
-"""A secret that is a real number, a point on a circle or a pair of numbers, and the law that it has."""
+"""Continuous secrets: numbers, points on a circle or pairs of numbers, with their laws."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ UNRELIABLE_MASS_RTOL = 1e-9
 
 @runtime_checkable
 class ContinuousLaw(Protocol):
-    """A law of a real number, such as a frozen continuous distribution of `scipy.stats`.
+    """The protocol of a continuous law, such as a frozen `scipy.stats` distribution.
 
     A law with a survival function `sf`, the probability of more than x, keeps the digits of its upper tail.
     """
 
     def cdf(self, x: Any) -> Any:
-        """Return the probability of at most x, for an array of x."""
+        """Return the cumulative distribution function at an array of points."""
 
     def support(self) -> Any:
-        """Return the least and the greatest number that can occur."""
+        """Return the ends of the support."""
 
 
 @dataclass(frozen=True, eq=False, init=False)
 class Continuous:
-    """A secret that is a number on an interval or a circle, or several independent numbers.
+    """A continuous secret: independent numbers on intervals or circles.
 
     Only probabilities of boxes is required of the law: nothing is assumed of a density. A box holds its upper
     edges, and not its lower ones but at the lower end of the support.
@@ -91,7 +91,7 @@ class Continuous:
     def from_samples(
         cls, values: ArrayLike, support: Any = None, period: bool | Sequence[bool] = False
     ) -> Continuous:
-        """Build the empirical law of a sample of numbers, (n,), or of points, (n, axes).
+        """Build the empirical law of a sample, (n,) or (n, axes).
 
         The claim is then about a draw from this sample; probabilities are whole counts. How far the true law
         may be away is a matter of `confidence_ball(secret.prior(grid), delta)`.
@@ -128,7 +128,7 @@ class Continuous:
         return self
 
     def _initialize(self, intervals: Sequence[Any], period: bool | Sequence[bool]) -> None:
-        """Check and set the interval of each axis, and which axes are circles."""
+        """Validate and set the intervals and circular axes."""
         ends = []
         for low, high in intervals:
             if not (np.isfinite(low) and np.isfinite(high) and low < high):
@@ -144,11 +144,11 @@ class Continuous:
 
     @property
     def axes(self) -> int:
-        """Return how many numbers the secret is."""
+        """Return the number of coordinates."""
         return len(self.intervals)
 
     def even(self, bins: int) -> Grid:
-        """Return the grid with so many intervals of one length along each axis.
+        """Build a grid with a number of equal intervals per axis.
 
         Raises:
             PriorError: it is no positive whole number.
@@ -162,8 +162,7 @@ class Continuous:
         return Grid(edges, periods)
 
     def masses(self, grid: Grid) -> FloatArray:
-        """Compute the (size,) probability of each box of a grid; for a sample, the number of its values in
-        it.
+        """Compute the (size,) probabilities of grid boxes, or sample counts.
 
         Raises:
             PriorError: the law gives numbers that are no probabilities, or nothing to the support.
@@ -176,15 +175,14 @@ class Continuous:
     def _combine_axes(
         self, grid: Grid, of: Callable[[ContinuousLaw, FloatArray], FloatArray]
     ) -> FloatArray:
-        """Return the (size,) products of a quantity of the intervals of each axis."""
+        """Return the (size,) products of per-axis quantities over the grid."""
         total: FloatArray = np.ones(1)
         for law, edges in zip(self._laws, grid.edges, strict=True):  # type: ignore[attr-defined]
             total = np.outer(total, of(law, edges)).ravel()
         return total
 
     def prior(self, grid: Grid) -> Prior:
-        """Return the law of the box that contains the secret, on boxes of positive probability; labels are
-        centres.
+        """Discretize the law on a grid: the prior on boxes of positive probability.
 
         Raises:
             PriorError: an interval has a probability of which the `cdf` shows no digits, since it is lost
@@ -206,7 +204,7 @@ class Continuous:
 
 
 def _check_cdf_range(law: ContinuousLaw) -> None:
-    """Raise where the cdf of a law does not go from 0 to 1 on what the law names as its support."""
+    """Raise an error where a cdf does not range from 0 to 1 on its support."""
     low, high = law.support()
     ends = np.asarray(law.cdf(np.array([np.nextafter(low, -np.inf), high])), dtype=float)
     if not np.abs(ends - [0, 1]).max() <= UNRELIABLE_MASS_RTOL:
@@ -217,14 +215,12 @@ def _check_cdf_range(law: ContinuousLaw) -> None:
 
 
 def _compute_masses(law: ContinuousLaw, edges: FloatArray) -> FloatArray:
-    """Compute the probabilities between edges; above the median from the upper tail, whose digits a cdf
-    loses.
-    """
+    """Compute interval probabilities accurately, from upper tails above the median."""
     return _compute_masses_and_errors(law, edges)[0]
 
 
 def _compute_accurate_masses(law: ContinuousLaw, edges: FloatArray) -> FloatArray:
-    """Compute the probabilities between edges, each 0 or known up to a small relative error.
+    """Compute interval probabilities with small relative error, or exactly 0.
 
     Raises:
         PriorError: one is not.
@@ -244,7 +240,7 @@ def _compute_accurate_masses(law: ContinuousLaw, edges: FloatArray) -> FloatArra
 def _compute_masses_and_errors(
     law: ContinuousLaw, edges: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Compute the probabilities between edges, and how much the rounding of a cdf may move each.
+    """Compute interval probabilities with rounding error bounds.
 
     Raises:
         PriorError: the law has an atom at the first edge, or its cdf does not rise.
@@ -265,7 +261,7 @@ def _compute_masses_and_errors(
 
 
 def _bound_tail_rounding(tails: FloatArray) -> FloatArray:
-    """Bound the rounding error of probabilities of tails: some units of their last place.
+    """Bound the rounding error of tail probabilities.
 
     Small ones that all are multiples of 2^-53 were subtracted from 1, as those that `scipy.stats` has no
     formula for, and keep no finer digits than the 1.
@@ -278,13 +274,13 @@ def _bound_tail_rounding(tails: FloatArray) -> FloatArray:
 
 
 def make_box_labels(grid: Grid, kept: BoolArray) -> list[Label]:
-    """Return the centre of each box that is kept: a number, or a tuple of numbers."""
+    """Return the centres of kept boxes as labels."""
     centres = grid.centres[kept].tolist()
     return [centre[0] if len(centre) == 1 else tuple(centre) for centre in centres]
 
 
 def _check_intervals(support: Any, axes: int) -> list[tuple[float, float]]:
-    """Check that a support is a pair (low, high) for each axis, and return the pairs."""
+    """Validate the (low, high) support of each axis."""
     if np.ndim(support) == 0:
         raise PriorError(f"the support is {support!r:.60}: give (low, high)")
     pairs = [support] if axes == 1 and np.ndim(support) == 1 else list(support)

@@ -1,4 +1,4 @@
-"""The one door for numbers with labels: mappings, series, frames and arrays become labelled arrays.
+"""The conversion of labelled input (mappings, series, frames, arrays) to labelled arrays.
 
 Whatever holds a vector or a table of numbers is read here, and put into the order of the letters or outputs
 that it is for: by label wherever it names anything, by position only where it names nothing and its shape
@@ -51,7 +51,7 @@ Numbers: TypeAlias = ArrayLike | Mapping[Any, Any] | os.PathLike[str]
 
 @dataclass(frozen=True, eq=False)
 class LabelledArray:
-    """Numbers along one axis or two, with the labels of each; None along an axis without names.
+    """A vector or matrix with optional labels for each axis.
 
     Attributes:
         values: a list or an array of numbers, of two axes a list of rows or an array.
@@ -72,7 +72,7 @@ class LabelledArray:
         error: type[InputError],
         absent: float | None = None,
     ) -> LabelledArray:
-        """Return the same in the order of some known labels along an axis.
+        """Reorder an axis by known labels.
 
         Args:
             axis: 0 or 1.
@@ -117,12 +117,12 @@ class LabelledArray:
 
 
 def _axis_size(values: Any, axis: int) -> int:
-    """Return the length of an array along its first or second axis."""
+    """Return the size of one axis."""
     return len(values) if axis == 0 else len(values[0])
 
 
 def _take_entries(values: Any, axis: int, order: Any, absent: float | None) -> Any:
-    """Return the entries at some indices along an axis, and the default for the index -1."""
+    """Take entries along an axis, with a default for index -1."""
     if isinstance(values, np.ndarray) and (order >= 0).all():
         return values.take(order, axis=axis)
     if axis == 1:
@@ -133,8 +133,7 @@ def _take_entries(values: Any, axis: int, order: Any, absent: float | None) -> A
 
 
 def read_vector(data: Any, what: str, error: type[InputError]) -> LabelledArray:
-    """Read one number for each label: a mapping, a series by its index, a frame, or the path of a file of
-    them.
+    """Read a labelled vector from a mapping, series, frame or file.
 
     A frame has its labels in its index and then one column, or in its first column and then two; or in as
     many as there are before a last one that is named `count` or `probability`, and a label is their tuple.
@@ -175,11 +174,10 @@ def read_vector(data: Any, what: str, error: type[InputError]) -> LabelledArray:
     return LabelledArray(numbers, (_clean_labels(names, what, error),), what)
 
 
-def table(
+def read_labelled_table(
     data: Any, what: str, error: type[InputError], absent: float | None = None
 ) -> LabelledArray:
-    """Read a number for each pair of labels: nested mappings, a mapping of pairs, a frame, or the path of a
-    file.
+    """Read a labelled matrix from nested mappings, pair mappings, a frame or a file.
 
     The rows of a frame are named by its index, or, where it has none, by its first column.
 
@@ -195,17 +193,17 @@ def table(
 
     Examples:
         >>> counts = {"a": {"u": 1, "v": 2}, "b": {"v": 3}}
-        >>> table(counts, "the counts", InputError, absent=0).values
+        >>> read_labelled_table(counts, "the counts", InputError, absent=0).values
         [[1, 2], [0, 3]]
         >>> import pandas
         >>> frame = pandas.DataFrame([[1, 0], [0, 1]], index=["x", "y"], columns=[1, 2])
-        >>> table(frame, "the counts", InputError).axes
+        >>> read_labelled_table(frame, "the counts", InputError).axes
         (('x', 'y'), (1, 2))
     """
     if isinstance(data, LabelledArray) or _is_plain_array(data, 2):
         return data if isinstance(data, LabelledArray) else LabelledArray(data, (None, None), what)
     if isinstance(data, os.PathLike):
-        return _read_file(data, table, read_table, error)
+        return _read_file(data, read_labelled_table, read_table, error)
     if isinstance(data, Mapping):
         return _read_mapping(data, what, error, absent)
     found = to_narwhals(data)
@@ -226,9 +224,7 @@ def table(
 def _read_file(
     path: os.PathLike[str], door: Any, read: Any, error: type[InputError]
 ) -> LabelledArray:
-    """Read the content of a file: labels of Parquet and mechanisms have types; those of CSV and mappings
-    are text.
-    """
+    """Read a labelled file: typed labels of Parquet, parsed text labels of CSV."""
     ending, what = Path(path).suffix.lower(), str(path)
     if ending in (".parquet", ".pq") and (door is read_vector or ending == ".pq"):
         narwhals = import_optional("narwhals", "files of Parquet")
@@ -258,7 +254,7 @@ def _read_file(
 
 
 def _read_text_file(found: LabelledArray) -> LabelledArray:
-    """Read the content of a text file: labels are what their text reads like."""
+    """Parse the labels of a text file's content."""
     sides = (None if side is None else tuple(map(str, side)) for side in found.axes)
     axes = tuple(None if side is None else parse_labels(side) for side in sides)
     return LabelledArray(found.values, axes, found.what, text=True)
@@ -267,7 +263,7 @@ def _read_text_file(found: LabelledArray) -> LabelledArray:
 def _take_first_column_as_labels(
     found: Any, columns: list[Any], what: str, error: type[InputError]
 ) -> tuple[list[Any], list[Any], Any]:
-    """Return the names of the rows in the first column, which pandas must not take for default numbers."""
+    """Use a frame's first column as row labels."""
     if len(columns) < 2:
         raise error(
             f"{what} have the one column {columns[0]!r}: give names of the rows and columns of numbers"
@@ -283,9 +279,7 @@ def _take_first_column_as_labels(
 
 
 def _get_cells(found: Any) -> Any:
-    """Return the cells of a frame: as an array where all columns are of one type of numbers, else row by
-    row.
-    """
+    """Return the cells of a frame as an array or rows."""
     kinds = set(found.schema.dtypes())
     if len(kinds) == 1 and next(iter(kinds)).is_numeric():
         return np.asarray(found.to_numpy())
@@ -295,7 +289,7 @@ def _get_cells(found: Any) -> Any:
 def _read_mapping(
     data: Mapping[Any, Any], what: str, error: type[InputError], absent: float | None
 ) -> LabelledArray:
-    """Return a table of nested mappings, or of a mapping from pairs."""
+    """Read a table from nested mappings or a pair mapping."""
     rows = dict.fromkeys(data)
     inner = [
         None if _is_number_or_text(value) else read_vector(value, what, error)
@@ -323,7 +317,7 @@ def _read_mapping(
 def _read_pairs(
     data: Mapping[Any, Any], what: str, error: type[InputError], absent: float | None
 ) -> LabelledArray:
-    """Read a table from a mapping of pairs of labels to numbers."""
+    """Read a table from a pair mapping."""
     for pair in data:
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise error(
@@ -343,8 +337,7 @@ def _read_pairs(
 
 
 def read_combinations(data: Any, what: str, error: type[InputError]) -> LabelledArray:
-    """Read rows of numbers, which may have names, and whose columns may have labels; a single row of a
-    vector.
+    """Read linear combinations as rows with optional names and column labels.
 
     Examples:
         >>> read_combinations({"b": 1, "a": 0}, "the workload", InputError).reorder_axis(
@@ -368,13 +361,13 @@ def read_combinations(data: Any, what: str, error: type[InputError]) -> Labelled
     if single:
         row = read_vector(data, what, error)
         return LabelledArray([row.values], (None, row.axes[0]), what)
-    return table(data, what, error)
+    return read_labelled_table(data, what, error)
 
 
 def read_column(
     data: Any, what: str, error: type[InputError], *, missing: bool = False
 ) -> list[Any]:
-    """Read the observations in a column, one for each person; of a frame of several columns their tuples.
+    """Read a column of observations; tuples for several columns.
 
     Args:
         data: a list, an array, a series or a frame.
@@ -409,14 +402,14 @@ def read_column(
 
 
 def _get_columns(found: Any) -> list[list[Any]]:
-    """Return the columns of a frame."""
+    """Return the columns of a frame as arrays."""
     return [to_plain_list(found[:, place]) for place in range(found.shape[1])]
 
 
 def _list_entries(
     data: Any, what: str, error: type[InputError], ndim: int = 1, *, missing: bool = False
 ) -> Any:
-    """Return the entries of a list or another ordered iterable; an array as it is."""
+    """Return the entries of an ordered iterable as a list; arrays unchanged."""
     if not missing:
         check_unmasked(data, what, error)
     if hasattr(data, "__array__") and np.ndim(data) and to_narwhals(data) is None:
@@ -430,12 +423,12 @@ def _list_entries(
 
 
 def _is_plain_array(data: Any, ndim: int) -> bool:
-    """Return whether data are an array of numbers of the right shape, which needs no further look."""
+    """Return whether data are a numeric array of the right dimension."""
     return type(data) is np.ndarray and data.size > 0 and is_plain(data, ndim)
 
 
 def _list_rows(data: Any, what: str, error: type[InputError]) -> Any:
-    """Return a matrix as it is, or rows of one length."""
+    """Return a matrix, or rows of equal length."""
     given = _list_entries(data, what, error, 2)
     if any(isinstance(row, Mapping) or has_labels(row) for row in given):
         raise error(
@@ -458,14 +451,14 @@ def _list_rows(data: Any, what: str, error: type[InputError]) -> Any:
 
 
 def _is_number_or_text(value: Any) -> bool:
-    """Return whether a value is a single entry: text, or not iterable."""
+    """Return whether a value is a single entry: text or not iterable."""
     return isinstance(value, str) or not isinstance(value, Iterable)
 
 
 def _clean_labels(
     labels: Iterable[Any] | None, what: str, error: type[InputError]
 ) -> tuple[Label, ...] | None:
-    """Return labels that data came with, where None and NaN mean missing cells and are no letters."""
+    """Convert labels of input data; raise an error for missing ones."""
     found = None if labels is None else list(labels)
     for place, label in enumerate(found or ()):
         if is_missing(label):

@@ -39,7 +39,7 @@ from pmlopt.core.matrices.formats import read_matrix, write_matrix
 from pmlopt.core.matrices.matrix_file import MatrixFile
 from pmlopt.core.near_labels import describe_difference
 from pmlopt.core.suggestions import SuggestsAttributes
-from pmlopt.data.labelled import Numbers, read_column, table
+from pmlopt.data.labelled import Numbers, read_column, read_labelled_table
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.sampling.categorical import RowSampler, Seed, make_random_bits
 from pmlopt.errors import FileFormatError, InputError, MechanismError
@@ -93,7 +93,7 @@ class Mechanism(SuggestsAttributes):
     ) -> None:
         values: Any = matrix
         if not (type(matrix) is np.ndarray and matrix.ndim == 2):
-            found = table(matrix, "the mechanism", MechanismError)
+            found = read_labelled_table(matrix, "the mechanism", MechanismError)
             values, (rows_named, columns_named) = found.values, found.axes
             if (rows_named is not None and inputs is not None) or (
                 columns_named is not None and outputs is not None
@@ -125,7 +125,7 @@ class Mechanism(SuggestsAttributes):
         vars(self).update(matrix=array, inputs=rows, outputs=columns)
 
     def with_named_outputs(self) -> Mechanism:
-        """Return the mechanism with the outputs y0, y1, ... where they have no labels and the inputs have.
+        """Name the outputs y0, y1, ... where only the inputs have labels.
 
         The numbers 0, 1, ... would pass for letters in a file.
 
@@ -155,7 +155,7 @@ class Mechanism(SuggestsAttributes):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Return (N, M), the numbers of inputs and outputs.
+        """Return the shape (N, M): numbers of inputs and outputs.
 
         Examples:
             >>> Mechanism([[0.75, 0.25, 0.0]]).shape
@@ -228,7 +228,7 @@ class Mechanism(SuggestsAttributes):
 
     @property
     def record(self) -> dict[str, Any]:
-        """Return the mechanism as plain data: the labels of both sides and the matrix."""
+        """Serialize the mechanism to plain data: labels and matrix."""
         return {
             "inputs": list(self.inputs),
             "outputs": list(self.outputs),
@@ -237,7 +237,7 @@ class Mechanism(SuggestsAttributes):
 
     @property
     def support(self) -> NDArray[np.bool_]:
-        """Return (M,) which outputs can occur: those whose column is not zero.
+        """Return the (M,) mask of outputs with positive probability.
 
         Examples:
             >>> Mechanism([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]]).support
@@ -267,7 +267,7 @@ class Mechanism(SuggestsAttributes):
         return Mechanism(self.matrix @ after.matrix, self.inputs, after.outputs)
 
     def reduced(self, rtol: float = 1e-12) -> Mechanism:
-        """Return the same mechanism without outputs that never occur, with similar outputs merged.
+        """Remove impossible outputs, and merge outputs with proportional columns.
 
         Two outputs are similar when their columns are proportional [saeidian2026envelopes]: they reveal an
         adversary the same. Merging keeps the first one's label and leaves every leakage unchanged.
@@ -285,8 +285,7 @@ class Mechanism(SuggestsAttributes):
         )
 
     def similar_outputs(self, rtol: float = 1e-12) -> list[list[int]]:
-        """Group the outputs that occur, by index, so that the columns of a group are proportional; see
-        `reduced`.
+        """Group output indices by proportional columns, up to `rtol`.
 
         Examples:
             >>> Mechanism([[0.2, 0.3, 0.5, 0.0], [0.4, 0.6, 0.0, 0.0]]).similar_outputs()
@@ -307,7 +306,7 @@ class Mechanism(SuggestsAttributes):
         return sorted([int(occurring[y]) for y in group] for group in groups)
 
     def sample(self, values: Iterable[Label], seed: Seed = None) -> Any:
-        """Draw one random output for each value, independently from its row, and exactly.
+        """Draw one random output for each value, independently and exactly.
 
         Bits are compared with the sums of the matrix as whole numbers (`pmlopt.data.sampling.categorical`),
         so that each output has its probability in the row, over the row's sum, and not nearly.
@@ -347,7 +346,7 @@ class Mechanism(SuggestsAttributes):
         )
 
     def save(self, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
-        """Write the mechanism to `path`, completely or not at all; the file format follows from its ending.
+        """Save the mechanism atomically, in the file format of the suffix.
 
         `.csv`, `.tsv`: the header is the outputs, the first column the inputs. `.xlsx`: the same in a sheet
         of Excel. `.parquet`: a column for each output after one of the inputs. `.json`: labels, matrix and
@@ -365,9 +364,51 @@ class Mechanism(SuggestsAttributes):
         """
         write_matrix(path, MatrixFile(self.matrix, self.inputs, self.outputs, metadata or {}))
 
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        language: str | None = None,
+        *,
+        bits: int | None = None,
+        name: str = "",
+        statement: Sequence[str] = (),
+    ) -> None:
+        """Write the mechanism as source code that draws its outputs in another language, with the same law.
+
+        The file needs no library. It compares random bits of the platform's generator for cryptography with
+        whole numbers, so that the output of a letter has its probability in the matrix exactly.
+
+        Args:
+            path: of the file.
+            language: js, ts, c, rust, kotlin, swift, r, sql (PostgreSQL) or python; left out, by the ending
+                .js, .ts, .c, .rs, .kt, .swift, .R, .sql or .py.
+            bits: of a draw, to which the sums of each row are rounded, which changes the leakage level; left
+                out, 53, and nothing is rounded.
+            name: what tells its functions from those of another mechanism in one program.
+            statement: sentences for the comment on top; `Result.export` states requirement and level.
+
+        Raises:
+            MechanismError: the entries are no multiples of 2^-53 whose rows sum to one, and no bits are
+                given; or a label is no text in every language.
+            InputError: the language is not known, or has no generator for cryptography.
+            FileFormatError: the file cannot be written.
+
+        Examples:
+            >>> import pathlib, tempfile
+            >>> folder = tempfile.TemporaryDirectory()
+            >>> path = pathlib.Path(folder.name) / "response.js"
+            >>> Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"]).export(path)
+            >>> [line for line in path.read_text().splitlines() if "[675" in line]
+            ['  [6755399441055744, 9007199254740992],']
+            >>> folder.cleanup()
+        """
+        from pmlopt.data.samplers.export import export_sampler
+
+        export_sampler(self, path, language, bits=bits, name=name, statement=statement)
+
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, name: str | None = None) -> Mechanism:
-        """Read a mechanism from a file with one of the endings of `save`, of another program too.
+        """Load a mechanism from any supported file format.
 
         The labels in a file are labels that were given, unless a JSON or NPZ file states under "unnamed" that
         no one gave them. Files of numpy and MATLAB without labels are matrices that no one gave labels. No
@@ -389,7 +430,7 @@ class Mechanism(SuggestsAttributes):
 def read_saved_mechanism(
     path: str | os.PathLike[str], name: str | None = None
 ) -> tuple[Mechanism, Mapping[str, Any]]:
-    """Read the mechanism of a file with a matrix, and its metadata; see `Mechanism.load`."""
+    """Read mechanism and metadata of a matrix file; see `Mechanism.load`."""
     stored = read_matrix(path, name=name)
     try:
         return Mechanism(stored.matrix, stored.inputs, stored.outputs), stored.metadata
@@ -398,7 +439,7 @@ def read_saved_mechanism(
 
 
 def find_rows(inputs: Sequence[Label], values: Iterable[object]) -> IntArray:
-    """Find the row of each value among the inputs of a mechanism, and raise for one that is none of them."""
+    """Find the row index of each input value; raise an error for unknown ones."""
     given = read_column(values, "the values", MechanismError, missing=True)
     try:
         return np.array(indices_of(given, inputs, "the values", MechanismError), dtype=np.int64)
@@ -415,7 +456,7 @@ def find_rows(inputs: Sequence[Label], values: Iterable[object]) -> IntArray:
 def wrap_checked_matrix(
     matrix: FloatArray, inputs: tuple[Label, ...], outputs: tuple[Label, ...] | None = None
 ) -> Mechanism:
-    """Return a mechanism of a matrix that pmlopt computed, and of labels that were checked: none is copied.
+    """Wrap a computed, already validated matrix and labels without copies.
 
     Args:
         matrix: (N, M) row-stochastic, which no other code changes.
@@ -435,12 +476,21 @@ MechanismLike: TypeAlias = Mechanism | Numbers
 
 
 def as_mechanism(mechanism: MechanismLike) -> Mechanism:
-    """Return a Mechanism as it is, and a row-stochastic array as a Mechanism without labels."""
-    return mechanism if isinstance(mechanism, Mechanism) else Mechanism(mechanism)
+    """Convert a row-stochastic array to a `Mechanism`; return a `Mechanism` unchanged.
+
+    Raises:
+        MechanismError: it is no mechanism with a matrix; noise with a continuum of outcomes states why not.
+    """
+    if isinstance(mechanism, Mechanism):
+        return mechanism
+    reason = getattr(mechanism, "no_matrix", None)
+    if isinstance(reason, str):
+        raise MechanismError(f"{mechanism!r} is no mechanism with a matrix: {reason}")
+    return Mechanism(mechanism)
 
 
 def pair_with_prior(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, Mechanism]:
-    """Pair a prior with a mechanism on the same letters, and raise where sizes or labels disagree.
+    """Align a prior with a mechanism on the same letters; raise an error for different ones.
 
     A mapping, a series or a frame is put into the order of the other side; a `Prior` and a `Mechanism`, which
     have an order, must have the same.
@@ -477,6 +527,22 @@ def pair_with_prior(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, 
     return p, m
 
 
+def pair_with_names(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, Mechanism]:
+    """Pair a prior with a mechanism as `pair_with_prior`, and give both the names of the side that has some.
+
+    What is saved has one list of letters, so that the letters of both sides must be the same.
+
+    Examples:
+        >>> p, m = pair_with_names(Prior([0.5, 0.5], ["a", "b"]), [[0.6, 0.4], [0.4, 0.6]])
+        >>> m.inputs
+        ('a', 'b')
+    """
+    p, m = pair_with_prior(prior, mechanism)
+    if isinstance(m.inputs, DefaultLabels):
+        return p, Mechanism(m.matrix, p.labels, m.outputs)
+    return p.with_labels(m.inputs), m
+
+
 def check_labels_match(
     left: tuple[Label, ...],
     right: tuple[Label, ...],
@@ -484,7 +550,7 @@ def check_labels_match(
     right_name: str,
     error: type[InputError] = MechanismError,
 ) -> None:
-    """Raise where two sides have other labels, or the same in another order; `DefaultLabels` match any."""
+    """Raise an error where labels of two sides differ, also in order; default labels match any."""
     if (
         isinstance(left, DefaultLabels)
         or isinstance(right, DefaultLabels)
@@ -508,7 +574,7 @@ def check_labels_match(
 
 
 def _explain_sums(matrix: FloatArray) -> str:
-    """Return what explains rows that do not sum to one, by the sums of rows and columns."""
+    """Explain row sums that differ from one, from row and column sums."""
     # only a hint in a message: nothing is transposed or divided here
     down, across = matrix.sum(axis=0), matrix.sum(axis=1)
     for total, written in ((1.0, ""), (100.0, "in percent")):
@@ -525,7 +591,7 @@ def _explain_sums(matrix: FloatArray) -> str:
 
 
 def _explain_sizes(labels: tuple[Label, ...], inputs: tuple[Label, ...]) -> str:
-    """Return which letters are on one side only, of two sides with labels; empty text where none is."""
+    """Describe letters that are on one side only; empty text for none."""
     if isinstance(labels, DefaultLabels) or isinstance(inputs, DefaultLabels):
         return ""
     sides = (
@@ -542,7 +608,7 @@ def _explain_sizes(labels: tuple[Label, ...], inputs: tuple[Label, ...]) -> str:
 
 
 def _group_columns(shapes: FloatArray, columns: IntArray, rtol: float) -> list[list[int]]:
-    """Group columns, each group with those within rtol of its first one and of no earlier group's."""
+    """Group columns that agree up to `rtol` with the first of their group."""
     groups: list[list[int]] = []
     left = columns
     while len(left):

@@ -1,4 +1,4 @@
-"""The prior: what is known of the secret before the release."""
+"""The prior: the distribution of the secret before the release."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class Prior(SuggestsAttributes, Record):
 
     @classmethod
     def from_counts(cls, counts: Numbers, labels: Iterable[Label] | None = None) -> Prior:
-        """Build the empirical distribution of a table of counts, with its sample size.
+        """Build the empirical distribution of a count table, with its sample size.
 
         Letters must be fixed before the sample is seen, and pseudo-counts are no sample: a promise over the
         sample does not hold for counts to which something was added.
@@ -201,7 +201,7 @@ class Prior(SuggestsAttributes, Record):
 
     @classmethod
     def from_weights(cls, weights: Sequence[int], labels: Iterable[Label] | None = None) -> Prior:
-        """Build the distribution proportional to integers of any size, exactly; they are no sample.
+        """Build the exact distribution proportional to integer weights.
 
         Raises:
             PriorError: a weight is zero, negative or not a whole number.
@@ -221,7 +221,7 @@ class Prior(SuggestsAttributes, Record):
         counts: Annotated[tuple[int, ...], Shape("letters")] | None = None,
         samples: int | None = None,
     ) -> Prior:
-        """Build a prior from the fields of a file, in which counts may give probabilities and sample.
+        """Build the prior from a saved file's fields.
 
         Raises:
             PriorError: they are no prior, or counts, probabilities and samples are not of one law.
@@ -258,7 +258,7 @@ class Prior(SuggestsAttributes, Record):
         samples: int | None,
         counts: tuple[int, ...] | None,
     ) -> Prior:
-        """Build a prior from parts that are checked already."""
+        """Build a prior from validated parts."""
         probabilities.setflags(write=False)
         prior = cls.__new__(cls)
         vars(prior).update(
@@ -272,12 +272,12 @@ class Prior(SuggestsAttributes, Record):
 
     @property
     def size(self) -> int:
-        """Return N, the number of letters."""
+        """Return the number of letters N."""
         return len(self.probabilities)
 
     @cached_property
     def pmf(self) -> FloatArray:
-        """Return the (N,) probabilities over their sum, which rounding may leave off one by up to 1e-9.
+        """Return the (N,) probabilities, normalized to sum one.
 
         This is the distribution that every measure, bound and exact check speaks of.
         """
@@ -287,7 +287,7 @@ class Prior(SuggestsAttributes, Record):
 
     @property
     def max_leakage(self) -> float:
-        """Return -log(min p) in nats: no mechanism has a larger PML under this prior.
+        """Return -log(min p), the largest PML of any mechanism under this prior, in nats.
 
         Examples:
             >>> round(Prior([0.5, 0.25, 0.25]).max_leakage, 12) == round(math.log(4), 12)
@@ -297,7 +297,7 @@ class Prior(SuggestsAttributes, Record):
 
     @property
     def context(self) -> Context:
-        """Return the context in which records about its letters are written and read."""
+        """Return the context for reading and writing records on its letters."""
         return Context(given={"prior": self, "labels": self.labels})
 
     def __repr__(self) -> str:
@@ -331,7 +331,7 @@ class Prior(SuggestsAttributes, Record):
         return format_table_latex(["letter", "probability"], self._format_rows(digits))
 
     def _format_rows(self, digits: int) -> list[list[str]]:
-        """Return the labels and probabilities as rows of text."""
+        """Format labels and probabilities as text rows."""
         pairs = zip(self.labels, self.probabilities, strict=True)
         return [
             [str(label), format_probability(probability, digits)] for label, probability in pairs
@@ -347,7 +347,7 @@ class Prior(SuggestsAttributes, Record):
 
     @property
     def weights(self) -> tuple[int, ...]:
-        """Return N positive integers whose ratios are exactly those of the prior.
+        """Return N positive integers exactly proportional to the probabilities.
 
         Counts are their own weights; floats are dyadic rationals, put over one denominator.
 
@@ -360,7 +360,7 @@ class Prior(SuggestsAttributes, Record):
         return common_integer_ratio(self.probabilities)[0]
 
     def reordered(self, labels: Iterable[Label]) -> Prior:
-        """Return the same prior with its letters in the order of `labels`.
+        """Reorder the letters by labels.
 
         Examples:
             >>> Prior([0.75, 0.25], labels=["a", "b"]).reordered(["b", "a"]).probabilities
@@ -377,19 +377,29 @@ class Prior(SuggestsAttributes, Record):
             self.probabilities[order], select_labels(self.labels, order), self.samples, counts
         )
 
+    def with_labels(self, labels: Iterable[Label]) -> Prior:
+        """Return the same prior with other labels, in the order of its letters.
+
+        Examples:
+            >>> Prior([0.75, 0.25]).with_labels(["a", "b"]).labels
+            ('a', 'b')
+        """
+        names = check_labels_of_size(labels, self.size, "the new labels", PriorError)
+        return Prior._from_checked_parts(self.probabilities, names, self.samples, self.counts)
+
 
 PriorLike: TypeAlias = Prior | Numbers
 
 
 def as_prior(prior: PriorLike) -> Prior:
-    """Return a Prior as it is, and probabilities as a Prior: without labels where they have none."""
+    """Convert probabilities to a `Prior`; return a `Prior` unchanged."""
     return prior if isinstance(prior, Prior) else Prior(prior)
 
 
 def _split_labels(
     data: Any, labels: Iterable[Label] | None, what: str
 ) -> tuple[Iterable[Label] | None, Any]:
-    """Return the labels and the numbers of data that may have labels."""
+    """Split labelled data into labels and numbers."""
     found = read_vector(data, what, PriorError)
     own = found.axes[0]
     if own is not None and labels is not None:
@@ -400,9 +410,7 @@ def _split_labels(
 def read_count_table(
     counts: Numbers, labels: Iterable[Label] | None = None
 ) -> tuple[tuple[Label, ...], tuple[int, ...]]:
-    """Return the labels and the integers of a table of counts, which may be 0; `DefaultLabels` for a bare
-    list.
-    """
+    """Read labels and integer counts (zeros allowed) of a count table."""
     labels, numbers = _split_labels(counts, labels, "the counts")
     values = list(numbers)
     if not values:
@@ -415,7 +423,7 @@ def read_count_table(
 
 
 def _check_not_observations(values: Any) -> None:
-    """Raise for text, truth values, dates and missing values, which are observations and no probabilities."""
+    """Raise an error for text, truth values, dates or missing values in place of probabilities."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
         return
     kinds = (str, bool, np.bool_, date, np.datetime64)
@@ -428,7 +436,7 @@ def _check_not_observations(values: Any) -> None:
 
 
 def _sum_hint(labels: tuple[Label, ...], numbers: FloatArray) -> str:
-    """Return what to do with numbers that do not sum to one, by what they look like."""
+    """Suggest a remedy for numbers that do not sum to one."""
     if not (numbers == np.rint(numbers)).all() or numbers.min() < 0:
         return "divide them by their sum, or take Prior.from_counts, where they are counts"
     counts, samples = (
@@ -445,7 +453,7 @@ def _sum_hint(labels: tuple[Label, ...], numbers: FloatArray) -> str:
 
 
 def _check_are_counts(labels: tuple[Label, ...], counts: tuple[int, ...]) -> None:
-    """Raise for a plain list of numbers that look like the codes of people, an observation each.
+    """Raise an error for a list of numbers that look like observations rather than counts.
 
     These are many, repeat, and are smaller than their number; counts of so few people are not useful.
     """
@@ -460,7 +468,7 @@ def _check_are_counts(labels: tuple[Label, ...], counts: tuple[int, ...]) -> Non
 
 
 def _check_boolean_samples(samples: Sequence[Any]) -> None:
-    """Raise where truth values occur among other values.
+    """Raise an error where truth values are mixed with other values.
 
     To Python True is equal to 1, and they are two letters. Of tuples each part is compared with the
     same part of the others.
@@ -493,7 +501,7 @@ def _check_min_probability(labels: tuple[Label, ...], probabilities: FloatArray)
 
 
 def _check_count(value: Any, what: str) -> int:
-    """Check that a count is an integer of at least 0, and return it."""
+    """Validate a nonnegative integer count."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(
         value, int | float | np.integer | np.floating
     ):

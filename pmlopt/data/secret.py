@@ -1,4 +1,4 @@
-"""A secret that the data reveals of: the joint law of the secret and the data."""
+"""Secrets that are correlated with the data, by their joint law."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from pmlopt.core.arrays import (
 )
 from pmlopt.core.frames import to_plain_list
 from pmlopt.core.records import ContextReference, Range, Record, Shape
-from pmlopt.data.labelled import Numbers, read_column, table
+from pmlopt.data.labelled import Numbers, read_column, read_labelled_table
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError, PriorError
 
 
 class Secret(Record):
-    """A secret S with the joint law of (S, X), where the data X is what is released.
+    """A secret S with the joint law of (S, X); X is the released data.
 
     Args:
         joint: (S, N) probabilities that sum to one (within 1e-9), a row for each value of the secret; or
@@ -79,7 +79,7 @@ class Secret(Record):
         name: str,
         counted: bool,
     ) -> Self:
-        """Set the joint laws from integer weights, and check their labels and masses."""
+        """Validate and set integer-weighted joint laws with labels."""
         rows, letters = weights[0].shape
         self.weights, self.counted = weights, counted
         self.labels = check_labels_of_size(
@@ -127,7 +127,7 @@ class Secret(Record):
             >>> Secret.from_counts(counts).prior.counts
             (3, 5)
         """
-        found = table(counts, "the joint counts", PriorError, absent=0)
+        found = read_labelled_table(counts, "the joint counts", PriorError, absent=0)
         rows, columns = found.axes
         if (values is not None and rows is not None) or (
             labels is not None and columns is not None
@@ -152,7 +152,7 @@ class Secret(Record):
     def from_samples(
         cls, values: Iterable[Label], letters: Iterable[Label], name: str = "the secret"
     ) -> Secret:
-        """Build the empirical joint law of pairs: the value of the secret and the letter of each person.
+        """Build the empirical joint law from (secret value, letter) samples.
 
         Examples:
             >>> Secret.from_samples(["ill", "well", "well"], ["old", "old", "young"]).values
@@ -167,7 +167,7 @@ class Secret(Record):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Secret:
-        r"""Read the joint law of a CSV file with a header, in one of three forms.
+        r"""Load the joint law from a CSV file in one of three layouts.
 
         - two columns, the value of the secret and the letter of each person;
         - three columns, the two and how often they occur together, or with which probability;
@@ -232,7 +232,7 @@ class Secret(Record):
             if whole:
                 return cls.from_counts({pair: int(text) for pair, text in texts.items()}, name=name)
             numbers = {pair: files.parse_number(text, str(path)) for pair, text in texts.items()}
-            law = table(numbers, "the joint law", PriorError, absent=0)
+            law = read_labelled_table(numbers, "the joint law", PriorError, absent=0)
             return cls(law.values, law.axes[1], law.axes[0], name)
         except PriorError as error:
             raise PriorError(f"{path}: {error}") from None
@@ -246,7 +246,7 @@ class Secret(Record):
         weights: tuple[Annotated[NDArray[np.object_], Shape("values", "letters"), Range(0)], ...],
         counted: bool = False,
     ) -> Secret:
-        """Build a secret from the fields of a file: integers proportional to each joint law, maybe counts.
+        """Build the secret from a saved file's fields.
 
         Raises:
             PriorError: there is no law, or a value or a letter never occurs.
@@ -258,7 +258,7 @@ class Secret(Record):
         return cls.__new__(cls)._initialize(list(weights), labels, values, name, counted)
 
     def reordered(self, labels: Iterable[Label]) -> Secret:
-        """Return the same secret with the letters of X in the order of `labels`.
+        """Reorder the letters of X by labels.
 
         Raises:
             PriorError: they are not the letters of the joint law.
@@ -287,19 +287,19 @@ class Secret(Record):
 
     @cached_property
     def prior(self) -> Prior:
-        """Return the law of X, under the first joint law; of counts with its sample size."""
+        """Return the marginal law of X under the first joint law."""
         if self.counted:
             return Prior.from_counts(self.weights[0].sum(axis=0).tolist(), self.labels)
         return Prior(_normalize_weights(self.weights[0].sum(axis=0)[None])[0], self.labels)
 
     @property
     def law(self) -> FloatArray:
-        """Return the (S,) law of the secret, under the first joint law."""
+        """Return the (S,) marginal law of the secret under the first joint law."""
         return np.asarray(self.joint[0].sum(axis=1))
 
     @property
     def conditionals(self) -> FloatArray:
-        """Return the (S, N) law of X given each value of the secret, under the first joint law."""
+        """Return the (S, N) conditional laws of X given each secret value, under the first joint law."""
         return np.asarray(self.joint[0] / self.joint[0].sum(axis=1, keepdims=True))
 
     def __repr__(self) -> str:
@@ -308,7 +308,7 @@ class Secret(Record):
 
 
 def _check_joint_laws(joint: ArrayLike) -> FloatArray:
-    """Check that joint laws are finite and at least 0, and return them as (L, S, N)."""
+    """Validate joint laws as a nonnegative (L, S, N) array."""
     check_unmasked(joint, "the joint law", PriorError)
     try:
         laws = np.array(joint, dtype=float)
@@ -325,7 +325,7 @@ def _check_joint_laws(joint: ArrayLike) -> FloatArray:
 
 
 def _normalize_weights(law: Any) -> FloatArray:
-    """Return integers over their sum."""
+    """Normalize integer weights to probabilities."""
     total = law.sum()
     return np.array([[float(count) / float(total) if total < 2**1000 else count / total for count in row]
                      for row in law])  # fmt: skip

@@ -1,4 +1,4 @@
-"""The problem library: problem files read, checked against their schema, and turned into programs.
+"""The problem library: problem files, their schema, and the programs they declare.
 
 A problem file is TOML and holds one claim: a design problem, where it comes from, and what is known
 of its optimum. Unknown keys are errors, and names are looked up in tables, never evaluated.

@@ -1,4 +1,4 @@
-"""Programs solved next to their closed forms: the library's instances, and families of any size."""
+"""Benchmarks of solved programs against closed forms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pmlopt.model.privacy import LDP, PML
 from pmlopt.model.uncertainty import L1Ball
 from pmlopt.model.utility import ExpectedGain, ExpectedLoss, LinearUtility, hamming
 from pmlopt.programs.designs import design
-from pmlopt.programs.linear.known_optima import known_optimum
+from pmlopt.programs.linear.known_optima import find_known_optimum
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import Program
 from pmlopt.programs.solving import solve
@@ -29,7 +29,7 @@ from pmlopt.programs.solving import solve
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """One program: both values, the claims about them, and the time of each.
+    """A comparison of solved value and closed form, with times.
 
     Attributes:
         linear: whether the program is one linear program; the others are convex, or a search over several.
@@ -70,24 +70,26 @@ def list_families(sizes: Sequence[int]) -> Iterator[tuple[str, LinearDesign]]:
         if size < 3:
             raise InputError(f"the families have 3 letters or more, not {size}")
         prior = Prior.uniform(size)
-        yield "uniform, PML 0.7", _check_linear(prior, PML(0.7), ExpectedLoss(hamming))
+        yield "uniform, PML 0.7", _require_linear_design(prior, PML(0.7), ExpectedLoss(hamming))
         ball = L1Ball(prior, 1 / size)
         yield (
             "uniform, PML 0.7 over a ball",
-            _check_linear(prior, PML(0.7, over=ball), ExpectedLoss(hamming)),
+            _require_linear_design(prior, PML(0.7, over=ball), ExpectedLoss(hamming)),
         )
-        yield "uniform, LDP 1", _check_linear(prior, LDP(1.0), ExpectedLoss(hamming))
+        yield "uniform, LDP 1", _require_linear_design(prior, LDP(1.0), ExpectedLoss(hamming))
     # Letters up to which a prior of Zipf counts is used: beyond, its gains are all rounding.
     for size in (size for size in sizes if size <= 50):
         prior = Prior.from_counts([int(count) for count in 1000 / np.arange(1, size + 1)])
         epsilon = -0.9 * math.log1p(-float(prior.pmf.min()))
         form = closed_forms.high_privacy(prior, epsilon)
         gain = ExpectedGain(information_density(prior, form))
-        yield "Zipf counts, first region", _check_linear(prior, PML(epsilon), gain)
+        yield "Zipf counts, first region", _require_linear_design(prior, PML(epsilon), gain)
 
 
-def _check_linear(prior: Prior, privacy: PML | LDP, utility: LinearUtility) -> LinearDesign:
-    """Return the design, known to be linear."""
+def _require_linear_design(
+    prior: Prior, privacy: PML | LDP, utility: LinearUtility
+) -> LinearDesign:
+    """Return the design as a linear one; raise an error for others."""
     program = design(prior, privacy, utility)
     assert isinstance(program, LinearDesign)
     return program
@@ -96,7 +98,7 @@ def _check_linear(prior: Prior, privacy: PML | LDP, utility: LinearUtility) -> L
 def compare_families(sizes: Sequence[int], repeats: int = 3) -> Iterator[ComparisonRow]:
     """Solve the programs of `list_families` without a warm start, and compare each with its closed form."""
     for name, program in list_families(sizes):
-        known, fast = _time_call(partial(known_optimum, program), repeats)
+        known, fast = _time_call(partial(find_known_optimum, program), repeats)
         result, slow = _time_call(partial(solve, program, warm_start=False), repeats)
         scale = program.compute_allowed_gap(program.tolerance)
         yield ComparisonRow(
@@ -146,7 +148,7 @@ def _compare_instance(instance: Instance, repeats: int) -> ComparisonRow:
 
 
 def _time_call(work: Callable[[], Any], repeats: int) -> tuple[Any, float]:
-    """Return the answer, and the median seconds of `repeats` runs after one that is not counted."""
+    """Return a call's result and its median time in seconds."""
     work()
     seconds = []
     for _ in range(repeats):

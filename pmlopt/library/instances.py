@@ -1,4 +1,4 @@
-"""Problem files: their records, and instances found and loaded by path, by id, or all of the library; and the
+"""Problem files, and instances of the library loaded by path or id; and the
 closed forms that they may name.
 """
 
@@ -89,20 +89,18 @@ class ExpectedOptimum:
             Mechanism(self.mechanism)  # complains of a matrix that is none
 
     def agrees_with(self, optimum: float) -> bool:
-        """Return whether an optimum is in the relation that is claimed."""
+        """Return whether an optimum satisfies the stated relation."""
         return RELATIONS[self.relation](optimum, self.value, self.tolerance)
 
     @property
     def tolerance(self) -> float:
-        """Return how far an optimum may be off: rtol times the value's size, or times 1e-3 where it is
-        small.
-        """
+        """Return the absolute tolerance of the stated optimum."""
         return self.rtol * max(1e-3, abs(self.value))
 
 
 @dataclass(frozen=True)
 class ProblemSource:
-    """The source of a problem: the key in references.bib, and the place in the source."""
+    """The bibliography source of a problem."""
 
     cite: str
     where: str
@@ -140,7 +138,7 @@ class ProblemFile:
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """One problem of the library: a program that can be declared, and what is known of its optimum.
+    """A problem of the library: a buildable program with its known optimum.
 
     Attributes:
         id, title: its names; `id` is the file's name.
@@ -163,7 +161,7 @@ class Instance:
     solver_options: Mapping[str, Any] = field(default_factory=dict)
 
     def program(self, **changes: Any) -> Program[Any]:
-        """Declare the program, with other values for some of its arguments where they are given."""
+        """Build the program, with optional other arguments."""
         return self.builder(**{**self.arguments, **changes})
 
     @property
@@ -182,18 +180,18 @@ class Instance:
 
     @property
     def names_closed_form(self) -> bool:
-        """Return whether a closed form is claimed to have the expected value."""
+        """Return whether the stated optimum is a closed form."""
         return self.expected is not None and self.expected.closed_form is not None
 
     def closed_value(self) -> float | None:
-        """Compute the value of the closed form that the instance names, or return None."""
+        """Compute the value of the stated closed form; None without one."""
         if self.expected is None or self.expected.closed_form is None:
             return None
         return compute_closed_value(self.program(), self.expected.closed_form)
 
 
 def parse_logarithm(table: Mapping[str, Any], path: str) -> float:
-    """Return the logarithm that a table `{ log = "9/8" }` names, of a rational of limited size.
+    """Parse a rational logarithm `{ log = "9/8" }`.
 
     Raises:
         InstanceError: it is another table, or the number is not positive or too long.
@@ -218,7 +216,7 @@ def parse_logarithm(table: Mapping[str, Any], path: str) -> float:
 
 
 def _read_arguments(builder: Callable[..., Any], params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a builder is called with: each of its parameters is read knowing those before."""
+    """Read a builder's arguments in order, each knowing the earlier ones."""
     known = {
         name: one for name, one in inspect.signature(builder).parameters.items() if name in FIELDS
     }
@@ -250,21 +248,21 @@ def _read_arguments(builder: Callable[..., Any], params: Mapping[str, Any]) -> d
 
 
 def library() -> Path:
-    """Return the folder of the problem library: inside the installed package, or in the checkout."""
+    """Return the folder of the problem library."""
     package = Path(__file__).parent.parent
     installed = package / "problems"
     return installed if installed.is_dir() else package.parent / "problems"
 
 
 def load_all() -> list[Instance]:
-    """Load every instance of the library, in the order of their ids."""
+    """Load all instances, sorted by id."""
     return sorted(
         (load(path) for path in library().glob("*/*.toml")), key=lambda instance: instance.id
     )
 
 
 def find(name: str | os.PathLike[str]) -> Instance:
-    """Find an instance by the path of its file (`-` is standard input), or by its id in the library.
+    """Find an instance by file path or library id.
 
     Raises:
         InstanceError: there is neither, or the file breaks the schema.
@@ -280,7 +278,7 @@ def find(name: str | os.PathLike[str]) -> Instance:
 
 
 def load(path: str | os.PathLike[str]) -> Instance:
-    """Read and check a problem file.
+    """Read and validate a problem file.
 
     Raises:
         FileFormatError: the file cannot be read.
@@ -332,7 +330,7 @@ CLOSED_FORMS_OF: Mapping[str, tuple[str, ...]] = {
 
 
 def build_closed_form(program: Program[Any], name: str) -> Mechanism:
-    """Build the mechanism of a closed form, with the labels of the program.
+    """Build the mechanism of a named closed form for a program.
 
     Raises:
         InstanceError: it is none that belongs to the program.
@@ -352,7 +350,7 @@ def build_closed_form(program: Program[Any], name: str) -> Mechanism:
 
 
 def compute_closed_value(program: Program[Any], name: str) -> float:
-    """Compute the value of a program by a closed form.
+    """Compute a program's value by a named closed form.
 
     Raises:
         InstanceError: it is none that belongs to the program.
@@ -379,7 +377,7 @@ def compute_closed_value(program: Program[Any], name: str) -> float:
 
 
 def _compute_estimation_value(program: EstimationDesign, name: str) -> float:
-    """Compute the least estimation error of a program by a closed form."""
+    """Compute the closed-form least estimation error of a program."""
     known = find_known_error(program, math.nan)
     if known is None or known.name != name:
         raise InstanceError(
@@ -389,7 +387,7 @@ def _compute_estimation_value(program: EstimationDesign, name: str) -> float:
 
 
 def _compute_envelope_value(program: EnvelopeProgram, name: str) -> float:
-    """Compute the envelope of randomized response by its closed form, and raise for others."""
+    """Compute the closed-form envelope of randomized response."""
     level = ldp_level(program.given_mechanism)
     if not np.isfinite(level) or not np.allclose(
         program.given_mechanism.matrix,
@@ -401,7 +399,7 @@ def _compute_envelope_value(program: EnvelopeProgram, name: str) -> float:
 
 
 def _compute_tradeoff_value(program: TradeoffProgram, name: str) -> float:
-    """Compute the optimum of a trade-off for a parity by a closed form."""
+    """Compute the closed-form optimum of a parity trade-off."""
     query, orbits = program.query, program.orbits
     own = orbits.masses[:, None] * compute_loss_table(query, None)[0][orbits.values]
     if not is_parity(query) or not np.array_equal(program.losses, own):

@@ -1,4 +1,4 @@
-"""Shorthand of problem files: priors, sets and mechanisms by what they are made from."""
+"""Shorthand constructors of problem files for priors, sets and mechanisms."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TheQuery: TypeAlias = Annotated[Query, ContextReference("query")]
 
 
 def _make_shorthand(make: Callable[..., Any], **types: Any) -> Callable[..., Any]:
-    """Return a function as one of parameters of these types, which may be left out where it has a default."""
+    """Return a shorthand constructor with typed parameters."""
 
     def build_from_fields(**values: Any) -> Any:
         return make(**values)
@@ -56,7 +56,7 @@ def _make_shorthand(make: Callable[..., Any], **types: Any) -> Callable[..., Any
 
 
 def _check_exactly_one(**given: Any) -> None:
-    """Raise unless something is given for exactly one name."""
+    """Raise an error unless exactly one named argument is given."""
     found = [name for name, value in given.items() if value is not None]
     if len(found) != 1:
         raise InstanceError(
@@ -108,14 +108,14 @@ def _build_metric(
 
 
 def _build_balanced_match(prior: ThePrior) -> ExpectedGain:
-    """Build the gain of a right guess, weighted so that all letters count alike."""
+    """Build the match gain weighted inversely by letter probability."""
     return ExpectedGain(np.diag(1 / prior.pmf))
 
 
 def _build_density(
     of: str, prior: ThePrior, privacy: Annotated[Requirement, ContextReference("privacy")]
 ) -> ExpectedGain:
-    """Build the information density of a closed form's mechanism as a gain."""
+    """Build the gain that is a closed form's information density."""
     if of not in CLOSED_FORMS:
         raise InstanceError(f"of is {of!r}: write one of {', '.join(CLOSED_FORMS)}")
     mechanism = CLOSED_FORMS[of](prior, privacy, np.zeros((prior.size, 1)))

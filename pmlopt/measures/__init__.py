@@ -1,4 +1,4 @@
-"""How much a given mechanism leaks and how useful it is: numpy only, everything in nats."""
+"""Leakage and utility measures of a given mechanism, in numpy, in nats."""
 
 import lazy_loader
 

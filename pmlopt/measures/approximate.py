@@ -1,4 +1,4 @@
-"""Leakage up to a failure: slack functions, its law, quantiles, events, and bounds of them."""
+"""Leakage with a failure probability or slack: laws, quantiles, events and bounds."""
 
 from __future__ import annotations
 
@@ -295,7 +295,7 @@ def envelope_slack(size: int, epsilon: float, delta: float, level: float = 0.0) 
 
 
 def composed_envelope_bound(leakages: ArrayLike, delta: float) -> float:
-    """Compute a bound on the envelope of successive mechanisms, `sum_i L_i + log(1/delta)` in nats.
+    """Compute the composition bound `sum_i L_i + log(1/delta)` on the envelope of mechanisms, in nats.
 
     Args:
         leakages: (n,) the maximal leakage of each; where a mechanism depends on earlier outputs, the largest
@@ -345,7 +345,7 @@ def conditional_maximal_leakage(first: MechanismLike, second: ArrayLike) -> floa
 
 
 def counted_envelope_bound(outputs: int, delta: float) -> float:
-    """Compute a bound on the envelope of any computation with M outputs, `log(M / delta)` in nats.
+    """Compute the bound `log(M / delta)` on the envelope of any computation with M outputs, in nats.
 
     Source: [saeidian2026envelopes, Section VII].
 
@@ -359,7 +359,7 @@ def counted_envelope_bound(outputs: int, delta: float) -> float:
 
 
 def leakage_law(prior: PriorLike, mechanism: MechanismLike) -> tuple[FloatArray, FloatArray]:
-    """Compute the law of the pointwise maximal leakage l(Y).
+    """Compute the distribution of the pointwise maximal leakage l(Y).
 
     Args:
         prior: N letters.

@@ -1,4 +1,4 @@
-"""What can be estimated from the output of a mechanism: its rank, and the combinations in its range."""
+"""Estimable statistics of a mechanism's output: rank, and linear combinations in its range."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BASIS_ATOL = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Estimable:
-    """The combinations `w f` of the frequencies f of the inputs that the law of the output determines.
+    """The linear combinations `w f` of input frequencies that the output law determines.
 
     The law of the output is `q = f P`, so w f is determined iff w is a combination of the columns of P.
 
@@ -42,7 +42,7 @@ class Estimable:
     never: tuple[Label, ...]
 
     def __str__(self) -> str:
-        """One line: the rank, the letters whose frequency can be estimated, the outputs that never occur."""
+        """Return rank, estimable letters and impossible outputs in one line."""
         size = len(self.mechanism.inputs)
         text = f"all {size} frequencies" if self.rank == size else f"rank {self.rank} of {size}"
         if self.rank < size:
@@ -59,7 +59,7 @@ class Estimable:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A warning where frequencies of single letters cannot be estimated, for the rank is too low.
+        """Return a warning where single frequencies are not estimable.
 
         Examples:
             >>> estimable([[0.8, 0.2], [0.8, 0.2], [0.1, 0.9]]).warnings[0][:67]
@@ -78,17 +78,17 @@ class Estimable:
 
     @cached_property
     def range(self) -> FloatArray:
-        """(N, rank) an orthonormal basis of the columns of the mechanism."""
+        """Return an (N, rank) orthonormal basis of the mechanism's column space."""
         return self._compute_factors[0]
 
     @cached_property
     def _compute_factors(self) -> tuple[FloatArray, FloatArray]:
-        """(N, rank) an orthonormal basis of the columns of the mechanism, and the singular values to it."""
+        """Compute an orthonormal basis of the column space, with singular values."""
         left, sizes, _ = np.linalg.svd(self.mechanism.matrix)
         return np.asarray(left[:, : self.rank]), np.asarray(sizes[: self.rank])
 
     def includes(self, combinations: FloatArray) -> np.ndarray:
-        """Return (K,) whether each row of a (K, N) matrix can be estimated.
+        """Return the (K,) mask of estimable rows of combinations.
 
         Frequencies sum to one: a number that is added to a row changes nothing, and is taken out first.
         """
@@ -107,7 +107,7 @@ class Estimable:
         )
 
     def check(self, combinations: FloatArray) -> None:
-        """Raise a MechanismError that states what can be estimated, where one of the rows of W cannot."""
+        """Raise a MechanismError for combinations that are not estimable."""
         if self.rank == len(self.mechanism.inputs):
             return
         missing = np.flatnonzero(~self.includes(combinations))
@@ -158,7 +158,7 @@ def estimable(mechanism: MechanismLike) -> Estimable:
 
 
 def rank_warnings(mechanism: Mechanism) -> tuple[str, ...]:
-    """Return a warning where frequencies of letters cannot be estimated; none for matrices too large to rank.
+    """Return a warning where letter frequencies are not estimable.
 
     Examples:
         >>> rank_warnings(Mechanism([[0.5, 0.5], [0.5, 0.5]]))[0][:28]
@@ -170,7 +170,7 @@ def rank_warnings(mechanism: Mechanism) -> tuple[str, ...]:
 
 
 def _reduce_to_echelon(rows: FloatArray) -> FloatArray:
-    """Reduce independent rows to echelon form, by pivots of the largest entry in a column."""
+    """Reduce independent rows to echelon form with partial pivoting."""
     done = 0
     for column in range(rows.shape[1]):
         if done == len(rows):

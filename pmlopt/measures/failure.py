@@ -1,4 +1,4 @@
-"""How likely an outcome leaks more than epsilon: under one prior, and at most over a set of priors."""
+"""The probability that an outcome leaks more than epsilon, under one prior or a set."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def failure_probability(
 
 
 def _maximize_failure(priors: MinMeanSet, mechanism: Mechanism, epsilon: float) -> float:
-    """Compute the supremum over a set of priors, by best-first branch and bound over which outcomes fail."""
+    """Maximise the failure probability over a set of priors by branch and bound."""
     # proportional columns fail together under every prior: fewer outcomes to branch on
     merged = [mechanism.matrix[:, group].sum(axis=1) for group in mechanism.similar_outputs()]
     search = _FailureSearch.build(priors, np.column_stack(merged), epsilon)
@@ -103,18 +103,18 @@ def _maximize_failure(priors: MinMeanSet, mechanism: Mechanism, epsilon: float) 
 
 @dataclass(frozen=True, eq=False)
 class _Mixtures:
-    """The mixtures of (K, N) priors by linear rows, as the `polytope` of a set gives its priors."""
+    """The polytope of mixtures of (K, N) priors."""
 
     laws: FloatArray
 
     @property
     def parts(self) -> FloatArray:
-        """Return (N, K) the priors that weights of sum one mix."""
+        """Return the (N, K) priors as columns."""
         return self.laws.T
 
     @property
     def rows(self) -> FloatArray:
-        """Return the row of the sum of the weights."""
+        """Return the equation that the weights sum to one."""
         return np.ones((1, len(self.laws)))
 
     right: ClassVar[FloatArray] = np.ones(1)
@@ -123,7 +123,7 @@ class _Mixtures:
 
 @dataclass(eq=False)
 class _FailureSearch:
-    """The priors of a set, and the outcomes that can leak more than epsilon under one of them.
+    """The branch-and-bound search over the outcomes that leak more than epsilon.
 
     An outcome y fails under Q iff its probability `q = <Q, v>` is below `c = e^-eps max v`. Its part in the
     failure probability is q below c and 0 from there on; over the set, where q is u at most, the least
@@ -166,14 +166,12 @@ class _FailureSearch:
         return cls(priors, kept, limits, max_probabilities, mixtures=mixtures)
 
     def record_prior(self, law: FloatArray) -> None:
-        """Record how much fails under a prior."""
+        """Evaluate the failure probability of a prior, and keep it if largest."""
         q = law @ self.columns
         self.best = max(self.best, float(q[q <= self.limits * (1 + 1e-12)].sum()))
 
     def evaluate_node(self, fates: FloatArray) -> tuple[float, int | None]:
-        """Return an upper bound where some outcomes fail (1) and some do not (-1), and the outcome to
-        branch on.
-        """
+        """Return a node's upper bound and branching outcome."""
         law, caps, floors, breach = self._solve_relaxation(fates)
         if breach > 0 and self._is_empty(fates):
             return 0.0, None
@@ -198,7 +196,7 @@ class _FailureSearch:
         return bound, int(open_[over[open_].argmax()]) if len(open_) else None
 
     def _add_prior(self, law: FloatArray) -> bool:
-        """Add a prior to the mixtures that approximate a set without polytope; return whether it is new."""
+        """Add a prior to the inner approximation; return whether it is new."""
         if self.mixtures is None:
             return False
         laws = self.mixtures.laws
@@ -209,7 +207,7 @@ class _FailureSearch:
 
     @property
     def _failure_slopes(self) -> FloatArray:
-        """(M,) c / (u - c); 0 where the outcome fails under every prior."""
+        """Return the (M,) slopes c / (u - c) of the relaxation; 0 where the outcome always fails."""
         # where u <= c every prior of the set is below the limit
         room = self.max_probabilities - self.limits
         return np.where(
@@ -217,7 +215,7 @@ class _FailureSearch:
         )
 
     def _is_empty(self, fates: FloatArray) -> bool:
-        """Return whether no prior of the set meets the conditions of a node, by multipliers that prove it."""
+        """Return whether a node is infeasible, proved by multipliers."""
         _, caps, floors, _ = self._solve_relaxation(fates, gain=0.0)
         caps, floors = np.where(fates == 1, caps, 0.0), np.where(fates == -1, floors, 0.0)
         # Farkas: a combination of the conditions that no prior of the set can meet
@@ -231,7 +229,7 @@ class _FailureSearch:
     def _solve_relaxation(
         self, fates: FloatArray, gain: float = 1.0
     ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-        """Solve the linear relaxation of a node over the polytope of the set.
+        """Solve a node's linear relaxation over the set.
 
         Args:
             fates: (M,) the node's conditions.
@@ -278,7 +276,7 @@ class _FailureSearch:
     def _compute_bound(
         self, fates: FloatArray, caps: FloatArray, floors: FloatArray
     ) -> tuple[float, FloatArray]:
-        """Return the Lagrangian bound of any multipliers, and the prior where it is attained."""
+        """Compute the Lagrangian bound of multipliers, with its maximising prior."""
         slopes, (free, inside, out) = self._failure_slopes, (fates == 0, fates == 1, fates == -1)
         # clipped to the dual feasible range: weak duality then holds, however the solver ended
         fraction = np.clip(np.where(free & (slopes > 0), caps, 0.0), 0.0, 1.0)

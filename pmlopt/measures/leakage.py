@@ -25,26 +25,26 @@ from pmlopt.errors import MechanismError, PrivacyError
 
 @runtime_checkable
 class MinMeanSet(Protocol):
-    """A protocol of sets of priors: `pmlopt.model.uncertainty.PriorSet` has it."""
+    """The protocol of sets of priors; `pmlopt.model.uncertainty.PriorSet` implements it."""
 
     def min_mean(self, matrix: FloatArray) -> FloatArray:
-        """(M,) the least mean of each column over the set."""
+        """Return the (M,) least mean of each column over the set."""
 
     def minimizer(self, column: FloatArray) -> FloatArray:
-        """(N,) a prior of the set with the least mean of a column."""
+        """Return an (N,) prior of the set that minimises the mean of a column."""
 
     def project_to_rationals(self, law: FloatArray) -> Any:
-        """(N,) rationals: a prior of the set near a law."""
+        """Project a law to (N,) rationals in the set."""
 
     def polytope(self) -> Any:
-        """Return the set by linear rows, or None where it has none."""
+        """Return the set as linear inequalities; None without such a form."""
 
     def check_letters(self, letters: tuple[Label, ...], owner: str) -> None:
-        """Refuse letters that are not those of the set."""
+        """Raise an error where letters differ from the set's."""
 
 
 def log_quotient(low: ArrayLike, difference: ArrayLike) -> FloatArray:
-    """Compute the logarithm of (low + difference) / low for low, difference >= 0, without cancellation.
+    """Compute log((low + difference) / low) without cancellation.
 
     A ratio near one is computed from the difference, which the caller sums from non-negative terms; inf
     where low is 0 and the difference is not, 0 where both are.
@@ -62,7 +62,7 @@ def log_quotient(low: ArrayLike, difference: ArrayLike) -> FloatArray:
 
 
 def log_product_ratios(above: Any, below: Any, matrix: FloatArray) -> FloatArray:
-    """Compute the logarithms of `<above_k, v> / <below_k, v>` for each column v, without cancellation.
+    """Compute `log(<above_k, v> / <below_k, v>)` for each column v without cancellation.
 
     Rows whose sums are the same differ by nothing on a constant, so that the least entry of v cancels;
     and a difference of products that is no more than rounding is none.
@@ -99,8 +99,7 @@ def log_product_ratios(above: Any, below: Any, matrix: FloatArray) -> FloatArray
 
 
 def log_entry_ratios(above: FloatArray, below: FloatArray) -> FloatArray:
-    """Compute the logarithms of a / b for entries a, b >= 0, without cancellation: that of 1 + 2^-52 is
-    2^-52.
+    """Compute log(a / b) elementwise without cancellation.
 
     Returns:
         Of the same shape; -inf where a is 0, inf where only b is.
@@ -115,7 +114,7 @@ def log_entry_ratios(above: FloatArray, below: FloatArray) -> FloatArray:
 
 
 def largest_log_entry_ratios(above: FloatArray, below: FloatArray) -> FloatArray:
-    """Return the (K, 1) largest of `log_entry_ratios` in each row of (K, M) entries, with a logarithm each.
+    """Compute the (K, 1) row maxima of `log_entry_ratios`.
 
     Examples:
         >>> largest_log_entry_ratios(np.array([[0.5, 0.25]]), np.array([[0.25, 0.5]])).round(6).tolist()
@@ -129,7 +128,7 @@ def largest_log_entry_ratios(above: FloatArray, below: FloatArray) -> FloatArray
 
 
 def bound_level_rounding(level: float, terms: int = 1) -> float:
-    """Bound the error of a level in nats that stems from rounding the ratio inside the logarithm.
+    """Bound the rounding error of a level in nats.
 
     A ratio of so many terms is off by a few units in its last place, which is as much in nats; but levels
     near 0 keep their digits, so it is never more than a share of 1e-9 of the level.
@@ -142,7 +141,7 @@ def bound_level_rounding(level: float, terms: int = 1) -> float:
 
 
 def log_sum_exp(terms: FloatArray, axis: int | None = None) -> FloatArray:
-    """Compute the logarithm of a sum of exponentials along an axis, which is kept.
+    """Compute log-sum-exp along an axis, which is kept.
 
     -inf terms count as nothing, and one term must be finite.
 
@@ -250,7 +249,7 @@ def compute_norms(weights: FloatArray, columns: FloatArray, order: float) -> Flo
 
 
 def entropy_surplus(d: FloatArray) -> FloatArray:
-    """Compute (1 + d) log(1 + d) - d >= 0: for d of mean zero its mean is that of (1 + d) log(1 + d).
+    """Compute (1 + d) log(1 + d) - d without cancellation.
 
     No terms cancel: near 0 it is a power series.
     """
@@ -290,7 +289,7 @@ def region_boundaries(prior: PriorLike) -> FloatArray:
 
 
 def privacy_region(prior: PriorLike, epsilon: float) -> int:
-    """Return the number k in 1..N of the privacy region of epsilon: at most k-1 zeros a column.
+    """Return the index k in 1..N of epsilon's privacy region: at most k - 1 zeros per column.
 
     Region k is [eps_{k-1}, eps_k); the last one, k = N, has no upper end. A level that is a boundary but for
     rounding, such as `math.log(4 / 3)` of four letters alike, is on it and so in the upper region.
@@ -312,7 +311,7 @@ def privacy_region(prior: PriorLike, epsilon: float) -> int:
 
 @dataclass(frozen=True)
 class SecretWitness:
-    """The place where a mechanism leaks most about a secret.
+    """The value and outcome of largest leakage about a secret.
 
     Attributes:
         level: in nats, the PML level about the secret.
@@ -382,7 +381,7 @@ def secret_witness(secret: Secret, mechanism: MechanismLike) -> SecretWitness:
 
 
 def check_mechanism_letters(secret: Secret, mechanism: MechanismLike) -> Mechanism:
-    """Return the mechanism, and raise a MechanismError where it is not on the letters of the joint law."""
+    """Return the mechanism; raise a MechanismError where its letters differ from the joint law's."""
     m = as_mechanism(mechanism)
     if len(m.inputs) != len(secret.labels):
         raise MechanismError(
@@ -430,7 +429,7 @@ def pointwise_leakage(prior: PriorLike | Secret, mechanism: MechanismLike) -> Fl
 
 
 def _compute_leakages(p: Prior, m: Mechanism, counted: NDArray[np.bool_] | None) -> FloatArray:
-    """Compute the (M,) logarithms of the peak times the mass of some letters, over the mean, for each column.
+    """Compute (M,) log-ratios of peak times mass to mean, for each column.
 
     Args:
         p: the prior.
@@ -486,7 +485,7 @@ def leakage_level(
 
 
 def leakage_parts(prior: PriorLike, mechanism: MechanismLike) -> tuple[FloatArray, FloatArray]:
-    """Split the pointwise leakage in two: the part from letters that an output excludes, and the rest.
+    """Split the pointwise leakage into the part of excluded letters and the rest.
 
     `l(y) = -log p(A) + log max_x P[x,y] p(A) / q[y]` with A the letters that can emit y: the leakage of its
     support, and that under the prior on A only. Both are at least 0.

@@ -1,4 +1,4 @@
-"""Leakage of a finite order from differences of lifts from one, so that orders near 1 lose no digits."""
+"""Leakage of finite order, computed without cancellation near order 1."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pmlopt.measures.leakage import entropy_surplus, log_entry_ratios
 
 
 def order_surplus(d: FloatArray, alpha: float) -> FloatArray:
-    """Compute `((1 + d)^alpha - 1 - alpha d) / (alpha - 1) >= 0` for d >= -1 and alpha from 1 on.
+    """Compute `((1 + d)^alpha - 1 - alpha d) / (alpha - 1) >= 0` for d >= -1 and alpha above 0.
 
     Of mean-zero d its mean is `(E (1 + d)^alpha - 1) / (alpha - 1)`, and no terms cancel. At alpha = 1 it is
     the limit, `entropy_surplus`.
@@ -34,6 +34,8 @@ def order_surplus(d: FloatArray, alpha: float) -> FloatArray:
     # Below so much of `max(1, alpha) |d|` a power series is summed in place of terms that cancel.
     small = np.abs(d) * max(1.0, alpha) < 0.1
     near = d[small]
+    if not near.size:
+        return np.asarray(values)
     coefficient, found, power = alpha / 2, np.zeros_like(near), near**2
     # Of the power series: the rest is below the last digit of a float.
     for k in range(2, 18 + 2):
@@ -125,8 +127,7 @@ def maximal_alpha_leakage(
 def find_renyi_centre(
     matrix: FloatArray, alpha: float, tolerance: float = 1e-14, iterations: int = 200
 ) -> tuple[FloatArray, float, float]:
-    """Find the law t of the output from which the rows diverge least, with the largest divergence of order
-    alpha.
+    """Find the output law that minimises the largest Renyi divergence of the rows.
 
     `min_t max_x D_alpha(P[x] || t)` is the maximal alpha-leakage: the best t is proportional to
     `(sum_x p[x] P[x,y]^alpha)^(1/alpha)` at the best prior p. Any t proves an upper bound.
@@ -165,8 +166,7 @@ def find_renyi_centre(
 
 
 def _make_rescaled_norms(rows: FloatArray, alpha: float) -> Callable[[FloatArray], Local]:
-    """Return the function of p that sums `(sum_x p[x] P[x,y]^alpha)^(1/alpha)` less 1, times `alpha / (alpha
-    - 1)`.
+    """Return the concave function whose maximum over laws is Sibson's capacity, rescaled.
 
     Near alpha = 1 that is the mutual information. Gradients are up to one constant for all letters.
     """

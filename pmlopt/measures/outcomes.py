@@ -1,4 +1,4 @@
-"""Summaries of what each outcome reveals: prior and posterior probabilities, guesses and all levels."""
+"""Summaries of each outcome: posterior probabilities, guesses and levels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_SUMMARY_OUTCOMES = 3
 
 
 def _format_probability(probability: float) -> str:
-    """Format a probability with four digits, and never as 1 for less."""
+    """Format a probability with four digits, never as 1 for less."""
     return "more than 0.9999" if 0.9999 < probability < 1 else f"{probability:.4g}"
 
 
@@ -43,7 +43,7 @@ def posterior(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
 
 @dataclass(frozen=True)
 class OutcomeSummary:
-    """What one outcome reveals of a letter drawn from the prior.
+    """The summary of what one outcome reveals about a letter.
 
     Attributes:
         output: the outcome.
@@ -62,23 +62,23 @@ class OutcomeSummary:
 
     @property
     def leakage(self) -> float:
-        """The pointwise maximal leakage of the outcome in nats: `log(after / before)`."""
+        """Return the pointwise maximal leakage `log(after / before)`, in nats."""
         return max(0.0, math.log(self.after / self.before))
 
     @property
     def identifies_letter(self) -> bool:
-        """Return whether only one letter can have led to it."""
+        """Return whether only one letter is possible given the outcome."""
         return self.after == 1.0 and self.before < 1.0
 
     @property
     def table_row(self) -> tuple[str, ...]:
-        """Return outcome, its probability, letter, probability before and after, and leakage, as text."""
+        """Return the table row of the outcome."""
         after = "certain" if self.identifies_letter else _format_probability(self.after)
         cells = f"{self.probability:.4g}", join_words([self.letter]), f"{self.before:.4g}"
         return join_words([self.output]), *cells, after, format_nats(self.leakage)
 
     def __str__(self) -> str:
-        """Return a sentence.
+        """Return a sentence on the outcome.
 
         Examples:
             >>> print(summarize_outcomes([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])[0])
@@ -97,7 +97,7 @@ class OutcomeSummary:
 
 
 def summarize_outcomes(prior: PriorLike, mechanism: MechanismLike) -> list[OutcomeSummary]:
-    """Summarize what each outcome that occurs reveals of the letter, those that leak most first.
+    """Summarize each possible outcome, by descending leakage.
 
     The letter that is named is the one whose probability the outcome multiplies most, and of several the
     likeliest: `max_x P(x | y) / p[x]` is the exponential of the pointwise maximal leakage of the outcome
@@ -132,8 +132,7 @@ def summarize_outcomes(prior: PriorLike, mechanism: MechanismLike) -> list[Outco
 
 
 def epsilon_for(prior: PriorLike, largest_posterior: float) -> float:
-    """Compute the epsilon at which PML keeps the posterior of every letter at a bound: `log(bound / max_x
-    p[x])`.
+    """Compute the epsilon of PML that bounds every posterior: `log(bound / max_x p[x])`.
 
     An outcome of a mechanism that satisfies epsilon-PML multiplies the probability of a letter by e^epsilon
     at most. No larger epsilon will do for all mechanisms where the bound is below one.
@@ -161,32 +160,31 @@ def epsilon_for(prior: PriorLike, largest_posterior: float) -> float:
     return max(0.0, math.log(largest_posterior / max_probability) * (1 - 1e-15))
 
 
-def list_outcome_warnings(tells: Sequence[OutcomeSummary]) -> tuple[str, ...]:
-    """List what is easily overlooked: outcomes that leave one letter or rule letters out, or a single
-    outcome.
+def list_outcome_warnings(summaries: Sequence[OutcomeSummary]) -> tuple[str, ...]:
+    """List warnings on outcomes that identify or exclude letters.
 
     Examples:
         >>> list_outcome_warnings(summarize_outcomes([0.5, 0.5], [[1, 0], [0, 1]]))[0]
         'Anyone who sees the output 0 or 1 knows the true value with certainty.'
     """
-    if not tells:
+    if not summaries:
         return ()
-    if len(tells) == 1:
-        only = join_words([tells[0].output])
+    if len(summaries) == 1:
+        only = join_words([summaries[0].output])
         return (
             f"Only the output {only} ever occurs: it reveals nothing. Another utility keeps more.",
         )
     # Leakage in nats up to which an outcome is stated to reveal nothing: rounding.
-    if all(one.leakage < 1e-12 for one in tells):
+    if all(one.leakage < 1e-12 for one in summaries):
         return ("No outcome reveals anything: the released values do not depend on the true ones.",)
-    certain = [one.output for one in tells if one.identifies_letter]
+    certain = [one.output for one in summaries if one.identifies_letter]
     almost_certain = 0.99  # a posterior that is called so
     nearly = [
         one.output
-        for one in tells
+        for one in summaries
         if almost_certain < one.after < 1.0 and one.before < almost_certain
     ]
-    ruling = [one.output for one in tells if one.excluded and not one.identifies_letter]
+    ruling = [one.output for one in summaries if one.excluded and not one.identifies_letter]
     found = []
     if certain:
         found.append(
@@ -203,7 +201,7 @@ def list_outcome_warnings(tells: Sequence[OutcomeSummary]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Audit:
-    """What a mechanism leaks.
+    """The levels and outcome summaries of a mechanism.
 
     Attributes:
         levels: in nats, by name: pml, ldp, lip_lower, lip_upper, maximal_leakage, mutual_information.
@@ -214,7 +212,7 @@ class Audit:
     outcomes: tuple[OutcomeSummary, ...]
 
     def __str__(self) -> str:
-        """Return the levels, and what the outcomes that leak most reveal."""
+        """Return levels and most revealing outcomes as text."""
         levels = [f"{name} {level:.6g} nats" for name, level in self.levels.items()]
         return "\n".join([*levels, *map(str, self.outcomes[:MAX_SUMMARY_OUTCOMES])])
 
@@ -247,7 +245,7 @@ def audit(prior: PriorLike, mechanism: MechanismLike) -> Audit:
 
 
 def guessing_probability(prior: PriorLike, mechanism: MechanismLike, guesses: int = 1) -> float:
-    """Compute the probability to be right within k guesses after the outcome, as in list decoding.
+    """Compute the success probability within k guesses after the outcome.
 
     `sum_y` of the k largest `p[x] P[x,y]`. `GuessLeakage` bounds the same for each outcome.
 
@@ -271,8 +269,7 @@ def guessing_probability(prior: PriorLike, mechanism: MechanismLike, guesses: in
 
 
 def guesswork(prior: PriorLike, mechanism: MechanismLike, order: float = 1.0) -> float:
-    """Compute the mean number of guesses, one letter after the other, until the data is found after the
-    outcome.
+    """Compute the expected number of guesses until success, after the outcome.
 
     `sum_y sum_i i^order (the i-th largest p[x] P[x,y])`: the likeliest letter is guessed first.
 
@@ -300,6 +297,6 @@ def guesswork(prior: PriorLike, mechanism: MechanismLike, order: float = 1.0) ->
 
 
 def _sort_joint(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
-    """Return the (N, M) joint probabilities of each outcome, the largest first."""
+    """Return the (N, M) joint probabilities sorted in descending order by column."""
     p, m = pair_with_prior(prior, mechanism)
     return np.asarray(np.sort(p.pmf[:, None] * m.matrix, axis=0)[::-1])

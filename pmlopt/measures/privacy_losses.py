@@ -1,4 +1,4 @@
-"""The privacy loss of two letters, its law, and differential privacy up to a slack or a failure.
+"""Privacy loss of letter pairs, its law, and (epsilon, delta) differential privacy.
 
 It is about the channel: any two letters are neighbours.
 """
@@ -155,7 +155,7 @@ def probabilistic_dp_delta(mechanism: MechanismLike, epsilon: float) -> float:
 
 
 def compute_max_slack(matrix: FloatArray, others: FloatArray, level: float) -> float:
-    """Compute the largest of `sum_y max(0, P[x,y] - e^level o[y])` over the letters x and the laws o."""
+    """Compute the largest hockey-stick divergence `sum_y max(0, P[x,y] - e^level o[y])`."""
     return max(
         float((matrix * -np.expm1(-np.maximum(losses - level, 0.0))).sum(axis=1).max())
         for _, losses in _pair_with_losses(matrix, others)
@@ -163,7 +163,7 @@ def compute_max_slack(matrix: FloatArray, others: FloatArray, level: float) -> f
 
 
 def compute_min_level(matrix: FloatArray, others: FloatArray, delta: float) -> float:
-    """Compute the least level of at least 0 at which `compute_max_slack` is a share.
+    """Compute the least nonnegative level at which the hockey-stick divergence is `delta`.
 
     It is found by the events of the largest losses, and rounded up at its own size; where the laws are not
     rows of the matrix they are means of these, rounded.
@@ -197,15 +197,13 @@ def compute_min_level(matrix: FloatArray, others: FloatArray, delta: float) -> f
 def _pair_with_losses(
     matrix: FloatArray, others: FloatArray
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield each of some laws of the output, (M,), with the (N, M) losses to it; -inf for impossible
-    outcomes.
-    """
+    """Yield output laws with the (N, M) log-ratios to them."""
     for law in np.atleast_2d(others):
         yield law, np.where(matrix > 0, _compute_losses(matrix, law), -np.inf)
 
 
 def _compute_losses(truth: FloatArray, other: FloatArray) -> FloatArray:
-    """Compute log(truth / other), without cancellation where both are near."""
+    """Compute log(truth / other) without cancellation."""
     up = log_quotient(np.minimum(truth, other), np.abs(truth - other))
     # the quotient is formed over the smaller one, for which log_quotient is made
     signed = np.where(truth >= other, up, -up)
@@ -213,6 +211,7 @@ def _compute_losses(truth: FloatArray, other: FloatArray) -> FloatArray:
 
 
 def _get_row(m: Mechanism, letter: Label) -> FloatArray:
+    """Look up the matrix row of a letter."""
     if letter not in m.inputs:
         raise MechanismError(
             f"the mechanism has no letter {letter!r}; it has {', '.join(map(repr, m.inputs))}"
@@ -221,7 +220,7 @@ def _get_row(m: Mechanism, letter: Label) -> FloatArray:
 
 
 def merge_levels(levels: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return levels in ascending order with their masses, those that differ by rounding only merged."""
+    """Sort levels with their masses, merging those equal up to rounding."""
     order = np.argsort(levels, kind="stable")
     ascending = levels[order]
     # compared with the first of its group, so that a chain of near levels cannot grow into one

@@ -1,1 +1,1 @@
-"""What can be required: requirements, utilities, sets of priors, queries, and what is known by formula."""
+"""Model building blocks: requirements, utilities, sets of priors, queries and closed forms."""

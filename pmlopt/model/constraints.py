@@ -1,4 +1,4 @@
-"""Constraints that a design is required to keep: those of post-randomization, and of tables of noise."""
+"""Linear constraints on designs: those of post-randomization, and of noise tables."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from pmlopt.errors import ProgramError
 Scores: TypeAlias = Mapping[Any, float] | Iterable[tuple[Label, float]] | None
 
 
-def _list_pairs(given: Any, form: str, mappings: bool) -> list[tuple[Any, Any]]:
-    """Return pairs as a list, of a mapping where that is allowed.
+def _check_pairs(given: Any, form: str, mappings: bool) -> list[tuple[Any, Any]]:
+    """Validate pairs given as a list or mapping, and return them as a list.
 
     Raises:
         ProgramError: they have another form, which the message states.
@@ -49,7 +49,7 @@ def _list_pairs(given: Any, form: str, mappings: bool) -> list[tuple[Any, Any]]:
 
 
 def _check_limit(value: Any, what: str) -> float:
-    """Return a number of at least 0 as a float, or raise a ProgramError."""
+    """Validate a nonnegative limit."""
     number = check_real(value, what, ProgramError)
     if number < 0:
         raise ProgramError(f"{what} is {number:g}: give a number of at least 0")
@@ -57,7 +57,7 @@ def _check_limit(value: Any, what: str) -> float:
 
 
 class Constraint(Record, ABC):
-    """Linear rows on a mechanism: `sum_xy C[r,x,y] P[x,y] = offset[r]`, or at most the offset.
+    """A named linear constraint on a mechanism: `sum_xy C[r,x,y] P[x,y] = offset[r]`, or `<=`.
 
     A class with a `name` is known by it in problem files, in saved files and on the command line.
 
@@ -76,7 +76,7 @@ class Constraint(Record, ABC):
     def build_rows(
         self, prior: Prior, outputs: Sequence[Label]
     ) -> tuple[sparse.csr_array, FloatArray]:
-        """Return C as (R, N M), on the mechanism row by row, and the (R,) offsets.
+        """Return the constraint as linear rows: coefficients (R, N M) on the mechanism, and (R,) offsets.
 
         Raises:
             ProgramError: it is on other labels than those of the prior and the outputs.
@@ -84,7 +84,7 @@ class Constraint(Record, ABC):
 
 
 class Invariant(Constraint):
-    """Invariant post-randomization: the released column has the law of the data, `p P = p`.
+    """The invariance constraint `p P = p`: the released column has the law of the data.
 
     The outputs are the letters of the prior. Frequencies are then read from the release as they are.
 
@@ -102,7 +102,7 @@ class Invariant(Constraint):
     def build_rows(
         self, prior: Prior, outputs: Sequence[Label]
     ) -> tuple[sparse.csr_array, FloatArray]:
-        """Return C as (R, N M), on the mechanism row by row, and the (R,) offsets."""
+        """Return the constraint as linear rows: coefficients (R, N M) on the mechanism, and (R,) offsets."""
         places = indices_of(
             outputs, prior.labels, "the outputs of an invariant design", ProgramError
         )
@@ -115,7 +115,7 @@ class Invariant(Constraint):
 
 
 class _ScoreConstraint(Constraint):
-    """A constraint on scores of letters and outputs: numbers by label, or numeric labels themselves."""
+    """The base of constraints on numeric scores of letters and outputs."""
 
     scores: tuple[tuple[Label, int | float], ...] | None
 
@@ -123,7 +123,7 @@ class _ScoreConstraint(Constraint):
         if scores is None:
             self.scores = None
             return
-        pairs = _list_pairs(scores, "{label: score, ...} or [(label, score), ...]", mappings=True)
+        pairs = _check_pairs(scores, "{label: score, ...} or [(label, score), ...]", mappings=True)
         names = check_labels_of_size(
             [label for label, _ in pairs], len(pairs), "the scores", ProgramError
         )
@@ -132,7 +132,7 @@ class _ScoreConstraint(Constraint):
         )
 
     def _get_scores(self, labels: Sequence[Label], what: str) -> NDArray[Any]:
-        """Return the scores of labels, exactly."""
+        """Return the exact scores of labels."""
         if self.scores is not None:
             known = [label for label, _ in self.scores]
             places = indices_of(labels, known, what, ProgramError)
@@ -149,9 +149,7 @@ class _ScoreConstraint(Constraint):
         return to_exact_array(labels)
 
     def _compute_errors(self, prior: Prior, outputs: Sequence[Label]) -> FloatArray:
-        """Compute the (N, M) score of the output less that of the letter, of which floats must hold the
-        square.
-        """
+        """Compute the (N, M) differences between output score and letter score."""
         released, own = (
             self._get_scores(outputs, "the outputs"),
             self._get_scores(prior.labels, "the letters"),
@@ -171,7 +169,7 @@ class _ScoreConstraint(Constraint):
 
 
 def _check_score(label: Label, score: Any) -> int | float:
-    """Return a score as a float, or as an int where it is an integer of another type."""
+    """Validate a score, and return it as a float or int."""
     number = check_real(score, f"the score of {label!r}", ProgramError)
     if isinstance(score, float | np.floating) or score != int(score):
         return number
@@ -179,7 +177,7 @@ def _check_score(label: Label, score: Any) -> int | float:
 
 
 class Unbiased(_ScoreConstraint):
-    """Noise of mean zero for each letter: `sum_y P[x,y] (s(y) - s(x)) = 0`.
+    """The zero-bias constraint `sum_y P[x,y] (s(y) - s(x)) = 0` for each letter.
 
     Args:
         scores: s, by label; left out, the labels are numbers.
@@ -201,12 +199,12 @@ class Unbiased(_ScoreConstraint):
     def build_rows(
         self, prior: Prior, outputs: Sequence[Label]
     ) -> tuple[sparse.csr_array, FloatArray]:
-        """Return C as (R, N M), on the mechanism row by row, and the (R,) offsets."""
-        return _spread_by_letter(self._compute_errors(prior, outputs)), np.zeros(prior.size)
+        """Return the constraint as linear rows: coefficients (R, N M) on the mechanism, and (R,) offsets."""
+        return _expand_by_letter(self._compute_errors(prior, outputs)), np.zeros(prior.size)
 
 
 class Variance(_ScoreConstraint):
-    """The mean squared error of each letter is at most a number: `sum_y P[x,y] (s(y) - s(x))^2 <= most`.
+    """An upper limit on each letter's mean squared error: `sum_y P[x,y] (s(y) - s(x))^2 <= limit`.
 
     With `Unbiased` that is the variance of the noise.
 
@@ -226,23 +224,23 @@ class Variance(_ScoreConstraint):
     def build_rows(
         self, prior: Prior, outputs: Sequence[Label]
     ) -> tuple[sparse.csr_array, FloatArray]:
-        """Return C as (R, N M), on the mechanism row by row, and the (R,) offsets."""
-        return _spread_by_letter(self._compute_errors(prior, outputs) ** 2), np.full(
+        """Return the constraint as linear rows: coefficients (R, N M) on the mechanism, and (R,) offsets."""
+        return _expand_by_letter(self._compute_errors(prior, outputs) ** 2), np.full(
             prior.size, self.most
         )
 
 
 class _ForbiddenPairs(Constraint):
-    """Pairs of a letter and an output that must never occur."""
+    """The base of constraints that forbid (letter, output) pairs."""
 
     @abstractmethod
     def forbidden_mask(self, prior: Prior, outputs: Sequence[Label]) -> BoolArray:
-        """Return (N, M) where they are."""
+        """Return the (N, M) mask of forbidden pairs."""
 
     def build_rows(
         self, prior: Prior, outputs: Sequence[Label]
     ) -> tuple[sparse.csr_array, FloatArray]:
-        """Return C as (R, N M), on the mechanism row by row, and the (R,) offsets."""
+        """Return the constraint as linear rows: coefficients (R, N M) on the mechanism, and (R,) offsets."""
         shut = self.forbidden_mask(prior, outputs)
         cells = np.flatnonzero(shut)
         one_each = (np.ones(len(cells)), (np.arange(len(cells)), cells))
@@ -250,7 +248,7 @@ class _ForbiddenPairs(Constraint):
 
 
 class Zeros(_ForbiddenPairs):
-    """Changes that are not allowed, as of married children: `P[x,y] = 0`.
+    """Forbidden transitions (structural zeros): `P[x,y] = 0`.
 
     Args:
         pairs: of a letter and an output.
@@ -263,10 +261,10 @@ class Zeros(_ForbiddenPairs):
     pairs: tuple[tuple[Label, Label], ...]
 
     def __init__(self, pairs: Iterable[tuple[Label, Label]]) -> None:
-        self.pairs = tuple(_list_pairs(pairs, "Zeros([(letter, output), ...])", mappings=False))
+        self.pairs = tuple(_check_pairs(pairs, "Zeros([(letter, output), ...])", mappings=False))
 
     def forbidden_mask(self, prior: Prior, outputs: Sequence[Label]) -> BoolArray:
-        """Return (N, M) where they are."""
+        """Return the (N, M) mask of forbidden pairs."""
         found = np.zeros((prior.size, len(outputs)), dtype=bool)
         letters = indices_of(
             [x for x, _ in self.pairs], prior.labels, "the pairs' letters", ProgramError
@@ -279,7 +277,7 @@ class Zeros(_ForbiddenPairs):
 
 
 class Within(_ScoreConstraint, _ForbiddenPairs):
-    """Noise of at most a size: `P[x,y] = 0` where `|s(y) - s(x)| > most`.
+    """An upper limit on the noise: `P[x,y] = 0` where `|s(y) - s(x)|` exceeds it.
 
     Args:
         most: in units of the scores.
@@ -294,12 +292,12 @@ class Within(_ScoreConstraint, _ForbiddenPairs):
         super().__init__(scores)
 
     def forbidden_mask(self, prior: Prior, outputs: Sequence[Label]) -> BoolArray:
-        """Return (N, M) where they are."""
+        """Return the (N, M) mask of forbidden pairs."""
         return np.abs(self._compute_errors(prior, outputs)) > self.most
 
 
 class Strata(_ForbiddenPairs):
-    """Changes of letters within their stratum only: `P[x,y] = 0` where x and y are of two strata.
+    """Transitions only within a stratum: `P[x,y] = 0` for letters of different strata.
 
     Args:
         groups: the labels of each stratum, or the stratum of each label.
@@ -310,7 +308,9 @@ class Strata(_ForbiddenPairs):
 
     def __init__(self, groups: Mapping[Any, Label] | Iterable[Iterable[Label]]) -> None:
         listed = _group_by_stratum(groups) if isinstance(groups, Mapping) else groups
-        if not _holds_labels(listed) or not all(map(_holds_labels, parts := list(listed))):
+        if not _is_label_collection(listed) or not all(
+            map(_is_label_collection, parts := list(listed))
+        ):
             raise ProgramError(
                 f"{reprlib.repr(groups)} is no list of strata: give the labels of each, such as "
                 'Strata([["a", "b"], ["c"]]), or the stratum of each label, {"a": 1, "b": 1, "c": 2}'
@@ -320,7 +320,7 @@ class Strata(_ForbiddenPairs):
         check_labels_of_size(every, len(every), "the strata", ProgramError)
 
     def forbidden_mask(self, prior: Prior, outputs: Sequence[Label]) -> BoolArray:
-        """Return (N, M) where they are."""
+        """Return the (N, M) mask of forbidden pairs."""
         every = [label for group in self.groups for label in group]
         stratum = np.repeat(np.arange(len(self.groups)), list(map(len, self.groups)))
         own, other = (
@@ -331,7 +331,7 @@ class Strata(_ForbiddenPairs):
 
 
 def _group_by_stratum(strata: Mapping[Any, Any]) -> list[list[Label]]:
-    """Return the labels of each stratum, from the stratum of each label.
+    """Group labels by stratum.
 
     Raises:
         ProgramError: a stratum is no label.
@@ -348,13 +348,15 @@ def _group_by_stratum(strata: Mapping[Any, Any]) -> list[list[Label]]:
     return list(found.values())
 
 
-def _holds_labels(data: Any) -> bool:
-    """Return whether data are an iterable, but no text and no mapping."""
+def _is_label_collection(data: Any) -> bool:
+    """Return whether data are an iterable, but neither text nor a mapping."""
     return isinstance(data, Iterable) and not isinstance(data, str | bytes | Mapping)
 
 
-def _kept_places(prior: Prior, outputs: Sequence[Label], letters: Sequence[Label]) -> list[int]:
-    """Return the places of the entries `P[x,x]` of some letters in a mechanism row by row.
+def _get_diagonal_indices(
+    prior: Prior, outputs: Sequence[Label], letters: Sequence[Label]
+) -> list[int]:
+    """Return the flat indices of the diagonal entries `P[x,x]` of some letters.
 
     Raises:
         ProgramError: a letter is none of the prior, or no output.
@@ -367,7 +369,7 @@ def _kept_places(prior: Prior, outputs: Sequence[Label], letters: Sequence[Label
 
 
 class Retention(Constraint):
-    """A share of the records that keep their value, in the mean: `sum_x p[x] P[x,x] >= least`.
+    """A lower limit on the expected share of unchanged records: `sum_x p[x] P[x,x] >= least`.
 
     Args:
         least: the share, from 0 to 1.
@@ -394,15 +396,15 @@ class Retention(Constraint):
     def build_rows(
         self, prior: Prior, outputs: Sequence[Label]
     ) -> tuple[sparse.csr_array, FloatArray]:
-        """Return C as (R, N M), on the mechanism row by row, and the (R,) offsets."""
-        places = _kept_places(prior, outputs, prior.labels)
+        """Return the constraint as linear rows: coefficients (R, N M) on the mechanism, and (R,) offsets."""
+        places = _get_diagonal_indices(prior, outputs, prior.labels)
         entries = (-prior.pmf, (np.zeros(prior.size, dtype=int), places))
         row = sparse.csr_array(entries, shape=(1, prior.size * len(outputs)))
         return row, np.array([-self.least])
 
 
 class CategoryRetention(Constraint):
-    """A probability for each category to keep its value: `P[x,x] >= least[x]`.
+    """Lower limits on each category's probability of staying unchanged: `P[x,x] >= least[x]`.
 
     Args:
         least: from 0 to 1, one number for all categories, or by category; categories that are not named may
@@ -424,7 +426,7 @@ class CategoryRetention(Constraint):
 
     def __init__(self, least: float | Mapping[Any, float] | Iterable[tuple[Label, float]]) -> None:
         if isinstance(least, Mapping) or (isinstance(least, Iterable) and np.ndim(least) > 0):  # type: ignore[arg-type]
-            pairs = _list_pairs(
+            pairs = _check_pairs(
                 least, "{category: share, ...} or [(category, share), ...]", mappings=True
             )
             names = check_labels_of_size(
@@ -451,17 +453,17 @@ class CategoryRetention(Constraint):
     def build_rows(
         self, prior: Prior, outputs: Sequence[Label]
     ) -> tuple[sparse.csr_array, FloatArray]:
-        """Return C as (R, N M), on the mechanism row by row, and the (R,) offsets."""
+        """Return the constraint as linear rows: coefficients (R, N M) on the mechanism, and (R,) offsets."""
         alike = isinstance(self.least, float)
         floors = dict.fromkeys(prior.labels, self.least) if alike else dict(self.least)  # type: ignore[arg-type]
-        places = _kept_places(prior, outputs, list(floors))
+        places = _get_diagonal_indices(prior, outputs, list(floors))
         entries = (-np.ones(len(places)), (np.arange(len(places)), places))
         rows = sparse.csr_array(entries, shape=(len(places), prior.size * len(outputs)))
         return rows, -np.array(list(floors.values()), dtype=float)
 
 
 class OutcomeLeakage(Constraint):
-    """Budgets of single outcomes: `P[x,y] <= e^(most[y]) q[y]` for each letter x and some outputs y.
+    """Leakage limits on single outcomes: `P[x,y] <= e^(limit[y]) q[y]` for each letter x.
 
     Unlike PML, which is a bound on all outcomes, it states that some may reveal less. It is kept up to
     rounding, as constraints are, where a requirement is proved in exact arithmetic.
@@ -491,7 +493,7 @@ class OutcomeLeakage(Constraint):
     most: tuple[tuple[Label, float], ...]
 
     def __init__(self, most: Mapping[Any, float] | Iterable[tuple[Label, float]]) -> None:
-        pairs = _list_pairs(most, "{output: nats, ...} or [(output, nats), ...]", mappings=True)
+        pairs = _check_pairs(most, "{output: nats, ...} or [(output, nats), ...]", mappings=True)
         names = check_labels_of_size(
             [label for label, _ in pairs], len(pairs), "the budgets", ProgramError
         )
@@ -503,7 +505,7 @@ class OutcomeLeakage(Constraint):
     def build_rows(
         self, prior: Prior, outputs: Sequence[Label]
     ) -> tuple[sparse.csr_array, FloatArray]:
-        """Return C as (R, N M), on the mechanism row by row, and the (R,) offsets."""
+        """Return the constraint as linear rows: coefficients (R, N M) on the mechanism, and (R,) offsets."""
         known = [label for label, _ in self.most]
         places = indices_of(known, outputs, "the budgets of outcomes", ProgramError)
         letters, m = np.eye(prior.size), len(outputs)
@@ -521,6 +523,6 @@ class OutcomeLeakage(Constraint):
         return rows, np.zeros(rows.shape[0])
 
 
-def _spread_by_letter(values: FloatArray) -> sparse.csr_array:
-    """Return (N, N M) a row for each letter, of values on its entries."""
+def _expand_by_letter(values: FloatArray) -> sparse.csr_array:
+    """Return the (N, N M) matrix with one row of coefficients per letter."""
     return sparse.block_diag([sparse.csr_array(row[None, :]) for row in values], format="csr")

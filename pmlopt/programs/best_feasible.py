@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
 from pmlopt.errors import MechanismError, SolverError
-from pmlopt.programs.certificate import C_co, Status, Timings, WarmStart
+from pmlopt.programs.certificate import C_co, Status
 from pmlopt.programs.method_runs import describe_failure
 from pmlopt.programs.program import (
     FalseCertificateError,
@@ -19,7 +19,7 @@ from pmlopt.programs.program import (
     Program,
     has_foreign_parts,
 )
-from pmlopt.programs.result import Result
+from pmlopt.programs.result import Result, make_result
 from pmlopt.solvers.solver_result import Deadline
 
 FIRST_FEASIBLE = "first-feasible"
@@ -28,7 +28,7 @@ FIRST_FEASIBLE = "first-feasible"
 
 @dataclass
 class MethodAttempts(Generic[C_co]):
-    """What the methods of a solve ended with that proved no optimum, in the order in which they were tried.
+    """A log of the methods that one solve tried without a proof of optimality, with how each ended.
 
     Attributes:
         accounts: a line for each.
@@ -43,7 +43,7 @@ class MethodAttempts(Generic[C_co]):
     mistakes: int = 0
 
     def add_result(self, result: Result[C_co], found: MethodResult[C_co], shortcoming: str) -> None:
-        """Add a result, and why it is not optimal."""
+        """Record the certified result of a method, and why it does not count as optimal."""
         certificate = found.certificate
         self.results.append(result)
         if certificate.violation == 0 and not certificate.is_beyond_bound:
@@ -53,7 +53,7 @@ class MethodAttempts(Generic[C_co]):
     def add_failure(
         self, method: Method[Any, Any, Any], cause: BaseException, is_foreign: bool
     ) -> None:
-        """Add an exception that a method ended with; one of another package's code is its mistake."""
+        """Record the exception with which a method failed, and whether foreign code caused it."""
         # a solver that was stopped may leave numbers that are no mechanism, not even roughly
         expected = isinstance(cause, MethodError) or (
             isinstance(cause, MechanismError) and not is_foreign
@@ -62,38 +62,9 @@ class MethodAttempts(Generic[C_co]):
         self.accounts.append(describe_failure(method, cause))
 
     @property
-    def all_mistaken(self) -> bool:
-        """Return whether every method that was tried ended with a mistake."""
+    def has_only_programming_errors(self) -> bool:
+        """Return whether every attempted method failed with a programming error."""
         return 0 < self.mistakes == len(self.accounts)
-
-
-def make_result(
-    found: MethodResult[C_co],
-    method: Method[Any, Any, Any],
-    status: Status,
-    attempts: Sequence[str],
-    seconds: float,
-) -> Result[C_co]:
-    """Return the result of a program from that of a method."""
-    detail = found.message if found.detail is None else found.detail
-    return Result(
-        status=status,
-        certificate=found.certificate,
-        solver=method.name,
-        method=method.id,
-        reason=f"{method.reason}: {detail}" if detail else method.reason,
-        attempts=tuple(attempts),
-        iterations=found.iterations,
-        warm_started=found.warm_started,
-        timings=Timings(
-            compile=found.compile_seconds,
-            solve=found.solve_seconds,
-            certify=found.certify_seconds,
-            total=seconds,
-        ),
-        closed_form=found.closed_form,
-        restart=WarmStart(method.name, found.arrays),
-    )
 
 
 def select_best_result(
@@ -103,7 +74,7 @@ def select_best_result(
     deadline: Deadline,
     begin: float,
 ) -> Result[C_co]:
-    """Select the best result without a proof of optimality.
+    """Select the best feasible result and the best bound among methods that did not prove optimality.
 
     A method that ended without a limit is preferred to one that a limit stopped, unless the time is over.
     Where every method was stopped, a mechanism by formula may be better, or the only one there is.
@@ -123,20 +94,20 @@ def select_best_result(
         )
     ended = [one for one in attempts.results if one.status is Status.UNPROVED]
     if ended and not deadline.expired:
-        return _select_ended(program, ended)
-    if deadline.expired or not attempts.all_mistaken:
+        return _select_best_finished(program, ended)
+    if deadline.expired or not attempts.has_only_programming_errors:
         stopped = _build_stopped_result(question, program, attempts, begin)
         if stopped is not None:
             return stopped
     if ended:
-        return _select_ended(program, ended)
+        return _select_best_finished(program, ended)
     if attempts.results:
         return min(attempts.feasible or attempts.results, key=_get_proved_gap)
     raise SolverError(f"no solver could solve it: {'; '.join(attempts.accounts)}")
 
 
-def _select_ended(program: Program[Any], ended: Sequence[Result[C_co]]) -> Result[C_co]:
-    """Select the best of the results of methods that no limit stopped."""
+def _select_best_finished(program: Program[Any], ended: Sequence[Result[C_co]]) -> Result[C_co]:
+    """Select the best result among the methods that ran to their end, without a time limit."""
     sign = 1 if program.maximised else -1
     # values without a proof that differ by less are equal, and the smaller gap decides
     ahead = max(sign * result.value for result in ended) - 1e-6
@@ -149,7 +120,7 @@ def _build_stopped_result(
     attempts: MethodAttempts[C_co],
     begin: float,
 ) -> Result[C_co] | None:
-    """Return the best mechanism of methods that were stopped or failed, with the best bound; or None.
+    """Combine the best mechanism of interrupted or failed methods with their best bound; None without one.
 
     One by formula is looked at where there is no other, or where a solver that was stopped may have less.
     """
@@ -178,5 +149,5 @@ def _build_stopped_result(
 
 
 def _get_proved_gap(result: Result[Any]) -> float:
-    """Return the gap that the certificate of a result proves."""
+    """Return the optimality gap that a result's certificate proves."""
     return float(result.certificate.proved_gap)

@@ -22,29 +22,18 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import FloatArray, Label
+from pmlopt.core.arrays import FloatArray
 from pmlopt.core.display import format_facts_html
 from pmlopt.core.records import INFINITE, Context, ContextReference, to_plain
 from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
-from pmlopt.model.privacy import (
-    LDP,
-    LIP,
-    PMC,
-    PML,
-    ApproximatePML,
-    MaximalLeakage,
-    MetricPrivacy,
-    Pufferfish,
-)
-from pmlopt.model.privacy.requirement import Requirement, RequirementConjunction
-from pmlopt.model.privacy.secret_leakage import SecretPML
-from pmlopt.model.uncertainty import Box, L1Ball, confidence_box, pointwise_capacity
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.uncertainty import Box, L1Ball, confidence_box
 from pmlopt.model.uncertainty.confidence import deviation_exponent, log_event_count
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.programs.exact.arithmetic import has_exact_rows, is_met_exactly
-from pmlopt.programs.former_names import replace_former_method
+from pmlopt.programs.former_names import FORMER_METHODS, replace_former_method
 
 RATIONAL = "rational arithmetic"
 FLOATS = "floating point, rounding allowed for"
@@ -89,12 +78,12 @@ class Claim:
 
     @property
     def verdict(self) -> str:
-        """Return the verdict in one or two words."""
+        """Return "holds", "FAILS" or "not checked"."""
         return {True: "holds", False: "FAILS", None: "not checked"}[self.holds]
 
     @property
     def is_exact(self) -> bool:
-        """Return whether the claim was decided without rounding that could matter."""
+        """Return whether the claim was decided in rational arithmetic."""
         return self.arithmetic == RATIONAL
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,7 +103,7 @@ class Claim:
 
 
 def make_context(mechanism: Mechanism, prior: Prior | None) -> Context:
-    """Make the context in which a certificate is written and read: mechanism, labels and prior.
+    """Build the data shared by writing and reading a certificate: mechanism, labels and prior.
 
     Those are the mechanism, its inputs as the labels, and the prior; one by orbits has its prior in it.
     """
@@ -155,49 +144,49 @@ class Certificate(ABC):
 
     @property
     def listed_prior(self) -> Prior | None:
-        """Return the prior that the claim is about; None where it is about none that is listed."""
+        """Return the prior of the claim as a list of probabilities; None for a claim without one."""
         found = getattr(self, "prior", None)
         return found if isinstance(found, Prior) else None
 
     @property
     @abstractmethod
     def is_maximised(self) -> bool:
-        """Return whether more of the value is better, so that the bound is above it."""
+        """Return whether the objective is maximised, so that the bound is an upper bound on the optimum."""
 
     @property
     def bound_rounding(self) -> float:
-        """Return by how much rounding only may put the value beyond the bound."""
+        """Return the floating-point allowance by which the value may pass its bound."""
         return 0.0
 
     @property
     def gap(self) -> float:
-        """Return how far the value may be from the optimum; negative where it is beyond the bound."""
+        """Return the absolute gap between value and bound; negative where the value passes the bound."""
         return self.bound - self.value if self.is_maximised else self.value - self.bound
 
     @property
     def is_beyond_bound(self) -> bool:
-        """Return whether the value is beyond its bound by more than rounding: one of them is false."""
+        """Return whether the value passes its bound by more than rounding, so that one of them is wrong."""
         beyond = _excess_over_bound(self.value, self.bound, self.is_maximised)
         # negated, so that nan counts as beyond the bound
         return not (beyond <= 0 or beyond <= self.bound_rounding)
 
     @property
     def proved_gap(self) -> float:
-        """Return the gap; infinite where the value is beyond its bound by more than rounding."""
+        """Return the gap; infinite where the value passes the bound by more than rounding."""
         return math.inf if self.is_beyond_bound else max(self.gap, 0.0)
 
     @property
     @abstractmethod
     def level(self) -> float:
-        """Return the leakage level of the mechanism, in nats; a certificate states where it is rounded."""
+        """Return the mechanism's leakage level, in nats."""
 
     @property
     @abstractmethod
     def statement(self) -> str:
-        """Return what is claimed of the leakage, in a few words."""
+        """Return the claimed leakage guarantee as a short text."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
-        """Give a subclass the short `repr` of certificates, where it has none of its own."""
+        """Give subclasses without an own `repr` the short form of certificates."""
         super().__init_subclass__(**keywords)
         if "__repr__" not in cls.__dict__:
             cls.__repr__ = Certificate.__repr__  # type: ignore[method-assign]
@@ -212,7 +201,7 @@ class Certificate(ABC):
 
     @property
     def facts(self) -> dict[str, str]:
-        """Return what is claimed, by name, as text."""
+        """Return the claimed facts as text, keyed by name."""
         return {
             "value": f"{self.value:.9g}",
             "bound": f"{self.bound:.9g} (gap {self.gap:.1e})",
@@ -222,19 +211,19 @@ class Certificate(ABC):
 
     @property
     def violation(self) -> float:
-        """Return by how much a limit of the program is exceeded: 0 unless the method ended outside it."""
+        """Return the constraint violation of the mechanism; 0 unless the method ended outside a limit."""
         return 0.0
 
     def with_bound_from(self, other: Self) -> Self:
-        """Return the certificate with the bound of another one of the same program, where it fits."""
+        """Return a copy with the better bound of another certificate of the same program, if any."""
         return self
 
     @abstractmethod
     def checks(self) -> tuple[Claim, ...]:
-        """Return all claims, each decided again without the solver: mechanism, level, value, bound, gap."""
+        """Recheck every claim without the solver: mechanism, level, value, bound and gap."""
 
     def verify(self) -> bool:
-        """Return whether none of `checks` fails.
+        """Return whether no claim of `checks` is false.
 
         A claim for which the certificate lacks what deciding it needs (a function that is a user's own, a
         constraint that is not affine) is not checked, and does not count; `checks` names it. What is checked
@@ -245,7 +234,7 @@ class Certificate(ABC):
 
     @property
     def failures(self) -> tuple[Claim, ...]:
-        """Return the claims of `checks` that are false, each decided again."""
+        """Return the claims of `checks` that are false."""
         if math.isnan(self.value) or math.isnan(
             self.bound
         ):  # no arithmetic compares what is no number
@@ -254,7 +243,7 @@ class Certificate(ABC):
         return tuple(claim for claim in self.checks() if claim.holds is False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain data: with mechanism and prior, enough to check every claim again."""
+        """Serialize the fields to plain data, from which every claim can be rechecked."""
         found: dict[str, Any] = to_plain(self, make_context(self.mechanism, self.listed_prior))
         return found
 
@@ -279,7 +268,7 @@ class Timings:
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """A mechanism or value known by formula that is optimal for the program, to compare with the solver's.
+    """An analytically known optimal mechanism or value, to compare with the solver's result.
 
     Attributes:
         name: the function of `pmlopt.model.closed_forms`.
@@ -294,7 +283,7 @@ class ClosedForm:
 
 @dataclass(frozen=True, eq=False)
 class WarmStart:
-    """The end point of a method, as plain arrays that may start a similar program.
+    """The final iterate of a solve as plain arrays, from which a similar program can be warm-started.
 
     A start that does not fit the next program is left out, for it claims nothing.
 
@@ -307,17 +296,18 @@ class WarmStart:
     arrays: Mapping[str, NDArray[Any]]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "solver", replace_former_method(self.solver))
+        if self.solver.lower() in FORMER_METHODS:
+            object.__setattr__(self, "solver", replace_former_method(self.solver))
 
     @property
     def matrix(self) -> FloatArray | None:
-        """Return the (N, M) matrix of the mechanism; None where there is none."""
+        """Return the (N, M) mechanism matrix stored in the warm start; None where there is none."""
         return None if "matrix" not in self.arrays else np.asarray(self.arrays["matrix"])
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """All claims of a saved result, with their outcomes.
+    """The rechecked claims of a saved result, each with its outcome.
 
     Attributes:
         kind: of the certificate.
@@ -331,12 +321,12 @@ class Verdict:
 
     @classmethod
     def from_certificate(cls, certificate: Certificate, *more: Claim) -> Verdict:
-        """Make the verdict of a certificate's claims and of more claims that were decided elsewhere."""
+        """Build a verdict from the rechecked claims of a certificate and any additional claims."""
         return cls(certificate.kind, certificate.statement, (*certificate.checks(), *more))
 
     @property
     def holds(self) -> bool | None:
-        """Return False where a claim fails, None where none does and one was not checked, and else True."""
+        """Return whether all claims hold: False if one fails, None if one was not checked."""
         found = [part.holds for part in self.parts]
         if False in found:
             return False
@@ -369,15 +359,15 @@ class Verdict:
 
 @runtime_checkable
 class SolvedProgram(Protocol):
-    """A result of `solve`, as far as the next solve may start from it."""
+    """The interface of a solve's result that can warm-start another solve."""
 
     @property
     def mechanism(self) -> Mechanism:
-        """Return the mechanism that was found."""
+        """Return the optimized mechanism."""
 
     @property
     def restart(self) -> WarmStart:
-        """Return where the method ended."""
+        """Return the final iterate, from which another solve can start."""
 
 
 WarmStartLike: TypeAlias = MechanismLike | SolvedProgram | WarmStart | Literal[False] | None
@@ -385,14 +375,14 @@ WarmStartLike: TypeAlias = MechanismLike | SolvedProgram | WarmStart | Literal[F
 
 
 def get_warm_start(start: WarmStartLike) -> WarmStart | None:
-    """Return the end point of an earlier solve in a warm start; None where there is none."""
+    """Return the warm-start arrays of an earlier result; None for a plain mechanism."""
     if isinstance(start, SolvedProgram):
         return start.restart
     return start if isinstance(start, WarmStart) else None
 
 
 def get_mechanism(start: MechanismLike | SolvedProgram) -> MechanismLike:
-    """Return the mechanism in a warm start that a user gave."""
+    """Return the mechanism of an earlier result, or the given mechanism itself."""
     return start.mechanism if isinstance(start, SolvedProgram) else start
 
 
@@ -411,7 +401,7 @@ def check_level(prior: Prior, privacy: Requirement, mechanism: Mechanism, statem
     """Check the claim that the mechanism meets a requirement, and name the outcome that breaks it most."""
     holds = is_met_exactly(prior, privacy, mechanism.matrix)
     scope = f", {privacy.scope}" if privacy.scope else ""
-    text = statement + scope if holds else describe_violation(prior, privacy, mechanism)
+    text = statement + scope if holds else privacy.describe_violation(prior, mechanism)
     return Claim("level", holds, RATIONAL, text)
 
 
@@ -448,12 +438,12 @@ def check_gap(certificate: Certificate, rounding: float, maximised: bool) -> Cla
 
 
 def _excess_over_bound(value: float, bound: float, maximised: bool) -> float:
-    """Return by how much a value is beyond its bound; negative where it is not."""
+    """Compute by how much a value passes its bound; negative where it does not."""
     return value - bound if maximised else bound - value
 
 
 def check_confidences(privacy: Requirement, prior: Any) -> tuple[Claim, ...]:
-    """Check the claims that a requirement's sets of priors contain the true law with their confidence."""
+    """Check that each set of priors contains the true law with its claimed confidence."""
     return tuple(
         check_confidence(over, prior)
         for over in _iterate_prior_sets(privacy)
@@ -463,7 +453,7 @@ def check_confidences(privacy: Requirement, prior: Any) -> tuple[Claim, ...]:
 
 def _iterate_prior_sets(privacy: Requirement) -> Iterator[Any]:
     """Iterate over the sets of priors, or of joint laws, of a requirement."""
-    for part in privacy.parts if isinstance(privacy, RequirementConjunction) else (privacy,):
+    for part in privacy.list_parts():
         if (over := getattr(part, "over", None)) is not None:
             yield over
 
@@ -508,7 +498,7 @@ def check_confidence(over: Any, prior: Any) -> Claim:
 
 
 def _make_confidence_claim(delta: float, holds: bool | None) -> Claim:
-    """Return the claim that a set contains the true law except with probability delta, as decided."""
+    """Build the claim that an uncertainty set covers the true law except with probability delta."""
     text = {
         True: f"the sample shows the set, except with probability {delta:g}",
         False: f"the sample does not show the set, except with probability {delta:g}",
@@ -518,83 +508,8 @@ def _make_confidence_claim(delta: float, holds: bool | None) -> Claim:
 
 
 def _log_miss_probability(ball: L1Ball, kappa: float = 0.5) -> float:
-    """Compute the log of `weissman_delta`'s bound on the chance that a ball misses the true law."""
+    """Bound the log-probability that an l1 ball around the empirical law misses the true law (Weissman)."""
     draws = sum(ball.center.counts or ())
     return log_event_count(ball.size) - deviation_exponent(min(kappa, 0.5)) / 4 * (
         draws * ball.radius * ball.radius
     )
-
-
-def describe_violation(prior: Prior, privacy: Requirement, mechanism: Mechanism) -> str:
-    """Name the outcome that breaks a requirement most, and the letter or value that it reveals.
-
-    Examples:
-        >>> flip = Mechanism([[0.9, 0.1], [0.1, 0.9]], ["ill", "well"], ["yes", "no"])
-        >>> describe_violation(Prior([0.5, 0.5], ["ill", "well"]), PML(0.5), flip)
-        "the outcome 'yes' reveals 0.587787 nats about 'ill', and the limit is 0.5"
-    """
-    if isinstance(privacy, RequirementConjunction):
-        broken = [part for part in privacy.parts if not part.holds(prior, mechanism)]
-        return "; ".join(
-            describe_violation(prior, part, mechanism) for part in broken or privacy.parts
-        )
-    # outputs that never occur have no posterior: 0 over 0
-    used = np.flatnonzero(mechanism.support)
-    matrix, outputs = mechanism.matrix[:, used], [mechanism.outputs[y] for y in used]
-    law = prior.pmf @ matrix
-    if isinstance(privacy, ApproximatePML):
-        over = np.maximum(matrix - math.exp(min(privacy.epsilon, 700.0)) * law, 0.0).sum(axis=1)
-        worst = int(over.argmax())
-        return (
-            f"the outcomes above {privacy.epsilon:g} nats have {over[worst]:.6g} more than they may of "
-            f"{prior.labels[worst]!r}, and the slack is {privacy.delta:g}"
-        )
-    if isinstance(privacy, MaximalLeakage):
-        level, first = privacy.level(prior, mechanism), outputs[int(matrix.max(axis=0).argmax())]
-        return (
-            f"all outcomes together leak {level:.6g} nats, most of it {first!r}, and the limit is "
-            f"{privacy.epsilon:g}"
-        )
-    with np.errstate(divide="ignore", invalid="ignore"):
-        secrets, leaks, limit = (
-            prior.labels,
-            np.log(matrix / law),
-            getattr(privacy, "epsilon", math.nan),
-        )
-        if isinstance(privacy, PML) and privacy.over is not None:
-            capacities = pointwise_capacity(privacy.over, mechanism)[used]
-            # over a set the largest leakage is that of the likeliest letters of an output
-            leaks = np.where(matrix == matrix.max(axis=0), capacities, -1)
-        elif isinstance(privacy, LIP):
-            above = leaks.max() > privacy.upper
-            leaks, limit = (leaks, privacy.upper) if above else (-leaks, privacy.lower)
-        elif isinstance(privacy, PMC):
-            leaks = -leaks
-        elif isinstance(privacy, LDP):
-            leaks = np.log(matrix / matrix.min(axis=0))
-        elif isinstance(privacy, SecretPML | Pufferfish):
-            joint, secrets = privacy.secret.joint[0], privacy.secret.values
-            given = joint @ matrix / joint.sum(axis=1, keepdims=True)
-            leaks = np.log(given / (law if isinstance(privacy, SecretPML) else given.min(axis=0)))
-        elif not isinstance(privacy, PML):
-            return _describe_pair_violation(prior, privacy, matrix, outputs)
-    x, y = np.unravel_index(int(np.nanargmax(leaks)), leaks.shape)
-    text = f"the outcome {outputs[y]!r} reveals {leaks[x, y]:.6g} nats about {secrets[x]!r}"
-    return f"{text}, and the limit is {limit:g}"
-
-
-def _describe_pair_violation(
-    prior: Prior, privacy: Requirement, matrix: FloatArray, outputs: list[Label]
-) -> str:
-    """Describe the pair of letters by which a ratio bound is broken most."""
-    ratios = privacy.for_prior(prior).required_ratios(prior.pmf)
-    if ratios is None or not len(ratios.exponents):
-        levels = privacy.levels(prior, Mechanism(matrix, prior.labels, outputs))
-        name = max(privacy.limits, key=lambda limit: levels[limit] - privacy.limits[limit])
-        return f"the level {name} is {levels[name]:.6g} nats, and the limit is {privacy.limits[name]:g}"
-    over = ratios.log_ratios(matrix) - ratios.exponents[:, None]
-    pair, y = np.unravel_index(int(np.nanargmax(over)), over.shape)
-    side = int(ratios.above[pair])
-    what = repr(prior.labels[side]) if side < prior.size else f"the pair {pair}"
-    what += "" if isinstance(privacy, MetricPrivacy) or side >= prior.size else " alone"
-    return f"the outcome {outputs[y]!r} is {over[pair, y]:.6g} nats above the limit for {what}"

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pmlopt.core.arrays import DefaultLabels, bound_sum_rounding
-from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_prior
+from pmlopt.core.arrays import bound_sum_rounding
+from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_names
 from pmlopt.data.prior import PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import Requirement
@@ -18,7 +18,6 @@ from pmlopt.programs.certificate import (
     WarmStart,
     check_bound,
     check_value,
-    describe_violation,
 )
 from pmlopt.programs.design_program import ListedCertificate
 from pmlopt.programs.exact.repair import repair_matrix
@@ -27,7 +26,7 @@ from pmlopt.programs.result import Result
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ComplianceCertificate(ListedCertificate):
-    """The claim that a given mechanism meets a requirement; nothing is optimised, and no bound is claimed.
+    """The claim that a given, not optimized, mechanism meets a requirement.
 
     The value is the largest level of the mechanism that the requirement limits, in nats.
     """
@@ -36,11 +35,11 @@ class ComplianceCertificate(ListedCertificate):
 
     @property
     def is_maximised(self) -> bool:
-        """Return whether more of the value is better, so that the bound is above it."""
+        """Return whether the objective is maximised, so that the bound is an upper bound on the optimum."""
         return True
 
     def checks(self) -> tuple[Claim, ...]:
-        """Return the claims of the level, as rationals, and of the value."""
+        """Recheck the leakage level in rational arithmetic, and the value."""
         found = max(self.float_levels[0].values())
         rounding = bound_sum_rounding(self.prior.size, max(1.0, abs(found)))
         claims = check_value(self.value, found, rounding), check_bound(self.bound, None, True)
@@ -50,7 +49,7 @@ class ComplianceCertificate(ListedCertificate):
 def prove(
     prior: PriorLike, privacy: Requirement, mechanism: MechanismLike
 ) -> Result[ComplianceCertificate]:
-    """Prove that a given mechanism meets a requirement, for a result that can be saved and reported.
+    """Certify in exact arithmetic that a given mechanism meets a requirement.
 
     Its rows are put on the grid of floats whose sums are exactly one, which moves entries by 2^-53 or so; the
     certificate is of that matrix.
@@ -75,14 +74,12 @@ def prove(
         ...
         pmlopt.errors.PrivacyError: the outcome 0 reveals 0.405465 nats about 0, and the limit is 0.4
     """
-    p, m = pair_with_prior(prior, mechanism)
+    p, m = pair_with_names(prior, mechanism)
     if not privacy.holds(p, m):
-        raise PrivacyError(describe_violation(p, privacy, m))
+        raise PrivacyError(privacy.describe_violation(p, m))
     # noise 0: the entries of a given mechanism are meant, however small
     fixed = repair_matrix(p, privacy, m.matrix, noise=0.0)
-    # default labels are numbers: the prior's names are kept where it has some
-    inputs = p.labels if isinstance(m.inputs, DefaultLabels) else m.inputs
-    exact = Mechanism(fixed.matrix, inputs, m.outputs)
+    exact = Mechanism(fixed.matrix, m.inputs, m.outputs)
     level = max(privacy.levels(p, exact).values())
     certificate = ComplianceCertificate(
         mechanism=exact, value=level, bound=math.inf, privacy=privacy, prior=p

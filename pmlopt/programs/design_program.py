@@ -38,7 +38,7 @@ Outputs = int | Iterable[Label] | None
 def resolve_outputs(
     inputs: tuple[Label, ...], columns: int | tuple[Label, ...] | None, outputs: Outputs
 ) -> tuple[Label, ...]:
-    """Return the labels of the requested outputs; `columns` is what a utility matrix fixes."""
+    """Return the output labels, after checking their number against the columns of the utility."""
     if outputs is None:
         if columns is None or columns == len(inputs):
             return inputs
@@ -73,26 +73,26 @@ class Design(Program[C_co]):
 
     @property
     def maximised(self) -> bool:
-        """Return whether more of the utility is better."""
+        """Return whether the utility is maximised."""
         return self.utility.maximised
 
     @property
     def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
-        """Return the letters of the prior and the outputs."""
+        """Return the labels of the mechanism's rows (letters) and columns (outputs)."""
         return self.prior.labels, self.outputs
 
     @property
     @abstractmethod
     def scale(self) -> float:
-        """Return the most that the choice of a mechanism can change the utility."""
+        """Return the range of the utility over all mechanisms, the unit of relative tolerances."""
 
     @property
     @abstractmethod
     def mechanism(self) -> cp.Expression:
-        """Return the mechanism matrix, as a cvxpy expression of the variables."""
+        """Return the mechanism matrix as a cvxpy expression."""
 
     def with_constraints(self, **constraints: cp.Constraint) -> Design[C_co]:
-        """Return the same program with added constraints, each under a name.
+        """Return a copy of the program with additional named constraints.
 
         Raises:
             ProgramError: a constraint cannot be taken. None can where the outputs are a part of the answer.
@@ -108,7 +108,7 @@ class Design(Program[C_co]):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RequirementCertificate(Certificate):
-    """The claims about a mechanism that was designed under a requirement, on letters or by orbits.
+    """The base of certificates of a mechanism that was optimized under a requirement.
 
     Attributes:
         privacy: the requirement.
@@ -121,12 +121,12 @@ class RequirementCertificate(Certificate):
     @property
     @abstractmethod
     def float_levels(self) -> tuple[Mapping[str, float], float]:
-        """Return the levels in floats, by name, and the relative error of a probability by rounding."""
+        """Return the leakage levels by name in floats, and the relative rounding error of a probability."""
 
     @property
     @abstractmethod
     def level_claims(self) -> tuple[Claim, ...]:
-        """Check that the numbers are a mechanism which meets the requirement, in integers."""
+        """Check in integer arithmetic that the numbers are a mechanism and meet the requirement."""
 
     @cached_property
     def levels(self) -> Mapping[str, float]:
@@ -150,23 +150,23 @@ class RequirementCertificate(Certificate):
 
     @property
     def _meets_requirement(self) -> bool:
-        """Return whether the mechanism meets the requirement."""
+        """Return whether every exact claim on the level holds."""
         return all(claim.holds for claim in self.level_claims if claim.is_exact)
 
     @property
     def level(self) -> float:
-        """Return the largest of `levels`, in nats, rounded up."""
+        """Return the largest leakage level, in nats, rounded up."""
         return max(self.levels.values())
 
     @property
     def statement(self) -> str:
-        """Return each level with its limit."""
+        """Return each leakage level with its limit as text."""
         return format_levels(self.levels, self.privacy.limits)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ListedCertificate(RequirementCertificate):
-    """The claims about a mechanism on letters that are listed.
+    """The base of certificates of a mechanism stored as an explicit matrix.
 
     Attributes:
         prior: what the claim is about, with the mechanism and the requirement.
@@ -179,7 +179,7 @@ class ListedCertificate(RequirementCertificate):
 
     @property
     def float_levels(self) -> tuple[Mapping[str, float], float]:
-        """Return the levels in floats, by name, and the relative error of a probability by rounding."""
+        """Return the leakage levels by name in floats, and the relative rounding error of a probability."""
         constant = not np.ptp(
             self.mechanism.matrix, axis=0
         ).any()  # it reveals nothing: its levels are exact
@@ -188,7 +188,7 @@ class ListedCertificate(RequirementCertificate):
 
     @cached_property
     def level_claims(self) -> tuple[Claim, ...]:
-        """Check as rationals that the matrix is a mechanism that meets the requirement; check the sample.
+        """Check in rational arithmetic that the matrix is a mechanism and meets the requirement.
 
         Every float is a dyadic rational, the prior is its counts (or its floats over their sum), and
         e^epsilon is replaced by a rational below it.
@@ -218,7 +218,7 @@ class DesignCertificate(ListedCertificate):
     @property
     @abstractmethod
     def has_constant_utility(self) -> bool:
-        """Return whether the utility is the same for every mechanism."""
+        """Return whether every mechanism has the same utility."""
 
 
 FLOAT_EPSILON = 2.0**-52
@@ -226,6 +226,6 @@ FLOAT_EPSILON = 2.0**-52
 
 
 def format_levels(levels: Mapping[str, float], limits: Mapping[str, float]) -> str:
-    """Format each level with its limit, in one line."""
+    """Format leakage levels with their limits in one line."""
     shown = (f"{name} {level:.9g} <= {limits[name]:.9g}" for name, level in levels.items())
     return f"{', '.join(shown)} nats"

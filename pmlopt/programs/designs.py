@@ -13,7 +13,15 @@ from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import SymmetricPrior
 from pmlopt.errors import PrivacyError, ProgramError
 from pmlopt.model.constraints import Constraint, OutcomeLeakage
-from pmlopt.model.privacy import PML, Requirement
+from pmlopt.model.privacy import (
+    PML,
+    GuessLeakage,
+    MaximalLeakage,
+    RenyiPML,
+    Requirement,
+    SibsonLeakage,
+    Vulnerability,
+)
 from pmlopt.model.utility import (
     DistanceLoss,
     EstimationError,
@@ -31,6 +39,7 @@ from pmlopt.programs.linear.program import (
     linear_design,
     symmetric_design,
 )
+from pmlopt.programs.subconvex.cost_program import ColumnCostDesign, column_cost_design
 from pmlopt.programs.subconvex.program import ColumnDesign, column_design
 
 
@@ -46,6 +55,14 @@ def design(
     outputs: Outputs = None,
     constraints: Iterable[Constraint] = (),
 ) -> LinearDesign: ...
+@overload
+def design(  # type: ignore[overload-overlap]
+    prior: PriorLike,
+    privacy: MaximalLeakage | SibsonLeakage | Vulnerability | RenyiPML | GuessLeakage,
+    utility: SubConvex,
+    outputs: Outputs = None,
+    constraints: Iterable[Constraint] = (),
+) -> ColumnCostDesign: ...
 @overload
 def design(
     prior: PriorLike,
@@ -67,15 +84,22 @@ def design(
     utility: UtilityLike,
     outputs: Outputs = None,
     constraints: Iterable[Constraint] = (),
-) -> LinearDesign | SymmetricDesign | ColumnDesign | EstimationDesign: ...
+) -> LinearDesign | SymmetricDesign | ColumnDesign | ColumnCostDesign | EstimationDesign: ...
 def design(
     prior: PriorLike | Continuous,
     privacy: Requirement,
     utility: UtilityLike,
     outputs: Outputs = None,
     constraints: Iterable[Constraint] = (),
-) -> LinearDesign | SymmetricDesign | ColumnDesign | EstimationDesign | ContinuousDesign:
-    """Declare the design problem: the best utility over the mechanisms that meet the requirement.
+) -> (
+    LinearDesign
+    | SymmetricDesign
+    | ColumnDesign
+    | ColumnCostDesign
+    | EstimationDesign
+    | ContinuousDesign
+):
+    """Build the design problem: optimize a utility over the mechanisms that meet a privacy requirement.
 
     With a linear utility the feasible set is a polytope in P (N, M) and its output law q (1, M): rows of P
     sum to one, q = p P, and the rows of the requirement, in sparse form (4 N M + M nonzeros for PML).
@@ -83,6 +107,8 @@ def design(
     With a sub-convex utility it is a linear program in the weights q of extreme columns lam of mean one:
     maximise `sum_y q[y] mu(lam_y)` subject to `sum_y q[y] lam_y = 1`. Where they are few, all are declared;
     where they are many, a few that are known by formula, and `solve` generates the others as it needs them.
+    A bound on a cost of columns, such as that of maximal leakage, Sibson's information or PML of order alpha,
+    is one more row of the program, or cuts the columns.
 
     With an `EstimationError` it is an optimal design of experiments over the same columns: minimise
     `tr(W J^-1 W')`, `J = sum_y q[y] lam_y lam_y'`.
@@ -129,7 +155,7 @@ def design(
             f"the privacy requirement is {describe_value(privacy)}: give one such as PML(0.5)"
         )
     utility = as_utility(utility)
-    constraints = _listed_constraints(constraints)
+    constraints = _check_constraints(constraints)
     # constraints name outcomes, which orbits and bins do not have
     listed = not isinstance(prior, Continuous | SymmetricPrior)
     free = isinstance(utility, SubConvex) and all(
@@ -163,12 +189,15 @@ def design(
         )
     if constraints:
         letters = resolve_outputs(known.labels, None, outputs or known.labels)
-        privacy, letters = _apply_budgets(known, privacy, letters, constraints)
+        privacy, letters = _apply_outcome_budgets(known, privacy, letters, constraints)
+    cost = privacy.column_cost(known)
+    if cost is not None:
+        return column_cost_design(known, privacy, utility, letters, cost)
     return column_design(known, privacy, utility, letters)
 
 
-def _listed_constraints(constraints: Any) -> tuple[Any, ...]:
-    """Return the constraints that are given; raise for what is no list, and for constraints of cvxpy."""
+def _check_constraints(constraints: Any) -> tuple[Any, ...]:
+    """Validate the constraints argument of a design, and return it as a tuple."""
     # a string is iterable, but a list of letters is not what was meant
     single = isinstance(constraints, Constraint | str | Mapping) or not isinstance(
         constraints, Iterable
@@ -187,10 +216,10 @@ def _listed_constraints(constraints: Any) -> tuple[Any, ...]:
     return listed
 
 
-def _apply_budgets(
+def _apply_outcome_budgets(
     prior: Prior, privacy: Requirement, outputs: tuple[Label, ...], constraints: tuple[Any, ...]
 ) -> tuple[Requirement, tuple[Label, ...]]:
-    """Return the requirement and outputs of a sub-convex utility where the leakage of outcomes is limited.
+    """Tighten a requirement by per-outcome leakage budgets, and order the outputs by budget.
 
     The utility is the same for a column at any output, and a column within a smaller budget is within a
     larger one: the optimum is that of the largest budget only, on the outputs that have it, which come
@@ -214,9 +243,7 @@ def _apply_budgets(
             "sub-convex utility may need that many; give more outputs"
         )
     if max_budget < math.inf:  # as a bound for each letter, which combines with any other
-        plain = isinstance(privacy, PML) and privacy.over is None
-        lower = (
-            PML(min(max_budget, privacy.limits["pml"])) if plain else PML([max_budget] * prior.size)
-        )
-        privacy = lower if plain else privacy & lower
+        level = privacy.find_plain_pml_level()
+        each = PML([max_budget] * prior.size)
+        privacy = privacy & each if level is None else PML(min(max_budget, level))
     return privacy, (*first, *(label for label in outputs if budgets[label] < max_budget))

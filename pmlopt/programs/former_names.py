@@ -26,7 +26,7 @@ FORMER_KINDS: Mapping[str, str] = {"held": "compliance"}
 
 
 def replace_former_method(name: str) -> str:
-    """Return the current name of a method, with a warning where the name is a former one.
+    """Return the current name of a solver method; warn for a former name.
 
     Examples:
         >>> replace_former_method("highs")
@@ -43,7 +43,7 @@ def replace_former_method(name: str) -> str:
 
 
 def replace_former_names(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a file states of a result, with current names in place of former ones.
+    """Replace former names in the metadata of a saved result.
 
     Values that no earlier version wrote are left as they are: the reader of the file judges them.
 
@@ -54,14 +54,14 @@ def replace_former_names(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     found = dict(metadata)
     for key, names in (("status", FORMER_STATUSES), ("solver", FORMER_METHODS)):
         if key in found:
-            found[key] = _replace(found[key], names)
+            found[key] = _replace_former_name(found[key], names)
     certificate = found.get("certificate")
     if isinstance(certificate, Mapping) and "kind" in certificate:
-        kind = _replace(certificate["kind"], FORMER_KINDS)
+        kind = _replace_former_name(certificate["kind"], FORMER_KINDS)
         found["certificate"] = {**certificate, "kind": kind}
     return found
 
 
-def _replace(word: Any, names: Mapping[str, str]) -> Any:
-    """Return the current name for a former one, and anything else unchanged."""
+def _replace_former_name(word: Any, names: Mapping[str, str]) -> Any:
+    """Look up the current name of a former one; return any other value unchanged."""
     return names.get(word, word) if isinstance(word, str) else word

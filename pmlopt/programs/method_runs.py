@@ -1,4 +1,4 @@
-"""The runs of methods one after the other, each within this process or in a copy of it that can be killed."""
+"""The sequential execution of solver methods, in this process or in a killable copy of it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MethodRun = Callable[
 def run_method(
     method: Method[Any, Any, C_co], program: Program[C_co], options: MethodOptions, start: Any
 ) -> MethodResult[C_co]:
-    """Run a method in this process, and return its result."""
+    """Run a method in the current process."""
     found: object = method.run(program, options, start)
     if not isinstance(found, MethodResult):
         raise MethodError(f"it returned {found!r:.60}, and not a MethodResult")
@@ -49,7 +49,7 @@ def run_method(
 
 
 def describe_failure(method: Method[Any, Any, Any], cause: BaseException) -> str:
-    """Return a line on a method that ended with an error."""
+    """Describe in one line the error with which a method ended."""
     return f"{method.id}: {cause if isinstance(cause, MethodError) else describe_error(cause)}"
 
 
@@ -61,7 +61,7 @@ def try_methods(
     report: Callable[[Method[Any, Any, Any], BaseException], object],
     run: MethodRun[C_co] = run_method,
 ) -> Iterator[tuple[Method[Any, Any, C_co], MethodResult[C_co]]]:
-    """Yield each method that has a result, with the result, until the time is over.
+    """Run methods in turn, and yield each that has a result, until the time limit.
 
     The caller stops at the first result that is good enough. The first method is run in any case.
 
@@ -93,7 +93,7 @@ def try_methods(
 
 
 def check_fork_available() -> None:
-    """Raise an InputError where the system cannot copy a process."""
+    """Raise an InputError where the operating system cannot fork."""
     if "fork" not in multiprocessing.get_all_start_methods():
         raise InputError(
             f"isolated=True copies the process by fork, which {sys.platform} does not have"
@@ -103,7 +103,7 @@ def check_fork_available() -> None:
 def run_in_process(
     method: Method[Any, Any, C_co], program: Program[C_co], options: MethodOptions, start: Any
 ) -> MethodResult[C_co]:
-    """Run a method in a copy of this process that is killed past its time limit, and return its result.
+    """Run a method in a forked process that is killed at the time limit.
 
     Args:
         method: to run.
@@ -150,7 +150,7 @@ def _send_result(
     options: MethodOptions,
     start: Any,
 ) -> None:
-    """Run the method, and send its result, or why it has none."""
+    """Run a method in the child process, and send its result or error to the parent."""
     try:
         answer: MethodResult[C_co] | Exception = run_method(method, program, options, start)
     except PmloptError as error:

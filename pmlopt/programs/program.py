@@ -1,4 +1,4 @@
-"""The base of programs, and the registry of methods that solve them."""
+"""The base class of programs, and the registry of methods that solve them."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ def build_problem(
 
 @dataclass(frozen=True, eq=False)
 class CvxpyModel:
-    """The cvxpy side of a program: the problem, and its variables and constraints by name."""
+    """The cvxpy model of a program: problem, variables and constraints by name."""
 
     problem: cp.Problem
     variables: Mapping[str, cp.Variable]
     constraints: Mapping[str, cp.Constraint]
 
     def get_self(self) -> CvxpyModel:
-        """Return the model: the `build_model` of a program whose model is built already."""
+        """Return the model itself, as a ready-made `build_model`."""
         return self
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Program(SuggestsAttributes, ABC, Generic[C_co]):
-    """A problem that is declared and not yet solved: the base of every kind of program.
+    """The base class of all optimization problems: declared, not yet solved.
 
     `problem` is an ordinary cvxpy problem whose parts have names; `solve` answers it with a `Result` whose
     certificate is of the kind that the program names.
@@ -73,35 +73,35 @@ class Program(SuggestsAttributes, ABC, Generic[C_co]):
     @property
     @abstractmethod
     def maximised(self) -> bool:
-        """Return whether more of the value is better."""
+        """Return whether the objective is maximised."""
 
     @property
     def scale(self) -> float:
-        """Return the unit of the tolerance, in units of the value: a nat, a rank, or a utility's range."""
+        """Return the unit of relative tolerances: a nat, a rank, or the utility's range."""
         return 1.0
 
     @property
     def rounding_gap(self) -> float:
-        """Return the gap that rounding only may leave, where it does not shrink with the scale."""
+        """Return the gap that rounding alone may leave, which does not shrink with the scale."""
         return 0.0
 
     def compute_allowed_gap(self, tolerance: float) -> float:
-        """Compute the gap, in units of the value, up to which an answer counts as optimal at a tolerance."""
+        """Compute the absolute gap below which a result counts as optimal at a relative tolerance."""
         return max(tolerance * self.scale, self.rounding_gap)
 
     @property
     def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
-        """Return the labels of the rows and of the columns of the matrix; None where they are free."""
+        """Return the row and column labels of the mechanism; None where they are free."""
         return None, None
 
     @cached_property
     def cvxpy_model(self) -> CvxpyModel:
-        """Return the cvxpy variables, constraints and objective, which are built at the first use."""
+        """Return the cvxpy model, built on first use."""
         return self.build_model()
 
     @property
     def problem(self) -> cp.Problem:
-        """Return the cvxpy problem, to look at, change or solve by hand."""
+        """Return the cvxpy problem, for inspection, changes, or solving by hand."""
         return self.cvxpy_model.problem
 
     @property
@@ -133,7 +133,7 @@ class Program(SuggestsAttributes, ABC, Generic[C_co]):
         write_mps(self.problem, path)
 
     def __str__(self) -> str:
-        """Return the cvxpy problem, with the size and the names of its parts."""
+        """Return the cvxpy problem as text, with the size and the names of its parts."""
         parts = [f"variable {name}: {variable.shape}" for name, variable in self.variables.items()]
         constraints = {**self.constraints, **self.added}
         parts += [f"constraint {name}: {one.size} rows" for name, one in constraints.items()]
@@ -159,14 +159,14 @@ class Program(SuggestsAttributes, ABC, Generic[C_co]):
 
 
 def has_foreign_parts(program: Program[Any]) -> bool:
-    """Return whether a program or a record in it, such as a requirement, is of a class of another package."""
+    """Return whether a program or an object in it is of a class from another package."""
     # a program may keep programs that refer back to it, so that only its records are looked into
     own = type(program).__module__.startswith("pmlopt.")
     return not own or any(map(_is_foreign, vars(program).values()))
 
 
 def _is_foreign(part: object) -> bool:
-    """Return whether a record, or a record within it, is of a class that is not pmlopt's own."""
+    """Return whether an object, or a field in it, is of a class from another package."""
     if isinstance(part, list | tuple):
         return any(map(_is_foreign, part))
     if not isinstance(part, Record):
@@ -183,19 +183,19 @@ S = TypeVar("S")
 
 
 class MethodError(PmloptError):
-    """The error of a method that has no result; the message states why.
+    """The error of a method without a result; the message gives the reason.
 
     `solve` goes on to the next one.
     """
 
 
 class FalseCertificateError(MethodError):
-    """The error of a method whose result has a certificate that fails: the method or its program is wrong."""
+    """The error of a method whose certificate fails its checks: method or program is wrong."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MethodResult(Generic[C_co]):
-    """What a method returns: a certified mechanism and the method's own account of how it ended.
+    """The result of a solver method: a certified mechanism and how the method ended.
 
     Attributes:
         certificate: what is claimed.
@@ -225,7 +225,7 @@ class MethodResult(Generic[C_co]):
 def wrap_given_certificate(
     certificate: C, closed_form: ClosedForm | None = None
 ) -> MethodResult[C]:
-    """Wrap the certificate of a given matrix as a method's result, which may start the next program."""
+    """Wrap the certificate of a given matrix as a method result, with a warm start."""
     return MethodResult(
         certificate=certificate,
         finished=True,
@@ -239,7 +239,7 @@ def wrap_given_certificate(
 def make_method_result(
     outcome: SolverResult, certificate: C, certify_seconds: float, detail: str = "", **more: Any
 ) -> MethodResult[C]:
-    """Combine a solver's result with its certificate, and with more fields of `MethodResult`."""
+    """Combine a solver's result with its certificate to a method result."""
     return MethodResult(
         certificate=certificate,
         finished=outcome.finished,
@@ -255,13 +255,13 @@ def make_method_result(
 
 
 def accept_all(*_: object) -> bool:
-    """Return True: the `applies` of a method that takes every program of its registry."""
+    """Return True; the `applies` predicate of methods without conditions."""
     return True
 
 
 @dataclass(frozen=True)
 class Method(Generic[P, S, C]):
-    """One way to solve a program: an entry of the registry of its kind.
+    """A solver method of one kind of program: a registry entry with name, reason and run function.
 
     Attributes:
         name: by which it is requested.
@@ -290,7 +290,7 @@ class Method(Generic[P, S, C]):
 
     @cached_property
     def is_own(self) -> bool:
-        """Return whether all that it runs is defined in pmlopt."""
+        """Return whether all code that the method runs is defined in pmlopt."""
         return is_own(self.run)
 
     def __repr__(self) -> str:
@@ -301,13 +301,13 @@ class Method(Generic[P, S, C]):
 def check_shape(
     matrix: FloatArray, wanted: FloatArray | BoolArray, what: str = "the warm start"
 ) -> None:
-    """Raise a ProgramError where a matrix has another shape than those of a program."""
+    """Raise a ProgramError where a matrix does not have the program's shape."""
     if matrix.shape != wanted.shape:
         raise ProgramError(f"{what} has shape {matrix.shape}; the program needs {wanted.shape}")
 
 
 def reject_warm_start(why: str) -> Callable[[Any, WarmStartLike, Deadline], None]:
-    """Make the `make_start` of a registry whose methods cannot use a warm start that a user gives.
+    """Build the `make_start` of a registry that accepts no user-given warm starts.
 
     Args:
         why: what they start from, and what to do: the message where a mechanism was given.
@@ -327,7 +327,7 @@ def reject_warm_start(why: str) -> Callable[[Any, WarmStartLike, Deadline], None
 def refuse_to_certify(
     why: str,
 ) -> Callable[[Any, FloatArray, FloatArray | None], MethodResult[Any]]:
-    """Make the `certify_matrix` of a registry that has no certificate of a matrix: it raises an error."""
+    """Build the `certify_matrix` of a registry that cannot certify given matrices: it raises an error."""
 
     def raise_reason(*_: object) -> MethodResult[Any]:
         raise ProgramError(why)
@@ -337,7 +337,7 @@ def refuse_to_certify(
 
 @dataclass(frozen=True)
 class MethodRegistry(Generic[P, S, C]):
-    """The methods that solve one kind of program, and how their starts and given matrices are handled.
+    """The solver methods for one kind of program, with its handling of warm starts and given matrices.
 
     Attributes:
         program: the type of its programs.
@@ -366,16 +366,16 @@ class MethodRegistry(Generic[P, S, C]):
         return list(dict.fromkeys(method.name for method in self.methods))
 
     def has_name(self, name: str) -> bool:
-        """Return whether `solve` knows a name, in small letters, for the programs of this question."""
+        """Return whether `solver=` accepts a (lower-case) name for these programs."""
         known = name == "auto" or FORMER_METHODS.get(name, name) in self.own_names
         return known or (self.make_cvxpy_method is not None and name in list_installed())
 
     def list_automatic(self, program: P, start: S) -> list[Method[P, S, C]]:
-        """List the methods that `auto` tries, until one reaches a certified gap within the tolerance."""
+        """List the methods that `solver="auto"` tries, in order."""
         return [one for one in self.methods if one.automatic and one.applies(program, start)]
 
     def list_by_name_only(self, program: P, start: S) -> list[Method[P, S, C]]:
-        """List the methods that run only where they are chosen by name."""
+        """List the methods that run only when selected by name."""
         rows = [one for one in self.methods if not one.automatic]
         if self.make_cvxpy_method is not None:
             rows += [
@@ -386,7 +386,7 @@ class MethodRegistry(Generic[P, S, C]):
         return [one for one in rows if one.applies(program, start)]
 
     def find_by_name(self, program: P, name: str, start: S) -> Method[P, S, C]:
-        """Find the method of a name, as it runs where it is chosen by name.
+        """Find a method by name, in its form for explicit selection.
 
         Raises:
             SolverUnavailableError: there is none, or it cannot take this program; the message lists others.
@@ -411,7 +411,7 @@ class MethodRegistry(Generic[P, S, C]):
         )
 
     def select_methods(self, program: P, solver: object, start: S) -> Sequence[Method[P, S, C]]:
-        """Select the methods to try, in order: all automatic ones, the one of a name, or the given one.
+        """Select the methods to try in order: automatic ones, a named one, or a given object.
 
         Args:
             program: to solve.

@@ -1,9 +1,9 @@
-"""The result of `solve`: the certificate, how it ended, and where a next solve can start."""
+"""The result of `solve`: certificate, status, method details and warm start."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import (
@@ -14,6 +14,8 @@ from typing import (
     Generic,
 )
 
+import numpy as np
+
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.display import format_facts_html
 from pmlopt.core.records import ADDED_LATER, to_plain
@@ -21,6 +23,7 @@ from pmlopt.core.suggestions import SuggestsAttributes
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
+from pmlopt.errors import InputError
 from pmlopt.measures.estimable import Estimable, estimable
 from pmlopt.measures.outcomes import (
     MAX_SUMMARY_OUTCOMES,
@@ -41,16 +44,19 @@ from pmlopt.programs.certificate import (
 )
 from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.plots import draw_mechanism
+from pmlopt.programs.program import Method, MethodResult
 from pmlopt.programs.reports.baselines import UtilityBaselines, compute_baselines
 from pmlopt.programs.reports.pages import write_report_page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from pmlopt.programs.proofs.folder import WrittenProof
+
 
 @dataclass(frozen=True)
 class ResultRecord:
-    """The fields of a result that its file has in addition to the mechanism.
+    """The fields that a result's file stores in addition to the mechanism.
 
     Attributes:
         status: how the solve ended.
@@ -81,7 +87,7 @@ class ResultRecord:
 
 @dataclass(frozen=True, eq=False)
 class Result(SuggestsAttributes, Generic[C_co]):
-    """The result of a solve, with the proof of its claims.
+    """The result of a solve, with its certificate.
 
     Attributes:
         status: OPTIMAL where the certified gap is within tolerance.
@@ -121,32 +127,32 @@ class Result(SuggestsAttributes, Generic[C_co]):
 
     @property
     def mechanism(self) -> Mechanism:
-        """Return the mechanism that the claim is about; a designed one satisfies its requirement exactly."""
+        """Return the mechanism; a designed one satisfies its requirement exactly."""
         return self.certificate.mechanism
 
     @cached_property
     def estimable(self) -> Estimable:
-        """Return what the mechanism's output can estimate: its rank, and the outputs that never occur."""
+        """Return which statistics the output can estimate: rank, and outputs that never occur."""
         return estimable(self.mechanism)
 
     @property
     def value(self) -> float:
-        """Return the optimised value, recomputed: the utility of a design, or a leakage in nats."""
+        """Return the optimized objective value, recomputed: a utility, or a leakage in nats."""
         return self.certificate.value
 
     @property
     def bound(self) -> float:
-        """Return the proved bound on the value of every mechanism under the same constraints."""
+        """Return the proved bound on the objective of every feasible mechanism."""
         return self.certificate.bound
 
     @property
     def gap(self) -> float:
-        """Return how far the value may be from the optimum; negative where it is beyond the bound."""
+        """Return the absolute gap between value and bound; negative where the value passes the bound."""
         return self.certificate.gap
 
     @property
     def level(self) -> float:
-        """Return the leakage level of the mechanism, recomputed from its matrix, in nats, as a float.
+        """Return the mechanism's leakage level, recomputed from its matrix, in nats.
 
         What is proved of it is the `statement` of the certificate.
         """
@@ -159,7 +165,7 @@ class Result(SuggestsAttributes, Generic[C_co]):
 
     @cached_property
     def outcome_summaries(self) -> tuple[OutcomeSummary, ...]:
-        """Return what each outcome reveals, those that leak most first; empty without a listed prior."""
+        """Return a leakage summary of each outcome, by descending leakage; empty without a listed prior."""
         prior, mechanism = self.certificate.listed_prior, self.mechanism
         if not isinstance(prior, Prior) or isinstance(mechanism, OrbitMechanism):
             return ()
@@ -168,7 +174,7 @@ class Result(SuggestsAttributes, Generic[C_co]):
         return tuple(summarize_outcomes(prior, mechanism))
 
     def summary(self) -> str:
-        """Summarize in sentences what is claimed, and what the outcomes that leak most reveal.
+        """Summarize in sentences the guarantee, and what the most revealing outcomes reveal.
 
         Examples:
             >>> from pmlopt import PML, design, solve
@@ -186,7 +192,7 @@ class Result(SuggestsAttributes, Generic[C_co]):
 
     @cached_property
     def baselines(self) -> UtilityBaselines | None:
-        """Return the utility of a design compared with that of releasing nothing and everything.
+        """Return the utility of the design and of the baselines: no release and full release.
 
         None for other results, and for mechanisms of more than 10,000 entries.
         """
@@ -196,7 +202,7 @@ class Result(SuggestsAttributes, Generic[C_co]):
         return compute_baselines(certificate) if mechanism.matrix.size <= 10_000 else None
 
     def __str__(self) -> str:
-        """Return one line: the status, the value with its gap, the claim on the leakage, and the method."""
+        """Return one line: status, value with gap, leakage claim and method."""
         return (
             f"{self.status.value}: value {self.value:.9g}, gap {self.gap:.1e}; {self.certificate.statement}; "
             f"{self.solver}"
@@ -214,7 +220,7 @@ class Result(SuggestsAttributes, Generic[C_co]):
         )
 
     def plot(self) -> Figure:
-        """Draw the mechanism as a heat map; for a design, with the leakage of each output under its prior.
+        """Plot the mechanism as a heat map, with the leakage of each output for a design.
 
         Raises:
             MissingExtraError: matplotlib is not installed.
@@ -226,7 +232,7 @@ class Result(SuggestsAttributes, Generic[C_co]):
 
     @property
     def to_record(self) -> ResultRecord:
-        """Return the fields that a file has in addition to the mechanism."""
+        """Collect the fields that a file stores in addition to the mechanism."""
         certificate = self.certificate
         return ResultRecord(
             status=self.status,
@@ -247,21 +253,65 @@ class Result(SuggestsAttributes, Generic[C_co]):
         )
 
     def _to_metadata(self) -> dict[str, Any]:
-        """Return what a file has in addition to the mechanism as plain data."""
+        """Serialize the fields that a file stores in addition to the mechanism."""
         record = self.to_record
         found: dict[str, Any] = to_plain(record, make_context(self.mechanism, record.prior))
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for a program: what `--json` prints."""
+        """Serialize the result to plain data, as printed by `--json`."""
         return {"mechanism": self.mechanism.record, **self._to_metadata()}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the mechanism; JSON and NPZ carry the certificate and the solver's record too."""
+        """Save mechanism, certificate and solver record (JSON, NPZ), or the mechanism only (CSV)."""
         self.mechanism.save(path, self._to_metadata())
 
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        language: str | None = None,
+        *,
+        bits: int | None = None,
+        name: str = "",
+    ) -> None:
+        """Write the mechanism as source code in another language, with what is claimed of it on top.
+
+        See `Mechanism.export`. Where bits are given and change the matrix, the comment states the level of
+        pointwise maximal leakage of what is drawn, computed again.
+
+        Raises:
+            InputError: the mechanism is by orbits, which no list of rows holds, or the language is not known.
+        """
+        if not isinstance(self.mechanism, Mechanism):
+            raise InputError(
+                "a mechanism by orbits has too many letters to be listed as source code"
+            )
+        self.mechanism.export(
+            path, language, bits=bits, name=name, statement=self.describe_draws(bits)
+        )
+
+    def describe_draws(self, bits: int | None) -> list[str]:
+        """Return sentences on what is claimed of a sampler's draws of so many bits."""
+        claim = self.certificate.statement
+        exact = [f"Requirement: {claim}.", f"Leakage level: {self.level!r} nats."]
+        if bits is None:
+            return exact
+        from pmlopt.data.samplers.table import SamplerTable
+        from pmlopt.measures.leakage import leakage_level
+
+        matrix = SamplerTable.from_mechanism(self.mechanism, bits).to_matrix()
+        if np.array_equal(matrix, self.mechanism.matrix):
+            return exact
+        drawn = Mechanism(matrix, self.mechanism.inputs, self.mechanism.outputs)
+        prior = self.certificate.listed_prior
+        level = "not known" if prior is None else f"{leakage_level(prior, drawn)!r} nats"
+        return [
+            f"Rounded to {bits} bits. Requirement before: {claim}; it is not proved after rounding.",
+            f"Level of pointwise maximal leakage after rounding: {level}.",
+        ]
+
     def report(self, path: str | os.PathLike[str]) -> None:
-        """Write one page on what is promised and how to check it.
+        """Write a report page on the guarantee and how to verify it.
 
         Args:
             path: where to write: .html, or .md for Markdown.
@@ -270,3 +320,57 @@ class Result(SuggestsAttributes, Generic[C_co]):
             FileFormatError: a claim is false, or the path has another ending or cannot be written.
         """
         write_report_page(self.certificate, Verdict.from_certificate(self.certificate), path)
+
+    def prove(self, folder: str | os.PathLike[str]) -> WrittenProof:
+        """Write the proof of the claims into a new folder, for checkers of others.
+
+        It has certificates in the format VIPR, the linear programs as MPS files, and a README.
+
+        Args:
+            folder: that does not exist yet.
+
+        Raises:
+            ProgramError: the claims are about no linear program on listed letters.
+            FileFormatError: the folder exists, or cannot be written.
+
+        Examples:
+            >>> import pathlib, tempfile
+            >>> from pmlopt import PML, design, solve
+            >>> result = solve(design([0.5, 0.5], PML(0.2), "hamming"))
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     found = result.prove(pathlib.Path(folder) / "proof")
+            ...     sorted(path.name for path in found.folder.iterdir())
+            ['README.md', 'feasibility.mps', 'feasibility.vipr', 'optimum.mps', 'optimum.vipr']
+        """
+        from pmlopt.programs.proofs.folder import write_proof
+
+        return write_proof(self.certificate, folder)
+
+
+def make_result(
+    found: MethodResult[C_co],
+    method: Method[Any, Any, Any],
+    status: Status,
+    attempts: Sequence[str],
+    seconds: float,
+) -> Result[C_co]:
+    """Return the result of a program from that of a method."""
+    detail = found.message if found.detail is None else found.detail
+    return Result(
+        status=status,
+        certificate=found.certificate,
+        solver=method.name,
+        method=method.id,
+        reason=f"{method.reason}: {detail}" if detail else method.reason,
+        attempts=tuple(attempts),
+        iterations=found.iterations,
+        warm_started=found.warm_started,
+        timings=Timings(
+            compile=found.compile_seconds,
+            solve=found.solve_seconds,
+            certify=found.certify_seconds,
+            total=seconds,
+        ),
+        closed_form=found.closed_form,
+        restart=WarmStart(method.name, found.arrays),
+    )

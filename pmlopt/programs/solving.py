@@ -1,8 +1,9 @@
-"""The solving of programs: methods are tried in order, until one proves its result."""
+"""The solving of programs: methods are tried in order until one proves its result."""
 
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +20,7 @@ from pmlopt.errors import (
     SolverOptionError,
     SolverUnavailableError,
 )
-from pmlopt.programs.best_feasible import MethodAttempts, make_result, select_best_result
+from pmlopt.programs.best_feasible import MethodAttempts, select_best_result
 from pmlopt.programs.certificate import C_co, Status, WarmStartLike
 from pmlopt.programs.former_names import replace_former_method
 from pmlopt.programs.method_runs import (
@@ -36,17 +37,18 @@ from pmlopt.programs.program import (
     has_foreign_parts,
 )
 from pmlopt.programs.registry import (
-    find_question,
+    find_registry,
+    is_method_name,
     list_method_names,
-    load_installed_questions,
+    load_installed_registries,
 )
-from pmlopt.programs.result import Result
+from pmlopt.programs.result import Result, make_result
 from pmlopt.solvers.cvxpy_interface import list_installed
 from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions, make_options
 
 
 def solvers_for(program: Program[Any]) -> list[Method[Any, Any, Any]]:
-    """Return the methods that can solve a program: those that `auto` tries first, in order, with reasons.
+    """List the methods that can solve a program, those of `solver="auto"` first, with reasons.
 
     Args:
         program: from any builder.
@@ -61,7 +63,7 @@ def solvers_for(program: Program[Any]) -> list[Method[Any, Any, Any]]:
         >>> first.name, first.reason
         ('highs', 'LP with a closed form that is optimal: HiGHS simplex, warm')
     """
-    question = find_question(program)
+    question = find_registry(program)
     start = question.make_start(program, None, NO_DEADLINE)
     found = question.list_automatic(program, start)
     named = {one.name for one in found}
@@ -83,7 +85,7 @@ def solve(
     solver_options: Mapping[str, Any] | None = None,
     verbose: bool = False,
 ) -> Result[C_co]:
-    """Solve a program and prove a bound on its optimum.
+    """Solve a program, and certify the result with a bound on the optimum.
 
     The methods for the program are tried in order (`solvers_for` lists them) until the certified gap
     is within the tolerance. What is returned is recomputed from the matrix: a designed mechanism is repaired
@@ -131,7 +133,7 @@ def solve(
         True
     """
     begin = time.perf_counter()
-    question = find_question(program, solver)
+    question = find_registry(program, solver)
     options = make_options(
         time_limit, _relative_tolerance(program, tolerance, gap), solver_options, verbose
     )
@@ -165,7 +167,7 @@ def solve(
 def certify(
     program: Program[C_co], matrix: MechanismLike, multipliers: ArrayLike | None = None
 ) -> Result[C_co]:
-    """Certify a matrix of any origin: repair it, recompute its levels, and bound its gap by multipliers.
+    """Certify a given matrix: repair it, recompute its levels, and bound its optimality gap.
 
     Args:
         program: what the matrix answers.
@@ -185,7 +187,7 @@ def certify(
         (True, True, True)
     """
     begin = time.perf_counter()
-    question = find_question(program)
+    question = find_registry(program)
     if isinstance(matrix, Mechanism):
         _check_labels(program, matrix)
     given = matrix.matrix if isinstance(matrix, Mechanism) else matrix
@@ -206,18 +208,19 @@ def certify(
 
 
 def check_solver_name(name: object) -> str:
-    """Return the current name of a method, for any question.
+    """Return the current name of a solver method, for any kind of program.
 
     Raises:
         SolverUnavailableError: no method of any question, and no installed solver, has the name.
     """
     current = replace_former_method(name) if isinstance(name, str) else ""
     wanted = current.lower()
-    # cvxpy takes a second to load, and packages of others are loaded last
-    if wanted == "auto" or wanted in list_method_names() or wanted in list_installed():
+    # cvxpy takes a second to load: where it is loaded, its solvers come first, else last
+    loaded = "cvxpy" in sys.modules and wanted in list_installed()
+    if wanted == "auto" or loaded or is_method_name(wanted) or wanted in list_installed():
         return current
-    load_installed_questions()
-    if wanted in list_method_names():
+    load_installed_registries()
+    if is_method_name(wanted):
         return current
     names = ", ".join(["auto", *sorted({*list_method_names(), *list_installed()})])
     raise SolverUnavailableError(f"the solver {name!r} is not installed; there are: {names}")
@@ -229,7 +232,7 @@ def check_limits(
     solver: str = "auto",
     solver_options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Raise an InputError for a time limit or a tolerance that is not positive."""
+    """Raise an InputError for a time limit or tolerance that is not positive."""
     options = make_options(time_limit, 1.0 if tolerance is None else tolerance, solver_options)
     _check_accepts_options((), solver, options)
 
@@ -242,28 +245,28 @@ def _run_and_check(
     options: MethodOptions,
     start: Any,
 ) -> MethodResult[C_co]:
-    """Run a method; raise a FalseCertificateError where what may be wrong has a certificate that fails."""
+    """Run a method; raise a FalseCertificateError where its certificate fails the checks."""
     run = run_in_process if isolated else run_method
     found = run(method, program, options, start)
-    allowed = program.compute_allowed_gap(options.tolerance)
-    status = _choose_status(found, allowed)
     # classes and methods of others may be wrong: then the certificate decides
-    doubted = _is_foreign(method, solver) or has_foreign_parts(program)
-    if status is Status.OPTIMAL and doubted and found.certificate.failures:
+    if not (_is_foreign(method, solver) or has_foreign_parts(program)):
+        return found
+    status = _choose_status(found, program.compute_allowed_gap(options.tolerance))
+    if status is Status.OPTIMAL and found.certificate.failures:
         failures = "; ".join(map(str, found.certificate.failures))
         raise FalseCertificateError(f"its certificate fails: {failures}")
     return found
 
 
 def _is_foreign(method: Method[Any, Any, Any], solver: object) -> bool:
-    """Return whether a method was given as an object, or is of another package."""
+    """Return whether a method was passed as an object, or belongs to another package."""
     return method is solver or not method.is_own
 
 
 def _check_accepts_options(
     methods: Sequence[Method[Any, Any, Any]], solver: object, options: MethodOptions
 ) -> None:
-    """Raise a SolverOptionError where options were given and no single solver can take them."""
+    """Raise a SolverOptionError for solver options without a single solver that accepts them."""
     names = ", ".join(options.solver_options)
     if names and isinstance(solver, str) and solver.lower() == "auto":
         raise SolverOptionError(
@@ -278,7 +281,7 @@ def _check_accepts_options(
 
 
 def _check_labels(program: Program[Any], given: Mechanism) -> None:
-    """Raise where a mechanism has other labels than the program, or the same in another order."""
+    """Raise an error where a mechanism's labels differ from the program's, also in order."""
     for side, wanted, what in zip(
         (given.inputs, given.outputs),
         program.row_and_column_labels,
@@ -292,7 +295,7 @@ def _check_labels(program: Program[Any], given: Mechanism) -> None:
 
 
 def _relative_tolerance(program: Program[Any], tolerance: float | None, gap: float | None) -> float:
-    """Return the tolerance as a fraction of the scale."""
+    """Convert an absolute gap or relative tolerance to a relative tolerance."""
     if gap is not None:
         if tolerance is not None:
             raise ProgramError("`tolerance` and `gap` both limit the gap: give only one")
@@ -301,7 +304,7 @@ def _relative_tolerance(program: Program[Any], tolerance: float | None, gap: flo
 
 
 def _choose_status(found: MethodResult[Any], allowed: float, *, given: bool = False) -> Status:
-    """Return the status of a certificate, of a method or of a matrix that was given."""
+    """Return the status of a result: optimal, feasible, or of a given matrix."""
     # a violated limit outranks any gap: value and bound are then of different problems
     if found.certificate.violation > 0:
         return Status.VIOLATED
@@ -314,7 +317,7 @@ def _choose_status(found: MethodResult[Any], allowed: float, *, given: bool = Fa
 
 
 def _describe_shortcoming(found: MethodResult[Any], allowed: float) -> str:
-    """Describe why a result is not optimal."""
+    """Describe why a result does not count as optimal."""
     certificate = found.certificate
     if certificate.is_beyond_bound:
         return f"its value is {-certificate.gap:.3g} beyond its bound, so that one of both is false"

@@ -1,4 +1,4 @@
-"""Check the folder of a release: every claim again, and whether the file came from the mechanisms."""
+"""The check of a release folder: every claim, and the fit of data to mechanisms."""
 
 from __future__ import annotations
 
@@ -38,7 +38,11 @@ from pmlopt.publishing.release_fit import (
     assess_release_fit,
 )
 from pmlopt.publishing.signing import is_date
-from pmlopt.publishing.stated_law import bound_share_distance, compute_max_changes, rounding_step
+from pmlopt.publishing.stated_law import (
+    bound_share_distance,
+    choose_rounding_step,
+    compute_max_changes,
+)
 from pmlopt.releases.batches import ColumnRelease
 from pmlopt.tables.counting import find_tuples, replace_missing
 from pmlopt.tables.reading import Table, find_column, open_table
@@ -47,22 +51,22 @@ from pmlopt.verification.verify_saved import load_saved, verify_file
 
 BYTES = "bytes"
 
-_IS_BARE = "is a matrix without a certificate: it claims nothing by itself"
+_IS_BARE = "is a matrix without a certificate, and claims nothing"
 
 _WHAT_TO_DO = {
-    "in clear": "what these columns reveal follows from the data only: whoever has them repeats the release "
-    "with --dry-run, and compares what it prints of columns in clear",
-    "fit": "the shares are those of other people: ask for their file, and compare the outcomes with it",
-    "no raw rows": "the shares are those of other people: ask for the test under the rows' own shares",
-    _IS_BARE: "the levels above follow from the matrix itself; for a proof of what it was designed for, ask "
-    "for the saved result, the .json file that pmlopt design writes",
+    "in clear": "what these columns reveal follows from the data only: its owner can repeat the release "
+    "with --dry-run, and compare what it prints of columns in clear",
+    "fit": "the shares are those of other people: obtain their file, and compare the outcomes with it",
+    "no raw rows": "the shares are those of other people: request the test under the rows' own shares",
+    _IS_BARE: "the levels above follow from the matrix; for a proof of its requirement, obtain "
+    "the saved result, the .json file that pmlopt design writes",
     "order": "ask the releaser why the rows have this order, or for a release without --keep-order",
 }
 """What a reader does about a claim that the folder does not decide, by its name or its detail."""
 
 
 def explain_undecided(verdict: Verdict) -> tuple[str, ...]:
-    """Return a sentence for each claim that the folder of a release does not decide, with what to do."""
+    """Return advice for each claim that a release folder leaves undecided."""
     undecided = [one for one in verdict.parts if one.holds is None]
     found = {
         one.name: _WHAT_TO_DO.get(one.name, _WHAT_TO_DO.get(one.detail, one.detail))
@@ -72,7 +76,7 @@ def explain_undecided(verdict: Verdict) -> tuple[str, ...]:
 
 
 def check(folder: str | os.PathLike[str]) -> Verdict:
-    """Decide every claim of a release again, from its folder only.
+    """Check every claim of a release folder, from its files only.
 
     The digest of each file, and that there are no others; the certificate of each mechanism; the levels
     only, with all others, and together, from the matrices and the joint law; the report; the columns and
@@ -117,7 +121,7 @@ def check(folder: str | os.PathLike[str]) -> Verdict:
 
 
 def _make_statement(described: ReleaseFile) -> str:
-    """Return what the release claims: the level with what stays in clear first, where something does."""
+    """Return the claimed guarantee as text, with clear columns first."""
     scope = "under the shares that the releaser states"
     if not described.kept:
         return (
@@ -133,7 +137,7 @@ def _make_statement(described: ReleaseFile) -> str:
 
 
 def _list_claims(place: Path, described: ReleaseFile) -> Iterator[Claim]:
-    """Yield the claims of a release folder, each checked."""
+    """Yield the checked claims of a release folder."""
     yield _check_files(place, described)
     made: list[Mechanism | Result[Any]] = []
     for part in described.parts:
@@ -159,7 +163,7 @@ def _list_claims(place: Path, described: ReleaseFile) -> Iterator[Claim]:
     yield from _check_levels(described, people, mechanisms)
     yield _check_report(place, described, made)
     draws = described.random == SYSTEM
-    text = f"drawn from {described.random}, says the releaser{'' if draws else ': a seed undoes the noise'}"
+    text = f"drawn from {described.random}, by the releaser{'' if draws else ': a seed undoes the noise'}"
     yield Claim("random", draws, BYTES, text)
     releases = [
         ColumnRelease(one, part.columns)
@@ -171,28 +175,33 @@ def _list_claims(place: Path, described: ReleaseFile) -> Iterator[Claim]:
 
 
 def _describe_clear(described: ReleaseFile) -> Claim:
-    """Return what can be stated of the levels of columns in clear, which need the data."""
+    """Describe the levels of clear columns, which cannot be rechecked without data."""
     covered = {*((name,) for name in described.kept), described.kept}
     if not covered <= {one.columns for one in described.in_clear}:
-        return Claim("in clear", False, FLOATS, "what some columns in clear tell is not said")
+        return Claim(
+            "in clear", False, FLOATS, "the levels of some columns in clear are not stated"
+        )
     least = described.together - bound_level_rounding(described.together)
     for one in described.in_clear:
         if one.alone < 0 or (
             one.with_release is not None and one.with_release < max(one.alone, least)
         ):
             text = (
-                f"{join_words(one.columns)} with the release cannot tell less than one of them does"
+                f"{join_words(one.columns)} with the release cannot reveal less than either of them"
             )
             return Claim("in clear", False, FLOATS, text)
     return Claim(
-        "in clear", None, FLOATS, "what the columns in clear tell needs the data: it is not checked"
+        "in clear",
+        None,
+        FLOATS,
+        "the levels of the columns in clear follow from the data: they are not checked",
     )
 
 
 def _check_report(
     place: Path, described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]
 ) -> Claim:
-    """Check that the report states what follows from the description and the mechanisms.
+    """Check that the report equals the one rebuilt from description and mechanisms.
 
     It is rendered anew whatever version it names: a word of the folder turns no check off.
     """
@@ -205,15 +214,15 @@ def _check_report(
     if [files.read_bytes(path) for path in found if path is not None] == list(
         render_pages(described, made)
     ):
-        return Claim("report", True, BYTES, "says what follows from the rest")
-    text = "says something else than what follows from the rest"
+        return Claim("report", True, BYTES, "agrees with the other files")
+    text = "differs from what follows from the other files"
     if described.version != __version__:
         text += f", as version {__version__} writes it: it names version {described.version!r:.40}"
     return Claim("report", False, BYTES, text)
 
 
 def find_released_data(folder: Path, described: ReleaseFile) -> Path | None:
-    """Return the released file, or the folder of the released files; None where nothing is there.
+    """Find the released file or folder; None without one.
 
     Raises:
         FileFormatError: the name leads out of the folder, or to something else.
@@ -225,7 +234,7 @@ def find_released_data(folder: Path, described: ReleaseFile) -> Path | None:
 
 
 def get_listed_mechanism(found: Any, name: str) -> Mechanism | Result[Any]:
-    """Return what a file of a mechanism holds, where that is a mechanism on letters that are listed.
+    """Return the explicit mechanism of a file; None for other content.
 
     Raises:
         FileFormatError: it is something else, such as a ledger.
@@ -237,7 +246,7 @@ def get_listed_mechanism(found: Any, name: str) -> Mechanism | Result[Any]:
 
 
 def find_own_file(folder: Path, name: str) -> Path | None:
-    """Return a file of the folder itself; None where nothing is there.
+    """Find a file directly inside the folder; None without one.
 
     Raises:
         FileFormatError: the name leads out of the folder, or to something that is no file.
@@ -251,12 +260,12 @@ def find_own_file(folder: Path, name: str) -> Path | None:
         ):
             return None
     except (OSError, ValueError, RuntimeError):
-        pass  # said below
+        pass  # reported below
     return _find_regular_file(folder, name)
 
 
 def _find_regular_file(folder: Path, name: str) -> Path:
-    """Return a file of the folder itself.
+    """Return a regular file directly inside the folder; raise an error without one.
 
     Raises:
         FileFormatError: it is outside, or no file.
@@ -272,7 +281,7 @@ def _find_regular_file(folder: Path, name: str) -> Path:
 
 
 def _check_files(place: Path, described: ReleaseFile) -> Claim:
-    """Return the claim that a release folder has exactly its own files, as their digests state."""
+    """Check that the folder contains exactly the files of its digests."""
     found, told = digest_folder(place), dict(described.digests)
     within = {name for name in told if name.startswith(f"{described.data}/")}
     own = {*(within or {described.data}), *REPORTS, *(part.mechanism for part in described.parts)}
@@ -286,18 +295,18 @@ def _check_files(place: Path, described: ReleaseFile) -> Claim:
         "files",
         not wrong,
         BYTES,
-        text if not wrong else f"changed, missing or none of its: {join_words(wrong)}",
+        text if not wrong else f"changed, missing or unexpected: {join_words(wrong)}",
     )
 
 
 def _check_levels(
     described: ReleaseFile, people: IntArray, mechanisms: Sequence[Mechanism]
 ) -> Iterator[Claim]:
-    """Yield the claims that the levels of a release are at most those stated, and within its total."""
+    """Yield the claims that recomputed levels are within the stated ones and the total."""
     levels = compute_joint_levels(people, mechanisms)
     for part, alone, each in zip(described.parts, levels.alone, levels.each, strict=True):
         name = " and ".join(part.columns)
-        yield _make_upper_claim(f"level of {name} by itself", part.alone, alone)
+        yield _make_upper_claim(f"level of {name} alone", part.alone, alone)
         yield _make_upper_claim(f"level of {name} with all others", part.with_all, each)
     yield _make_upper_claim("level together", described.together, levels.together)
     if described.total is not None:
@@ -307,13 +316,13 @@ def _check_levels(
             if described.level_with_clear_columns is None
             else described.level_with_clear_columns,
         )
-        told = ", as it says of columns in clear" if described.kept else ""
+        told = ", as stated for the columns in clear" if described.kept else ""
         text = f"{most:.6g} of {described.total:.6g} nats{told}"
         yield Claim("total", most <= described.total, FLOATS, text, described.total, most)
 
 
 def _make_upper_claim(name: str, claimed: float, found: float) -> Claim:
-    """Return the claim that a number is at most the stated one."""
+    """Build the claim that a recomputed number is at most the stated one."""
     holds = found <= claimed + bound_level_rounding(found)
     text = f"{found:.6g} nats, and {claimed:.6g} claimed"
     return Claim(name, bool(holds), FLOATS, text, claimed, found)
@@ -322,7 +331,7 @@ def _make_upper_claim(name: str, claimed: float, found: float) -> Claim:
 def _check_released_file(
     place: Path, described: ReleaseFile, people: IntArray, releases: Sequence[ColumnRelease]
 ) -> Iterator[Claim]:
-    """Check what is claimed of the released file."""
+    """Check the claims on the released data."""
     written = [name for one in releases for name, _ in one.output_columns]
     data = find_released_data(place, described)
     if data is None:
@@ -335,9 +344,9 @@ def _check_released_file(
             table.names if sorted(table.names) != told else []
         )
         text = (
-            "as the description says"
+            "as in the description"
             if not extra
-            else f"of the file or the description alone: {join_words(extra)}"
+            else f"only in the file or only in the description: {join_words(extra)}"
         )
         yield Claim("columns", not extra, BYTES, text)
         if extra:
@@ -362,7 +371,7 @@ def _check_released_file(
 
 
 def _check_rows(described: ReleaseFile, people: IntArray, rows: int) -> Claim:
-    """Decide whether the file has the rows that are claimed, and the stated people can be those of the rows.
+    """Check the number of rows, and the plausibility of the stated population.
 
     The step of rounded counts must be the one that follows from the number of rows, for a larger one would
     excuse shares that the rows do not have.
@@ -373,7 +382,7 @@ def _check_rows(described: ReleaseFile, people: IntArray, rows: int) -> Claim:
     if described.step > 1:
         whose += f", rounded to steps of {described.step}"
     if described.same_people:
-        agree &= described.step in (1, rounding_step(rows))
+        agree &= described.step in (1, choose_rounding_step(rows))
         agree &= abs(rows - stated) <= int(compute_max_changes(people, described.step).sum())
     return Claim(
         "rows", bool(agree), BYTES, f"{rows:,} rows, {described.rows:,} claimed, and {whose}"
@@ -381,9 +390,7 @@ def _check_rows(described: ReleaseFile, people: IntArray, rows: int) -> Claim:
 
 
 def list_fit_claims(fit: FitTest, same_people: bool) -> Iterator[Claim]:
-    """Return the tests of whether rows came from the mechanisms; of the shares of other people nothing
-    follows.
-    """
+    """List the statistical fit tests of released rows to the mechanisms."""
     if fit.impossible:
         text = (
             "outcomes that the mechanisms never give: "
@@ -405,7 +412,7 @@ def list_fit_claims(fit: FitTest, same_people: bool) -> Iterator[Claim]:
         fit.p_value,
     )
     if fit.raw_p_value is None:
-        text = "no output reads like a value of the column: rows copied from the data would not be outputs"
+        text = "no output is spelled like a value of the column: copied rows would not be outputs"
         yield Claim("no raw rows", True, BYTES, text)
         return
     power = (
@@ -429,7 +436,7 @@ def _format_bound(p_value: float) -> str:
 def count_outcomes(
     table: Table, places: Sequence[int], releases: Sequence[ColumnRelease]
 ) -> tuple[dict[tuple[Label, ...], int], int]:
-    """Count how often each outcome occurs in a released file, and the rows.
+    """Count outcomes and rows of a released file.
 
     Raises:
         InputError: a cell is no output of its mechanism.
@@ -460,7 +467,7 @@ def count_outcomes(
 
 
 def _index_outputs(release: ColumnRelease) -> dict[Label, tuple[Label]]:
-    """Return the outputs of a mechanism, each by the tuple of its cells, and of their texts."""
+    """Index a mechanism's outputs by cell tuples and texts."""
     cells = zip(*(labels for _, labels in release.output_columns), strict=True)
     found: dict[Label, tuple[Label]] = {}
     for own, output in zip(cells, release.mechanism.outputs, strict=True):

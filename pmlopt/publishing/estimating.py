@@ -1,4 +1,4 @@
-"""Estimates from the folder of a release, which states itself where its data and mechanisms are."""
+"""Estimation from a release folder."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pmlopt.verification.verify_saved import load_saved
 def read_outcomes(
     folder: str | os.PathLike[str], columns: Sequence[str] = ()
 ) -> tuple[list[Mechanism], dict[tuple[Label, ...], int]]:
-    """Return the mechanisms of a release, and how often each tuple of their outputs occurs in its data.
+    """Read the mechanisms and outcome counts of a release folder.
 
     Args:
         folder: that `release` made.
@@ -71,7 +71,7 @@ def read_outcomes(
 def estimate_release(
     folder: str | os.PathLike[str], columns: Sequence[str] = (), **options: Any
 ) -> Estimate:
-    """Estimate frequencies from the folder of a release.
+    """Estimate input frequencies from a release folder.
 
     Of several columns it is their cross table, whose letters are tuples.
 
@@ -105,7 +105,7 @@ def estimate_release(
 
 
 def _check_data(place: Path, data: Path, described: ReleaseFile) -> None:
-    """Raise an error unless the released file, or each file of the released folder, is as it was released."""
+    """Raise an error where released files have changed since the release."""
     found = [data] if data.is_file() else list_data_files(data)[1]
     names = [path.relative_to(place).as_posix() for path in found]
     for path, name in zip(found, names, strict=True):
@@ -119,6 +119,6 @@ def _check_data(place: Path, data: Path, described: ReleaseFile) -> None:
 
 
 def _check_digest(path: Path, name: str, described: ReleaseFile) -> None:
-    """Raise where a file has another digest than the description states."""
+    """Raise an error where a file's digest differs from the stated one."""
     if files.digest_file(path) != described.digests.get(name):
         raise FileFormatError(f"{path}: was changed since it was released: see pmlopt check")

@@ -1,4 +1,4 @@
-"""Synthetic people to try things on, drawn from published counts."""
+"""Synthetic example data, drawn from published counts."""
 
 from __future__ import annotations
 

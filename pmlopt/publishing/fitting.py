@@ -1,4 +1,4 @@
-"""The largest epsilon at which a planned release fits in its ledger."""
+"""The largest epsilon of a planned release within its ledger's budget."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pmlopt.publishing.releasing import ReleaseDraft, release
 def find_largest_epsilon(
     plan: ReleasePlan, draft: ReleaseDraft, missing: Missing = "refuse"
 ) -> float | None:
-    """Find the largest epsilon at which the release of one column fits in the ledger.
+    """Find by bisection the largest epsilon of a column's release within the ledger's budget.
 
     Each candidate is designed and compared with what the ledger allows, so the plan with the epsilon that is
     returned is allowed. The search halves the interval: it presumes that smaller levels fit where larger do.
@@ -49,7 +49,7 @@ def find_largest_epsilon(
 
 
 def _fits_ledger(plan: ReleasePlan, draft: ReleaseDraft, missing: Missing, epsilon: float) -> bool:
-    """Return whether the ledger allows the release that is designed for an epsilon."""
+    """Return whether the ledger allows the release designed for an epsilon."""
     ((name, table),) = plan.release.items()
     changed = replace(plan, release={name: {**table, "epsilon": epsilon}})
     object.__setattr__(changed, "folder", plan.folder)

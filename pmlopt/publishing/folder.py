@@ -1,4 +1,4 @@
-"""The folder of a release: its files, and what `release.json` states."""
+"""The release folder: its files, and the description `release.json`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FORMAT = "pmlopt release 2"
 OLDER: Mapping[str, Mapping[str, object]] = {
     "pmlopt release 1": {"step": 1, "date": "", "issuer": "", "order": "that of the data"},
 }
-"""Older formats that are read, with what they did not say: counts were exact, no one signed, and rows kept
+"""Older formats that are read, with what they did not state: counts were exact, no one signed, and rows kept
 their order."""
 People: TypeAlias = Annotated[int, Range(1, MAX_EXACT_INTEGER)]
 DESCRIPTION = SEALED_BY
@@ -53,7 +53,7 @@ RANDOM_ORDER, IN_ORDER = "random", "that of the data"
 
 @dataclass(frozen=True)
 class ReleasedMechanism:
-    """One mechanism of a release.
+    """The description of one released mechanism.
 
     Attributes:
         columns: that it takes.
@@ -70,7 +70,7 @@ class ReleasedMechanism:
 
 @dataclass(frozen=True)
 class ClearColumnLevels:
-    """What columns in clear reveal of the letters that are released.
+    """The leakage levels of clear columns about the released letters.
 
     Attributes:
         columns: their names.
@@ -85,7 +85,7 @@ class ClearColumnLevels:
     with_release: float | None
 
     def table_row(self, nats: Callable[[float], str]) -> tuple[str, str, str]:
-        """Return the number of values, and both levels, in words: those of a level in nats."""
+        """Return the table row: number of values, and both levels."""
         beside = "too large to list" if self.with_release is None else nats(self.with_release)
         return str(self.values), nats(self.alone), beside
 
@@ -168,41 +168,39 @@ class ReleaseFile:
             one.columns for one in self.in_clear
         ):
             raise FileFormatError(
-                "each part, and what is said of columns in clear, must name a column"
+                "each part, and each statement on columns in clear, must name a column"
             )
         if not {name for one in self.in_clear for name in one.columns} <= set(self.kept):
-            raise FileFormatError("something is said of a column in clear that is not kept")
+            raise FileFormatError("a level is stated for a column in clear that is not kept")
         named = [*(name for part in self.parts for name in part.columns), *self.kept, *self.dropped]
         if len(set(named)) < len(named):
             raise FileFormatError("a column is named twice as released, kept or dropped")
 
     @property
     def level_with_clear_columns(self) -> float | None:
-        """Return the level about the tuple of all letters with all columns in clear; None if too large or
-        not stated.
-        """
+        """Return the joint level about all letters, clear columns included; None if unknown."""
         every = [one.with_release for one in self.in_clear if set(one.columns) == set(self.kept)]
         return self.together if not self.kept else every[0] if every else None
 
     @property
     def comparison_text(self) -> str:
-        """Return what is to be compared with the total, in words."""
+        """Return text on the level that is compared with the total."""
         if self.level_with_clear_columns is None:
-            return "tells more than can be listed with the columns in clear"
+            return "reveals more than can be listed with the columns in clear"
         return (
-            f"tells {self.level_with_clear_columns:.6g} "
+            f"reveals {self.level_with_clear_columns:.6g} "
             f"nats{' with what stays in clear' if self.kept else ''}"
         )
 
     @property
     def exceeds_total(self) -> bool:
-        """Return whether what is released and what stays in clear reveal more than the total, or may."""
+        """Return whether the joint level exceeds, or may exceed, the total."""
         return self.total is not None and (
             self.level_with_clear_columns is None or self.level_with_clear_columns > self.total
         )
 
     def count_people(self, mechanisms: Sequence[Mechanism]) -> IntArray:
-        """Return how many people have each tuple of letters: an array with an axis for each mechanism.
+        """Return the number of people by letter tuple, one axis per mechanism.
 
         Raises:
             FileFormatError: letters are none of a mechanism.
@@ -216,20 +214,20 @@ class ReleaseFile:
 
     @property
     def compute_seal(self) -> str:
-        """Return the SHA-256 of the description without the digests of the reports, which have it."""
+        """Compute the SHA-256 seal of the description, without report digests."""
         # reports show the seal, so that it cannot depend on their digests
         digests = {name: digest for name, digest in self.digests.items() if name not in REPORTS}
         # sorted: the seal must not depend on the order in which files were written
         content = to_plain(replace(self, digests=dict(sorted(digests.items()))))
-        return hashlib.sha256(files.json_bytes(content)).hexdigest()
+        return hashlib.sha256(files.encode_json_bytes(content)).hexdigest()
 
     def write(self, folder: Path) -> None:
-        """Write it into its folder."""
-        files.atomic_write(folder / DESCRIPTION, files.json_bytes(to_plain(self)))
+        """Write `release.json` to a folder."""
+        files.atomic_write(folder / DESCRIPTION, files.encode_json_bytes(to_plain(self)))
 
     @classmethod
     def read(cls, folder: Path) -> ReleaseFile:
-        """Read it from its folder, strictly.
+        """Read `release.json` from a folder, strictly.
 
         Raises:
             FileFormatError: it is not there, or not of the format.
@@ -252,7 +250,7 @@ class ReleaseFile:
 def restrict_to_occurring(
     people: IntArray, place: int, mechanism: Mechanism
 ) -> tuple[Prior, Mechanism]:
-    """Return the law of the letters of one part that occur, and the mechanism on them."""
+    """Restrict law and mechanism to letters that occur."""
     counts = compute_marginal(people, place)
     # a prior has no letters of probability 0, and no outcome can leak of them
     rows = np.flatnonzero(counts)
@@ -264,7 +262,7 @@ def restrict_to_occurring(
 def choose_mechanism_files(
     columns: Sequence[Sequence[str]], mechanisms: Sequence[Mechanism]
 ) -> list[str]:
-    """Choose distinct paths within the folder for the files of mechanisms, which any system takes."""
+    """Choose distinct, portable file names for mechanisms."""
     found: list[str] = []
     for names, mechanism in zip(columns, mechanisms, strict=True):
         plain = "".join(one if one.isalnum() or one in "-_" else "_" for one in "+".join(names))
@@ -277,9 +275,7 @@ def choose_mechanism_files(
 
 
 def compute_joint_levels(people: IntArray, mechanisms: Sequence[Mechanism]) -> AttributeLevels:
-    """Compute what mechanisms leak together and each, by how many people have each tuple of letters that
-    occurs.
-    """
+    """Compute the joint and single levels of mechanisms under the population's letter tuples."""
     # rows of letters that do not occur would only make the joint mechanism larger
     parts = [restrict_to_occurring(people, place, one) for place, one in enumerate(mechanisms)]
     rows = [np.flatnonzero(compute_marginal(people, place)) for place in range(len(parts))]
@@ -287,7 +283,7 @@ def compute_joint_levels(people: IntArray, mechanisms: Sequence[Mechanism]) -> A
 
 
 def digest_folder(folder: Path, known: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the SHA-256 of each file of a folder but its description, by name; of what is no file, its kind.
+    """Compute the digests of all files in a folder but its description.
 
     Args:
         folder: with its files.

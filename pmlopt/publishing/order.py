@@ -1,4 +1,4 @@
-"""Whether the rows of a released file stand in a random order, as far as its columns show it.
+"""Tests whether a released file's rows are in random order.
 
 Of a uniformly random order every column has the law of its cells put into a random order. Two tests are made
 of each column. The number of runs (Wald and Wolfowitz, for several values Mood) finds neighbours that are
@@ -30,7 +30,7 @@ FALSE_WARNING_PROBABILITY = 1e-3
 
 @dataclass(frozen=True)
 class RowOrderTest:
-    """The evidence about the order of the rows.
+    """The evidence about the row order.
 
     Attributes:
         p_value: of the column that is least likely, for all columns at once; about an upper bound.
@@ -42,7 +42,7 @@ class RowOrderTest:
 
 
 def compute_runs_p_value(codes: IntArray) -> float:
-    """Return the p-value of the number of runs of equal codes, to both sides; 1 where the rows are too few.
+    """Compute the two-sided p-value of the Wald-Wolfowitz runs test.
 
     Of n rows, n_k of which have the value k, in a random order, with `s_j = sum_k n_k^j`, the mean is
     `n + 1 - s_2 / n` and the variance `(s_2 (s_2 + n (n + 1)) - 2 n s_3 - n^3) / (n^2 (n - 1))`.
@@ -72,7 +72,7 @@ def compute_runs_p_value(codes: IntArray) -> float:
 
 
 def compute_drift_p_value(codes: IntArray) -> float:
-    """Return a bound on the p-value of where the rows of each value stand among the others, for all values.
+    """Bound the p-value of a test for drift in each value's row positions.
 
     The distance D between the shares of the m rows of a value and of the n - m others that stand before a
     place exceeds d with a probability of at most `e exp(-2 d^2 m (n - m) / n)` at any place.
@@ -108,7 +108,7 @@ def compute_drift_p_value(codes: IntArray) -> float:
 
 
 def compare_with_random_order(columns: Mapping[str, Sequence[IntArray]]) -> RowOrderTest:
-    """Test whether columns show that rows are not in a random order.
+    """Test columns for non-random row order.
 
     Args:
         columns: by name, the codes of the values in each part of the file that has an order of its own.
@@ -134,7 +134,7 @@ def compare_with_random_order(columns: Mapping[str, Sequence[IntArray]]) -> RowO
 def make_order_claim(
     data: Path, form: CsvFormat, described: ReleaseFile, released: Sequence[str]
 ) -> Claim:
-    """Return what the order of the rows of a released file shows; it decides no claim, and may warn.
+    """Build the (non-deciding) claim on the row order of a released file.
 
     Args:
         data: the file, or the folder of files.
@@ -160,7 +160,7 @@ def make_order_claim(
         text = f"warning: rows keep the order of the data, which no level counts; {text}"
         return Claim("order", None, FLOATS, text, None, found.p_value)
     if found.columns:
-        text = f"warning: rows are said to be in a random order, and {text}"
+        text = f"warning: rows are stated to be in a random order, and {text}"
         return Claim("order", None, FLOATS, text, None, found.p_value)
     return Claim("order", True, FLOATS, text, None, found.p_value)
 
@@ -168,7 +168,7 @@ def make_order_claim(
 def _encode_columns(
     table: Table, names: Sequence[str], released: set[str], rows: int
 ) -> dict[str, list[IntArray]]:
-    """Return the codes of columns, in each part that has an order of its own."""
+    """Encode columns as integer codes, per part with its own order."""
     places = {name: find_column(table.names, name, table.where) for name in names}
     # Rows of a column in clear that are tested, evenly spaced: it may have a value of its own in each.
     step = -(-max(1, rows) // (2**18))
@@ -192,14 +192,14 @@ def _encode_columns(
 
 
 class _CodedColumn:
-    """A column by the numbers of its values."""
+    """A column's incremental integer encoding."""
 
     def __init__(self) -> None:
         self._numbers: dict[Any, int] = {}
         self._codes: list[IntArray] = []
 
     def add_batch(self, batch: TableBatch, place: int, step: int, first: int) -> None:
-        """Add each step-th row of a batch, counted from the first row of the table."""
+        """Add every step-th row of a batch."""
         values, codes = batch.encode_column(place)
         own = codes[-first % step :: step]
         used = np.unique(own)
@@ -209,7 +209,7 @@ class _CodedColumn:
         self._codes.append(numbers[own])
 
     def compute_codes(self) -> IntArray:
-        """Return the codes, of ranges of values where these are many."""
+        """Return the codes, by value ranges where values are many."""
         codes = np.concatenate([np.zeros(0, dtype=np.int64), *self._codes])
         # Values of a column that are distinguished; where there are more, ranges of values are.
         if len(self._numbers) <= 64:
@@ -221,12 +221,12 @@ class _CodedColumn:
 
 
 def _make_key(value: Any) -> Any:
-    """Return a hashable form of a value, such as a list."""
+    """Return a hashable form of a value."""
     return repr(value) if isinstance(value, list | dict) else value
 
 
 def _make_sort_key(value: Any) -> tuple[bool, float, str]:
-    """Return the key by which values are sorted: numbers, and texts that read as one, before others."""
+    """Return a sort key with numbers and numeric text first."""
     if not is_missing(value):
         try:
             return (False, float(value), "")

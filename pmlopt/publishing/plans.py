@@ -1,4 +1,4 @@
-"""Plan files: which columns of a data file are released, how, and what becomes of the others."""
+"""Plan files of releases: which columns are released, kept or dropped."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from pmlopt.programs.solving import solve
 from pmlopt.publishing.releasing import Columns, Made
 from pmlopt.publishing.stated_law import (
     bound_share_distance,
+    choose_rounding_step,
     make_confidence_ball,
     round_counts,
-    rounding_step,
 )
 from pmlopt.releases.ledger_entries import build_remaining_requirement
 from pmlopt.tables.counting import count_tuples
@@ -43,7 +43,7 @@ SETS_OF_SAMPLES = ("confidence-ball", "confidence-box")
 
 @dataclass(frozen=True)
 class PlannedColumn:
-    """The plan of one column, or of the tuple of several.
+    """The plan of one released column or column tuple.
 
     Attributes:
         columns: of the data; left out, the column that has the name of the table.
@@ -98,7 +98,7 @@ class PlannedColumn:
         ball: Callable[[Prior, float], L1Ball],
         remaining: Callable[[Prior], Requirement] | None = None,
     ) -> Made:
-        """Return the mechanism: read, or designed for a prior, and within what `remaining` gives for it.
+        """Load the mechanism, or design it for a prior within remaining budgets.
 
         Args:
             prior: that is stated.
@@ -164,7 +164,7 @@ class ReleasePlan:
             raise InputError("release has no table: give one for each column that is released")
 
     def with_options(self, **values: Any) -> ReleasePlan:
-        """Return the plan with other values of some keys; None keeps the plan's value."""
+        """Return a copy with replaced options; None keeps a value."""
         given = {name: value for name, value in values.items() if value is not None}
         changed = replace(self, **given)
         # `replace` leaves out fields that are no arguments, and paths are relative to this folder
@@ -174,8 +174,7 @@ class ReleasePlan:
     def make_mechanisms(
         self, data: Any, missing: Missing = "refuse", form: CsvFormat | None = None
     ) -> dict[Columns, Made]:
-        """Return the mechanism of each release: read from its file, or designed for the stated law of its
-        letters.
+        """Load or design the mechanism of each release.
 
         Args:
             data: the file or frame that is released.
@@ -197,7 +196,7 @@ class ReleasePlan:
         numbers = np.array(list(people.values()), dtype=np.int64)
         sample = int(numbers.sum())
         # mechanisms are designed for the counts that are published, so a reader can verify them
-        step = 1 if self.exact_counts else rounding_step(sample)
+        step = 1 if self.exact_counts else choose_rounding_step(sample)
         rounded = round_counts(numbers, step)
         stated = dict(zip(people, rounded.tolist(), strict=True))
         distance = bound_share_distance(rounded, step, sample)
@@ -243,7 +242,7 @@ class ReleasePlan:
     def _remaining_requirement(
         self, data: Any, form: CsvFormat | None
     ) -> Callable[[Prior], Requirement] | None:
-        """Return what the ledger leaves to its people for a design under a prior; None without a ledger."""
+        """Return the function of remaining ledger budgets; None without a ledger."""
         if self.ledger is None:
             return None
         # a ledger has one secret, and here it is the tuple: no single column can be bounded by it
@@ -267,7 +266,7 @@ class ReleasePlan:
 def _sum_counts(
     people: Mapping[tuple[Label, ...], int], first: int, width: int
 ) -> dict[Label, int]:
-    """Return the counts of the letters of some neighbouring columns, or of their tuples, in order."""
+    """Sum population counts over other columns."""
     counts: Counter[Label] = Counter()
     for letters, number in people.items():
         own = letters[first : first + width]
@@ -276,7 +275,7 @@ def _sum_counts(
 
 
 def _needs_sample(value: Any) -> bool:
-    """Return whether a part of a requirement is a set that is made of a sample, by its name."""
+    """Return whether a requirement's field is a confidence set, by its name."""
     if isinstance(value, Mapping):
         return value.get("kind") in SETS_OF_SAMPLES or any(map(_needs_sample, value.values()))
     return isinstance(value, list | tuple) and any(map(_needs_sample, value))
@@ -286,7 +285,7 @@ _CONTEXT = Context(complete=False, error=InputError)
 
 
 def read_plan(path: str | os.PathLike[str]) -> ReleasePlan:
-    """Read a plan file (TOML), strictly.
+    """Read a TOML plan file, strictly.
 
     Raises:
         FileFormatError: it cannot be read, or is no TOML.
@@ -297,6 +296,7 @@ def read_plan(path: str | os.PathLike[str]) -> ReleasePlan:
     except (ValueError, RecursionError) as cause:
         raise FileFormatError(f"{path}: is not a whole TOML file: {cause}") from None
     try:
+        _refuse_former_keys(data)
         plan = read_record(ReleasePlan, data, "", _CONTEXT)
     except InputError as cause:
         raise InputError(f"{path}: {cause}") from None
@@ -304,8 +304,23 @@ def read_plan(path: str | os.PathLike[str]) -> ReleasePlan:
     return plan
 
 
+FORMER_KEYS: Mapping[str, str] = {"who": "person_column", "delta": "confidence_delta"}
+"""The current names of keys of plans, by the names that they had."""
+
+
+def _refuse_former_keys(data: Mapping[str, Any]) -> None:
+    """Raise an InputError that names the current key for a former one of a plan or of its columns."""
+    release = data.get("release")
+    columns = release if isinstance(release, Mapping) else {}
+    tables = {"": data, **{f"release.{name}.": table for name, table in columns.items()}}
+    for place, table in tables.items():
+        found = FORMER_KEYS.keys() & set(table) if isinstance(table, Mapping) else set()
+        for key in sorted(found):
+            raise InputError(f"{place}{key}: is called {FORMER_KEYS[key]} now: write that")
+
+
 def _parse_columns(name: str, table: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the columns of a release."""
+    """Parse the columns of a planned release."""
     if "columns" not in table:
         return (name,)
     found = read_record(tuple[str, ...], table["columns"], f"release.{name}.columns", _CONTEXT)

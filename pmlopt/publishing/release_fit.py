@@ -1,4 +1,4 @@
-"""Test whether the rows of a release can have come from its mechanisms."""
+"""Statistical tests that released rows can come from the mechanisms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pmlopt.core.lazy_imports import special
 from pmlopt.core.roots import find_min_holding
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import InputError, MechanismError
-from pmlopt.releases.attributes import push_through
+from pmlopt.releases.attributes import apply_channels
 from pmlopt.releases.joint import check_product_size
 
 FALSE_ALARM_PROBABILITY = 1e-3
@@ -25,7 +25,7 @@ MIN_TEST_POWER = 0.9
 
 @dataclass(frozen=True)
 class FitTest:
-    """The agreement of released rows with the mechanisms and the law of the letters.
+    """The fit of released rows to mechanisms and letter law.
 
     Attributes:
         rows: how many there are.
@@ -45,9 +45,7 @@ class FitTest:
 
     @property
     def holds(self) -> bool:
-        """Return whether nothing impossible occurred, and no test refuses it, wrongly with 2
-        `FALSE_ALARM_PROBABILITY` at most.
-        """
+        """Return whether no test rejects; each error is at most 2 `FALSE_ALARM_PROBABILITY`."""
         least = min(self.p_value, 1.0 if self.raw_p_value is None else self.raw_p_value)
         return not self.impossible and least >= FALSE_ALARM_PROBABILITY
 
@@ -60,7 +58,7 @@ def assess_release_fit(
     same_people: bool,
     distance: float = 0.0,
 ) -> FitTest:
-    """Test whether rows can have been drawn by mechanisms, each row independently.
+    """Test whether rows can be independent draws of the mechanisms.
 
     With `q(y) = sum_x law(x) prod_i P_i[x_i, y_i]`, two things are tested. The count of each outcome is
     compared with `n q(y)` by Chernoff's bound, for all outcomes at once. The other test is the best one, near
@@ -103,7 +101,7 @@ def assess_release_fit(
         float
     )
     matrices = [one.matrix for one in mechanisms]
-    expected = push_through(law, matrices)
+    expected = apply_channels(law, matrices)
     impossible = tuple(
         tuple(one.outputs[k] for one, k in zip(mechanisms, place, strict=True))
         for place in np.argwhere((counts > 0) & (expected <= 0)).tolist()
@@ -111,16 +109,16 @@ def assess_release_fit(
     raw_p_value, detectable = _test_against_raw_rows(
         mechanisms, law, expected, counts, same_people, distance
     )
-    lower, upper = _bounds_of_outcomes(matrices, expected, distance)
+    lower, upper = _bound_outcome_probabilities(matrices, expected, distance)
     return FitTest(
         rows, impossible, _bound_frequencies(counts, lower, upper, rows), raw_p_value, detectable
     )
 
 
-def _bounds_of_outcomes(
+def _bound_outcome_probabilities(
     matrices: Sequence[FloatArray], expected: FloatArray, distance: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return bounds on the probability of each outcome under all laws within a total variation distance.
+    """Bound outcome probabilities over all laws within a total variation distance.
 
     Moving a mass t of letters changes the mean of `P(y | x)` by t (max - min) at most, and never beyond its
     largest and smallest value.
@@ -136,7 +134,7 @@ def _bounds_of_outcomes(
 def _bound_frequencies(
     counts: FloatArray, lower: FloatArray, upper: FloatArray, rows: int
 ) -> float:
-    """Bound the p-value of the count that is least likely, of all outcomes and to both sides.
+    """Bound the two-sided p-value of the least likely outcome count.
 
     A count of independent rows with the mean `rows q` is at least as far from it with a probability of at
     most `exp(-rows KL(count / rows || q))` to either side [boucheron2013concentration, Section 2.2]. Of the
@@ -157,8 +155,8 @@ def _test_against_raw_rows(
     same_people: bool,
     distance: float,
 ) -> tuple[float | None, float | None]:
-    """Compute the p-value against copied rows, and the fraction of them that would be found."""
-    raw = _spelled_probabilities(mechanisms, law)
+    """Compute the p-value against the hypothesis of unreleased (copied) rows, and the test's power."""
+    raw = _compute_copy_probabilities(mechanisms, law)
     possible = expected > 0
     if not raw[possible].any():
         return None, None
@@ -167,9 +165,9 @@ def _test_against_raw_rows(
     offset = 0.0  # of the mean of the weight, for the law is rounded
     if same_people:
         transposed = [one.matrix.T for one in mechanisms]
-        means = push_through(weights, transposed)  # of the weight, given the letters
+        means = apply_channels(weights, transposed)  # of the weight, given the letters
         own = np.maximum(
-            push_through(weights**2, transposed) - means**2, 0.0
+            apply_channels(weights**2, transposed) - means**2, 0.0
         )  # its variance, given the letters
         occurring = law > 0
         offset = rows * distance * float(np.ptp(means[occurring]))
@@ -192,8 +190,8 @@ def _test_against_raw_rows(
     return p_value, share if share <= 1 else None
 
 
-def _spelled_probabilities(mechanisms: Sequence[Mechanism], law: FloatArray) -> FloatArray:
-    """Return the probability of the letters that each outcome spells or reads like; 0 where it is none."""
+def _compute_copy_probabilities(mechanisms: Sequence[Mechanism], law: FloatArray) -> FloatArray:
+    """Return each outcome's probability as a letter of the same spelling."""
     spells = []
     for one in mechanisms:
         texts = [str(label) for label in one.inputs]  # as a file of text has them
@@ -211,13 +209,11 @@ def _spelled_probabilities(mechanisms: Sequence[Mechanism], law: FloatArray) -> 
             if place is not None:
                 same[place, y] = 1.0
         spells.append(same)
-    return push_through(law, spells)
+    return apply_channels(law, spells)
 
 
 def _bound_by_bennett(excess: float, variance: float, largest: float) -> float:
-    """Bound the probability that a sum exceeds its mean by so much; its terms exceed theirs by at most
-    `largest`.
-    """
+    """Compute Bennett's bound on the probability that a sum exceeds its mean."""
     if excess <= 0:
         return 1.0
     if variance <= 0 or largest <= 0:

@@ -1,4 +1,4 @@
-"""Columns of a data file released into a folder that others can check; before that, what it will reveal."""
+"""Releases of data columns to verifiable folders, and their drafts."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from pmlopt.publishing.page import render_pages
 from pmlopt.publishing.signing import get_release_date
 from pmlopt.publishing.stated_law import (
     check_no_exact_prior,
+    choose_rounding_step,
     round_counts,
     round_level_up,
-    rounding_step,
 )
 from pmlopt.releases.applying import apply_columns, apply_folder, encode_inputs
 from pmlopt.releases.attributes import (
@@ -53,7 +53,7 @@ from pmlopt.releases.attributes import (
     level_with_clear_column,
 )
 from pmlopt.releases.batches import ColumnRelease
-from pmlopt.releases.drafts import begin_draft, resolve_folder_of
+from pmlopt.releases.drafts import begin_draft, resolve_target_folder
 from pmlopt.releases.joint import MAX_PRODUCT_ENTRIES, check_product_size, multiply_rows
 from pmlopt.releases.ledger import Ledger
 from pmlopt.releases.ledger_entries import (
@@ -83,7 +83,7 @@ Made: TypeAlias = Mechanism | Result[Any] | str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class DataDigests:
-    """The digests of what a draft was made from, which are compared before the release is published.
+    """The digests of a draft's inputs, rechecked before publication.
 
     Attributes:
         data: of the file, or the files of the folder; None for a frame.
@@ -103,14 +103,14 @@ class DataDigests:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ReleaseDraft:
-    """A release that has not been drawn: what it will reveal, and of whom.
+    """A planned release before any draw: its levels and population.
 
     Attributes:
         data: the data file or frame.
         releases: the mechanisms with their columns.
         made: each as it is saved: a `Result` has its certificate.
         levels: what all releases leak together, and about each part.
-        planned: what `release.json` will say, as far as it does not depend on the draws and the files.
+        planned: what `release.json` will state, as far as it does not depend on the draws and the files.
         ledger: the file of the ledger that records the release, if there is one.
         person_column: the column with the numbers of its people; None where the rows are all, in order.
         law: the data whose law of the letters is known, where they are others.
@@ -130,14 +130,12 @@ class ReleaseDraft:
     digests: DataDigests = DataDigests()
 
     def __repr__(self) -> str:
-        """Return the columns and their joint level, and none of the data."""
+        """Return columns and joint level as text, without data."""
         names = join_words(name for one in self.releases for name in one.columns)
         return f"<ReleaseDraft of {names}: {self.levels.together:.6g} nats together>"
 
     def check_ledger(self) -> tuple[Ledger, bool, float] | None:
-        """Return the ledger, whether it allows the release, and the level in nats that a person's may come
-        to.
-        """
+        """Return the ledger, whether it allows the release, and the resulting level in nats."""
         if self.ledger is None:
             return None
         book, people = Ledger.load(self.ledger), None
@@ -154,13 +152,13 @@ class ReleaseDraft:
         )
 
     def make_row_digest(self, table: Table) -> RowDigest:
-        """Return a digest of the rows of the data, to be updated while they are read."""
+        """Create the running digest of the data's rows."""
         if self.digests.data is not None:  # it has the other columns
             return RowDigest(table, ())
         return RowDigest(table, _list_digested_columns(self.planned.kept, self.person_column))
 
     def check_unchanged(self, rows: str | None, data: str | None = None) -> None:
-        """Raise unless all that this was computed from is as it was.
+        """Raise an error where data, law or files have changed since the draft.
 
         Args:
             rows: the digest of the rows that were drawn; None for the files of a folder.
@@ -199,14 +197,15 @@ def release(
     form: CsvFormat | None = None,
     executor: Executor | None = None,
 ) -> ReleaseDraft:
-    """Release columns of a data file, each through its mechanism, in a folder that others can check.
+    """Release columns of a data file through mechanisms, to a verifiable folder.
 
     The folder has the released file, the mechanisms with their certificates, a report (`report.html`,
     `report.md`) and `release.json`, which states what all releases leak together, under the joint law of the
     letters, which is written there too. `check` decides all of it again.
 
-    The joint law that is stated has rounded counts of people (`rounding_step`), so that the folder holds no
-    exact count; levels are under the stated law. Design mechanisms for it: `stated_prior`, or a plan.
+    The joint law that is stated has rounded counts of people (`choose_rounding_step`), so that the folder
+    holds no exact count; levels are under the stated law. Design mechanisms for it: `build_stated_prior`, or
+    a plan.
 
     Args:
         data: a CSV, Parquet or Arrow file, a folder of Parquet files, or a data frame.
@@ -286,7 +285,7 @@ def release(
         raise InputError(
             f"{join_words(letters)} is in the data, and never in the law: give one with all of them"
         )
-    step = 1 if exact_counts else rounding_step(int(people.sum()))
+    step = 1 if exact_counts else choose_rounding_step(int(people.sum()))
     stated = round_counts(people, step)
     if not exact_counts:
         for exact in (of_data, people):
@@ -336,7 +335,7 @@ def write_release(
     seed: int | None = None,
     executor: Executor | None = None,
 ) -> ReleaseFile:
-    """Draw the release, and write its folder: completely, or not at all.
+    """Draw a release, and write its folder atomically.
 
     Args:
         draft: of the release.
@@ -357,7 +356,7 @@ def write_release(
             "epsilon, or "
             "release or keep fewer columns"
         )
-    place = resolve_folder_of(target)
+    place = resolve_target_folder(target)
     with _begin_release(draft, place) as (begun, book):
         folder = begun.partial_path
         (folder / MECHANISMS).mkdir()
@@ -416,7 +415,7 @@ def write_release(
 
 
 def _list_digested_columns(kept: Sequence[str], person_column: str | None) -> list[str]:
-    """Return the columns of a frame that are digested: those in clear, and that of the people."""
+    """List the digested columns: kept ones, and the person column."""
     return [*kept] if person_column is None else [*kept, person_column]
 
 
@@ -426,8 +425,8 @@ def _check_designed_for(
     columns: Iterable[tuple[str, ...]],
     exact: IntArray,
 ) -> None:
-    """Raise an error where a mechanism would publish the exact shares of its letters."""
-    rounded = round_counts(exact, rounding_step(int(exact.sum())))
+    """Raise an error where a mechanism file would reveal exact letter shares."""
+    rounded = round_counts(exact, choose_rounding_step(int(exact.sum())))
     for place, (one, matrix, names) in enumerate(zip(made, matrices, columns, strict=True)):
         counts, stated = compute_marginal(exact, place), compute_marginal(rounded, place)
         occurring = np.flatnonzero(counts).tolist()
@@ -442,7 +441,7 @@ def _check_designed_for(
 
 @contextmanager
 def _begin_release(draft: ReleaseDraft, place: Path) -> Iterator[tuple[Draft, Ledger | None]]:
-    """Begin a folder under the lock on it and then that on the ledger; publish it after the block."""
+    """Create a release's folder under the locks of folder and ledger; publish it after the block."""
     with ExitStack() as stack:
         stack.enter_context(files.exclusive_lock(place))
         book, owner = None, EMPTY_OWNER_KEY
@@ -460,7 +459,7 @@ def _begin_release(draft: ReleaseDraft, place: Path) -> Iterator[tuple[Draft, Le
 
 
 def _with_named_outputs(made: Made) -> Mechanism | Result[Any]:
-    """Return a mechanism, or the result that it comes with; outputs without labels become y0, y1, ..."""
+    """Name the unnamed outputs of a mechanism or result y0, y1, ..."""
     if isinstance(made, str | os.PathLike):
         return _with_named_outputs(load_trusted(made))
     mechanism = made if isinstance(made, Mechanism) else getattr(made, "mechanism", None)
@@ -485,7 +484,7 @@ def check_columns_named(
     drop: Sequence[str],
     where: object,
 ) -> None:
-    """Raise unless every column of a table is named once: as released, kept or dropped.
+    """Raise an error unless every table column is released, kept or dropped exactly once.
 
     Raises:
         InputError: one is not, or is named twice, or is not there.
@@ -500,13 +499,13 @@ def check_columns_named(
     left = [name for name in names if name not in said]
     if left:
         raise InputError(
-            f"{where}: nothing is said of the column{'s' if len(left) > 1 else ''} "
+            f"{where}: nothing is planned for the column{'s' if len(left) > 1 else ''} "
             f"{', '.join(map(repr, left))}: release, keep (in clear) or drop each"
         )
 
 
 class ClearColumnCounts:
-    """Counts of the values of columns in clear, and of all of them, with each tuple of letters.
+    """Joint counts of clear columns and letter tuples.
 
     Args:
         table: whose rows are counted, batch by batch.
@@ -522,14 +521,14 @@ class ClearColumnCounts:
         }
 
     def add_batch(self, batch: TableBatch, letters: IntArray) -> None:
-        """Count the rows of a batch by their tuples of letters; -1 where a row is left out."""
+        """Count the rows of a batch by letter tuple and clear values."""
         for group, counts in self._counts.items():
             counts.update(count_pairs(batch, self._places[group], letters))
 
     def compute_levels(
         self, mechanisms: Sequence[Mechanism], published: IntArray | None = None
     ) -> tuple[ClearColumnLevels, ...]:
-        """Compute what the columns reveal of the tuples of letters, each and all, only and with the release.
+        """Compute the leakage of clear columns about letter tuples, before and after the release.
 
         Args:
             mechanisms: that release the letters.
@@ -557,13 +556,13 @@ class ClearColumnCounts:
 
 
 def _apply_stated_law(joint: Secret, exact: IntArray) -> Secret:
-    """Return the joint law with the rounded shares of letters, and the same columns in clear given each.
+    """Replace the letter marginal of a joint law by the stated (rounded) shares.
 
     Args:
         joint: of the columns in clear, and of the places of the letters that occur.
         exact: how many people have the letters of each place.
     """
-    stated = round_counts(exact, rounding_step(int(exact.sum())))[
+    stated = round_counts(exact, choose_rounding_step(int(exact.sum())))[
         np.array(joint.labels, dtype=np.int64)
     ]
     law = joint.joint[0]
@@ -578,7 +577,7 @@ def _count_letters(
     form: CsvFormat | None,
     digested: Sequence[str] = (),
 ) -> tuple[IntArray, ClearColumnCounts, str]:
-    """Count each tuple of letters, and its values of the kept columns; digest the rows and some columns."""
+    """Count letter tuples and clear values, and digest the rows."""
     shape = [len(one.mechanism.inputs) for one in releases]
     check_product_size(math.prod(shape))
     people = np.zeros(math.prod(shape), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What makes a report one to sign: the date, the issuer, the digests of the files, and a place for a name."""
+"""Signature data of a report: date, issuer, file digests and signature lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EPOCH = "SOURCE_DATE_EPOCH"
 
 
 def get_release_date() -> str:
-    """Return the date of a release made now, in UTC, as YYYY-MM-DD; `SOURCE_DATE_EPOCH` overrides the clock.
+    """Return today's UTC date as YYYY-MM-DD; `SOURCE_DATE_EPOCH` overrides the clock.
 
     Raises:
         InputError: the variable is set and no whole number of seconds.
@@ -35,7 +35,7 @@ def get_release_date() -> str:
 
 
 def is_date(text: str) -> bool:
-    """Return whether a text is a date as YYYY-MM-DD."""
+    """Return whether text is a YYYY-MM-DD date."""
     try:
         return date.fromisoformat(text).isoformat() == text
     except ValueError:
@@ -43,7 +43,7 @@ def is_date(text: str) -> bool:
 
 
 def make_fact_table(described: ReleaseFile) -> ReportSection:
-    """Return the table of who released what and when."""
+    """Build the table of issuer, title and date."""
     return ReportSection(rows=[
         ("issuer", described.issuer or "not named"),
         ("date", described.date or "not stated"),
@@ -53,7 +53,7 @@ def make_fact_table(described: ReleaseFile) -> ReportSection:
 
 
 def list_signature_lines(described: ReleaseFile) -> Iterator[ReportSection]:
-    """Yield the digests of the files that the report is about, and the lines to sign on."""
+    """Yield file digests and signature lines."""
     digests = sorted(
         (name, digest) for name, digest in described.digests.items() if name not in REPORTS
     )

@@ -1,4 +1,4 @@
-"""The shares of letters that a release states: rounded counts of people, so that no exact count is out."""
+"""The publicly stated letter shares of a release: rounded population counts."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
 from pmlopt.errors import InputError
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.privacy.requirement import RequirementConjunction
 from pmlopt.model.uncertainty import L1Ball
 from pmlopt.model.uncertainty.confidence import weissman_radius
 from pmlopt.programs.result import Result
 
 
-def rounding_step(people: int) -> int:
-    """Return the step to which the counts of so many people are rounded: 10, 20, 50, 100, 200, ...
+def choose_rounding_step(people: int) -> int:
+    """Return the rounding step of population counts: 10, 20, 50, 100, ...
 
     It depends on the number of rows only, which every release shows.
 
     Examples:
-        >>> [rounding_step(people) for people in (200, 19_999, 20_000, 45_000, 1_000_000)]
+        >>> [choose_rounding_step(people) for people in (200, 19_999, 20_000, 45_000, 1_000_000)]
         [10, 10, 20, 20, 1000]
     """
     # People: the smallest step to which counts are rounded.
@@ -37,7 +36,7 @@ def rounding_step(people: int) -> int:
 
 
 def round_counts(counts: IntArray, step: int) -> IntArray:
-    """Return counts rounded to the nearest multiple of a step; a positive one becomes the step at least.
+    """Round counts to a multiple of a step; positive ones at least to the step.
 
     Examples:
         >>> round_counts(np.array([0, 1, 14, 15, 126]), 10).tolist()
@@ -48,7 +47,7 @@ def round_counts(counts: IntArray, step: int) -> IntArray:
 
 
 def compute_max_changes(stated: IntArray, step: int) -> IntArray:
-    """Return how far each count may be from the stated one, at most.
+    """Compute the largest difference between each exact count and the stated one.
 
     Examples:
         >>> (
@@ -64,7 +63,7 @@ def compute_max_changes(stated: IntArray, step: int) -> IntArray:
 
 
 def bound_share_distance(stated: IntArray, step: int, people: int) -> float:
-    """Bound the total variation distance between the stated shares and the exact ones of so many people.
+    """Bound the total variation distance between stated and exact shares.
 
     With counts c of n people and stated ones s of sum S, `|c/n - s/S| <= |c - s|/n + s |1/n - 1/S|`, summed.
 
@@ -78,7 +77,7 @@ def bound_share_distance(stated: IntArray, step: int, people: int) -> float:
 
 
 def round_level_up(level: float) -> float:
-    """Return a level rounded up to a multiple of 0.05 nats.
+    """Round a level up to a multiple of 0.05 nats.
 
     Examples:
         >>> round_level_up(0.7366), round_level_up(0.0), round_level_up(0.05)
@@ -93,8 +92,8 @@ def round_level_up(level: float) -> float:
     return max(found, level)
 
 
-def stated_prior(counts: Mapping[Label, int], exact: bool = False) -> Prior:
-    """Return the prior that a release of one column states for these counts of letters.
+def build_stated_prior(counts: Mapping[Label, int], exact: bool = False) -> Prior:
+    """Build the publicly stated prior of a column's counts.
 
     A mechanism that is designed for it keeps its level under the shares that are published, and its file
     holds no exact count. The rounded counts are no sample: nothing is promised over one.
@@ -104,18 +103,18 @@ def stated_prior(counts: Mapping[Label, int], exact: bool = False) -> Prior:
         exact: whether the counts themselves are stated.
 
     Examples:
-        >>> stated_prior({"no": 143, "yes": 57}).counts
+        >>> build_stated_prior({"no": 143, "yes": 57}).counts
         (140, 60)
     """
     if exact:
         return Prior.from_counts(counts)
     numbers = np.array(list(counts.values()), dtype=np.int64)
-    rounded = round_counts(numbers, rounding_step(int(numbers.sum())))
+    rounded = round_counts(numbers, choose_rounding_step(int(numbers.sum())))
     return Prior.from_weights(rounded.tolist(), list(counts))
 
 
 def restate_prior(prior: Prior, exact: bool = False) -> Prior:
-    """Return the prior that a page states in place of one that was estimated from a sample.
+    """Replace an empirical prior by its publicly stated one.
 
     Its counts are rounded as those of a release are. A prior that is no sample stays as it is.
 
@@ -134,11 +133,11 @@ def restate_prior(prior: Prior, exact: bool = False) -> Prior:
     counts = prior.counts
     if counts is None:  # the sample is known by its size only
         counts = tuple(np.rint(prior.pmf * prior.samples).astype(np.int64).clip(1).tolist())
-    return stated_prior(dict(zip(prior.labels, counts, strict=True)))
+    return build_stated_prior(dict(zip(prior.labels, counts, strict=True)))
 
 
 def restate_secret(secret: Secret, exact: bool = False) -> Secret:
-    """Return the joint law that a page states in place of one of a sample: its table of pairs is rounded.
+    """Replace an empirical joint law by its rounded one.
 
     Args:
         secret: with the joint law that is known.
@@ -151,20 +150,21 @@ def restate_secret(secret: Secret, exact: bool = False) -> Secret:
     if exact or not secret.counted:
         return secret
     pairs = secret.weights[0].astype(np.int64)
-    rounded = round_counts(pairs, rounding_step(int(pairs.sum()))).astype(object)
+    rounded = round_counts(pairs, choose_rounding_step(int(pairs.sum()))).astype(object)
     return Secret.from_fields(secret.name, secret.labels, secret.values, (rounded,))
 
 
 def needs_sample(requirement: Requirement) -> bool:
     """Return whether a requirement has a set of priors or a secret with the exact counts of a sample."""
-    parts = requirement.parts if isinstance(requirement, RequirementConjunction) else (requirement,)
     return any(
-        _has_sample(getattr(part, name, None)) for part in parts for name in ("over", "secret")
+        _has_sample(getattr(part, name, None))
+        for part in requirement.list_parts()
+        for name in ("over", "secret")
     )
 
 
 def _has_sample(law: Any) -> bool:
-    """Return whether a set of priors, or the joint law of a secret, comes from a sample."""
+    """Return whether a set or joint law comes from a sample."""
     if isinstance(law, Secret):
         return law.counted
     center = getattr(law, "center", None)
@@ -177,8 +177,7 @@ def _has_sample(law: Any) -> bool:
 def make_confidence_ball(
     prior: Prior, people: int, distance: float, step: int, delta: float
 ) -> L1Ball:
-    """Return the ball around a stated prior that contains the law of a population except with probability
-    delta.
+    """Build the confidence ball around a stated prior for a population's law.
 
     Args:
         prior: that is stated.
@@ -198,7 +197,7 @@ def check_no_exact_prior(
     stated: Mapping[Label, int],
     name: str,
 ) -> None:
-    """Raise an error where the file of a mechanism would publish the exact shares of the people.
+    """Raise an error where a mechanism file would reveal exact population shares.
 
     Args:
         made: what is released through.
@@ -227,6 +226,7 @@ def check_no_exact_prior(
     if is_prior_of(exact) and not is_prior_of(stated):
         raise InputError(
             f"the mechanism of {name} was designed for the exact shares of these people, and its file states "
-            "them: design it for pmlopt.publishing.stated_prior(counts) (at the shell: give --epsilon and "
-            "--utility in place of --mechanism), or publish exact counts: exact_counts=True (--exact-counts)"
+            "them: design it for pmlopt.publishing.build_stated_prior(counts) (at the shell: give "
+            "--epsilon and --utility in place of --mechanism), or publish exact counts: "
+            "exact_counts=True (--exact-counts)"
         )

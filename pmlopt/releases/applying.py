@@ -1,4 +1,4 @@
-"""Mechanisms applied to a table, and to the files of a folder side by side, resumed after an interruption."""
+"""The application of mechanisms to tables and folders of files, in parallel and resumable."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from pmlopt.tables.writing import CsvSink, ParquetSink, TypedSink, open_sink, wr
 
 @dataclass
 class ApplyResult:
-    """The result of applying mechanisms to a table.
+    """The summary of applying mechanisms to a table.
 
     Attributes:
         rows: how many were written.
@@ -69,7 +69,7 @@ def apply_columns(
     watch: Callable[[TableBatch, Sequence[IntArray]], None] | None = None,
     released: Callable[[TableBatch, Sequence[IntArray]], None] | None = None,
 ) -> ApplyResult:
-    """Replace columns of a table by what mechanisms release of them, each row drawn independently, exactly.
+    """Apply mechanisms to columns of a table, drawing each row independently.
 
     The file holds the rows that are written and nothing else of the table: its categories, metadata, and row
     groups are those of these rows.
@@ -105,7 +105,7 @@ def apply_columns(
 
 
 class _RowDrawer:
-    """A drawer of the rows that are released of a table, batch by batch, in its order.
+    """A reader of table batches that draws the released rows.
 
     Attributes:
         table: that is read.
@@ -130,7 +130,7 @@ class _RowDrawer:
         )
 
     def draw_rows(self, sink: CsvSink | TypedSink) -> Iterator[Any]:
-        """Draw for each batch, and yield its rows as the sink makes them."""
+        """Draw the outputs batch by batch, and yield each through a sink."""
         for batch in self.table.batches():
             codes = self.work.encode_inputs(batch)
             if self._watch is not None:
@@ -145,9 +145,7 @@ class _RowDrawer:
 
 
 def _make_bits(seed: int | Sequence[RandomBits] | None, count: int) -> list[RandomBits]:
-    """Return the bits of each mechanism, and those of the row order; a seed draws the same for any
-    batches.
-    """
+    """Create the random-bit sources of each mechanism and of the row order."""
     if isinstance(seed, Sequence):
         return list(seed)
     if seed is None:
@@ -159,7 +157,7 @@ def _make_bits(seed: int | Sequence[RandomBits] | None, count: int) -> list[Rand
 def encode_inputs(
     table: Table, releases: Sequence[ColumnRelease], drop_missing: bool = False
 ) -> Iterator[tuple[TableBatch, list[IntArray]]]:
-    """Yield each batch of a table, with (size,) the row of each mechanism's matrix for each of its rows.
+    """Yield each batch of a table with the (size,) input indices of each mechanism.
 
     Args:
         table: that is read.
@@ -178,7 +176,7 @@ def encode_inputs(
 def _start_mechanisms(
     table: Table, releases: Sequence[ColumnRelease], keep: Sequence[str] | None, drop_missing: bool
 ) -> ColumnReleaser:
-    """Build the releaser of columns of a table, with those that are kept in clear."""
+    """Build the column releaser of a table, with the columns kept in clear."""
     return ColumnReleaser(
         releases, table.names, table.where, typed=table.typed, keep=keep, drop_missing=drop_missing
     )
@@ -202,10 +200,10 @@ def apply_folder(
     about: Mapping[str, Any] | None = None,
     beside: str | os.PathLike[str] | None = None,
 ) -> tuple[ApplyResult, dict[str, FinishedFile]]:
-    """Release the rows of the files of a folder into the files of another folder.
+    """Apply mechanisms to all files of a folder, into files of another folder.
 
     The rows have a uniformly random order over all files: these have the names and places of the files of the
-    data, which say nothing of the rows in them, nor do their sizes. Where folders are named by a column,
+    data, which reveal nothing of the rows in them, nor do their sizes. Where folders are named by a column,
     which is kept then, the order is random over the files of each of its values.
 
     The draws of a file are a function of a key that this call makes and of the file, so that a task that an
@@ -248,7 +246,7 @@ def apply_folder(
         if name not in kept:
             raise InputError(
                 f"{table.where}: its folders are named by {name!r}, which the places of the released files "
-                "would tell: keep it, or write the data without these folders"
+                "would reveal: keep it, or write the data without these folders"
             )
     stay = [name for name in kept if name not in table.partitions]
     sources = dict(zip((file.relative_to(table.folder).as_posix() for file in table.files), table.files,
@@ -280,7 +278,7 @@ def apply_folder(
                 "kept": kept, "rows": rows, "dropped": dropped,
                 "files": {name: one.to_published() for name, one in finished.items()},
             }  # fmt: skip
-            files.atomic_write(whole / SUMMARY, files.json_bytes(told))
+            files.atomic_write(whole / SUMMARY, files.encode_json_bytes(told))
         try:
             publish_new(whole, Path(target).absolute())
         except OSError as cause:
@@ -291,7 +289,7 @@ def apply_folder(
 
 
 def _group_by_folder(sources: Mapping[str, Path]) -> dict[str, list[str]]:
-    """Return the names of files by the folders that column values name on the way to them."""
+    """Group file names by the partition values in their folder paths."""
     groups: dict[str, list[str]] = {}
     for name in sources:
         named = "/".join(part for part in Path(name).parent.parts if "=" in part)
@@ -300,14 +298,14 @@ def _group_by_folder(sources: Mapping[str, Path]) -> dict[str, list[str]]:
 
 
 def _count_parts(group: Sequence[object]) -> int:
-    """Return into how many files the rows of a group of files are released."""
+    """Return the number of output files for a group of input files."""
     # Files that the rows of a folder are released into: each is made of a piece of every file of the data.
     return min(len(group), 256)
 
 
 @dataclass(frozen=True)
 class _FolderWork:
-    """The work that is done on each file; it is sent to the processes that do it.
+    """The picklable task of releasing one file in a worker process.
 
     Attributes:
         parts: of how many released files the rows of each file are; None where each file is released into one
@@ -321,7 +319,7 @@ class _FolderWork:
     parts: Mapping[str, int] | None = None
 
     def __call__(self, source: Path, target: Path, name: str) -> FinishedFile:
-        """Release one file; again, it writes the same bytes."""
+        """Release one file deterministically, so that a repeated run writes the same bytes."""
         before = files.digest_file(source)
         *bits, order = [
             KeyedBits(self.key, name, before, number) for number in range(len(self.releases) + 1)
@@ -340,7 +338,7 @@ class _FolderWork:
         return FinishedFile(done.rows, done.dropped, files.digest_file(target), before)
 
     def accepts(self, drawn: Path, source: Path, done: FinishedFile) -> bool:
-        """Return whether a drawn file has the columns and rows that this work makes of a file of data.
+        """Return whether a drawn file has the columns and row count that this task would write.
 
         The rows, and those that are dropped, are counted in the data again.
         """
@@ -362,8 +360,7 @@ class _FolderWork:
     def write_part(
         self, group: Sequence[tuple[Path, Path]], target: Path, name: str, bucket: int
     ) -> FinishedFile:
-        """Write the rows of a bucket of several drawn files in a random order; a repeated call writes the
-        same bytes.
+        """Write one shuffled bucket of rows from several drawn files, deterministically.
 
         Args:
             group: the files of the data, each with the drawn one.
@@ -384,7 +381,7 @@ class _FolderWork:
         return FinishedFile(written.rows, 0, files.digest_file(target), "")
 
     def compute_identity(self, sources: Mapping[str, Path], seed: int | None) -> dict[str, str]:
-        """Return what distinguishes this release from others; the key is not part of it."""
+        """Compute the identity hash of this release, without its key."""
         matrices = hashlib.sha256()
         for release in self.releases:
             one = release.mechanism
@@ -403,7 +400,7 @@ class _FolderWork:
 
 
 class _CountedBatches:
-    """Record batches with a count of their rows."""
+    """An iterator of record batches that counts rows."""
 
     def __init__(self, batches: Iterable[Any]) -> None:
         self._batches, self.rows = batches, 0
@@ -415,7 +412,7 @@ class _CountedBatches:
 
 
 def _write_buckets(draws: _RowDrawer, target: Path, buckets: int, bits: RandomBits) -> ApplyResult:
-    """Write the rows that are drawn of a file, each to a random one of some buckets."""
+    """Distribute the drawn rows of a file randomly over bucket files."""
     with files.atomic_file(target) as stream:
         sink = ParquetSink(
             io.BytesIO(), draws.work.columns, draws.table
@@ -440,7 +437,7 @@ def _write_parts(
     whole: Path,
     executor: Executor | None,
 ) -> dict[str, FinishedFile]:
-    """Write the drawn rows of each group of files into as many files; one without rows is left out."""
+    """Shuffle the drawn rows of each group into its output files; empty ones are omitted."""
     tasks = {}
     for names in groups.values():
         group = [(sources[name], draft.whole / name) for name in names]
@@ -459,7 +456,7 @@ def _write_parts(
 def _finish_files(
     work: _FolderWork, sources: Mapping[str, Path], draft: FolderDraft, executor: Executor | None
 ) -> Iterator[tuple[str, FinishedFile]]:
-    """Work on the files that are not finished, and yield the result of each as it ends.
+    """Process the unfinished files, and yield each result.
 
     Raises:
         WorkerLostError: a worker was killed, or the executor ended.
@@ -480,7 +477,7 @@ def _run_tasks(
     tasks: Mapping[str, tuple[Any, ...]],
     executor: Executor | None,
 ) -> Iterator[tuple[str, FinishedFile]]:
-    """Run the work with the arguments of each task, and yield the result of each as it ends."""
+    """Run a function on tasks in an executor, and yield each result."""
     if executor is None:
         for name, arguments in tasks.items():
             yield name, work(*arguments)

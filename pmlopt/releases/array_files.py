@@ -1,4 +1,4 @@
-"""Files of what was released: changed by one writer at a time, and arrays with a digest of all they hold."""
+"""Files of release state: locked for one writer, and arrays with a content digest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pmlopt.errors import FileFormatError
 def open_exclusively(
     path: str | os.PathLike[str], kind: type[Any], state: Callable[[Any], Any]
 ) -> Iterator[Any]:
-    """Read the content of a file under its lock, and write it when the block ends if it has changed.
+    """Open a state file under a lock, and write it back if it has changed.
 
     Args:
         path: of the file.
@@ -37,7 +37,7 @@ def open_exclusively(
 
 
 def compute_digest(about: dict[str, Any], *arrays: Any) -> bytes:
-    """Return a digest of plain data and of arrays: their shapes, types and numbers."""
+    """Compute the digest of plain data and arrays."""
     whole = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
     for array in arrays:
         whole.update(f"{array.shape} {array.dtype.str}".encode())
@@ -48,10 +48,10 @@ def compute_digest(about: dict[str, Any], *arrays: Any) -> bytes:
 def write_arrays(
     path: str | os.PathLike[str], about: dict[str, Any], arrays: dict[str, Any]
 ) -> str:
-    """Write plain data and arrays, completely or not at all, and return the digest that the file has too."""
-    plain = json.loads(files.json_bytes(about))
+    """Write plain data and arrays atomically, and return their digest."""
+    plain = json.loads(files.encode_json_bytes(about))
     found = compute_digest(plain, *arrays.values()).hex()
-    told = np.frombuffer(files.json_bytes({**plain, "digest": found}), dtype=np.uint8)
+    told = np.frombuffer(files.encode_json_bytes({**plain, "digest": found}), dtype=np.uint8)
     stream = io.BytesIO()
     np.savez(stream, about=told, **arrays)
     files.atomic_write(path, stream.getvalue(), private=True)
@@ -59,7 +59,7 @@ def write_arrays(
 
 
 def read_digest(path: Path) -> str | None:
-    """Return the digest that a file states; None where nothing is there."""
+    """Read the digest stored in a file; None without a file."""
     if not path.exists():
         return None
     try:
@@ -72,7 +72,7 @@ def read_digest(path: Path) -> str | None:
 def read_arrays(
     path: str | os.PathLike[str], what: str, kind: str, version: int
 ) -> tuple[dict[str, Any], dict[str, Any], str, int]:
-    """Read the plain data, the arrays, the digest and the size of a file, and refuse one that was changed.
+    """Read plain data, arrays, digest and size of a file; refuse a modified one.
 
     Args:
         path: of the file, which ends in .npz.
@@ -83,7 +83,7 @@ def read_arrays(
     Raises:
         FileFormatError: the file is not there, is of another format or version, was cut short or changed.
     """
-    files.file_format(path, (".npz",))
+    files.get_file_format(path, (".npz",))
     content = files.read_bytes(path)
     try:
         files.check_expansion(path, content)

@@ -1,4 +1,4 @@
-"""Several attributes of one person, each released through a mechanism of its own."""
+"""The joint leakage of several attributes of one person, each released by its own mechanism."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pmlopt.core.arrays import (
     copy_float_array,
 )
 from pmlopt.core.frames import to_narwhals
-from pmlopt.data.labelled import table as labelled
+from pmlopt.data.labelled import read_labelled_table as labelled
 from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.secret import Secret
 from pmlopt.errors import MechanismError, PriorError
@@ -29,7 +29,7 @@ from pmlopt.releases.joint import MAX_PRODUCT_ENTRIES, check_mechanisms
 
 @dataclass(frozen=True)
 class AttributeLevels:
-    """What the releases of several attributes leak together.
+    """The leakage levels of jointly released attributes.
 
     Attributes:
         together: the level about all attributes at once, in nats.
@@ -49,7 +49,7 @@ class AttributeLevels:
 def attribute_levels(
     joint: ArrayLike | Mapping[tuple[Label, ...], int], mechanisms: Iterable[MechanismLike]
 ) -> AttributeLevels:
-    """Compute the levels of releases of several dependent attributes: about their tuple, and about each.
+    """Compute the leakage levels of released dependent attributes: about their tuple, and each one.
 
     About the tuple `max log prod_i P_i[x_i, y_i] / P(y)` over the tuples x of positive probability, and about
     attribute i `max log P(y | x_i) / P(y)`, with `P(y) = sum_x p(x) prod_i P_i[x_i, y_i]`.
@@ -90,7 +90,7 @@ def attribute_levels(
             "attributes or outputs"
         )
     matrices = [part.matrix for part in parts]
-    everything = push_through(law, matrices)
+    everything = apply_channels(law, matrices)
     each = [_compute_level_about(law, matrices, axis, everything) for axis in range(len(parts))]
     alone = [
         leakage_level(compute_marginal(law, axis), matrix) for axis, matrix in enumerate(matrices)
@@ -104,9 +104,7 @@ def attribute_levels(
 
 
 def _check_joint_law(joint: Any, parts: list[Mechanism]) -> FloatArray:
-    """Return the joint law as an array that sums to one, with an axis for each mechanism in the order of
-    inputs.
-    """
+    """Validate a joint law with one axis per mechanism."""
     if isinstance(joint, Mapping):
         sides = [part.inputs for part in parts]
         table: FloatArray = build_count_array(
@@ -140,16 +138,14 @@ def _check_joint_law(joint: Any, parts: list[Mechanism]) -> FloatArray:
 
 
 def compute_marginal(law: NDArray[Any], axis: int) -> NDArray[Any]:
-    """Sum a joint law, or counts, along all axes but one."""
+    """Marginalize a joint law to one axis."""
     return np.asarray(law.sum(axis=tuple(other for other in range(law.ndim) if other != axis)))
 
 
-def push_through(
+def apply_channels(
     law: FloatArray, matrices: Sequence[FloatArray], axes: Iterable[int] | None = None
 ) -> FloatArray:
-    """Return the law with the letters of some attributes replaced by their outputs; of all where none are
-    named.
-    """
+    """Push a joint law through the channels of some or all attributes."""
     for axis in range(law.ndim) if axes is None else axes:
         law = np.moveaxis(np.tensordot(law, matrices[axis], axes=(axis, 0)), -1, axis)
     return law
@@ -158,9 +154,9 @@ def push_through(
 def _compute_level_about(
     law: FloatArray, matrices: list[FloatArray], axis: int, everything: FloatArray
 ) -> float:
-    """Compute the level of all releases about one attribute."""
+    """Compute the leakage level of all releases about one attribute."""
     others = [other for other in range(law.ndim) if other != axis]
-    given = np.moveaxis(push_through(law, matrices, others), axis, 0)
+    given = np.moveaxis(apply_channels(law, matrices, others), axis, 0)
     given = given / compute_marginal(law, axis).reshape(-1, *[1] * len(others))
     below = np.moveaxis(everything, axis, 0)
     best = 0.0
@@ -175,7 +171,7 @@ def _compute_level_about(
 def _compute_level_about_tuple(
     law: FloatArray, matrices: list[FloatArray], everything: FloatArray
 ) -> tuple[float, tuple[int, ...], tuple[int, ...]]:
-    """Compute the level about the tuple, with the outcome and the letters that it points at."""
+    """Compute the leakage level about the tuple, with the outcome and letters that attain it."""
     best, where, witness = -1.0, np.zeros(law.ndim, dtype=int), np.zeros(law.ndim, dtype=int)
     occurring = everything > 0
     for letters in np.argwhere(law > 0):
@@ -190,7 +186,7 @@ def _compute_level_about_tuple(
 
 
 def level_with_clear_column(joint: Secret | ArrayLike, mechanism: MechanismLike) -> float:
-    """Compute the level about X of a release of X together with a column Z that stays in clear, in nats.
+    """Compute the leakage about X of a release of X together with a column Z in clear, in nats.
 
     `max log P(y, z | x) / P(y, z) = max log p(z, x) P[x,y] / (p(x) sum_x' p(z, x') P[x',y])`. It is at least
     the level of the mechanism where Z reveals nothing, and `level_in_clear` where the mechanism does.
@@ -232,8 +228,7 @@ def level_with_clear_column(joint: Secret | ArrayLike, mechanism: MechanismLike)
 
 
 def level_in_clear(joint: Secret | ArrayLike) -> float:
-    """Compute the level of a column Z in clear about X, in nats: `max log p(x | z) / p(x)`, without any
-    release.
+    """Compute the leakage `max log p(x | z) / p(x)` about X of a column Z in clear, in nats.
 
     Args:
         joint: as for `level_with_clear_column`.
@@ -248,12 +243,12 @@ def level_in_clear(joint: Secret | ArrayLike) -> float:
 
 
 def _to_secret(joint: Secret | ArrayLike) -> Secret:
-    """Return a joint law, or a table of counts, as a secret."""
+    """Convert a joint law or count table to a `Secret`."""
     if isinstance(joint, Secret):
         return joint
     check_unmasked(joint, "the joint law", PriorError)
     try:
         total = float(np.sum(np.asarray(joint, dtype=float)))
     except (TypeError, ValueError):
-        total = 1.0  # whatever it is, the law says what is wrong with it
+        total = 1.0  # whatever it is, the error of the law explains it
     return Secret(joint) if abs(total - 1) <= SUM_ATOL else Secret.from_counts(joint)

@@ -1,4 +1,4 @@
-"""Mechanisms for columns of batches of rows: each row drawn independently, exactly, whatever engine holds
+"""Batched application of mechanisms to columns: each row drawn independently and exactly,
 it.
 """
 
@@ -24,7 +24,7 @@ from pmlopt.tables.writing import Cells, OutputColumn, check_readable_labels, ge
 
 @dataclass(frozen=True)
 class ColumnRelease:
-    """A mechanism for a column of a table, or for the tuple of several columns.
+    """The assignment of a mechanism to a table column, or to a tuple of columns.
 
     Args:
         mechanism: its inputs are the values of the column, or tuples of the values of the columns. A cell of
@@ -41,7 +41,7 @@ class ColumnRelease:
 
     @property
     def output_columns(self) -> list[tuple[str, list[Label]]]:
-        """Return the names of the columns that are written, each with the labels of the outputs."""
+        """Return the names of the output columns with their labels."""
         outputs = self.mechanism.outputs
         parts = [
             output
@@ -54,7 +54,7 @@ class ColumnRelease:
 
 
 class ColumnReleaser:
-    """Mechanisms that release columns of the batches of one table.
+    """The mechanisms of a table's columns, applied batch by batch.
 
     Args:
         releases: mechanisms with their columns, none of which has two.
@@ -106,8 +106,7 @@ class ColumnReleaser:
         self.columns = [column for _, column, _ in self._plan]
 
     def encode_inputs(self, batch: TableBatch) -> list[IntArray]:
-        """Return for each mechanism (size,) the row of its matrix for each row; -1 in all where it is left
-        out.
+        """Encode each mechanism's inputs of a batch as (size,) row indices; -1 for dropped rows.
 
         Raises:
             MechanismError: a cell is no input of its mechanism, in a row that stays.
@@ -125,9 +124,7 @@ class ColumnReleaser:
     def draw_outputs(
         self, codes: Sequence[IntArray], bits: Sequence[RandomBits]
     ) -> tuple[BoolArray | None, list[IntArray]]:
-        """Return the rows that are not left out, None for all; and for each mechanism its outputs, by
-        index.
-        """
+        """Draw the output indices of each mechanism, and return the mask of kept rows."""
         known = np.logical_and.reduce([code >= 0 for code in codes])
         kept = None if known.all() else known
         return kept, [
@@ -138,7 +135,7 @@ class ColumnReleaser:
     def make_cells(
         self, batch: TableBatch, kept: BoolArray | None, drawn: Sequence[IntArray]
     ) -> list[Cells]:
-        """Return the cells of `columns` for a batch: the indices of their labels for new ones."""
+        """Assemble the output cells of a batch."""
         rows = None if kept is None else integers_to_arrow(np.flatnonzero(kept))
         return [
             drawn[number]
@@ -152,7 +149,7 @@ class ColumnReleaser:
 
 @dataclass(frozen=True)
 class BatchRelease:
-    """Record batches in, record batches out: what an engine calls on its rows.
+    """A callable from record batches to released record batches, for data engines.
 
     What comes out holds its own cells and nothing else: categories become values, and the metadata stay
         behind.
@@ -193,7 +190,7 @@ class BatchRelease:
         drop_missing: bool = False,
         key: bytes | None = None,
     ) -> Self:
-        """Build it from mechanisms by column, or by the tuple of columns whose tuples are the inputs."""
+        """Build it from mechanisms by column or tuple of columns."""
         releases = tuple(
             ColumnRelease(as_mechanism(made), columns if isinstance(columns, tuple) else (columns,))
             for columns, made in mechanisms.items()
@@ -202,8 +199,7 @@ class BatchRelease:
 
     @classmethod
     def of_arrays(cls, mechanism: MechanismLike, key: bytes | None = None) -> Self:
-        """Build what `release_array` needs: one mechanism, on tuples of as many arrays as its inputs have
-        parts.
+        """Build the one-mechanism form used by `release_array`, for arrays of inputs.
 
         Raises:
             MechanismError: its outputs are tuples of as many parts, which are no column.
@@ -219,7 +215,7 @@ class BatchRelease:
         return cls((release,), (), key=key)
 
     def array(self, arrays: Sequence[Any], *place: object) -> Any:
-        """Return the array that is released of the arrays of its columns."""
+        """Release arrays of input columns as one array."""
         import pyarrow
 
         whole = [one.combine_chunks() if hasattr(one, "combine_chunks") else one for one in arrays]
@@ -228,16 +224,15 @@ class BatchRelease:
 
     @property
     def array_type(self) -> Any:
-        """Return the type of what `release_array` returns."""
+        """Return the Arrow type of the array that `release_array` returns."""
         return get_label_type(self.releases[0].output_columns[0][1])
 
-    def keyed(self, seed: int | None = None) -> Self:
-        """Return the same with a new key, from the operating system; from a seed in tests."""
+    def with_key(self, seed: int | None = None) -> Self:
+        """Return a copy with a fresh random key, or a key from a test seed."""
         return type(self)(self.releases, self.keep, self.drop_missing, make_key(seed))
 
     def __call__(self, batch: Any, *place: object) -> Any:
-        """Return the record batch that is released of one; `place` distinguishes it from all others under its
-        key.
+        """Release one record batch; `place` makes its randomness unique under the key.
 
         Raises:
             InputError: there is no such column, two mechanisms are for one, or a key has no place.
@@ -251,7 +246,7 @@ class BatchRelease:
         bits: list[RandomBits] = [SystemBits()] * len(codes)
         if self.key is not None:
             if not place:
-                raise InputError("a key draws the same at one place: say which place the batch has")
+                raise InputError("a key draws the same at one place: give the place of the batch")
             letters = hashlib.sha256(b"".join(code.tobytes() for code in codes)).hexdigest()
             # of its own for each mechanism, so that two columns share none
             bits = [KeyedBits(self.key, *place, letters, number) for number in range(len(codes))]
@@ -267,11 +262,11 @@ class BatchRelease:
         return pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
 
     def schema(self, schema: Any) -> Any:
-        """Return the schema of what is released of batches with one."""
+        """Return the output schema for an input schema."""
         return self._start(schema)[1]
 
     def _start(self, schema: Any) -> tuple[ColumnReleaser, Any]:
-        """Return the mechanisms for batches with a schema, and the schema of what they release."""
+        """Build the releaser and output schema for an input schema."""
         import pyarrow
 
         schema = schema.remove_metadata()  # with those of pandas, pyarrow below 22 cannot hash it
@@ -303,7 +298,7 @@ class BatchRelease:
 
     @cached_property
     def _releasers_by_schema(self) -> dict[Any, tuple[ColumnReleaser, Any]]:
-        """Return the cache of releasers and schemas by the schema of a batch, empty at first."""
+        """Return the cache of releasers by input schema."""
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -313,7 +308,7 @@ class BatchRelease:
 
 
 def by_history(mechanisms: Mapping[tuple[Label, ...], MechanismLike]) -> Mechanism:
-    """Return the mechanism whose inputs are tuples of what was released before and the letter.
+    """Build a mechanism whose inputs are (release history, letter) tuples.
 
     With it an engine releases a further wave of a ledger or a stream: it groups people by what was released
     of them, each history has its mechanism P_h, and `P[(*h, x), y] = P_h[x, y]`.
@@ -352,7 +347,7 @@ def by_history(mechanisms: Mapping[tuple[Label, ...], MechanismLike]) -> Mechani
 
 
 class _ColumnStep:
-    """One mechanism at work on its columns."""
+    """The state of one mechanism applied to its columns."""
 
     def __init__(
         self,
@@ -369,17 +364,17 @@ class _ColumnStep:
 
     @cached_property
     def sampler(self) -> RowSampler:
-        """Return the sampler of outputs: its tables take long to make, and counting letters needs none."""
+        """Return the output sampler, built on first use."""
         return RowSampler(self.release.mechanism.matrix)
 
     def encode_batch(self, batch: TableBatch) -> IntArray:
-        """Return (size,) the row of the matrix for each row of a batch, or `_LEFT_OUT` or `_UNKNOWN`."""
+        """Encode a batch as (size,) matrix row indices, or `_LEFT_OUT` or `_UNKNOWN`."""
         values, codes = find_tuples(batch, self.places)
         rows = np.array([self._find_row(value) for value in values], dtype=np.int64)
         return np.asarray(rows[codes])
 
     def _find_row(self, value: tuple[Any, ...]) -> int:
-        """Return the row of a value, which is cached by value and type, for True is equal to 1."""
+        """Look up a value's matrix row, cached by value and type (True equals 1)."""
         key = (value, *map(type, value))
         if key in self._rows:
             return self._rows[key]
@@ -392,7 +387,7 @@ class _ColumnStep:
         return _LEFT_OUT if row == _UNKNOWN and self._drop_missing and None in value else row
 
     def refuse_row(self, batch: TableBatch, row: int) -> NoReturn:
-        """Raise for a row whose value is no input."""
+        """Raise an error for a row whose value is not an input of the mechanism."""
         values, codes = find_tuples(batch, self.places)
         value = values[int(codes[row])]
         shown = replace_missing(value)
@@ -400,7 +395,7 @@ class _ColumnStep:
         raise MechanismError(
             f"{self._where}: row {batch.first + row}: the value {what} is not an input of the mechanism, "
             f"whose inputs are {abbreviate(self.release.mechanism.inputs)}"
-            + (": say --missing drop to leave such rows out" if None in value else "")
+            + (": give --missing drop to leave such rows out" if None in value else "")
         )
 
 
@@ -408,7 +403,7 @@ _LEFT_OUT, _UNKNOWN = -1, -2
 
 
 def _index_inputs(release: ColumnRelease, *, typed: bool) -> dict[Label, int]:
-    """Return the rows of the matrix by the tuple of values, and by texts where these are unambiguous.
+    """Index the matrix rows by value tuple, and by text where unambiguous.
 
     Cells of a CSV file are text, and all inputs must then read differently.
     """

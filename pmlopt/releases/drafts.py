@@ -1,4 +1,4 @@
-"""Drafts of releases: begun under the lock on the target, after what dead processes left is gone."""
+"""Drafts of releases: created under a lock on the target, with cleanup of abandoned ones."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from pmlopt.core.files import describe_os_error
 from pmlopt.errors import FileFormatError
 
 
-def resolve_folder_of(target: str | os.PathLike[str]) -> Path:
-    """Return the path of a target with the links of its folder followed, and its own name."""
+def resolve_target_folder(target: str | os.PathLike[str]) -> Path:
+    """Resolve the symbolic links of a target's folder."""
     path = Path(target).absolute()
     return path.parent.resolve() / path.name
 
 
 def make_resumable_draft_path(target: Path) -> Path:
-    """Return the path of the draft in which a folder is made file by file, by one process after the other."""
+    """Return the draft path of a folder that is released file by file and may be resumed."""
     return target.with_name(f"{DRAFT_PREFIX}{target.name}")
 
 
 @contextmanager
 def begin_draft(target: Path, owner: str = EMPTY_OWNER_KEY) -> Iterator[Draft]:
-    """Make a draft of a target; an exception removes it, and it stays when the block ends without one.
+    """Create a draft of a target; it is removed on an exception.
 
     The caller holds the lock on the target, and that on the ledger where one records the release, in this
     order. So no one draws for a target that is there or is being made.
@@ -59,7 +59,7 @@ def begin_draft(target: Path, owner: str = EMPTY_OWNER_KEY) -> Iterator[Draft]:
 
 
 def check_vacant(target: Path, owner: str = EMPTY_OWNER_KEY) -> None:
-    """Remove what dead processes left of a target, and raise unless a release can be made there.
+    """Remove abandoned drafts of a target, and raise an error where no release can be made.
 
     The caller holds the lock on the target.
 
@@ -82,7 +82,7 @@ def check_vacant(target: Path, owner: str = EMPTY_OWNER_KEY) -> None:
 
 
 def check_new(target: Path) -> None:
-    """Raise for a file to publish a release in that is there already.
+    """Raise an error where the target file exists.
 
     Raises:
         FileFormatError: it is.

@@ -1,4 +1,4 @@
-"""The draft of a folder that is released file by file, with a journal of the files that are finished."""
+"""The resumable draft of a folder release, with a journal of finished files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pmlopt.core.drafts import (
 )
 from pmlopt.core.records import Range, parse_json, read_record
 from pmlopt.errors import FileFormatError, InputError
-from pmlopt.releases.drafts import check_vacant, make_resumable_draft_path, resolve_folder_of
+from pmlopt.releases.drafts import check_vacant, make_resumable_draft_path, resolve_target_folder
 
 _JOURNAL = "journal.jsonl"
 """In the draft: of which release it is, and then a line for each file that is finished."""
@@ -32,7 +32,7 @@ _JOURNAL = "journal.jsonl"
 
 @dataclass(frozen=True)
 class FinishedFile:
-    """A file that was released.
+    """The summary of one released file.
 
     Attributes:
         rows: how many it has.
@@ -47,7 +47,7 @@ class FinishedFile:
     source: str
 
     def to_published(self) -> dict[str, Any]:
-        """Return what others may read of it; a digest of the data would confirm a guess of them."""
+        """Return the publishable part, without the input's digest."""
         return {"rows": self.rows, "dropped": self.dropped, "sha256": self.sha256}
 
 
@@ -57,7 +57,7 @@ Accepts: TypeAlias = Callable[[Path, Path, FinishedFile], bool]
 
 @dataclass(frozen=True)
 class _JournalLine:
-    """A line of the journal: the file, its result, and a digest of both keyed by the release."""
+    """A journal line: file, result, and keyed digest."""
 
     file: str
     rows: Annotated[int, Range(0, MAX_EXACT_INTEGER)]
@@ -68,7 +68,7 @@ class _JournalLine:
 
 
 class FolderDraft:
-    """A folder that is filled: finished files, and those that this process and its workers write.
+    """The draft of a folder release: finished files and files in progress.
 
     Workers of a process that was killed may go on. They write into the folder of that process only, which
     the next one removes.
@@ -123,7 +123,7 @@ class FolderDraft:
         files.atomic_write(place / _JOURNAL, b"".join(line + b"\n" for line in lines), private=True)
 
     def keep_file(self, name: str, done: FinishedFile) -> None:
-        """Move a file to the finished ones, on the disk before this returns."""
+        """Move a file to the finished ones durably."""
         # the file first, then its line: a kill between them leaves a file that is drawn again
         files.rename_durably(self.run / name, self.whole / name)
         self.finished[name] = done
@@ -134,16 +134,16 @@ class FolderDraft:
             os.fsync(stream.fileno())
 
     def _make_line(self, name: str, done: FinishedFile) -> bytes:
-        """Return the signed journal line of a finished file."""
+        """Build the signed journal line of a finished file."""
         told = {"file": name, **asdict(done)}
         return json.dumps({**told, "digest": self._sign(told)}).encode()
 
     def _sign(self, told: Mapping[str, Any]) -> str:
-        """Return the digest of a line (HMAC-SHA256 keyed by the first line)."""
+        """Compute the HMAC-SHA256 of a journal line."""
         return hmac.digest(self._head, json.dumps(dict(told)).encode(), "sha256").hex()
 
     def _resume(self) -> dict[str, FinishedFile]:
-        """Read the finished files, and remove whatever is not in the journal.
+        """Load the finished files from the journal, and remove all others.
 
         A line that was cut short or changed counts as none: its file is drawn again, and no one has seen it.
         """
@@ -171,7 +171,7 @@ class FolderDraft:
         return {name: done for name, done in listed.items() if is_real_file(self.whole / name)}
 
     def _parse_line(self, line: bytes) -> tuple[str, FinishedFile] | None:
-        """Read a line of the journal; None where it is none of this release."""
+        """Parse a journal line; None for an invalid one."""
         try:
             told = read_record(_JournalLine, parse_json(line, "the journal"), "the journal")
         except InputError:
@@ -184,7 +184,7 @@ class FolderDraft:
         return told.file, FinishedFile(told.rows, told.dropped, told.sha256, told.source)
 
     def _is_finished(self, path: Path, name: str, done: FinishedFile) -> bool:
-        """Return whether a file is the one that was finished, of the data as they are now.
+        """Return whether a file is finished and its input unchanged.
 
         The key of the digests stands in the journal, so its numbers count only where the data give the same.
         """
@@ -205,7 +205,7 @@ def open_folder_draft(
     sources: Mapping[str, Path],
     accepts: Accepts,
 ) -> Iterator[FolderDraft]:
-    """Open the draft of a folder for one process at a time; it is removed with the block.
+    """Open a folder draft exclusively; it is removed with the block.
 
     After an exception it stays where files are finished.
 
@@ -220,7 +220,7 @@ def open_folder_draft(
     Raises:
         FileFormatError: the target is there, or the draft is of another release.
     """
-    named = resolve_folder_of(target if beside is None else beside)
+    named = resolve_target_folder(target if beside is None else beside)
     # the links are resolved first: two names of one folder must share a lock and a draft
     place = make_resumable_draft_path(named)
     with files.exclusive_lock(named) if beside is None else nullcontext():
@@ -241,7 +241,7 @@ def open_folder_draft(
 
 
 def _check_owner(place: Path) -> None:
-    """Raise for a draft that another user has made, who may have put anything there."""
+    """Raise an error for a draft that belongs to another user."""
     if hasattr(os, "geteuid") and os.path.lexists(place) and place.lstat().st_uid != os.geteuid():
         raise FileFormatError(
             f"{place}: is of another user: delete it, or release under another name"

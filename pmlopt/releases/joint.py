@@ -1,4 +1,4 @@
-"""Several releases of one secret: the product mechanism, and the outcome that leaks most, by search."""
+"""The joint leakage of several releases of one secret."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_PRODUCT_ENTRIES = 10_000_000
 
 
 def compose(mechanisms: Iterable[MechanismLike]) -> Mechanism:
-    """Build the mechanism that releases one secret through several, independently given the secret.
+    """Build the product mechanism of independent releases of one secret.
 
     `P[x, (y_1, ..., y_k)] = prod_i P_i[x, y_i]`: columns multiply entry by entry.
 
@@ -56,7 +56,7 @@ def compose(mechanisms: Iterable[MechanismLike]) -> Mechanism:
 
 
 def multiply_rows(matrices: Sequence[FloatArray]) -> FloatArray:
-    """Compute (n, M_1 ... M_k) products of the entries of each row of matrices (n, M_i); the last is fastest.
+    """Compute (n, M_1 ... M_k) row-wise Kronecker products of matrices (n, M_i).
 
     M_k) the products of the entries of each row of matrices (n, M_i); the last is fastest.
 
@@ -75,7 +75,7 @@ def multiply_rows(matrices: Sequence[FloatArray]) -> FloatArray:
 def compose_attributes(
     mechanisms: Iterable[MechanismLike], letters: Iterable[Label] | None = None
 ) -> Mechanism:
-    """Build the mechanism that releases several attributes, each through one of its own.
+    """Build the mechanism on attribute tuples from one mechanism per attribute.
 
     `P[(x_1, ..., x_k), (y_1, ..., y_k)] = prod_i P_i[x_i, y_i]`.
 
@@ -116,7 +116,7 @@ def compose_attributes(
 
 @dataclass(frozen=True)
 class JointOutcome:
-    """The leakage of one outcome of several releases.
+    """The leakage of one joint outcome of several releases.
 
     Attributes:
         outputs: the label that each mechanism released.
@@ -130,7 +130,7 @@ class JointOutcome:
 
 
 def joint_outcomes(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> list[JointOutcome]:
-    """List the leakage of each outcome of several releases of one secret, with the letter that it points at.
+    """List the leakage of each joint outcome, with the letter that attains it.
 
     Args:
         prior: N letters.
@@ -160,7 +160,7 @@ def joint_outcomes(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> lis
 
 
 def joint_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> float:
-    """Compute the PML level of several releases of one secret, independent given the secret, in nats.
+    """Compute the PML level of independent releases of one secret, in nats.
 
     `max log prod_i P_i[x, y_i] / sum_x' p[x'] prod_i P_i[x', y_i]` over letters and outcomes. It may be more
     than the sum of the levels of the mechanisms under the prior: outcomes that each exclude another letter
@@ -186,11 +186,11 @@ def joint_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> float:
 
 
 def worst_outcome(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> JointOutcome:
-    """Find the outcome of several releases of one secret that leaks most, with the letter that it points at.
+    """Find the joint outcome of largest leakage, with the letter that attains it.
 
     Few outcomes are all looked at. Many are searched by branch and bound, in logarithms: a choice of the
     first outputs is dropped where no choice of the others, made for each pair of letters apart, leaks more
-    than the best outcome at hand; the maximum is exact but for rounding.
+    than the best outcome so far; the maximum is exact but for rounding.
 
     Raises:
         MechanismError: letters differ, or the search for the worst outcome keeps more than
@@ -222,7 +222,7 @@ def worst_outcome(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> Join
 
 
 def chained_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> float:
-    """Compute an upper bound on `joint_level`: the largest level of each mechanism under a posterior, added.
+    """Compute an upper bound on `joint_level` by sequential composition of posterior levels.
 
     The posteriors are those that the outcomes of the mechanisms before it leave. The level of the first
     is under the prior; levels under the prior only do not add up to a bound. In nats.
@@ -256,7 +256,7 @@ def chained_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> floa
 
 
 def check_mechanisms(mechanisms: Iterable[MechanismLike]) -> list[Mechanism]:
-    """Return mechanisms as a list, at least one."""
+    """Validate a nonempty list of mechanisms."""
     # a single mechanism is an iterable of rows, which would be read as many mechanisms
     if isinstance(mechanisms, Mechanism) or not isinstance(mechanisms, Iterable):
         raise MechanismError("give a list of mechanisms, of one where there is one")
@@ -267,7 +267,7 @@ def check_mechanisms(mechanisms: Iterable[MechanismLike]) -> list[Mechanism]:
 
 
 def check_same_secret(mechanisms: Iterable[MechanismLike]) -> list[Mechanism]:
-    """Return mechanisms as a list, all on the same letters."""
+    """Validate mechanisms with common input letters."""
     parts = check_mechanisms(mechanisms)
     named = choose_common_inputs(parts)
     for place, part in enumerate(parts):
@@ -283,18 +283,18 @@ def check_same_secret(mechanisms: Iterable[MechanismLike]) -> list[Mechanism]:
 
 
 def choose_common_inputs(parts: Sequence[Mechanism]) -> tuple[Label, ...]:
-    """Return the inputs of the first mechanism that has labels for them, or default labels where none has."""
+    """Choose the common input labels of several mechanisms."""
     from_person = [part.inputs for part in parts if type(part.inputs) is tuple]
     return from_person[0] if from_person else parts[0].inputs
 
 
 def check_product_size(entries: int) -> None:
-    """Raise where a product would fill the memory."""
+    """Raise an error where a product mechanism would exceed memory."""
     if entries > MAX_PRODUCT_ENTRIES:
         raise MechanismError(
             f"the product has {entries} entries, more than {MAX_PRODUCT_ENTRIES}: compose fewer "
             "mechanisms, or "
-            "ask for `joint_level`, which lists no products"
+            "use `joint_level`, which lists no products"
         )
 
 
@@ -303,11 +303,11 @@ MAX_CANDIDATES = 100_000
 
 
 class OutcomeSearch:
-    """A search for the largest `log prod_i P_i[x,y_i] / sum_x' p[x'] prod_i P_i[x',y_i]`.
+    """The branch-and-bound search for the joint outcome of largest leakage.
 
     For a letter x it is minus the logarithm of a sum of products of the ratios `P_i[x',y_i] / P_i[x,y_i]`.
     With the first outputs chosen it is at most what the least ratio of each further mechanism for each pair
-    (x, x') leaves, which is the bound. Choices whose bound is not above the best outcome at hand are
+    (x, x') leaves, which is the bound. Choices whose bound is not above the best outcome so far are
     dropped. Equal mechanisms in a row take their outputs in ascending order, for it makes no difference.
 
     Args:
@@ -334,7 +334,7 @@ class OutcomeSearch:
             self.ahead.insert(0, least)
 
     def run(self) -> tuple[float, int, tuple[int, ...]]:
-        """Return the largest leakage, its letter, and the index of the output of each mechanism."""
+        """Run the search; return leakage, letter and output indices."""
         best = max(
             (self._climb(letter) for letter in range(len(self.law))), key=lambda found: found[0]
         )
@@ -357,7 +357,7 @@ class OutcomeSearch:
             if len(choices) > MAX_CANDIDATES:
                 raise MechanismError(
                     f"the search for the worst outcome keeps {len(choices)} choices after {place + 1} of "
-                    f"{len(self.logs)} mechanisms, more than {MAX_CANDIDATES}: ask for fewer mechanisms, or "
+                    f"{len(self.logs)} mechanisms, more than {MAX_CANDIDATES}: give fewer mechanisms, or "
                     "for `chained_level` of blocks of them"
                 )
         if len(choices):
@@ -372,7 +372,7 @@ class OutcomeSearch:
         return best
 
     def _bound_completions(self, columns: FloatArray, ahead: FloatArray) -> FloatArray:
-        """Bound what outcomes with these first outputs can reach."""
+        """Bound the leakage of all completions of partial outcomes."""
         bounds = np.empty(len(columns))
         log_law = np.log(self.law)
         # Numbers that the bounds of some choices take at once, N^2 for each: 8 MB.
@@ -388,9 +388,7 @@ class OutcomeSearch:
         return bounds
 
     def _climb(self, letter: int) -> tuple[float, int, tuple[int, ...]]:
-        """Find an outcome that leaks much about a letter by changing one output at a time, while that
-        helps.
-        """
+        """Find a joint outcome of large leakage by coordinate ascent."""
         chosen = [int(part[letter].argmax()) for part in self.logs]
         before, value = (
             -np.inf,
@@ -409,16 +407,14 @@ class OutcomeSearch:
         return leakage, int(column.argmax()), tuple(chosen)
 
     def _log_product(self, chosen: Sequence[int], but: int | None = None) -> FloatArray:
-        """Return the column of an outcome in logarithms, without that of one mechanism where one is named."""
+        """Compute the log-column of a joint outcome, optionally without one mechanism."""
         columns = [part[:, y] for part, y in zip(self.logs, chosen, strict=True)]
         if but is not None:
             del columns[but]
         return np.asarray(np.sum([np.zeros(len(self.law)), *columns], axis=0))
 
     def _information_density(self, columns: FloatArray, letter: int) -> FloatArray:
-        """Compute the information density of a letter under (N, K) logarithms of columns; -inf where
-        excluded.
-        """
+        """Compute a letter's information density under (N, K) log-columns."""
         with np.errstate(invalid="ignore"):
             terms = columns - columns[letter] + np.log(self.law)[:, None]
         possible = np.isfinite(columns[letter])
@@ -428,7 +424,7 @@ class OutcomeSearch:
 
 
 def cross_mechanism(first: MechanismLike, second: MechanismLike | Sequence[Label]) -> Mechanism:
-    """Build the mechanism of pairs: two columns released independently, or one released and one left clear.
+    """Build the product mechanism on pairs of two independent columns.
 
     The Kronecker product `P[(a, b), (y, z)] = P1[a, y] P2[b, z]`, labelled by pairs. `estimate` of it takes
     counts of pairs of outputs and gives the cross table of the inputs, row by row:

@@ -1,4 +1,4 @@
-"""What each of many people was released about, what is left of a budget, and the file that keeps it."""
+"""The ledger of many people's cumulative leakage under a total budget, with its file."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from pmlopt.releases.remaining import (
 
 
 class Ledger:
-    """A record of how much all releases on each of many people have leaked, and of what a total leaves.
+    """The cumulative leakage of all releases on each of many people, against a total budget.
 
     After the outcomes y_1, ..., y_t the information density `i(x; y_1..y_t) = log post[x] / p[x]` of a letter
     is the sum of `log P_i[x, y_i] / q_i[y_i]`, each q_i under the posterior before it; the PML of all
@@ -106,43 +106,43 @@ class Ledger:
 
     @property
     def initial(self) -> Prior:
-        """Return the prior before any release."""
+        """Return the prior before all releases."""
         return self._state.prior
 
     @property
     def total(self) -> float | None:
-        """Return the level in nats that no person may exceed; None where nothing is refused."""
+        """Return the total leakage budget per person, in nats; None without one."""
         return self._state.total
 
     @property
     def people(self) -> int:
-        """Return how many people there are."""
+        """Return the number of people."""
         return len(self._histories.place)
 
     @property
     def _histories(self) -> HistoryTable:
-        """Return the histories of the people."""
+        """Return the table of release histories."""
         return self._state.histories
 
     @property
     def releases(self) -> int:
-        """Return how many releases are recorded."""
+        """Return the number of recorded releases."""
         return len(self._state.identities)
 
     @property
     def levels(self) -> FloatArray:
-        """Return the (people,) leakage on each person, in nats."""
+        """Return the (people,) leakage about each person, in nats."""
         return np.asarray(
             compute_levels(self.initial.pmf, self._histories.likelihoods)[self._histories.place]
         )
 
     @property
     def level(self) -> float:
-        """Return the largest leakage on a person, in nats."""
+        """Return the largest leakage about any person, in nats."""
         return float(compute_levels(self.initial.pmf, self._histories.likelihoods).max())
 
     def levels_of_order(self, alpha: float) -> FloatArray:
-        """Compute the (people,) PML of order alpha of all that was released on each person, in nats.
+        """Compute each person's cumulative PML of order alpha, in nats.
 
         `log(sum_x p[x] lift[x]^alpha) / (alpha - 1)`: the account of `RenyiPML`. Levels of single releases do
         not add up to it, since each is under the posterior before; but the densities that a ledger keeps have
@@ -168,7 +168,7 @@ class Ledger:
         return order_levels(self.initial.pmf, shares.T, order)[self._histories.place]
 
     def groups(self) -> list[IntArray]:
-        """Return the people by history: all in one group have the same posterior, and may share a design.
+        """Group people with equal release history, who have equal posteriors.
 
         Examples:
             >>> ledger = Ledger([0.5, 0.5], people=3)
@@ -179,16 +179,14 @@ class Ledger:
         return self._histories.group_people()
 
     def density(self, person: int = 0) -> FloatArray:
-        """Compute the (N,) information density of each letter and all that was released; -inf where
-        excluded.
-        """
+        """Compute a person's (N,) information densities of letters; -inf where excluded."""
         row = self._histories.place[self._find_person(person)]
         return np.asarray(
             compute_log_lifts(self.initial.pmf, self._histories.likelihoods[row : row + 1])[0]
         )
 
     def prior(self, person: int = 0) -> Prior:
-        """Return the posterior of a person, which is the prior of the next design; letters that are left.
+        """Return a person's posterior on the letters still possible, the prior of the next design.
 
         A letter is left unless an outcome excluded it. One whose posterior is below 1e-280 has that mass
         here, which a design can work with, and in `requirement` the budget that goes with it.
@@ -203,7 +201,7 @@ class Ledger:
         return Prior(masses, select_labels(self.initial.labels, left.tolist()))
 
     def remaining(self, epsilon: float | None = None, person: int = 0) -> FloatArray:
-        """Compute (N,) what is left for each letter, in nats: epsilon less its density; inf where excluded.
+        """Compute a person's (N,) remaining budgets by letter, in nats; inf where excluded.
 
         Args:
             epsilon: the total to be kept; left out, that of the ledger.
@@ -221,7 +219,7 @@ class Ledger:
         return left
 
     def requirement(self, epsilon: float | None = None, person: int = 0) -> Any:
-        """Build the requirement on the next release for a person, for a `design` under `prior(person)`.
+        """Build the requirement on a person's next release from the remaining budgets.
 
         `PML` with the budgets that remain, of the letters that are left, each lowered by what rounding
         may add, so that the level never exceeds epsilon.
@@ -253,7 +251,7 @@ class Ledger:
         letters: Iterable[Label] | None = None,
         epsilon: float | None = None,
     ) -> Any:
-        """Build the requirement on one mechanism for several people, whatever was released of each.
+        """Build the requirement on one mechanism for people of different histories.
 
         It is a `RatioBound`: a mechanism that meets it keeps the total for all of them, whatever it releases.
 
@@ -282,15 +280,14 @@ class Ledger:
         if len(places) < len(own):
             lacking = abbreviate([label for place, label in enumerate(own) if place not in places])
             raise MechanismError(
-                f"the letters {lacking} of the ledger are none of the design, and may be somebody's"
+                f"the letters {lacking} of the ledger are none of the design, and may be those of a person"
             )
         return build_joint_requirement(
             self.initial.pmf, self._histories, rows, self._check_total(epsilon), np.array(places)
         )
 
     def requirement_of_order(self, alpha: float, epsilon: float, person: int = 0) -> Any:
-        """Build the requirement on the next release for a person that keeps all of order alpha within
-        epsilon.
+        """Build the requirement on a person's next release that keeps PML of order alpha within epsilon.
 
         A next mechanism meets it exactly where `levels_of_order(alpha)` is within epsilon after each of its
         outcomes, but for what rounding may add; for a `design` under `prior(person)`. Arguments as above.
@@ -319,14 +316,14 @@ class Ledger:
         return RemainingRenyiPML(alpha, epsilon - off, lifts)
 
     def _compute_posterior(self, person: int) -> tuple[FloatArray, IntArray]:
-        """Compute the posterior masses of the letters that are left, and their indices."""
+        """Compute a person's posterior masses of possible letters, with their indices."""
         density = self.density(person)
         left = np.flatnonzero(density > -np.inf)
         masses = self.initial.pmf[left] * np.exp(density[left])
         return np.maximum(masses / masses.sum(), MIN_MASS), left
 
     def level_after(self, mechanism: MechanismLike, people: ArrayLike | None = None) -> float:
-        """Compute the largest leakage on a person after a release, over all outcomes that may come, in nats.
+        """Compute the largest worst-case leakage of any person after a release, in nats.
 
         Args:
             mechanism: (N, M); or on the letters that are left, of all these people.
@@ -342,8 +339,7 @@ class Ledger:
         )
 
     def allows(self, mechanism: MechanismLike, people: ArrayLike | None = None) -> bool:
-        """Return whether a release keeps the total for everybody in it, whatever the outcomes; `record`
-        checks this.
+        """Return whether a release keeps every person within the total budget, for all outcomes.
 
         Args:
             mechanism: as for `level_after`.
@@ -373,10 +369,10 @@ class Ledger:
         *,
         allow_duplicate: bool = False,
     ) -> None:
-        """Record what a mechanism released, one outcome for each person in the release.
+        """Record the outcomes of a mechanism, one for each person.
 
         Whether the release keeps the total is required of all outcomes that might have come, since a refusal
-        that depends on the outcome reveals of it; ask `allows` before anything is published. The same
+        that depends on the outcome reveals of it; check `allows` before anything is published. The same
         mechanism with the same outcomes of the same people is taken for one release that is recorded twice
         by mistake. Where anything is refused, nothing is recorded.
 
@@ -444,21 +440,21 @@ class Ledger:
         return f"Ledger(<{counts}, level {self.level:.6g}{total}>)"
 
     def _check_total(self, epsilon: float | None) -> float:
-        """Return the total to use, in nats, and raise where there is none."""
+        """Return the leakage limit to apply; raise an error without one."""
         if epsilon is None and self.total is None:
             raise PrivacyError("the ledger has no total: give one, epsilon, in nats")
         total: Any = self.total if epsilon is None else epsilon
         return check_nonnegative(total, "the total", PrivacyError)
 
     def _find_person(self, person: int) -> int:
-        """Check the number of a person, and return it."""
+        """Validate a person's number."""
         place = int(person)
         if place != person or not 0 <= place < self.people:
             raise PrivacyError(f"there is no person {person}: they are 0 to {self.people - 1}")
         return place
 
     def _check_people(self, people: ArrayLike | None) -> IntArray:
-        """Check the numbers of people in a release, and return them as an array."""
+        """Validate people's numbers as an array."""
         if people is None:
             return np.arange(self.people)
         check_unmasked(people, "the people in a release", PrivacyError)
@@ -474,18 +470,18 @@ class Ledger:
         return members.astype(np.int64)
 
     def _align_matrix(self, mechanism: Mechanism, rows: IntArray) -> FloatArray:
-        """Return the matrix of a mechanism on all letters of the ledger."""
+        """Align a mechanism's matrix with the ledger's letters."""
         return align_matrix(self.initial.labels, self._histories, mechanism, rows)
 
     # ------------------------------------------------------------ files
 
     @property
     def unfinished(self) -> tuple[str, ...]:
-        """Return the names of recorded releases to be published in a folder that `open` was not given."""
+        """Return the names of recorded, unpublished releases outside of known folders."""
         return tuple(one.target for one in self._state.publishing)
 
     def publish(self, draft: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-        """Publish a file or folder with what was recorded when the ledger is saved: both, or neither.
+        """Register a draft for publication together with the ledger's next save.
 
         The ledger is written first, with the release, both names, and a digest of the draft; then the draft
         is renamed, and nothing that is there is replaced. A process that is killed before the ledger is on
@@ -506,7 +502,7 @@ class Ledger:
         self._state = replace(self._state, publishing=(*self._state.publishing, publication))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the ledger to an NPZ file, completely or not at all, with a digest of its content.
+        """Save the ledger to an NPZ file atomically, with a content digest.
 
         It is written over nothing but the file that this ledger was read from, or was written to before; two
         processes that each read, record and save a file are served by `open`.
@@ -515,7 +511,7 @@ class Ledger:
             FileFormatError: the file cannot be written, its ending is not .npz, it is not the one that was
                 read, or what was to be published is not there.
         """
-        files.file_format(path, (".npz",))
+        files.get_file_format(path, (".npz",))
         with files.exclusive_lock(path):
             self._write(path)
 
@@ -524,7 +520,7 @@ class Ledger:
     def open(
         cls, path: str | os.PathLike[str], folder: str | os.PathLike[str] | None = None
     ) -> Iterator[Self]:
-        """Read a ledger, and write it when the block ends, under a lock against other writers.
+        """Open a ledger under a lock, and save it when the block ends.
 
         An exception leaves the file as it was. Another writer is waited for, up to a minute. A release that
         was recorded and interrupted is published first, if it is found.
@@ -547,7 +543,7 @@ class Ledger:
             >>> Ledger.load(path).releases
             1
         """
-        files.file_format(path, (".npz",))
+        files.get_file_format(path, (".npz",))
         with files.exclusive_lock(path):
             ledger = cls.load(path)
             ledger._folders += [Path(folder).resolve()] if folder is not None else []
@@ -560,7 +556,7 @@ class Ledger:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a ledger, and refuse a file that was cut short or changed.
+        """Load a ledger; refuse a truncated or modified file.
 
         The digest finds what went wrong by accident, and no forgery: anyone who changes a file on purpose may
         write a new digest.
@@ -575,7 +571,7 @@ class Ledger:
         return ledger
 
     def _write(self, path: str | os.PathLike[str]) -> None:
-        """Write the ledger, and then publish what is to be: its names are in the file until that is done."""
+        """Save the ledger, then publish the registered drafts."""
         place = Path(path).resolve()
         if read_digest(place) != self._seen.get(place):
             raise FileFormatError(
@@ -587,7 +583,7 @@ class Ledger:
             self._publish_recorded(path)
 
     def _publish_recorded(self, path: str | os.PathLike[str]) -> tuple[str, ...]:
-        """Publish what is recorded and found, write the ledger without it, and return the paths."""
+        """Publish recorded drafts that exist, and return their paths."""
         place = Path(path).resolve()
         published, left = finish_all(self._state.publishing, [*self._folders, place.parent])
         if published:

@@ -1,4 +1,4 @@
-"""What mechanisms drew for the rows of a table, and its record in a ledger."""
+"""The recording of a table's draws in a ledger."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pmlopt.tables.streams import CsvFormat
 
 
 class RecordedDraws:
-    """The draws of some columns of a table, which a ledger records as one release of the tuple of letters.
+    """The draws of several columns, recorded as one release of a letter tuple.
 
     Args:
         releases: mechanisms with their columns; the letters of the ledger are the inputs of one, or the
@@ -43,13 +43,13 @@ class RecordedDraws:
         self._numbers: list[str] = []
 
     def add_batch(self, batch: TableBatch, drawn: Sequence[IntArray]) -> None:
-        """Add what each mechanism drew for the rows of a batch."""
+        """Collect the draws of a batch."""
         self._drawn.append(np.ravel_multi_index(list(drawn), self._sizes))
         if self._place is not None:
             self._numbers.extend(batch.column_texts(self._place))
 
     def record(self, book: Ledger) -> int:
-        """Record all that was drawn, and return how many outcomes that is.
+        """Record all draws in a ledger, and return their number.
 
         Raises:
             PrivacyError: the total of the ledger might be broken; see `Ledger.record`.
@@ -64,7 +64,7 @@ class RecordedDraws:
 
 
 def build_joint_mechanism(releases: Sequence[ColumnRelease], law: Prior) -> Mechanism:
-    """Build the mechanism of tuples of letters, `prod_i P_i[x_i, y_i]`, with numbered outputs.
+    """Build the product mechanism on letter tuples, with numbered outputs.
 
     Args:
         releases: of one, the mechanism itself; of several, on those letters of the law that are tuples of
@@ -95,7 +95,7 @@ def build_joint_mechanism(releases: Sequence[ColumnRelease], law: Prior) -> Mech
 
 
 def parse_person_numbers(texts: Sequence[str], person_column: str) -> list[int]:
-    """Return the numbers of the people in a column, which are integers.
+    """Parse person numbers from text cells.
 
     Raises:
         InputError: a cell is no number.
@@ -115,7 +115,7 @@ def build_remaining_requirement(
     person_column: str | None = None,
     form: CsvFormat | None = None,
 ) -> Requirement:
-    """Return what a ledger leaves, as a requirement on a design under a prior.
+    """Build the requirement on a design from a ledger's remaining budgets.
 
     Args:
         ledger: its file.

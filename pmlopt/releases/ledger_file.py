@@ -1,4 +1,4 @@
-"""Histories of people, and ledgers as NPZ files with a digest of all that they hold."""
+"""Release histories of people, and ledger files as NPZ with content digests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MIN_MASS = 1e-280
 
 @dataclass(frozen=True)
 class HistoryTable:
-    """The histories of people: those with the same history share a row of numbers.
+    """The deduplicated release histories of people, with their likelihoods.
 
     Attributes:
         likelihoods: (K, N) logarithms for each history, the largest of each 0; -inf for excluded letters.
@@ -39,33 +39,31 @@ class HistoryTable:
 
     @classmethod
     def initial(cls, letters: int, people: int) -> HistoryTable:
-        """Return the one history of people of whom nothing was released."""
+        """Build the table with one empty history for all people."""
         return cls(np.zeros((1, letters)), np.zeros(1), np.zeros(people, dtype=np.int64))
 
     def group_people(self) -> list[IntArray]:
-        """Return the people by history."""
+        """Group people by history."""
         # stable: the people of a group stay in ascending order
         order = np.argsort(self.place, kind="stable")
         return np.split(order, np.flatnonzero(np.diff(self.place[order])) + 1)
 
     def select_people(self, members: IntArray) -> IntArray:
-        """Return the histories of some people, each once."""
+        """Return the distinct histories of some people."""
         return _find_distinct_keys(self.place[members], len(self.likelihoods))[0]
 
     def rounding_error(self, person: int, levels: Any) -> Any:
-        """Bound the rounding error of these levels, or budgets, of a person."""
+        """Bound the rounding error of a person's levels or budgets."""
         return self.rounding_errors(self.place[person : person + 1], levels)
 
     def rounding_errors(self, rows: IntArray, levels: Any) -> Any:
-        """Bound the rounding errors of these levels, or budgets, after some histories."""
+        """Bound the rounding errors of levels or budgets by history."""
         # a sum over N letters and a few operations; below 1 the error is absolute
         units = (self.likelihoods.shape[1] + 8) * EPS * np.maximum(1.0, np.abs(levels))
         return units + 2 * self.rounding[rows]
 
     def extend(self, matrix: FloatArray, columns: IntArray, members: IntArray) -> HistoryTable:
-        """Return the histories with one more outcome for some people; the error is infinite where it is
-        impossible.
-        """
+        """Extend histories by one more outcome of some people."""
         outputs, held = matrix.shape[1], self.place[members]
         # a key for each pair of history and outcome: people with equal pairs share the new row
         pairs, own = _find_distinct_keys(held * outputs + columns, len(self.likelihoods) * outputs)
@@ -101,19 +99,19 @@ class HistoryTable:
 
 
 def compute_log_lifts(law: FloatArray, likelihoods: FloatArray) -> FloatArray:
-    """Compute the (K, N) logarithms of the lifts; -inf for letters that are excluded."""
+    """Compute the (K, N) log-ratios of posterior to prior; -inf for excluded letters."""
     return likelihoods + compute_levels(law, likelihoods)[:, None]
 
 
 def compute_levels(law: FloatArray, likelihoods: FloatArray) -> FloatArray:
-    """Compute the (K,) leakages of histories, in nats; law is the prior, and likelihoods (K, N)."""
+    """Compute the (K,) leakage of histories, in nats."""
     return log_quotient(np.exp(likelihoods) @ law, -np.expm1(likelihoods) @ law)
 
 
 def compute_levels_after(
     law: FloatArray, likelihoods: FloatArray, matrix: FloatArray
 ) -> FloatArray:
-    """Compute the (K,) largest leakage of each history after one more release, whatever its outcome, in nats.
+    """Compute the (K,) worst-case leakage of histories after one more release, in nats.
 
     Examples:
         >>> response = np.array([[0.75, 0.25], [0.25, 0.75]])
@@ -155,7 +153,7 @@ def compute_levels_after(
 
 
 def compute_log_steps(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Compute what each outcome adds to the likelihoods, with the largest entry of a column 0, and its error.
+    """Compute each outcome's normalized log-likelihoods, with their rounding error.
 
     (M, N) logarithms, -inf where the outcome is impossible, and (M,) bounds on their rounding: none
     where all finite entries are 0.
@@ -175,7 +173,7 @@ def compute_log_steps(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _find_distinct_keys(keys: IntArray, size: int) -> tuple[IntArray, IntArray]:
-    """Return the distinct keys below a size in ascending order, and the index of each key among them."""
+    """Return the distinct keys in ascending order, with inverse indices."""
     if size > 32 * len(keys):  # a table would be too large
         return np.unique(keys, return_inverse=True)
     # marks and a running sum: linear time, where a sort would take a factor log of the people
@@ -192,7 +190,7 @@ IDENTITY_BYTES = 32
 
 @dataclass(frozen=True)
 class LedgerState:
-    """The content of a ledger.
+    """The serializable content of a ledger.
 
     Attributes:
         prior: on N letters.
@@ -210,7 +208,7 @@ class LedgerState:
 
 
 def digest_release(matrix: FloatArray, columns: IntArray, members: IntArray) -> bytes:
-    """Return a digest of a release: the mechanism on all letters, and the index of each person's outcome."""
+    """Compute the digest of a release, to detect duplicates."""
     # the identity must not depend on the order in which the people are given
     order = np.argsort(members, kind="stable")
     return compute_digest(
@@ -219,7 +217,7 @@ def digest_release(matrix: FloatArray, columns: IntArray, members: IntArray) -> 
 
 
 def write_ledger(path: str | os.PathLike[str], state: LedgerState) -> str:
-    """Write a ledger, completely or not at all, and return its digest."""
+    """Write a ledger file atomically, and return its digest."""
     # before anything is written: labels that JSON changes would not match after a read
     check_json_labels(state.prior.labels)
     about: dict[str, Any] = {
@@ -241,7 +239,7 @@ def write_ledger(path: str | os.PathLike[str], state: LedgerState) -> str:
 
 
 def read_ledger(path: str | os.PathLike[str]) -> tuple[LedgerState, str]:
-    """Read a ledger and its digest, and refuse what is none, or cut short, or changed.
+    """Read and validate a ledger file, with its digest.
 
     Raises:
         FileFormatError: see there.
@@ -256,7 +254,7 @@ def read_ledger(path: str | os.PathLike[str]) -> tuple[LedgerState, str]:
 def _check_state(
     room: int, about: dict[str, Any], likelihoods: Any, rounding: Any, history: Any, identities: Any
 ) -> LedgerState:
-    """Return the parts of a file of so many bytes, of which every number is checked."""
+    """Validate the parts of a ledger file."""
     prior = records.read_record(Prior, about["prior"], "prior", records.Context(room=room))
     count = len(likelihoods)
     kinds = {

@@ -1,4 +1,4 @@
-"""The loading of whatever one file holds: a mechanism, a result or a ledger."""
+"""Loading of any saved file: a mechanism, a result or a ledger."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pmlopt.verification.verify_saved import load_saved
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Load the `Mechanism`, the `Result` or the `Ledger` of a file.
+    """Load a saved `Mechanism`, `Result` or `Ledger`.
 
     A result comes back with its certificate, as the file has it: `verify_file` decides whether what it claims
     is true, and `certificate.verify()` does.

@@ -1,4 +1,4 @@
-"""Tables of noise as offices of statistics read them: mechanisms on counts, by intervals or by whole keys."""
+"""Noise tables of statistical offices: mechanisms on counts, by intervals or integer cell keys."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEYS = ("pcv", "ckey", "pvalue")
 
 
 def list_ptable_rows(mechanism: MechanismLike) -> list[tuple[int, int, float, int, float, float]]:
-    """List the changes of each count with their intervals of cell keys in [0, 1], as R's ptable has them.
+    """List each count's noise values with their cell-key intervals in [0, 1], in the format of R's ptable.
 
     Args:
         mechanism: whose inputs and outputs are counts, such as a design with `Unbiased` and `Variance`.
@@ -72,7 +72,7 @@ CONSTRAINT_RTOL = 1e-9
 def round_to_keys(
     mechanism: MechanismLike, keys: int = 256, constraints: Iterable[AffineConstraint] = ()
 ) -> Mechanism:
-    """Round the probabilities of a mechanism to whole numbers of keys; measure the result anew.
+    """Round a mechanism's probabilities to multiples of 1 / keys, and recompute its properties.
 
     Each row is rounded down, and the keys that are left go to the largest remainders: entries move by less
     than 1 / keys. Where that breaks a constraint on the row, such as that noise has no bias or a variance of
@@ -112,7 +112,7 @@ def round_to_keys(
 def find_violated_constraints(
     mechanism: MechanismLike, constraints: Iterable[AffineConstraint]
 ) -> dict[str, float]:
-    """Return by how much of their size a mechanism violates constraints, of those that it does not keep.
+    """Return the relative violation of each violated constraint.
 
     Args:
         mechanism: (N, M).
@@ -126,7 +126,7 @@ def find_violated_constraints(
 def find_sufficient_keys(
     mechanism: MechanismLike, keys: int, constraints: Iterable[AffineConstraint]
 ) -> int | None:
-    """Return the least number of keys, of the next few, with which rounding keeps constraints; None if none.
+    """Search a slightly larger number of keys with which rounding keeps the constraints; None without one.
 
     Noise of -1 and 2 has no bias where two thirds are -1: of 64 keys no whole number is two thirds.
     """
@@ -143,7 +143,7 @@ def find_sufficient_keys(
 
 
 def compute_noise_moments(mechanism: MechanismLike) -> tuple[FloatArray, FloatArray]:
-    """Return the (N,) means and the (N,) variances of the noise of a mechanism on counts.
+    """Compute the (N,) means and (N,) variances of a count mechanism's noise.
 
     Raises:
         MechanismError: a label is no whole number.
@@ -161,7 +161,7 @@ def compute_noise_moments(mechanism: MechanismLike) -> tuple[FloatArray, FloatAr
 
 
 def add_zero_row(mechanism: MechanismLike) -> Mechanism:
-    """Return a mechanism on counts that releases a count of 0 as it is, where it has no row for 0.
+    """Add a row to a count mechanism that releases 0 unchanged, where it has none.
 
     Cell key software looks each count up, and empty cells get no noise.
 
@@ -182,20 +182,20 @@ def add_zero_row(mechanism: MechanismLike) -> Mechanism:
 
 @dataclass(frozen=True, eq=False)
 class _RowConstraint:
-    """The constraint on one row of a mechanism: `<coefficients, row> = limit`, or at most that."""
+    """A linear constraint `<coefficients, row> = limit` or `<=` on one mechanism row."""
 
     coefficients: FloatArray
     limit: float
     equal: bool
 
     def is_met_by(self, row: FloatArray) -> bool:
-        """Return whether a row meets it, up to rounding."""
+        """Return whether a row satisfies the constraint, up to rounding."""
         over = float(self.coefficients @ row) - self.limit
         room = CONSTRAINT_RTOL * (float(np.abs(self.coefficients) @ row) + abs(self.limit))
         return abs(over) <= room if self.equal else over <= room
 
     def integer_bounds(self, keys: int) -> tuple[float, float]:
-        """Return between which numbers `<coefficients, check_integer numbers of keys>` must be."""
+        """Return the integer interval allowed for the constraint's value in numbers of keys."""
         most = Fraction(self.limit) * keys
         if not self.equal and (self.coefficients == np.rint(self.coefficients)).all():
             most = Fraction(math.floor(most))  # the sum is a whole number, too
@@ -205,7 +205,7 @@ class _RowConstraint:
 def _group_rows_by_letter(
     constraints: Iterable[AffineConstraint], shape: tuple[int, ...]
 ) -> list[list[_RowConstraint]]:
-    """Return the rows of constraints that are on one row of a mechanism, by that row."""
+    """Group the rows of single-row constraints by mechanism row."""
     found: list[list[_RowConstraint]] = [[] for _ in range(shape[0])]
     for one in constraints:
         if one.coefficients.shape[1:] != shape:
@@ -222,7 +222,7 @@ def _group_rows_by_letter(
 def _find_integer_row(
     target: FloatArray, keys: int, rows: list[_RowConstraint]
 ) -> FloatArray | None:
-    """Find the nearest row of whole numbers of keys that meets the constraints; None where none is found."""
+    """Find the nearest integer row that satisfies the constraints; None where the search fails."""
     support = np.flatnonzero(target)
     size, wanted = len(support), target[support] * keys
     unit = np.eye(size)
@@ -252,7 +252,7 @@ def _find_integer_row(
 
 
 def list_key_rows(mechanism: MechanismLike, keys: int = 256) -> list[tuple[int, int, int]]:
-    """List the noise of each count at each cell key 0, 1, ..., keys - 1, of a mechanism rounded to keys.
+    """List each count's noise at every integer cell key.
 
     Args:
         mechanism: as that of `list_ptable_rows`, with probabilities of whole numbers of keys.
@@ -287,7 +287,7 @@ def list_key_rows(mechanism: MechanismLike, keys: int = 256) -> list[tuple[int, 
 
 
 def _check_keys(keys: int, counts: int) -> int:
-    """Return the number of keys, or raise a MechanismError where the table would be too long."""
+    """Validate a number of keys; raise a MechanismError for too long a table."""
     number = check_integer(keys, "the number of keys", MechanismError)
     if number * counts > MAX_KEY_ROWS:
         raise MechanismError(
@@ -298,7 +298,7 @@ def _check_keys(keys: int, counts: int) -> int:
 
 
 def _read_counts(labels: tuple[Label, ...], what: str) -> IntArray:
-    """Return labels as integer counts, and raise for others."""
+    """Validate labels as integer counts."""
     for label in labels:
         if not isinstance(label, int | np.integer) or isinstance(label, bool):
             raise MechanismError(

@@ -1,4 +1,4 @@
-"""Publications: what a ledger has recorded, and what is to get its name once the ledger is written.
+"""Publications: ledger-recorded releases that are renamed to their target after the ledger is saved.
 
 A ledger names drafts and targets by base names only. They are looked for in the folder of the ledger and in
 that of the release which the caller names, and nowhere else: anyone who writes a ledger file moves nothing.
@@ -23,7 +23,7 @@ PREFIX = ".pmlopt-"
 
 @dataclass(frozen=True)
 class PendingPublication:
-    """A recorded release that is to be given its name.
+    """A recorded release whose draft is still to be renamed to its target.
 
     Attributes:
         draft: the base name of its draft; behind a draft folder of pmlopt's, `/whole`.
@@ -50,7 +50,7 @@ class PendingPublication:
 
     @classmethod
     def describe(cls, source: Path, target: Path) -> PendingPublication:
-        """Describe a draft and a target that are there, in one folder.
+        """Build the record from a draft and its target in one folder.
 
         Raises:
             ValueError: the draft is none of pmlopt's.
@@ -62,7 +62,7 @@ class PendingPublication:
 
     @classmethod
     def from_entry(cls, entry: Any) -> PendingPublication:
-        """Read one of a ledger's file: a table, or of older versions two paths, of which the names count.
+        """Read the record from a ledger entry, of current or older format.
 
         Raises:
             ValueError: it is neither, or names what is no draft.
@@ -79,11 +79,11 @@ class PendingPublication:
             if draft.parent == target.parent:
                 return cls(draft.name, target.name, compute_folder_key(target.parent), None)
         raise ValueError(
-            f"what is to be published is {entry!r:.80}, which names no draft beside its target"
+            f"what is to be published is {entry!r:.80}, which names no draft next to its target"
         )
 
     def finish(self, folder: Path) -> bool:
-        """Give the draft in a folder its name, unless it has it; return whether it has it now.
+        """Rename the draft to its target if needed; return whether the target is now in place.
 
         Raises:
             FileFormatError: this is the folder of the release, and neither draft nor target is there as it
@@ -116,20 +116,20 @@ class PendingPublication:
         )
 
     def _is_content(self, path: Path) -> bool:
-        """Return whether the content that was recorded is at a path."""
+        """Return whether a path has the recorded content."""
         if self.digest is None:  # an older ledger: the name of the draft is all that is known
             return drafts.is_real_file(path) or drafts.is_real_folder(path)
         return drafts.digest_content(path) == self.digest
 
     def _is_published(self, source: Path, target: Path) -> bool:
-        """Return whether the target is what was recorded."""
+        """Return whether the target has the recorded content."""
         return self._is_content(target) and (self.digest is not None or not os.path.lexists(source))
 
 
 def describe_draft(
     draft: str | os.PathLike[str], target: str | os.PathLike[str]
 ) -> tuple[PendingPublication, Path]:
-    """Describe a draft that is to be published under a name, and return the folder of that name.
+    """Build the record of a draft to publish, with its folder.
 
     Raises:
         FileFormatError: see `Ledger.publish`.
@@ -159,7 +159,7 @@ def describe_draft(
 def finish_all(
     publications: Iterable[PendingPublication], folders: Iterable[Path]
 ) -> tuple[list[Path], tuple[PendingPublication, ...]]:
-    """Publish what can be found in some folders; return the published targets, and what is in none of them.
+    """Finish all publications found in some folders; return published targets and those not found.
 
     Raises:
         FileFormatError: see `PendingPublication.finish`.
@@ -175,16 +175,16 @@ def finish_all(
 
 
 def compute_folder_key(folder: str | os.PathLike[str]) -> str:
-    """Return a key of a folder, by which it is recognized and not found."""
+    """Compute an irreversible key by which a folder is recognized."""
     return drafts.compute_key(Path(folder).resolve())
 
 
 def compute_file_key(path: str | os.PathLike[str]) -> str:
-    """Return a key of a ledger's file, which the drafts of its releases have in their names."""
+    """Compute the key of a ledger file, which is part of its drafts' names."""
     return drafts.compute_key(Path(path).resolve())
 
 
 def _is_base_name(name: str) -> bool:
-    """Return whether a text is the name of something in a folder, on every system."""
+    """Return whether a text is a plain file name on every system."""
     plain = name not in ("", ".", "..") and "\0" not in name
     return plain and PurePosixPath(name).name == name == PureWindowsPath(name).name

@@ -1,4 +1,4 @@
-"""Mechanisms on the letters of a ledger: which exceed a total, and which several histories allow."""
+"""Ledger budgets for mechanisms on several release histories."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pmlopt.releases.ledger_file import HistoryTable, compute_levels, compute_le
 def build_joint_requirement(
     law: FloatArray, histories: HistoryTable, rows: IntArray, total: float, order: IntArray
 ) -> RatioBound:
-    """Build the requirement that a release keeps the total after each of several histories.
+    """Build the requirement that a release keeps the total budget for each of several histories.
 
     After a history with the likelihoods w, an outcome with the probabilities v of the letters keeps it iff
     `w_x v_x <= e^total sum_x' p_x' w_x' v_x'` for each letter x: a ratio bound. Bounds that others imply are
@@ -47,7 +47,7 @@ def build_joint_requirement(
     above = float(compute_levels(law, histories.likelihoods[rows]).max())
     if above > lowered:
         raise PrivacyError(
-            f"the leakage on somebody is {above:.6g} nats by the ledger, and the total is {total:.6g}: "
+            f"the leakage on a person is {above:.6g} nats by the ledger, and the total is {total:.6g}: "
             "nothing is left to release"
         )
     weights = np.exp(histories.likelihoods[rows])[:, order]
@@ -64,7 +64,7 @@ def build_joint_requirement(
 
 
 def _find_minimal_rows(rows: FloatArray) -> FloatArray:
-    """Return the rows that no other row is below in all entries, each once."""
+    """Return the distinct minimal rows in the componentwise order."""
     distinct = np.unique(rows, axis=0)
     below = np.logical_and.reduce(distinct[:, None, :] >= distinct[None, :, :], axis=2)
     np.fill_diagonal(below, False)
@@ -74,7 +74,7 @@ def _find_minimal_rows(rows: FloatArray) -> FloatArray:
 def find_excess(
     prior: Prior, histories: HistoryTable, total: float, rows: IntArray, matrix: FloatArray
 ) -> tuple[int, float] | None:
-    """Find the history that a release may raise most, and to which level, where that is over the total.
+    """Find the history with the largest level after a release, if it exceeds the total.
 
     What the likelihoods may be off is counted in; no level is above that of the least likely letter.
     """
@@ -95,7 +95,7 @@ def find_excess(
 def align_matrix(
     labels: Sequence[Label], histories: HistoryTable, mechanism: Mechanism, rows: IntArray
 ) -> FloatArray:
-    """Align a matrix with all letters by their labels, with rows of zeros for those that no history leaves.
+    """Align a mechanism's matrix with the ledger's letters; zero rows for excluded ones.
 
     Raises:
         MechanismError: the mechanism is on other letters.
@@ -122,7 +122,7 @@ def align_matrix(
     if needed.size:
         raise MechanismError(
             f"the mechanism has no row for the letter {labels[needed[0]]!r}, which is still possible for "
-            "somebody in the release"
+            "a person in the release"
         )
     matrix = np.zeros((len(labels), len(mechanism.outputs)))
     matrix[places] = mechanism.matrix[found[places]]
@@ -130,7 +130,7 @@ def align_matrix(
 
 
 def find_columns(mechanism: Mechanism, outcomes: Iterable[Label]) -> IntArray:
-    """Find the place of each outcome among the outputs; numbers of unnamed outputs are read at once."""
+    """Find the output index of each outcome."""
     if (
         type(outcomes) is np.ndarray and outcomes.dtype.kind in "iu" and outcomes.ndim == 1
         and isinstance(mechanism.outputs, DefaultLabels)

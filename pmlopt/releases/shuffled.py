@@ -1,4 +1,4 @@
-"""The histogram of what many people release: what it reveals of one of them."""
+"""The shuffle model: what the histogram of many people's outputs reveals about one person."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNIT_ROUNDOFF = 2.0**-53
 
 @dataclass(frozen=True)
 class MeanOfLifts:
-    """The law of a mean at equally spaced points, from above.
+    """An upper bound on the law of a mean, on an equidistant grid.
 
     Attributes:
         first: the smallest point.
@@ -49,7 +49,7 @@ class MeanOfLifts:
     people: int
 
     def min_level(self, delta: float) -> float:
-        """Compute the least t of the window with `E max(0, mean - t) <= delta`, or more."""
+        """Compute an upper bound on the least t with `E max(0, mean - t) <= delta`."""
         # the excess falls with t, so the first point that meets delta is the least
         held = np.flatnonzero(self.excesses <= delta)
         if not held.size:
@@ -61,7 +61,7 @@ class MeanOfLifts:
         return min(self.first + place * self.step, self.largest)
 
     def bound_excess(self, t: float) -> float:
-        """Bound `E max(0, mean - t)` from above: outside of the window by what the largest value allows."""
+        """Bound `E max(0, mean - t)` from above."""
         # the excess is convex in t, so the chord between two points is an upper bound
         low, part = divmod((t - self.first) / self.step, 1.0)
         if not 0 <= low < len(self.excesses) - 1:
@@ -70,9 +70,7 @@ class MeanOfLifts:
         return float((1 - part) * before + part * after)
 
     def bound_tail(self, t: float) -> float:
-        """Bound `P(mean > t)` from above: `P(mean' > t - d) + e^(-2 n d^2 / h^2)` for the mean on the
-        grid.
-        """
+        """Bound `P(mean > t)` from above, with a Hoeffding term for the grid's rounding."""
         best = 1.0
         for digits in (
             (0.0, 2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0) if self.moved else (math.inf,)
@@ -87,7 +85,7 @@ class MeanOfLifts:
 
 
 def compute_mean_near(values: FloatArray, law: FloatArray, people: int, t: float) -> MeanOfLifts:
-    """Compute the law of the mean around t, which is above the mean of one term."""
+    """Compute an upper bound on the mean's law near a value t."""
     return _compute_mean(
         values, law, people, _find_tilt(values, lambda s: _tilted_mean(values, law, s) >= t)
     )
@@ -96,7 +94,7 @@ def compute_mean_near(values: FloatArray, law: FloatArray, people: int, t: float
 def compute_mean_near_tail(
     values: FloatArray, law: FloatArray, people: int, delta: float
 ) -> MeanOfLifts:
-    """Compute the law of the mean around where its tail is near delta."""
+    """Compute an upper bound on the mean's law near its delta-quantile."""
     # the tail of a mean is about its Chernoff bound over sqrt(n): the tilt aims at that exponent
     rare = -math.log(min(0.5, delta * math.sqrt(people)))
 
@@ -107,7 +105,7 @@ def compute_mean_near_tail(
 
 
 def bound_chernoff_tail(values: FloatArray, law: FloatArray, people: int, t: float) -> float:
-    """Bound `P(mean > t)` without a convolution: `e^(n (log E e^(s V) - s t))` by tilts s."""
+    """Compute Chernoff's bound on `P(mean > t)`."""
     if t >= values.max():
         return 0.0
     return min(
@@ -120,7 +118,7 @@ def bound_chernoff_tail(values: FloatArray, law: FloatArray, people: int, t: flo
 
 
 def bound_chernoff_excess(values: FloatArray, law: FloatArray, people: int, t: float) -> float:
-    """Bound `E max(0, mean - t)` without a convolution, `e^(n (log E e^(s V) - s t) - 1) / (n s)`.
+    """Compute a Chernoff-type bound on `E max(0, mean - t)`.
 
     For `max(0, x) <= e^(u x - 1) / u` with u = n s.
     """
@@ -133,7 +131,7 @@ def bound_chernoff_excess(values: FloatArray, law: FloatArray, people: int, t: f
 def _compute_chernoff_exponents(
     values: FloatArray, law: FloatArray, people: int, t: float
 ) -> list[tuple[float, float]]:
-    """Return tilts s around that of t, each with `n (log E e^(s V) - s t)`, raised by the rounding error."""
+    """Compute the Chernoff exponents of several tilts, with an allowance for rounding."""
     # the Chernoff exponent is least where the tilted mean is t
     best = _find_tilt(values, lambda s: _tilted_mean(values, law, s) >= t)
     found = []
@@ -144,7 +142,7 @@ def _compute_chernoff_exponents(
 
 
 def _find_tilt(values: FloatArray, enough: Callable[[float], bool]) -> float:
-    """Find a tilt at which a condition begins to hold; any tilt gives a bound, this one a tight one."""
+    """Find the tilt at which a condition begins to hold, by doubling and bisection."""
     spread = float(values.max() - values.min()) or 1.0
     # a tilt has the unit of 1 / values: relative to the spread the range fits any mechanism
     low, high = 1e-9 / spread, 40.0 / spread
@@ -155,20 +153,20 @@ def _find_tilt(values: FloatArray, enough: Callable[[float], bool]) -> float:
 
 def _log_moment(values: FloatArray, law: FloatArray, s: float) -> float:
     # the largest exponent is taken out: the sum neither overflows nor vanishes
-    """Compute log E e^(s V) of a discrete law."""
+    """Compute the log moment generating function log E e^(s V)."""
     peak = float(values.max())
     return s * peak + math.log(float(law @ np.exp(s * (values - peak))))
 
 
 def _tilted_mean(values: FloatArray, law: FloatArray, s: float) -> float:
     # the common factor cancels in the quotient, and no exponential overflows
-    """Compute the mean under a law tilted by e^(s V)."""
+    """Compute the mean of the exponentially tilted law."""
     weights = law * np.exp(s * (values - values.max()))
     return float(weights @ values / weights.sum())
 
 
 def _compute_mean(values: FloatArray, law: FloatArray, people: int, s: float) -> MeanOfLifts:
-    """Bound the law of the mean of n draws from above, by a convolution tilted by s."""
+    """Compute an upper bound on the law of a mean of n draws, by a tilted FFT convolution."""
     low, high = float(values.min()), float(values.max())
     # all lifts are equal: the mean is constant, and a grid of no width would divide by 0
     if high == low:
@@ -218,9 +216,7 @@ def _compute_mean(values: FloatArray, law: FloatArray, people: int, s: float) ->
 def _project_to_grid(
     places: FloatArray, law: FloatArray, steps: int
 ) -> tuple[FloatArray, FloatArray, bool]:
-    """Return the law on integers, each value's mass on its two neighbours with the same mean; if any
-    moved.
-    """
+    """Project a law to integer grid points with preserved mean."""
     # values meant to be on the grid are off it by rounding only, and must not be split in two
     near = np.rint(places)
     on = np.abs(places - near) < TILT_RTOL / 2
@@ -235,7 +231,7 @@ def _project_to_grid(
 
 
 def _convolve(places: FloatArray, law: FloatArray, people: int) -> tuple[FloatArray, float]:
-    """Compute the (LENGTH,) law of the sum of places modulo LENGTH, and a bound on its rounding error.
+    """Compute the cyclic n-fold convolution by FFT, with a bound on its rounding error.
 
     A transform is off by some units times log2(LENGTH) in the Euclidean norm, and a power multiplies that
     by the number of people.
@@ -257,7 +253,7 @@ def _convolve(places: FloatArray, law: FloatArray, people: int) -> tuple[FloatAr
 
 
 def _bound_exponent_rounding(people: int, s: float, high: float) -> float:
-    """Bound the rounding error of `n log E e^(s V) - s n t`: some ulp of the largest term for each person."""
+    """Bound the rounding error of the Chernoff exponent `n log E e^(s V) - s n t`."""
     return 64 * UNIT_ROUNDOFF * people * (1 + 2 * s * high)
 
 
@@ -268,7 +264,7 @@ LIFT_RTOL = 1e-12
 
 
 def shuffled_level(prior: PriorLike, mechanism: MechanismLike, people: int, delta: float) -> float:
-    """Compute the level of the histogram of n people's outputs about one of them, with slack delta, in nats.
+    """Compute the leakage level of n people's histogram about one of them, with slack delta, in nats.
 
     The least epsilon with `P(E | X_i = a) <= e^epsilon P(E) + delta` for every letter a and every event E
     of the histogram, where all people are independent with the same prior. Given the histogram h, the
@@ -318,7 +314,7 @@ def shuffled_level(prior: PriorLike, mechanism: MechanismLike, people: int, delt
 def shuffled_slack(
     prior: PriorLike, mechanism: MechanismLike, people: int, epsilon: float
 ) -> float:
-    """Compute the least delta at which the histogram of n people's outputs has the level epsilon.
+    """Compute the least slack delta at which n people's histogram has the level epsilon.
 
     `max_a E max(0, mean of n lifts of a - e^epsilon)`, never too small; see `shuffled_level`.
 
@@ -350,8 +346,7 @@ def shuffled_slack(
 def shuffled_failure(
     prior: PriorLike, mechanism: MechanismLike, people: int, epsilon: float
 ) -> float:
-    """Compute the probability that the histogram of n people's outputs leaks more than epsilon about one of
-    them.
+    """Compute the probability that n people's histogram leaks more than epsilon about one of them.
 
     The sum over the letters of `P(mean of n lifts > e^epsilon)`, letters with the same lifts once: an upper
     bound on the probability that the PML of the histogram about a person is above epsilon, and at most N
@@ -373,7 +368,7 @@ def shuffled_failure(
         if _is_listable(values, count):
             means, masses = _list_means(values, law, count)
             found.append(float(masses[means > t * (1 + LIFT_RTOL)].sum()))
-        else:  # a bound by formula where a letter adds next to nothing
+        else:  # a bound by formula where a letter adds almost nothing
             bound = bound_chernoff_tail(values, law, count, t)
             small = bound <= 1e-3 * math.fsum(found)
             found.append(bound if small else compute_mean_near(values, law, count, t).bound_tail(t))
@@ -388,7 +383,7 @@ def calibrate_shuffled(
     delta: float,
     most: float | None = None,
 ) -> tuple[float, Mechanism]:
-    """Find the largest local level whose mechanism keeps the histogram of n people within (epsilon, delta).
+    """Find the largest local level for which n people's histogram is within (epsilon, delta).
 
     Found by bisection to a share of 1e-3; the mechanism that is returned was checked by `shuffled_level`.
     Where the level of the histogram does not grow with the local one, it may not be the largest.
@@ -446,7 +441,7 @@ def calibrate_shuffled(
 
 
 def _find_lift_laws(p: Prior, m: Mechanism) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Return for each letter the distinct lifts `P[a,y] / q[y]` and their law; those that vary most first.
+    """Compute each letter's distinct lifts `P[a,y] / q[y]` with their law.
 
     Letters whose lifts differ by rounding only have the same events, and come once, with the larger lifts.
     Lifts and probabilities are raised by what rounding may have taken off them and off means of them; an
@@ -454,7 +449,7 @@ def _find_lift_laws(p: Prior, m: Mechanism) -> Iterator[tuple[FloatArray, FloatA
     """
     columns = m.matrix[:, m.support]
     law = p.pmf @ columns
-    share = 1 + relative_rounding(sum(columns.shape))
+    share = 1 + bound_relative_rounding(sum(columns.shape))
     lifts, law = (
         np.where(np.ptp(columns, axis=0) == 0, 1.0, columns / law * share),
         law / law.sum() * share,
@@ -472,12 +467,12 @@ def _find_lift_laws(p: Prior, m: Mechanism) -> Iterator[tuple[FloatArray, FloatA
 
 
 def _is_listable(values: FloatArray, people: int) -> bool:
-    """Return whether there are few histograms of so many people on these lifts."""
+    """Return whether the histograms of so many people are few enough to enumerate."""
     return math.comb(people + len(values) - 1, len(values) - 1) <= MAX_HISTOGRAMS
 
 
 def _list_means(values: FloatArray, law: FloatArray, people: int) -> tuple[FloatArray, FloatArray]:
-    """Return the mean of the lifts of each histogram, and its probability."""
+    """Enumerate the mean lift of each histogram, with its probability."""
     counts, sums, logs = np.array([people]), np.zeros(1), np.array([math.lgamma(people + 1)])
     factorials = np.array([math.lgamma(k + 1) for k in range(people + 1)])
     for place, (value, mass) in enumerate(zip(values.tolist(), law.tolist(), strict=True)):
@@ -493,7 +488,7 @@ def _list_means(values: FloatArray, law: FloatArray, people: int) -> tuple[Float
 
 
 def _compute_listed_level(means: FloatArray, masses: FloatArray, delta: float) -> float:
-    """Compute the least u >= 0 with `sum masses max(0, means - 1 - u) <= delta`, rounded up."""
+    """Compute the least u with `sum masses max(0, means - 1 - u) <= delta`, rounded up."""
     order = np.argsort(-means, kind="stable")
     # with the k largest means above 1 + u the sum is `worth_k - u above_k`, and at most that for other u
     weights = masses[order].astype(np.longdouble)
@@ -503,16 +498,16 @@ def _compute_listed_level(means: FloatArray, masses: FloatArray, delta: float) -
     return round_up(float(((worth - delta + rounding) / above).max(initial=0.0)))
 
 
-def relative_rounding(terms: int) -> float:
-    """Return the fraction by which a result of so many float operations may be too small."""
+def bound_relative_rounding(terms: int) -> float:
+    """Return the relative rounding error bound of a number of float operations."""
     return (terms + 8) * 2 * UNIT_ROUNDOFF
 
 
 def round_up(number: float, terms: int = 0) -> float:
-    """Round a number of at least 0 up at its own size by the error of so many float operations."""
-    return number * (1 + relative_rounding(terms))
+    """Round a nonnegative number up by the error of a number of float operations."""
+    return number * (1 + bound_relative_rounding(terms))
 
 
 def round_down(number: float) -> float:
-    """Round a number of at least 0 down at its own size."""
-    return number * (1 - relative_rounding(0))
+    """Round a nonnegative number down by one unit in the last place."""
+    return number * (1 - bound_relative_rounding(0))

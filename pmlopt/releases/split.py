@@ -1,4 +1,4 @@
-"""The best split of a total level over several releases that are fixed in advance."""
+"""The optimal split of a total leakage level over several releases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pmlopt.errors import InputError, PrivacyError, ProgramError
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """A split of a total over k releases.
+    """The optimal levels of k releases under a total, with value and bound.
 
     Attributes:
         levels: (k,) in nats, whose exact sum is at most the total.
@@ -33,7 +33,7 @@ class Split:
 
     @property
     def gap(self) -> float:
-        """Return |bound - value|."""
+        """Return the gap |bound - value|."""
         return abs(self.bound - self.value)
 
 
@@ -46,7 +46,7 @@ def best_split(
     tolerance: float = 1e-2,
     most_solves: int = 500,
 ) -> Split:
-    """Find the levels of k releases with a given sum for which the sum of their utilities is best.
+    """Optimize the levels of k releases with a given sum, by monotone bounds on their losses.
 
     The sum of levels is a level of everything for attributes that are independent (PML, about their tuple)
     and for releases of one secret under LDP; not under PML, where levels add under the posteriors (`Ledger`).
@@ -114,7 +114,7 @@ def best_split(
 
 @dataclass(eq=False)
 class _LossCurve:
-    """The loss of one release at the levels that were solved, ascending.
+    """The solved points of one release's loss as a function of its level.
 
     Levels are multiples of a unit, the distance of the total to the next float. Floats hold every such
     multiple up to the total, so that sums of levels are exact as long as they are within it.
@@ -129,7 +129,7 @@ class _LossCurve:
     bounds: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     def solve_level(self, level: float) -> bool:
-        """Solve at a level, and return False where that was done before."""
+        """Solve at a new level; return False for a known one."""
         if level in self.answers:
             return False
         try:
@@ -152,7 +152,7 @@ class _LossCurve:
 
 
 def _check_weights(weights: Sequence[float] | None, count: int) -> FloatArray:
-    """Check the weights of releases, ones by default, and return them."""
+    """Validate release weights, by default one."""
     if not count:
         raise InputError("there is no release to split the total over: give at least one")
     if weights is None:
@@ -169,7 +169,7 @@ def _check_weights(weights: Sequence[float] | None, count: int) -> FloatArray:
 def _choose_cheapest(
     choices: Sequence[tuple[FloatArray, FloatArray]], most: float
 ) -> tuple[float, tuple[int, ...]]:
-    """Find the least sum of costs, one choice for each release, whose uses are at most a total.
+    """Choose one option per release with the least total cost under a budget.
 
     By dynamic programming: of the choices for the first releases those are kept than which none uses and
     costs less.
@@ -190,7 +190,7 @@ def _choose_cheapest(
 
 
 def _spend_rest(curves: Sequence[_LossCurve], chosen: Sequence[int], total: float) -> bool:
-    """Solve where what is left of the total goes to one release; return False where that adds nothing."""
+    """Solve with the remaining budget added to one release; return False where nothing remains."""
     left = total - math.fsum(
         curve.levels[place] for curve, place in zip(curves, chosen, strict=True)
     )
@@ -207,12 +207,12 @@ def _spend_rest(curves: Sequence[_LossCurve], chosen: Sequence[int], total: floa
 
 
 def _loss_decrease(losses: FloatArray, low: int, high: int) -> float:
-    """Return by how much losses fall between two levels; 0 where both are infinite."""
+    """Compute the decrease of a loss curve between two levels."""
     return float(losses[low] - losses[high]) if math.isfinite(losses[high]) else 0.0
 
 
 def _halve_interval(curves: Sequence[_LossCurve], cells: Sequence[int]) -> bool:
-    """Halve the interval in which the bound falls most; return False where none can be."""
+    """Bisect the interval with the largest decrease of the bound; return False where none can be."""
     falls = [
         _loss_decrease(curve.bounds, cell, cell + 1)
         for curve, cell in zip(curves, cells, strict=True)

@@ -1,4 +1,4 @@
-"""Streams of many people over one chain, and the file that keeps them."""
+"""Streams of many people over one Markov chain, with their file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FORMAT = "pmlopt-streams-2"
 
 @dataclass(frozen=True, eq=False)
 class StreamsFile(Record):
-    """The content of a file: the declaration of the streams, and a tree of what was released.
+    """The serializable content of a streams file: the declaration, and the tree of release histories.
 
     Attributes:
         first: the stream of a person of whom nothing is released.
@@ -53,12 +53,12 @@ class StreamsFile(Record):
 
 
 def _digest_content(held: Any) -> str:
-    """Return the digest of the plain data of a file."""
-    return hashlib.sha256(files.json_bytes(held)).hexdigest()
+    """Compute the digest of a file's plain data."""
+    return hashlib.sha256(files.encode_json_bytes(held)).hexdigest()
 
 
 class Streams:
-    """Streams of many people who move independently over one chain.
+    """The sequential releases of many independent people over one Markov chain.
 
     People to whom the same was revealed share their belief and the design of their next release. The time of
     each person is counted from the first release; who is known and has no state at a step reveals nothing at
@@ -91,16 +91,16 @@ class Streams:
 
     @property
     def people(self) -> tuple[Label, ...]:
-        """Return the people of whom something was released, in the order of their first releases."""
+        """Return the people with releases, in the order of their first one."""
         return tuple(self._place)
 
     def stream(self, person: Label) -> Stream:
-        """Return the stream of a person, a copy: what is recorded in it is not recorded here."""
+        """Return a copy of a person's stream."""
         return self._stream_at(self._place.get(person, 0)).copy()
 
     @property
-    def fresh(self) -> Stream:
-        """Return the stream of a person of whom nothing is released yet."""
+    def new_stream(self) -> Stream:
+        """Return the stream of a new person without releases."""
         return self._stream_at(0).copy()
 
     @property
@@ -110,19 +110,19 @@ class Streams:
 
     @property
     def level(self) -> float:
-        """Return the largest of `levels`; 0 where no person is known."""
+        """Return the largest leakage about any person, in nats; 0 without people."""
         return max(
             (self._stream_at(place).level for place in set(self._place.values())), default=0.0
         )
 
     def _stream_at(self, place: int) -> Stream:
-        """Return the stream at an index of the tree of histories."""
+        """Return the stream at a node of the tree of histories."""
         found = self._streams[place]
-        assert found is not None  # only of releases after which nobody is
+        assert found is not None  # only for releases that belong to no person
         return found
 
     def release(self, states: Mapping[Label, Label], seed: Seed = None) -> dict[Label, Label]:
-        """Draw the next output of each person from the state, and record it.
+        """Draw and record the next output of each person.
 
         Args:
             states: by person. People who are not known yet begin.
@@ -155,13 +155,13 @@ class Streams:
         return {person: told[person][0] for person in states}
 
     def _drop_unused(self) -> None:
-        """Keep the streams of people only, and the first one."""
+        """Drop the streams that belong to no person."""
         lived = {0, *self._place.values()}
         self._streams = [one if place in lived else None for place, one in enumerate(self._streams)]
         self._after = {key: place for key, place in self._after.items() if place in lived}
 
     def _advance(self, place: int, output: Label, drawn: bool) -> int:
-        """Return the index after an output, or after nothing."""
+        """Advance from a node by an output; return the new node."""
         key = (place, output, drawn)
         if key not in self._after:
             stream = self._stream_at(place).copy()
@@ -174,20 +174,20 @@ class Streams:
         return self._after[key]
 
     def _add_stream(self, place: int, stream: Stream) -> None:
-        """Add a stream to the tree of histories, after the one at an index."""
+        """Add a stream as a child node."""
         self._before.append(place)
-        self._told.append(stream.last)
+        self._told.append(stream.last_output)
         self._streams.append(stream)
 
     # ------------------------------------------------------------ files
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the streams to a JSON file, completely or not at all, with a digest of its content.
+        """Save the streams to a JSON file atomically, with a content digest.
 
         Raises:
             FileFormatError: the file cannot be written, or its ending is not .json.
         """
-        files.file_format(path, (".json",))
+        files.get_file_format(path, (".json",))
         first = self._stream_at(0)
         held = to_plain(StreamsFile(
             StreamDeclaration.from_stream(first), np.array(self._before, dtype=np.int64),
@@ -196,11 +196,11 @@ class Streams:
             tuple(self._place.items()),
         ))  # fmt: skip
         content = {"format": FORMAT, "digest": _digest_content(held), "streams": held}
-        files.atomic_write(path, files.json_bytes(content), private=True)
+        files.atomic_write(path, files.encode_json_bytes(content), private=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read streams, and account for all their releases again.
+        """Load streams, and recompute the leakage of all their releases.
 
         Raises:
             FileFormatError: the file is not there, holds no streams, or was cut short or changed.
@@ -214,7 +214,7 @@ class Streams:
         many = cls(held.first.make_stream())
         for place, output, emits in zip(held.before.tolist(), held.told, held.emitted, strict=True):
             stream = many._stream_at(place).copy()
-            stream.take(output, emits)
+            stream.record_likelihoods(output, emits)
             many._add_stream(place, stream)
         many._place = dict(held.people)
         many._drop_unused()
@@ -223,7 +223,7 @@ class Streams:
     @classmethod
     @contextmanager
     def open(cls, path: str | os.PathLike[str]) -> Iterator[Self]:
-        """Read streams, and write them when the block ends, under a lock against other writers.
+        """Open streams under a lock, and save them when the block ends.
 
         An exception leaves the file as it was: what was released in the block must not be published then.
 

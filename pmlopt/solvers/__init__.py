@@ -1,1 +1,1 @@
-"""Solvers of linear and conic programs in general: HiGHS, cvxpy, the structured interior point, searches."""
+"""General linear and conic solvers: HiGHS, cvxpy, a structured interior point, and searches."""

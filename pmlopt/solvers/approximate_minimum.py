@@ -1,4 +1,4 @@
-"""Small convex programs whose answers are only a start: what is proved does not rest on them."""
+"""Heuristic solution of small convex programs, whose results are only starting points."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pmlopt.core.lazy_imports import cp
 
 
 def minimize_approximately(goal: cp.Expression, rules: list[cp.Constraint]) -> None:
-    """Set the variables of a convex program to where it is least, as near as Clarabel comes."""
+    """Minimise a small convex program with Clarabel, approximately, and set its variables."""
     for tolerance in (1e-11, 1e-8):
         tight = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tolerance)
         with warnings.catch_warnings(), contextlib.suppress(cp.SolverError):

@@ -1,4 +1,4 @@
-"""Solvers that cvxpy knows, through its own interface, and linear programs written in the MPS format."""
+"""The interface to cvxpy's solvers, and MPS files."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ _TIME_LIMIT_OPTIONS = {
 
 
 def list_installed() -> list[str]:
-    """List the solvers that cvxpy has here, by the names that `solve` takes."""
+    """List cvxpy's installed solvers by their `solve` names."""
     return sorted(entry.lower() for entry in cp.installed_solvers())
 
 
 def solve_problem(
     problem: cp.Problem, solver: str, options: MethodOptions, extra: dict[str, Any]
 ) -> SolverResult:
-    """Solve by the solver of a cvxpy name; `extra` goes to it unchanged."""
+    """Solve a problem with a cvxpy solver; `extra` options are passed unchanged."""
     settings = _build_settings(solver, options, extra)
     start = time.perf_counter()
     try:
@@ -107,7 +107,7 @@ def solve_problem(
 def _build_settings(
     solver: str, options: MethodOptions, extra: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return a solver's settings: our tolerances, those of the method, and last those of the user."""
+    """Build a solver's settings: tolerances, method settings, then the user's."""
     if options.deadline.is_limited and solver not in _TIME_LIMIT_OPTIONS:
         raise SolverUnavailableError(
             f"a time limit cannot be handed to {solver}: leave it out and give the solver's own in "
@@ -130,7 +130,7 @@ def _build_settings(
 
 
 def _limit_time(solver: str, settings: dict[str, Any], options: MethodOptions) -> None:
-    """Add the remaining time to the settings, unless the user has set a limit there."""
+    """Add the remaining time to the settings, unless the user has set a limit."""
     *path, name = _TIME_LIMIT_OPTIONS[solver]
     for key in path:
         settings = settings.setdefault(key, {})
@@ -139,7 +139,7 @@ def _limit_time(solver: str, settings: dict[str, Any], options: MethodOptions) -
 
 @contextmanager
 def _check_options(solver: str, options: MethodOptions) -> Iterator[None]:
-    """Raise a SolverOptionError where a solver complains of options that a user gave."""
+    """Raise a SolverOptionError where a solver rejects a user's options."""
     if not options.solver_options:
         yield
         return
@@ -155,7 +155,7 @@ def _check_options(solver: str, options: MethodOptions) -> Iterator[None]:
 
 
 def write_mps(problem: cp.Problem, path: str | os.PathLike[str]) -> None:
-    """Write a linear program in the MPS format, columns named after the variables.
+    """Write a linear program as an MPS file, with columns named after variables.
 
     Raises:
         ProgramError: the problem has constraints that are not linear.
@@ -172,7 +172,7 @@ def write_mps(problem: cp.Problem, path: str | os.PathLike[str]) -> None:
 
 
 def _encode_mps(solver: Any) -> bytes:
-    """Return the model as HiGHS writes it to a file, checked to be complete: HiGHS ignores a full disk."""
+    """Return the model's MPS text from HiGHS, checked for completeness."""
     try:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "program.mps"
@@ -192,7 +192,7 @@ def _encode_mps(solver: Any) -> bytes:
 
 
 def _list_column_names(data: dict[str, object]) -> list[str]:
-    """List the names of the scalar variables in the data of a problem."""
+    """List the names of scalar variables in compiled problem data."""
     names = []
     for variable in data["param_prob"].variables:  # type: ignore[attr-defined]
         for place in np.ndindex(*variable.shape[::-1]):  # columns first, as cvxpy stacks them

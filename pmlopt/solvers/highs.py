@@ -28,7 +28,7 @@ from pmlopt.solvers.solver_result import (
 
 
 class _SilentHighs(highspy.Highs):  # type: ignore[misc]  # highspy has no types
-    """HiGHS that writes nothing to the terminal, not even the notice of its version.
+    """A HiGHS instance without terminal output.
 
     HiGHS 1.16 writes that notice once a process and within its constructor, before an option can be set:
     standard output is for results. Here the option comes first.
@@ -58,7 +58,7 @@ RESTART_OPTIONS: Mapping[str, float | str] = {
 
 
 def solve_problem(problem: cp.Problem, method: str, options: MethodOptions) -> SolverResult:
-    """Solve a linear program of cvxpy by HiGHS."""
+    """Solve a cvxpy linear program with HiGHS."""
     ready = compile_problem(problem, cp.HIGHS)
     if options.deadline.expired:
         return SolverResult("failed", False, TIME_LIMIT, None, False, ready.seconds, 0.0)
@@ -75,7 +75,7 @@ def solve_problem(problem: cp.Problem, method: str, options: MethodOptions) -> S
 def run_loaded(
     solver: highspy.Highs, warm: bool, compile_seconds: float, begin: float
 ) -> SolverResult:
-    """Run a solver whose model is loaded, and return how it ended."""
+    """Run HiGHS on a loaded model, and return its result."""
     solver.run()
     status, info, solution = solver.getModelStatus(), solver.getInfo(), solver.getSolution()
     # without both parts there is nothing to certify, whatever the status
@@ -92,7 +92,7 @@ def run_loaded(
 
 
 def unpack_solution(ready: CompiledProblem, solver: highspy.Highs) -> None:
-    """Put HiGHS's solution into the problem's variables and multipliers; it is not checked for validity."""
+    """Store HiGHS's solution in the cvxpy variables and constraints."""
     raw = {
         "solution": solver.getSolution(),
         "info": SimpleNamespace(
@@ -119,7 +119,7 @@ _ITERATION_COUNT_FIELDS = (
 
 
 def build_options(options: MethodOptions) -> dict[str, Any]:
-    """Return HiGHS's tolerances and time limit, and the options that a user gave."""
+    """Build HiGHS options: tolerances, time limit, and the user's."""
     # HiGHS accepts no tolerance below 1e-10
     tolerance = max(1e-10, min(1e-9, options.tolerance))
     limits: dict[str, Any] = {
@@ -183,7 +183,7 @@ def build_sparse_model(
 
 
 def load_model(model: highspy.HighsLp, options: Mapping[str, Any]) -> highspy.Highs:
-    """Return HiGHS with a model loaded, silent unless an option enables output.
+    """Create a HiGHS instance with a loaded model.
 
     Raises:
         SolverOptionError: HiGHS does not know an option, or does not take its value.

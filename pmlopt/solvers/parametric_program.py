@@ -1,4 +1,4 @@
-"""Linear programs that HiGHS solves repeatedly: for values of a parameter, and as columns are added."""
+"""Parametric linear programs in HiGHS, and master problems that grow by columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FEASIBILITY_TOLERANCES = {"loose": 1e-8}
 
 @dataclass(frozen=True, eq=False)
 class ParametricEntries:
-    """The entries of a linear program's matrix that vary with a parameter t: `constants + t rates`.
+    """Matrix entries that are affine in a parameter t: `constants + t rates`.
 
     Attributes:
         rows, columns: where they are.
@@ -47,7 +47,7 @@ NO_PARAMETRIC_ENTRIES = ParametricEntries(*(np.zeros(0, dtype=int),) * 2, *(np.z
 
 @dataclass(frozen=True, eq=False)
 class ParametricSolution:
-    """A linear program solved at one value of its parameter.
+    """The solution of a parametric linear program at one value.
 
     Attributes:
         optimum: of the objective.
@@ -63,7 +63,7 @@ class ParametricSolution:
 
 
 class ParametricModel:
-    """A linear program of HiGHS with a parameter: each solve starts from the basis of the one before.
+    """A parametric linear program in HiGHS, warm-started from solve to solve.
 
     Where a large program's parameter is far from the last, it is solved by the interior point method, with
     crossover.
@@ -95,7 +95,7 @@ class ParametricModel:
         self._fixed = np.zeros(model.num_col_, dtype=bool)
 
     def fix_at_zero(self, columns: IntArray, zero: BoolArray) -> None:
-        """Fix some of these non-negative columns at zero, and free the others."""
+        """Fix some nonnegative columns at zero, and free the others."""
         moved = columns[self._fixed[columns] != zero]
         self._fixed[columns] = zero
         for column in moved.tolist():
@@ -104,7 +104,7 @@ class ParametricModel:
             )
 
     def replace_model(self, model: highspy.HighsLp) -> None:
-        """Load another program of the same size, where most of the entries vary; the basis stays."""
+        """Replace the model by one of equal size, keeping the basis."""
         # the size is unchanged, so that the old basis is a start for the new program
         basis = self.solver.getBasis()
         self.solver.passModel(model)
@@ -112,7 +112,7 @@ class ParametricModel:
             self.solver.setBasis(basis)
 
     def solve_at(self, value: float, deadline: Deadline) -> ParametricSolution:
-        """Solve the program at a value of the parameter.
+        """Solve at a value of the parameter.
 
         Raises:
             ArithmeticError: HiGHS does not end at an optimum; the message is `TIME_LIMIT` where the time is
@@ -135,7 +135,7 @@ class ParametricModel:
         return ParametricSolution(solver.getInfo().objective_function_value, slope, values, duals)
 
     def _run_highs(self, simplex: bool, deadline: Deadline) -> None:
-        """Solve, from the last basis by the simplex; where that fails, from none by every method."""
+        """Run the simplex from the last basis; on failure, restart with all methods."""
         solver = self.solver
         for again, name in enumerate(["primal" if simplex else "interior", *_METHOD_OPTIONS]):
             if again:
@@ -190,7 +190,7 @@ class MasterProblem:
         self.add_columns(lifts, worths)
 
     def select_new(self, lifts: FloatArray) -> FloatArray:
-        """Return the (N, K') columns that are not yet in the problem, each once."""
+        """Select the (N, K') columns that are not in the problem yet."""
         fresh = {
             key: place
             for place, key in enumerate(_make_column_keys(lifts))
@@ -199,7 +199,7 @@ class MasterProblem:
         return lifts[:, list(fresh.values())]
 
     def add_columns(self, lifts: FloatArray, worths: FloatArray) -> None:
-        """Add columns to the linear program, each with its value; the basis stays."""
+        """Add columns with their objective values, keeping the basis."""
         peaks = lifts.max(
             axis=0
         )  # columns whose largest entry is 1: under a rare letter it can be 1e12
@@ -227,7 +227,7 @@ class MasterProblem:
     def solve(
         self, deadline: Deadline = NO_DEADLINE, costs: FloatArray | None = None
     ) -> tuple[float, FloatArray, FloatArray]:
-        """Solve for the value, the (K,) weights and the (N,) multipliers of the rows.
+        """Solve for value, (K,) weights and (N,) row multipliers.
 
         However late it is, there is some time for it: it makes a mechanism of the known columns.
 
@@ -270,7 +270,7 @@ class MasterProblem:
 
 
 def _make_column_keys(lifts: FloatArray) -> list[bytes]:
-    """Return columns rounded to twelve digits as keys; entries of 1e100 and more as they are."""
+    """Return columns rounded to twelve digits as hashable keys."""
     # entries from 1e100 on have no twelfth place
     large = 1e100
     # columns that differ by rounding are one column of the problem

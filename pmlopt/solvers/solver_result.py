@@ -1,4 +1,4 @@
-"""The input and output of solvers: options, deadlines, points, and how a solve ended."""
+"""The interface of solvers: options, deadlines, points and results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TIME_LIMIT = "time limit"
 
 @dataclass(frozen=True)
 class Deadline:
-    """A reading of a deadline at which the time is over.
+    """A point in time after which a computation must end.
 
     Attributes:
         end: that reading; infinite without a limit.
@@ -46,25 +46,25 @@ class Deadline:
     def after(
         cls, seconds: float | None, read: Callable[[], float] = time.perf_counter
     ) -> Deadline:
-        """Return the deadline some seconds from now; one that never expires for None."""
+        """Create a deadline some seconds from now; None never expires."""
         return cls(math.inf if seconds is None else read() + seconds, read)
 
     @property
     def is_limited(self) -> bool:
-        """Return whether there is a limit."""
+        """Return whether the deadline is finite."""
         return not math.isinf(self.end)
 
     @property
     def expired(self) -> bool:
-        """Return whether the time is over."""
+        """Return whether the time limit is reached."""
         return self.end < math.inf and self.read() >= self.end
 
     def expired_for(self, seconds: float) -> bool:
-        """Return whether the time has been over for some seconds; before its end for a negative number."""
+        """Return whether the deadline passed at least `seconds` ago."""
         return self.end < math.inf and self.read() >= self.end + seconds
 
     def remaining(self, least: float = 0.0) -> float | None:
-        """Return the seconds that remain, at least `least`; None without a limit."""
+        """Return the remaining seconds, at least `least`; None without a limit."""
         return max(least, self.end - self.read()) if self.end < math.inf else None
 
     def fraction(self, ratio: float) -> Deadline:
@@ -76,15 +76,15 @@ class Deadline:
         return replace(self, end=now + ratio * max(0.0, self.end - now))
 
     def earlier(self, seconds: float) -> Deadline:
-        """Return the deadline whose time is over some seconds before."""
+        """Return the deadline moved `seconds` earlier."""
         return replace(self, end=self.end - seconds)
 
     def at_most(self, seconds: float) -> Deadline:
-        """Return the deadline that is at most some seconds from now."""
+        """Return the earlier of this deadline and some seconds from now."""
         return replace(self, end=min(self.end, self.read() + seconds))
 
     def at_least(self, seconds: float) -> Deadline:
-        """Return the deadline that allows at least some seconds from now, even if this one has expired."""
+        """Return the later of this deadline and some seconds from now."""
         return replace(self, end=max(self.end, self.read() + seconds)) if self.is_limited else self
 
 
@@ -94,7 +94,7 @@ NO_DEADLINE = Deadline()
 
 @dataclass(frozen=True)
 class MethodOptions:
-    """The settings that a user may give to a solve.
+    """The user's settings of a solve: deadline, tolerance and solver options.
 
     Attributes:
         deadline: of the whole solve.
@@ -115,7 +115,7 @@ def make_options(
     solver_options: Mapping[str, Any] | None = None,
     verbose: bool = False,
 ) -> MethodOptions:
-    """Make the options of a solve from a user's values; raise an InputError where they are invalid."""
+    """Validate a user's settings, and build the options of a solve."""
     own = {} if solver_options is None else solver_options
     if not isinstance(own, Mapping) or (own and not all(isinstance(name, str) for name in own)):
         raise InputError(
@@ -137,7 +137,7 @@ def make_options(
 
 @dataclass(frozen=True, eq=False)
 class PrimalDualPoint:
-    """A mechanism matrix with the multipliers of its rows, and optional proofs of a bound."""
+    """A mechanism matrix with row multipliers, and optional dual certificates."""
 
     matrix: FloatArray
     multipliers: FloatArray | None
@@ -147,7 +147,7 @@ class PrimalDualPoint:
 
 @dataclass(frozen=True)
 class SolverResult:
-    """A solver's own account, never a claim: `solve` trusts only what the certificate recomputes.
+    """A solver's own result and statistics, which no claim rests on.
 
     Attributes:
         state: "point" (the variables hold a point, good or not), "infeasible" or "failed".
@@ -170,7 +170,7 @@ class SolverResult:
 
 @dataclass(frozen=True)
 class CompiledProblem:
-    """A cvxpy problem compiled for one solver, the objective scaled to entries of at most one."""
+    """A cvxpy problem compiled for one solver, with scaled objective."""
 
     problem: cp.Problem
     data: dict[str, Any]
@@ -180,7 +180,7 @@ class CompiledProblem:
     seconds: float
 
     def unpack_solution(self, solution: Any) -> None:
-        """Put a solution of the chain into the problem's variables and multipliers, in their units."""
+        """Store a solution in the problem's variables and constraints, unscaled."""
         # the objective was divided by the scale, and multipliers are in its units
         solution.dual_vars = {
             key: np.asarray(value) * self.scale for key, value in (solution.dual_vars or {}).items()
@@ -191,7 +191,7 @@ class CompiledProblem:
 def compile_problem(
     problem: cp.Problem, solver: str, settings: Mapping[str, Any] | None = None
 ) -> CompiledProblem:
-    """Compile for a solver by its cvxpy name; cp.SolverError where it cannot take the problem."""
+    """Compile a cvxpy problem for a solver; raise cp.SolverError where that is impossible."""
     start = time.perf_counter()
     data, chain, inverse = problem.get_problem_data(solver, solver_opts=dict(settings or {}))
     # solvers stop at absolute tolerances: gains of 1e9 and of 1e-9 must look alike to them
@@ -203,7 +203,7 @@ def compile_problem(
 
 
 def limit_threads() -> AbstractContextManager[Any]:
-    """Limit linear algebra to one thread within: more gain little here, and lose much where cores are busy.
+    """Limit linear algebra to one thread within the context.
 
     Threads in many processes wait for one another, and their number changes the last digits. Where the
     package threadpoolctl is missing, there is no limit.
@@ -218,7 +218,7 @@ def limit_threads() -> AbstractContextManager[Any]:
 
 @cache
 def _get_thread_pools() -> ThreadpoolController | None:
-    """Return every thread pool of this process; None where threadpoolctl is missing, which limits them.
+    """Return the process's thread pools; None without threadpoolctl.
 
     Those of scipy are loaded first, so that they are limited too.
     """

@@ -1,4 +1,4 @@
-"""The largest feasible value of a parameter by linear programs, with a feasible point and a dual proof.
+"""Two-sided search of the largest feasible parameter of linear programs, with dual proofs.
 
 The search finds the largest x > 0 at which some constraints are feasible. For each fixed x they are linear,
 and a point that is feasible at x is feasible at every smaller x; but x multiplies variables, so that no
@@ -47,7 +47,7 @@ W_co = TypeVar("W_co", covariant=True)
 
 @dataclass(frozen=True, eq=False)
 class ParameterSolution(Generic[P]):
-    """The solution of a linear program at one value of its parameter.
+    """A linear program's solution at one value of its parameter.
 
     Attributes:
         infeasibility: at its optimum, 0 where the number can be reached, or negative by what
@@ -63,12 +63,12 @@ class ParameterSolution(Generic[P]):
     multipliers: P
 
     def tangent_root(self, number: float) -> float:
-        """Return where the tangent, which must rise, reaches 0; never below 0, and perhaps infinite."""
+        """Return the root of the infeasibility's tangent."""
         return max(0.0, number - self.infeasibility / self.slope)
 
 
 class ParametricFeasibility(Protocol[W_co, P]):
-    """A family of linear programs, one for each x > 0, of which the largest feasible x is wanted.
+    """The interface of a family of linear programs with parameter x > 0, feasible up to a limit.
 
     Attributes:
         blur: the effect of rounding on the infeasibility.
@@ -79,24 +79,24 @@ class ParametricFeasibility(Protocol[W_co, P]):
     marks: FloatArray
 
     def solve_at(self, number: float, deadline: Deadline) -> ParameterSolution[P]:
-        """Solve the linear program at a value; raise an ArithmeticError where its solver fails."""
+        """Solve the linear program at a value; raise an ArithmeticError on failure."""
         ...
 
     def lower_bound_of(self, point: FloatArray) -> tuple[float, W_co] | None:
-        """Return the value that a point proves feasible, and the object that attains it; or None."""
+        """Return the value proved feasible by a point, with the feasible object; None where repair fails."""
         ...
 
     def upper_bound_of(self, proof: P) -> float:
-        """Return a value that cannot be exceeded, from any multipliers."""
+        """Return the upper bound on the value proved by multipliers."""
         ...
 
     def extrapolate(self, now: P, then: P, step: float) -> P:
-        """Compute multipliers extrapolated along a line, `now + step * (now - then)`, and make them valid."""
+        """Extrapolate multipliers along `now + step * (now - then)`, made valid."""
         ...
 
 
 class TwoSidedSearch(Generic[W, P]):
-    """The lower and upper bound of a search, and the linear programs between them.
+    """The state of a two-sided search: feasible point, dual proof, and both bounds.
 
     Every linear program either has a witness, which raises the lower bound, or multipliers that prove an
     upper bound, no larger than the number that was tried. The next number lies between the upper bound and
@@ -179,14 +179,14 @@ class TwoSidedSearch(Generic[W, P]):
 
     @property
     def log_gap(self) -> float:
-        """Return the difference of the logarithms of both bounds."""
+        """Return the difference of the bounds' logarithms."""
         if self.upper <= self.reached:
             return 0.0
         # a difference of logarithms: the quotient may overflow
         return math.log(self.upper) - math.log(self.reached) if self.reached > 0 else math.inf
 
     def run(self) -> str:
-        """Solve linear programs until the bounds meet or a limit is reached; return how the search ended."""
+        """Solve linear programs until the bounds meet or a limit is reached; return how it ended."""
         while True:
             if (
                 self.log_gap <= self.target_gap
@@ -216,7 +216,7 @@ class TwoSidedSearch(Generic[W, P]):
             self._use_solution(answer)
 
     def _use_solution(self, answer: ParameterSolution[P]) -> None:
-        """Move the bounds by the solution of a linear program, and choose the next value."""
+        """Update the bounds from a solution, and choose the next value."""
         # By how much the distance grows after a program that moves a bound by little: where rounding decides
         # next to the root, multipliers prove it further away.
         widening = 5.0
@@ -251,24 +251,24 @@ class TwoSidedSearch(Generic[W, P]):
         self.number = self._choose_next(root, stride, answer.slope) if mark is None else mark
 
     def try_point(self, point: FloatArray | None) -> None:
-        """Raise the lower bound to what a point proves feasible, where that is more."""
+        """Raise the lower bound by a feasible point, if larger."""
         found = None if point is None else self.task.lower_bound_of(point)
         if found is not None:
             self._raise_lower_bound(*found)
 
     def _raise_lower_bound(self, reached: float, witness: W) -> None:
-        """Raise the lower bound to what a witness reaches, where that is more."""
+        """Raise the lower bound to a reached value, if larger."""
         if reached > self.reached:
             self.reached, self.witness = reached, witness
 
     def _reduce_upper_bound(self, proof: P) -> None:
-        """Reduce the upper bound to what a proof shows, where that is less."""
+        """Lower the upper bound by a dual proof, if smaller."""
         upper = self.task.upper_bound_of(proof)
         if upper < self.upper:
             self.upper, self.proofs = upper, [proof]
 
     def _choose_mark(self) -> float | None:
-        """Choose the middle one of the marks between the bounds, or a value just above the reached one."""
+        """Choose the middle mark between the bounds, or a value just above the lower one."""
         left = self._untried
         # marks outside of the bounds are decided already
         left = left[
@@ -288,16 +288,16 @@ class TwoSidedSearch(Generic[W, P]):
 
     @property
     def _log_midpoint(self) -> float:
-        """Return the value halfway between the bounds, in logarithms where the lower one is positive."""
+        """Return the (geometric) midpoint of the bounds."""
         low = max(self.reached, self._met)
         return math.sqrt(self.upper * low) if low > 0 else self.upper / 2
 
     def _clip_to_bounds(self, root: float) -> float:
-        """Move a tangent's root between the bounds: a slope that is noise may put it anywhere."""
+        """Clip a tangent root to the bounds."""
         return min(max(root, self.reached), self.upper)
 
     def _choose_next(self, root: float | None, stride: float, slope: float) -> float:
-        """Choose the next value: near the tangent's root, else the upper bound, else halfway.
+        """Choose the next value: near the tangent root, the upper bound or the midpoint.
 
         The trial point is slightly off the estimated root: there the program has multipliers, which prove
         nearly all, and its infeasibility is so small that its point is a witness, but above rounding.
@@ -321,7 +321,7 @@ class TwoSidedSearch(Generic[W, P]):
         return max(proved - stride * (proved - root), (proved + 9 * reached) / 10)
 
     def _choose_step_fraction(self, answer: ParameterSolution[P]) -> float:
-        """Return the fraction of the way to the root: 1 if feasible or the last tangent was right."""
+        """Return the fraction of the way to the root for the next value."""
         if answer.infeasibility <= self.FEASIBILITY_ATOL:
             return 1.0
         if self._earlier is None:
@@ -336,7 +336,7 @@ class TwoSidedSearch(Generic[W, P]):
         )
 
     def _extrapolate_multipliers(self, answer: ParameterSolution[P], root: float) -> list[P]:
-        """Compute multipliers extrapolated from the last two programs to the upper bound and to the root."""
+        """Extrapolate multipliers from the last two solutions."""
         if self._earlier is None or self._earlier[0] == self.number:
             return []
         number, last = self._earlier

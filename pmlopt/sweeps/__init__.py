@@ -1,4 +1,4 @@
-"""Sweeps: many related problems solved one by one, here or on other machines."""
+"""Sweeps: grids of related problems, solved serially or by workers."""
 
 from pmlopt.sweeps.runner import sweep
 from pmlopt.sweeps.table import Sweep, SweepRow

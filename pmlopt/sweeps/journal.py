@@ -1,4 +1,4 @@
-"""What a running sweep keeps on disk, and of which sweep it is: after a kill it goes on where it was."""
+"""The on-disk journal of a running sweep, from which it resumes after a kill."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.files import check_target, encode_csv, exclusive_lock, file_format
+from pmlopt.core.files import check_target, encode_csv, exclusive_lock, get_file_format
 from pmlopt.errors import FileFormatError, SweepError
 from pmlopt.programs.former_names import replace_former_names
 from pmlopt.sweeps.table import (
@@ -38,7 +38,7 @@ MAX_FINGERPRINT_DEPTH = 30
 
 
 def get_builder_name(builder: Any) -> str:
-    """Return the full name of a builder; that of a partial function is the name of the function.
+    """Return the qualified name of a builder, also of a partial function.
 
     Examples:
         >>> get_builder_name(partial(get_builder_name, 1))
@@ -51,12 +51,12 @@ def get_builder_name(builder: Any) -> str:
 
 
 def _has_own_name(value: Any) -> bool:
-    """Return whether a value is a function or a class; the names of generators do not distinguish them."""
+    """Return whether a value is a function or class, identified by name."""
     return callable(value) and hasattr(value, "__qualname__")
 
 
 def compute_fingerprint(*things: Any) -> str:
-    """Return a short text that differs where data differ, and is the same in every process.
+    """Compute a fingerprint of data, stable across processes.
 
     Functions count by their names, their code, their defaults and what they have bound, other objects by
     what a copy of them would be made from. Global variables that a function reads do not count.
@@ -82,7 +82,7 @@ def compute_fingerprint(*things: Any) -> str:
 
 
 def _iterate_tokens(value: Any, around: tuple[Any, ...]) -> Iterator[bytes]:
-    """Yield the parts of a value, each with its kind before it.
+    """Yield type-prefixed tokens of a value, recursively.
 
     Args:
         value: data or a function.
@@ -108,13 +108,13 @@ def _iterate_tokens(value: Any, around: tuple[Any, ...]) -> Iterator[bytes]:
     elif isinstance(value, Set):
         yield from sorted(b"".join(_iterate_tokens(item, (*around, value))) for item in value)
     else:
-        for part in _iterate_parts(value):
+        for part in _list_identifying_parts(value):
             yield from _iterate_tokens(part, (*around, value))
     yield b";"
 
 
-def _iterate_parts(value: Any) -> list[Any]:
-    """Return the parts of a value whose content identifies it."""
+def _list_identifying_parts(value: Any) -> list[Any]:
+    """Return the parts that identify a value."""
     if type(value) is np.ndarray:
         return [value.shape, *value.ravel().tolist()]
     if isinstance(value, Mapping):
@@ -135,7 +135,7 @@ def _iterate_parts(value: Any) -> list[Any]:
 
 
 def _list_function_parts(function: Any) -> list[Any]:
-    """Return the name of a function or a class, and what it is called with besides its arguments."""
+    """Return a function's name and bound data."""
     cells = getattr(function, "__closure__", None) or ()
     names = ("__code__", "__defaults__", "__kwdefaults__", "__wrapped__", "__self__")
     return [
@@ -146,7 +146,7 @@ def _list_function_parts(function: Any) -> list[Any]:
 
 
 def _get_cell_content(cell: Any) -> Any:
-    """Return the content of a closure cell, or None where it is empty."""
+    """Return a closure cell's content; None if empty."""
     try:
         return cell.cell_contents
     except ValueError:  # not bound yet
@@ -154,7 +154,7 @@ def _get_cell_content(cell: Any) -> Any:
 
 
 def _get_state(value: Any) -> list[Any]:
-    """Return the fields of a dataclass, or else what a copy of an object is made from."""
+    """Return an object's fields or pickling state."""
     if dataclasses.is_dataclass(value):
         return [{field.name: getattr(value, field.name) for field in dataclasses.fields(value)}]
     try:
@@ -178,7 +178,7 @@ def _get_state(value: Any) -> list[Any]:
 
 
 def _drop_cached_properties(value: Any, state: Any) -> Any:
-    """Return the state of an object without its cached properties."""
+    """Return an object's state without cached properties."""
     if isinstance(state, tuple):
         return tuple(_drop_cached_properties(value, part) for part in state)
     if not isinstance(state, dict):
@@ -195,7 +195,7 @@ FORMAT = "pmlopt-sweep"
 
 
 class SweepJournal:
-    """The journal that keeps the rows of an unfinished sweep next to the table that it will become.
+    """The journal of an unfinished sweep next to its future table.
 
     For `table.csv` they are in `table.csv.part`, whose first line states of which sweep they are. A line for
     each finished point ends with a digest of itself and of what the sweep is: one that was changed, or is of
@@ -217,7 +217,7 @@ class SweepJournal:
         """
         self.out = Path(out)
         check_target(self.out)
-        file_format(self.out, ENDINGS)
+        get_file_format(self.out, ENDINGS)
         self.path = self.out.with_name(f"{self.out.name}.part")
         self._points = points
         # also the key of the digests: lines of another sweep do not verify
@@ -239,24 +239,24 @@ class SweepJournal:
             self._held = held.pop_all()
 
     def add(self, position: int, row: SweepRow) -> None:
-        """Put a row on disk."""
+        """Append a row durably."""
         texts = [str(position), *(join_lines(format_cell(cell)) for cell in row.cells)]
         self._write_line(encode_csv([[*texts, self._sign_line(texts)]]))
         self.rows[position] = row
 
     def close(self) -> None:
-        """Close the journal and give up its lock, so that another call may go on with it."""
+        """Close the journal and release its lock."""
         self._held.close()
 
     def remove(self) -> None:
-        """Remove the journal once the table is on disk."""
+        """Delete the journal after the table is saved."""
         # closed first: some systems do not remove open files
         self._stream.close()
         self.path.unlink(missing_ok=True)
         self.close()
 
     def _read(self) -> dict[int, SweepRow]:
-        """Read the rows on disk, and cut off a line that was cut short."""
+        """Read the rows, dropping a truncated last line."""
         content = self._stream.read()
         if self._key.startswith(content):  # new, or the first line was cut short
             self._stream.seek(0)
@@ -273,7 +273,7 @@ class SweepJournal:
         return dict(map(self._parse_line, cells))
 
     def _check_head(self, head: bytes) -> None:
-        """Raise where the first line of a journal is of another sweep."""
+        """Raise an error where the journal belongs to another sweep."""
         remedy = f"give another name than {self.out}, or delete {self.path}"
         try:
             stored = json.loads(head)
@@ -289,11 +289,11 @@ class SweepJournal:
                 )
 
     def _sign_line(self, texts: Sequence[str]) -> str:
-        """Return the digest of a line (HMAC-SHA256 keyed by what the sweep is), which the line ends with."""
+        """Compute the HMAC-SHA256 of a journal line."""
         return hmac.digest(self._key, encode_csv([texts]), "sha256").hex()
 
     def _parse_line(self, line: list[str]) -> tuple[int, SweepRow]:
-        """Parse a line of the journal, and raise where its digest does not fit."""
+        """Parse a line; raise an error for a wrong digest."""
         *cells, digest = line or [""]
         try:
             if digest != self._sign_line(cells):
@@ -310,7 +310,7 @@ class SweepJournal:
         return position, row
 
     def _write_line(self, line: bytes) -> None:
-        """Write a line to the journal, and flush it to the disk."""
+        """Append a line, flushed to disk."""
         try:
             self._stream.write(line)
             # flush and fsync: a row that was reported as finished survives a crash

@@ -1,4 +1,4 @@
-"""Run a sweep: hand out its points, solve them, and write down what comes back."""
+"""The execution of sweeps: points are solved by workers and recorded."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from pmlopt.sweeps.table import (
 
 @dataclass(frozen=True, eq=False)
 class PointAnswer:
-    """The answer to a point: plain data, which pickle.
+    """A solved point's answer as picklable data.
 
     Attributes:
         entries: the cells of the row, by column.
@@ -56,7 +56,7 @@ def solve_point(
     options: Mapping[str, Any],
     keeps: bool,
 ) -> PointAnswer:
-    """Solve one point, and return any error as an answer too; only an interrupt is raised.
+    """Solve one point; errors are returned as answers.
 
     Whatever goes wrong with it is an answer too; only an interrupt is raised.
 
@@ -98,12 +98,12 @@ def solve_point(
 
 
 def make_error_cells(error: BaseException) -> dict[str, Any]:
-    """Return the cells of a point that has nothing but an error."""
+    """Return the table cells of a failed point."""
     return {"status": FAILED, "error": join_lines(f"{type(error).__name__}: {error}")}
 
 
 def check_executor(executor: Executor, *data: Any) -> None:
-    """Hand data to a worker, which must be able to unpack them.
+    """Check that a worker can unpickle pmlopt data.
 
     Raises:
         SweepError: it cannot; the message states what to do.
@@ -144,7 +144,7 @@ def sweep(
     solver_options: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Sweep:
-    """Solve many related problems, and keep what is finished on disk.
+    """Solve a grid of related problems, with finished points kept on disk.
 
     Each point is solved separately, so that every executor, however many workers it has, gives the same table
     but for the seconds. (A time limit cuts by the clock: what it cuts may differ.)
@@ -216,7 +216,7 @@ def sweep(
 
 @dataclass(eq=False)
 class _SweepRun:
-    """The state of one call of `sweep`: points under way, rows written, failures."""
+    """The state of a running sweep: pending points, rows and failures."""
 
     builder: Builder
     points: Points
@@ -242,7 +242,7 @@ class _SweepRun:
         return done
 
     def _solve_points(self, left: list[int], executor: Executor | None) -> None:
-        """Hand out all points; without an executor, each one after the one before it has been written."""
+        """Submit all points to the executor, or solve them serially."""
         try:
             for position in left:
                 task = self.builder, self.points[position], self.options, self.folder is not None
@@ -263,7 +263,7 @@ class _SweepRun:
                 future.cancel()
 
     def _record_future(self, future: Future[PointAnswer], executor: Executor) -> None:
-        """Write the answer to a point to the journal."""
+        """Record a finished point."""
         try:
             answer = future.result()
         except (BrokenExecutor, CancelledError) as cause:
@@ -275,7 +275,7 @@ class _SweepRun:
         self._add_row(self.active.pop(future), answer)
 
     def _add_row(self, position: int, answer: PointAnswer) -> None:
-        """Add the row of a point to the journal and to the table, and save its mechanism."""
+        """Add a point's row to journal and table, and save its mechanism."""
         row = SweepRow(self.points[position], **answer.entries)
         if self.folder is not None and answer.mechanism is not None:
             mechanism, record = answer.mechanism
@@ -286,7 +286,7 @@ class _SweepRun:
         self.progress(len(self.rows), len(self.points))
 
     def _finish_broken(self, cause: Exception, executor: Executor) -> None:
-        """Write what was finished before the executor broke; raise unless that is all.
+        """Save finished rows after the executor broke, and raise an error for the rest.
 
         Workers take points in the order in which they were handed out: a single one was at the first.
         """
@@ -319,14 +319,14 @@ class _SweepRun:
             ) from cause
 
     def _build_sweep(self) -> Sweep:
-        """Build the table of all rows so far."""
+        """Build the table of all rows."""
         return Sweep(
             tuple(self.points[0]), tuple(self.rows[position] for position in sorted(self.rows))
         )
 
 
 def _check_arguments(builder: Any, executor: Any, options: Mapping[str, Any]) -> None:
-    """Raise for arguments with which no point could be solved."""
+    """Raise an error for invalid sweep arguments."""
     if not callable(builder):
         raise SweepError(
             f"the builder is {builder!r:.60}: give a function that returns design(...)"
@@ -346,7 +346,7 @@ def _check_arguments(builder: Any, executor: Any, options: Mapping[str, Any]) ->
 def _describe_sweep(
     builder: Builder, points: Points, options: Mapping[str, Any], out: File, folder: Path | None
 ) -> dict[str, Any]:
-    """Return what a journal must agree with, by name."""
+    """Return the named data that identify a sweep."""
     place = None if folder is None else os.path.relpath(folder, Path(out).parent)
     own = options.get("solver_options")
     named = (

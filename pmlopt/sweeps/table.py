@@ -1,4 +1,4 @@
-"""The points of a sweep, and the table that it fills: a row for each."""
+"""The points and result table of a sweep."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args, get_type_hints
 import numpy as np
 
 from pmlopt.core.display import format_table_html, format_table_latex, import_pandas
-from pmlopt.core.files import atomic_write, encode_csv, file_format, json_bytes
+from pmlopt.core.files import atomic_write, encode_csv, encode_json_bytes, get_file_format
 from pmlopt.core.lazy_imports import import_optional
 from pmlopt.errors import SweepError
 from pmlopt.programs.certificate import finite_or_none
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 def to_plain_number(value: Any) -> Any:
-    """Return a number of numpy as one of Python, and anything else as it is."""
+    """Convert a numpy number to a plain one."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def to_plain_value(value: Any) -> Any:
-    """Return a value of a grid as text, a number, a truth value or None: other objects by their name or text.
+    """Convert a grid value to text, number, boolean or None.
 
     Examples:
         >>> (
@@ -51,7 +51,7 @@ def to_plain_value(value: Any) -> Any:
 
 
 def format_cell(value: Any) -> str:
-    """Return the cell of a value: floats with every digit, nothing for None.
+    """Format a table cell; floats exactly, None as empty.
 
     Examples:
         >>> format_cell(0.1 + 0.2), format_cell(None), format_cell(True)
@@ -62,7 +62,7 @@ def format_cell(value: Any) -> str:
 
 
 def parse_cell(column: str, text: str) -> Any:
-    """Return the value in a cell of one of `COLUMNS`: the inverse of `format_cell`.
+    """Parse a table cell: the inverse of `format_cell`.
 
     Examples:
         >>> (
@@ -79,7 +79,7 @@ def parse_cell(column: str, text: str) -> Any:
 
 
 def join_lines(text: str) -> str:
-    """Return a text with its line ends as spaces."""
+    """Replace line ends by spaces."""
     return " ".join(text.split())
 
 
@@ -89,7 +89,7 @@ FAILED = "failed"
 
 @dataclass(frozen=True)
 class SweepRow:
-    """One point of the grid, and its answer.
+    """A grid point with its solved answer.
 
     Attributes:
         point: its coordinates, as the builder got them.
@@ -115,12 +115,12 @@ class SweepRow:
 
     @property
     def failed(self) -> bool:
-        """Return whether the point has an error in place of a certified optimum."""
+        """Return whether the point failed."""
         return self.status == FAILED
 
     @property
     def cells(self) -> list[Any]:
-        """Return plain values in the order of the table's columns."""
+        """Return the row's plain values by column."""
         return [
             *map(to_plain_value, self.point.values()),
             *(getattr(self, name) for name in COLUMNS),
@@ -137,7 +137,7 @@ COLUMNS: Mapping[str, type] = {
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """The result of `sweep`: its rows in the order of the grid.
+    """The result table of a sweep, in grid order.
 
     Attributes:
         names: the coordinates of the grid's points.
@@ -154,11 +154,11 @@ class Sweep:
 
     @property
     def failed(self) -> tuple[SweepRow, ...]:
-        """Return the rows that have an error."""
+        """Return the failed rows."""
         return tuple(row for row in self.rows if row.failed)
 
     def column(self, name: str) -> np.ndarray[Any, Any]:
-        """Return one column as an array; missing numbers are NaN, and missing texts are empty.
+        """Return a column as an array, NaN for missing numbers.
 
         Raises:
             SweepError: there is no such column.
@@ -179,7 +179,7 @@ class Sweep:
         return np.array(filled, dtype=float if kind is int else kind)
 
     def __repr__(self) -> str:
-        """How many rows there are, over what, and how many have an error."""
+        """Return numbers of rows, coordinates and errors as text."""
         return f"<Sweep of {len(self.rows)} points over {', '.join(self.names)}; {len(self.failed)} failed>"
 
     def _repr_html_(self) -> str:
@@ -242,7 +242,7 @@ class Sweep:
         return draw_curves(places, curves, value, across=across)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for a program, as `--json` prints; numbers that are not finite are None."""
+        """Serialize the table to plain data, as printed by `--json`."""
         return {
             "columns": list(self.columns),
             "rows": [
@@ -255,18 +255,19 @@ class Sweep:
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the table, completely or not at all: .csv, .json, or .parquet.
+        """Save the table atomically as .csv, .json or .parquet.
 
         Raises:
             FileFormatError: the ending is another one, or the file cannot be written.
         """
-        ending = file_format(path, ENDINGS)
+        ending = get_file_format(path, ENDINGS)
         if ending == ".csv":
             lines = [list(self.columns), *(list(map(format_cell, row.cells)) for row in self.rows)]
             atomic_write(path, encode_csv(lines))
         else:
             atomic_write(
-                path, json_bytes(self.to_dict()) if ending == ".json" else _encode_parquet(self)
+                path,
+                encode_json_bytes(self.to_dict()) if ending == ".json" else _encode_parquet(self),
             )
 
 
@@ -293,7 +294,7 @@ def _encode_parquet(table: Sweep) -> bytes:
 
 
 def _infer_column_type(values: Sequence[Any]) -> type:
-    """Return the type of all values of a column that are there; text where they differ."""
+    """Return the common type of a column's values; text if mixed."""
     kinds = {type(value) for value in values if value is not None}
     if kinds == {int}:
         return int if all(abs(value) < 2**63 for value in values if value is not None) else str
@@ -311,7 +312,7 @@ Points: TypeAlias = tuple[Mapping[str, Any], ...]
 
 
 def list_points(grid: Grid, builder: Callable[..., Any] | None = None) -> Points:
-    """Return the points of a grid: of a mapping all combinations, where the last name varies fastest.
+    """List the points of a grid: all combinations of a mapping's values.
 
     Numbers are the values of the builder's argument, where it has one.
 
@@ -365,7 +366,7 @@ def _list_values(name: str, values: Any) -> list[Any]:
 
 
 def _get_only_argument(builder: Callable[..., Any] | None) -> str | None:
-    """Return the name of the argument of a builder that has one."""
+    """Return the name of a builder's only argument."""
     try:
         names = [] if builder is None else list(signature(builder).parameters)
     except (TypeError, ValueError):  # no function, or one without a signature
@@ -374,7 +375,7 @@ def _get_only_argument(builder: Callable[..., Any] | None) -> str | None:
 
 
 def _check_names(names: tuple[Any, ...]) -> None:
-    """Raise for coordinate names that are no identifiers, or columns of the table."""
+    """Raise an error for invalid coordinate names."""
     if not names:
         raise SweepError("the grid is empty: give a name with its values, or points with names")
     for name in names:

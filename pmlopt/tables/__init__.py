@@ -1,4 +1,4 @@
-"""Tables: numbers with labels, and data files and frames, column by column and in batches.
+"""Tables: labelled data files and frames, read in batches.
 
 A data file is CSV, Parquet or Arrow IPC, and of any length: it is read, and what is made of it written, a
 batch of rows at a time, through Arrow; a folder or a pattern of Parquet files is one table. A frame is

@@ -1,4 +1,4 @@
-"""Text in arrays of Arrow that is not UTF-8, as exports of databases in other encodings leave it."""
+"""Invalid UTF-8 text in Arrow arrays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pmlopt.errors import FileFormatError
 
 
 def check_text(column: Any, name: object, where: object, first: int) -> None:
-    """Raise where a column holds text that is not UTF-8.
+    """Raise an error where a column has text that is not UTF-8.
 
     Args:
         column: an array of Arrow, some rows of the column.
@@ -42,7 +42,7 @@ def check_text(column: Any, name: object, where: object, first: int) -> None:
 
 
 def _may_hold_text(kind: Any) -> bool:
-    """Return whether an Arrow type is text, or dictionary-encoded or nested and may contain it."""
+    """Return whether an Arrow type may contain text."""
     import pyarrow
 
     types = pyarrow.types
@@ -56,7 +56,7 @@ def _may_hold_text(kind: Any) -> bool:
 
 
 def _is_valid(column: Any) -> bool:
-    """Return whether all text of an array is UTF-8."""
+    """Return whether all text of an array is valid UTF-8."""
     import pyarrow
 
     try:
@@ -67,7 +67,7 @@ def _is_valid(column: Any) -> bool:
 
 
 def _take_rows(column: Any, low: int, high: int) -> Any:
-    """Return some rows with nothing of the others, which a slice of nested values keeps."""
+    """Copy some rows, without data of the others."""
     import pyarrow
 
     return column.take(pyarrow.array(range(low, high), pyarrow.int64()))

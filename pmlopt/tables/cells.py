@@ -1,4 +1,4 @@
-"""Columns built anew from their cells, so that an output file holds its rows and nothing else.
+"""Rebuilding of columns from their visible cells, without hidden data.
 
 An Arrow array may hold values that no row shows: entries of a dictionary that no row uses, values under a
     null,
@@ -20,7 +20,7 @@ from pmlopt.tables.table import to_numpy_integers, to_numpy_type
 
 
 def get_plain_type(kind: Any, name: str) -> Any:
-    """Return the type of what `gather_cells` makes of a column: the type of its cells, without an encoding.
+    """Return the unencoded Arrow type of a column's cells.
 
     Args:
         kind: the type of the column.
@@ -69,12 +69,12 @@ def get_plain_type(kind: Any, name: str) -> Any:
 
 
 def is_plain(kind: Any) -> bool:
-    """Return whether a type is that of single cells without an encoding."""
+    """Return whether an Arrow type is unencoded and scalar."""
     return not kind.num_fields and get_plain_type(kind, "") == kind
 
 
 def gather_cells(array: Any, rows: Any) -> Any:
-    """Return the cells of some rows as an array whose buffers hold these cells and nothing else.
+    """Copy the cells of some rows to an array without hidden data.
 
     There are zeros under nulls, all NaN have the same bits, and no buffer is shared with the array that is
     read.
@@ -117,36 +117,34 @@ def gather_cells(array: Any, rows: Any) -> Any:
 
 
 def gather_all_cells(array: Any) -> Any:
-    """Return all cells of an array, or of a chunked one, as `gather_cells` does."""
+    """Copy all cells of an array, chunked or not, without hidden data."""
     return gather_cells(array, integers_to_arrow(np.arange(len(array), dtype=np.int64)))
 
 
 def encode_categories(array: Any) -> Any:
-    """Return an array as categories, which are the values that its own cells have, in the order of the
-    cells.
-    """
-    return array.dictionary_encode().cast(_categories_of(array.type))
+    """Encode an array as categories in order of first occurrence."""
+    return array.dictionary_encode().cast(_get_dictionary_type(array.type))
 
 
 def get_category_type(kind: Any, name: str) -> Any:
-    """Return the type in which a column is written where categories can be: without order, with 32-bit
-    codes.
-    """
+    """Return the categorical Arrow type of an output column."""
     from pyarrow import types
 
     plain = get_plain_type(kind, name)
-    return _categories_of(plain) if types.is_dictionary(kind) and not plain.num_fields else plain
+    return (
+        _get_dictionary_type(plain) if types.is_dictionary(kind) and not plain.num_fields else plain
+    )
 
 
-def _categories_of(plain: Any) -> Any:
-    """Return the dictionary type with 32-bit codes for an Arrow type; null stays as it is."""
+def _get_dictionary_type(plain: Any) -> Any:
+    """Return the dictionary type with 32-bit codes for an Arrow type."""
     import pyarrow
 
     return plain if pyarrow.types.is_null(plain) else pyarrow.dictionary(pyarrow.int32(), plain)
 
 
 def _is_list(kind: Any) -> bool:
-    """Return whether an Arrow type is a list of variable or fixed size, or a list view."""
+    """Return whether an Arrow type is a list."""
     from pyarrow import types
 
     ways = (
@@ -160,14 +158,14 @@ def _is_list(kind: Any) -> bool:
 
 
 def _get_validity(array: Any) -> BoolArray:
-    """Return (n,) whether each cell has a value."""
+    """Return the (n,) validity mask of an array."""
     flags = array.is_valid()
     bits = np.unpackbits(np.frombuffer(flags.buffers()[1], dtype=np.uint8), bitorder="little")
     return np.asarray(bits[flags.offset : flags.offset + len(flags)].astype(bool))
 
 
 def _make_masked_array(places: IntArray, valid: BoolArray) -> Any:
-    """Return integers as an Arrow array, null where they are not valid."""
+    """Build an integer Arrow array with nulls from a validity mask."""
     import pyarrow
 
     if valid.all():
@@ -178,19 +176,19 @@ def _make_masked_array(places: IntArray, valid: BoolArray) -> Any:
 
 
 def _make_bitmap(valid: BoolArray) -> Any:
-    """Return validity as a buffer of bits; None where all cells have a value."""
+    """Encode a validity mask as an Arrow bitmap; None where all are valid."""
     import pyarrow
 
     return None if valid.all() else pyarrow.py_buffer(np.packbits(valid, bitorder="little"))
 
 
 def _to_indices(rows: Any) -> IntArray:
-    """Return (n,) the indices of rows, 0 for null."""
+    """Return the (n,) row indices, 0 for null."""
     return np.frombuffer(rows.fill_null(0).buffers()[1], dtype=np.int64)[rows.offset :][: len(rows)]
 
 
 def _gather_struct(array: Any, rows: Any) -> Any:
-    """Gather the fields, each null where the struct is: no field has a value under its null."""
+    """Copy struct fields of some rows, null where the struct is."""
     import pyarrow
 
     valid = _get_validity(rows)
@@ -202,7 +200,7 @@ def _gather_struct(array: Any, rows: Any) -> Any:
 
 
 def _gather_fixed_size_list(array: Any, rows: Any) -> Any:
-    """Gather some rows of an array of fixed-size lists."""
+    """Copy some rows of fixed-size lists."""
     import pyarrow
 
     size = array.type.list_size
@@ -217,7 +215,7 @@ def _gather_fixed_size_list(array: Any, rows: Any) -> Any:
 
 
 def _gather_list(array: Any, rows: Any) -> Any:
-    """Gather lists of any length, or maps, which are lists of pairs; a null one has no values."""
+    """Copy some rows of variable-size lists or maps."""
     import pyarrow
     from pyarrow import types
 
@@ -244,7 +242,7 @@ def _gather_list(array: Any, rows: Any) -> Any:
 
 
 def _get_list_extents(array: Any) -> tuple[IntArray, IntArray]:
-    """Return (n,) where the values of each list begin among all, and how many it has."""
+    """Return the (n,) value offsets and lengths of lists."""
     from pyarrow import types
 
     offsets = to_numpy_integers(array.offsets)
@@ -254,7 +252,7 @@ def _get_list_extents(array: Any) -> tuple[IntArray, IntArray]:
 
 
 def _without_hidden_values(taken: Any) -> Any:
-    """Return an array that `take` made, with zeros under nulls, and with one pattern of bits for all NaN."""
+    """Zero the data under nulls, and unify NaN bit patterns."""
     import pyarrow
     from pyarrow import types
 
@@ -293,7 +291,7 @@ def _without_hidden_values(taken: Any) -> Any:
 
 
 def _has_offsets(kind: Any) -> bool:
-    """Return whether an Arrow type is text or binary data that is stored with offsets."""
+    """Return whether an Arrow type stores text or bytes with offsets."""
     from pyarrow import types
 
     ways = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)

@@ -1,4 +1,4 @@
-"""Columns of text without the collations by which an engine takes different letters for one."""
+"""Binary collation of SQL text columns, so that engines distinguish all letters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def without_collations(frame: Any, columns: Sequence[str]) -> Any:
-    """Return a lazy frame of narwhals with some columns, in which equal texts have the same bytes.
+    """Return a lazy frame with binary collation of some columns.
 
     A column of DuckDB may have a collation, its own or that of the connection, by which `a` and `A` are
     equal and grouped as one of them. Frames of other engines are returned as they are.
@@ -28,6 +28,6 @@ def without_collations(frame: Any, columns: Sequence[str]) -> Any:
 
 
 def _make_projection(name: str, kind: str) -> str:
-    """Return the SQL of a column by its name, with the binary collation where it is text."""
+    """Return the SQL projection of a column with binary collation."""
     quoted = '"' + name.replace('"', '""') + '"'
     return f'{quoted} COLLATE "binary" AS {quoted}' if kind == "VARCHAR" else quoted

@@ -1,4 +1,4 @@
-"""How often values occur in a column, and pairs of them in two columns; the states of people in time."""
+"""Value counts of columns and column pairs, and state sequences by person."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pmlopt.tables.streams import CsvFormat
 def column_counts(
     data: Any, column: str, missing: Missing = "refuse", form: CsvFormat | None = None
 ) -> dict[Label, int]:
-    r"""Count how often each value occurs in a column: letters in ascending order, for `Prior.from_counts`.
+    r"""Count the values of a column, for `Prior.from_counts`.
 
     Cells of a CSV file are numbers where all of them are, as Python writes them, and else text.
 
@@ -48,7 +48,7 @@ def column_counts(
 def cross_counts(
     data: Any, rows: str, columns: str, missing: Missing = "refuse", form: CsvFormat | None = None
 ) -> dict[tuple[Label, Label], int]:
-    """Count how often each pair of values occurs in two columns, for `Secret.from_counts`.
+    """Count the value pairs of two columns, for `Secret.from_counts`.
 
     Args:
         data: as for `column_counts`.
@@ -73,7 +73,7 @@ def counts_by_column(
     missing: Missing = "refuse",
     form: CsvFormat | None = None,
 ) -> dict[str, dict[Label, int]]:
-    """Count how often each value occurs in each of several columns, in one pass over the data.
+    """Count the values of several columns in one pass.
 
     Args:
         data: as for `column_counts`.
@@ -97,7 +97,7 @@ def counts_by_column(
 def state_sequences(
     data: Any, person: str, column: str, time: str | None = None, form: CsvFormat | None = None
 ) -> list[list[Label]]:
-    """Return the states of each person in their order in time, for `Chain.from_sequences`.
+    """Collect each person's states in time order, for `Chain.from_sequences`.
 
     Args:
         data: as for `column_counts`, with a row for each person and time.
@@ -153,14 +153,14 @@ def state_sequences(
 def count_tuples(
     table: Table, columns: Sequence[str], missing: Missing
 ) -> dict[tuple[Label, ...], int]:
-    """Count how often each tuple of values occurs in some columns, in ascending order."""
+    """Count the value tuples of some columns, in ascending order."""
     return _count_groups(table, [columns], missing)[0]
 
 
 def _count_groups(
     table: Table, groups: Sequence[Sequence[str]], missing: Missing
 ) -> list[dict[tuple[Label, ...], int]]:
-    """Count tuples for several groups of columns, in one pass but where an engine counts each group."""
+    """Count value tuples for several column groups."""
     check_missing(missing)
     for column in (column for group in groups for column in group):
         find_column(table.names, column, table.where)
@@ -184,7 +184,7 @@ def _count_groups(
 def _sort_counts(
     table: Table, columns: Sequence[str], counts: Mapping[tuple[Any, ...], int]
 ) -> dict[tuple[Label, ...], int]:
-    """Return the counts by labels, in ascending order."""
+    """Convert counts to labels in ascending order."""
     if not counts:
         raise InputError(
             f"{table.where}: has no row with a value in {', '.join(map(repr, columns))}"
@@ -218,7 +218,7 @@ def add_batch_counts(
     missing: Missing,
     table: Table,
 ) -> None:
-    """Add to counts how often each tuple of values occurs in some columns of a batch."""
+    """Add a batch's value-tuple counts to running counts."""
     values, codes, keep = encode_tuples(batch, places, missing, table)
     kept = slice(None) if keep is None else keep
     if batch.times is None:
@@ -234,7 +234,7 @@ def add_batch_counts(
 def encode_tuples(
     batch: TableBatch, places: Sequence[int], missing: Missing, table: Table
 ) -> tuple[list[tuple[Any, ...]], IntArray, BoolArray | None]:
-    """Return the distinct tuples of values in some columns, the index of each row's, and the rows to keep.
+    """Encode a batch's distinct value tuples, row indices, and kept rows.
 
     A missing cell has become the letter for it, or its row is not kept.
 
@@ -262,7 +262,7 @@ def encode_tuples(
 def count_pairs(
     batch: TableBatch, places: Sequence[int], letters: IntArray
 ) -> dict[tuple[Label, Label], int]:
-    """Count how often each tuple of values in some columns of a batch occurs with each letter.
+    """Count value tuples by letter in a batch.
 
     Args:
         batch: some rows.
@@ -281,12 +281,12 @@ def count_pairs(
 
 
 def replace_missing(value: Iterable[Any]) -> tuple[Any, ...]:
-    """Return a tuple of values with the letter for a missing cell in place of None."""
+    """Replace None in a value tuple by the missing-cell letter."""
     return tuple(MISSING_LETTER if part is None else part for part in value)
 
 
 def find_tuples(batch: TableBatch, places: Sequence[int]) -> tuple[list[tuple[Any, ...]], IntArray]:
-    """Return the distinct tuples of values in some columns, None for a missing cell, and each row's index."""
+    """Find a batch's distinct value tuples with row indices."""
     values, codes = batch.encode_column(places[0])
     tuples = [(value,) for value in values]
     for place in places[1:]:
@@ -299,7 +299,7 @@ def find_tuples(batch: TableBatch, places: Sequence[int]) -> tuple[list[tuple[An
 
 
 def _to_labels(values: Sequence[Any], table: Table) -> Mapping[Any, Label]:
-    """Return the label of each value: of text from a CSV file, a number where all others are numbers."""
+    """Convert values to labels: numbers for all-numeric CSV text."""
     distinct = list(dict.fromkeys(values))
     if table.typed:
         return {value: value for value in distinct}
@@ -308,7 +308,7 @@ def _to_labels(values: Sequence[Any], table: Table) -> Mapping[Any, Label]:
 
 
 def _make_sort_key(labels: Mapping[Any, Label]) -> Callable[[Any], tuple[bool, Any]]:
-    """Return the key by which values ascend: text of numbers by their numbers.
+    """Return the sort key of labels; numeric text by number.
 
     The letter for a missing cell comes last.
     """
@@ -338,7 +338,7 @@ _WRITTEN_NUMBER = re.compile(r"[+-]?([1-9]\d{0,2}([., '\u2019\u00a0\u202f]\d{3})
 
 
 def _check_numbers(column: str, labels: Mapping[Any, Label], table: Table) -> None:
-    """Raise for a column of a CSV file whose text is all numbers, some with commas or separators.
+    """Raise an error for CSV numbers with decimal commas or separators.
 
     As text they would have no values, and the order of text.
     """

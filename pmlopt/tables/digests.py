@@ -1,4 +1,4 @@
-"""Digests of data: whether the rows that are released are those that were counted."""
+"""Digests of data, to detect changes between count and release."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pmlopt.tables.reading import (
 
 
 def digest_data(data: Any) -> str | None:
-    """Return a SHA-256 of a data file, or of all files of a folder or a pattern and their names.
+    """Compute the SHA-256 digest of a data file or folder.
 
     None for a frame or standard input, of which the rows are digested where they are read (`RowDigest`).
 
@@ -45,12 +45,12 @@ def digest_data(data: Any) -> str | None:
 
 
 def digest_files(digests: dict[str, str]) -> str:
-    """Return the digest of a folder by those of its files."""
+    """Combine file digests to a folder digest."""
     return digest_names(digests.items())
 
 
 class RowDigest:
-    """A digest of the rows of a table while they are read: the letters, and the cells of other columns.
+    """The running digest of a table's letters and other cells.
 
     It depends on the order of the rows, but for frames that an engine computes, which has them in any order.
 
@@ -66,7 +66,7 @@ class RowDigest:
         self._counts: Counter[str] = Counter()
 
     def add_batch(self, batch: TableBatch, letters: Sequence[IntArray]) -> None:
-        """Add the rows of a batch, with the letter of each row for each mechanism."""
+        """Add a batch with its letters."""
         for number, codes in enumerate(letters):
             if self._ordered:
                 self._hash.update(codes.tobytes())

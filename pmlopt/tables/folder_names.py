@@ -1,4 +1,4 @@
-"""Values of columns in the names of folders, such as `region=a%2Fb`, as Hive and Spark write them."""
+"""Hive-style partition values in folder names, such as `region=a%2Fb`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MISSING_NAME = "__HIVE_DEFAULT_PARTITION__"
 
 
 def values_in_path(file: Path, folder: Path) -> dict[str, str | None]:
-    """Return the columns and values that the folders on the way to a file name; None is a missing value.
+    """Parse the partition columns and values of a file's path.
 
     What a path cannot hold is percent-encoded there. Values are text: an engine may read `2020` as a number.
 
@@ -34,7 +34,7 @@ def values_in_path(file: Path, folder: Path) -> dict[str, str | None]:
 
 
 def _decode_value(text: str, file: Path) -> str:
-    """Decode the percent-encoded value of a column in the name of a folder."""
+    """Decode a percent-encoded partition value."""
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Frames in memory as tables, and frames that an engine has not computed."""
+"""In-memory and lazy frames as tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pmlopt.tables.table import Table, TableBatch, make_no_rows_error, make_type
 
 
 class FrameTable(Table):
-    """A table of columns in memory."""
+    """A table over an in-memory frame."""
 
     where = "the table"
 
@@ -41,11 +41,11 @@ class FrameTable(Table):
 
     @property
     def types(self) -> Sequence[Any]:  # type: ignore[override]  # made on demand
-        """The types of the columns in Arrow."""
+        """Return the Arrow types of the columns."""
         return [column.type for column in _ConvertedColumns(self._columns)]
 
     def batches(self) -> Iterator[TableBatch]:
-        """All rows in one batch."""
+        """Yield all rows in one batch."""
         if not self._size:
             raise make_no_rows_error(self.where)
         yield TableBatch(
@@ -54,9 +54,7 @@ class FrameTable(Table):
 
 
 class LazyTable(Table):
-    """A table of a frame that an engine has not computed: the engine counts, or computes it for other
-    uses.
-    """
+    """A table over a lazy frame, counted by its engine where possible."""
 
     where = "the table"
 
@@ -64,11 +62,11 @@ class LazyTable(Table):
         self._frame, self.names = frame, frame.collect_schema().names()
 
     def batches(self) -> Iterator[TableBatch]:
-        """All rows in one batch."""
+        """Yield all rows in one batch."""
         return FrameTable(self._frame.collect("pyarrow").to_native()).batches()
 
     def count_by_engine(self, columns: Sequence[str]) -> Table:
-        """Return the tuples in some columns, each once, with how many rows have it."""
+        """Count distinct value tuples with the frame's engine."""
         import narwhals
 
         if not all(isinstance(name, str) for name in columns):
@@ -80,21 +78,21 @@ class LazyTable(Table):
 
 
 class _CountedTable(FrameTable):
-    """A table of tuples of values, each with how many rows have it."""
+    """A table of distinct value tuples with multiplicities."""
 
     def __init__(self, data: Any, size: str) -> None:
         super().__init__(data.drop_columns([size]))
         self._times = np.array(data[size].to_pylist(), dtype=np.int64)
 
     def batches(self) -> Iterator[TableBatch]:
-        """All tuples in one batch."""
+        """Yield all value tuples in one batch."""
         for batch in super().batches():
             batch.times = self._times
             yield batch
 
 
 class _ConvertedColumns(Sequence[Any]):
-    """Columns as arrays of Arrow, each made when it is first used: a frame may have many others."""
+    """A lazy mapping of columns to Arrow arrays."""
 
     def __init__(self, columns: Mapping[Any, Any]) -> None:
         self._columns = list(columns.items())
@@ -123,7 +121,7 @@ class _ConvertedColumns(Sequence[Any]):
 
 
 def _check_levels(frame: Any) -> None:
-    """Raise for a frame of pandas whose columns have names of several levels."""
+    """Raise an error for pandas multi-level column names."""
     levels = getattr(getattr(frame.to_native(), "columns", None), "nlevels", 1)
     if levels > 1:
         raise InputError(
@@ -133,7 +131,7 @@ def _check_levels(frame: Any) -> None:
 
 
 def _to_python_list(column: Any, name: object) -> list[Any]:
-    """Return the cells of a column as a list, and raise for text or a single value."""
+    """Convert a column to a list of Python values."""
     if isinstance(column, str | bytes) or not hasattr(column, "__len__"):
         raise InputError(f"the column {name!r} is {column!r}: give a list or an array of its cells")
     return to_plain_list(column)

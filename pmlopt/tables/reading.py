@@ -1,4 +1,4 @@
-"""Tables from files through Arrow: CSV, Parquet and Arrow files in batches of rows, and folders of them."""
+"""Tables from files through Arrow: CSV, Parquet, Arrow and JSON Lines in batches of rows, and folders."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pmlopt.core.lazy_imports import check_installed
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.folder_names import values_in_path
 from pmlopt.tables.frame_tables import FrameTable, LazyTable
+from pmlopt.tables.json_lines import JsonLinesTable, is_json_lines
 from pmlopt.tables.streams import (
     HEAD_BYTES,
     CsvFormat,
@@ -64,7 +65,7 @@ _MAX_BATCH_ROWS = 2**18
 
 
 def open_table(data: Any, form: CsvFormat | None = None, *, may_be_empty: bool = False) -> Table:
-    """Open the table of a data file, or of a frame.
+    """Open a data file, folder or frame as a table.
 
     Args:
         data: the path of a file, `-` for standard input, a folder or a pattern of Parquet files, a frame of
@@ -98,6 +99,9 @@ def open_table(data: Any, form: CsvFormat | None = None, *, may_be_empty: bool =
             return TypedTable(data, make_seekable(source), "Parquet", may_be_empty=may_be_empty)
         if source.head.startswith(_ARROW):
             return TypedTable(data, make_seekable(source), "Arrow", may_be_empty=may_be_empty)
+        if is_json_lines(source.head):
+            with source:
+                return JsonLinesTable(io.BufferedReader(source), data)
         _check_kind(source.head, data)
         found = (form or CsvFormat()).detect(source.head, data, whole=len(source.head) < HEAD_BYTES)
         return CsvTable(data, source, found)
@@ -107,7 +111,7 @@ def open_table(data: Any, form: CsvFormat | None = None, *, may_be_empty: bool =
 
 
 def _check_kind(head: bytes, where: Any) -> None:
-    """Raise for a file that is neither Parquet nor Arrow, and no CSV file either."""
+    """Raise an error for a file of an unsupported type."""
     foreign = describe_foreign_file(head)
     if foreign is not None:
         raise FileFormatError(f"{where}: {foreign}")
@@ -119,7 +123,7 @@ def _check_kind(head: bytes, where: Any) -> None:
 
 
 def _decompress(source: DataStream, codec: str, where: object) -> DataStream:
-    """Return the content of a compressed file."""
+    """Decompress a file's content."""
     import pyarrow
 
     try:
@@ -133,7 +137,7 @@ def _decompress(source: DataStream, codec: str, where: object) -> DataStream:
 
 
 class CsvTable(Table):
-    """A CSV file, parsed by Arrow, every cell as text."""
+    """A table over a CSV file, with text cells."""
 
     typed = False
 
@@ -175,7 +179,7 @@ class CsvTable(Table):
             raise make_no_rows_error(self.where)
 
     def _check_quotes(self) -> None:
-        """Let the plain reader judge a file whose quotes are unusual, before any of its rows are used."""
+        """Check unusual quoting with Python's reader before any row is used."""
         if not self._quotes.unusual or self._judged:
             return
         self._judged = True
@@ -187,14 +191,14 @@ class CsvTable(Table):
         self._read_plainly()
 
     def _read_plainly(self) -> None:
-        """Raise what the plain reader reports about the file, which counts rows."""
+        """Read the file with Python's reader, to raise its error with row numbers."""
         assert self.form is not None
         with DataStream(Path(self.where).open("rb")) as stream:  # type: ignore[arg-type]
             for _ in read_text_rows(stream, self.form, self.where):
                 pass
 
     def _open_reader(self) -> Any:
-        """Open Arrow's reader of the CSV file."""
+        """Open Arrow's CSV reader."""
         import pyarrow.csv
 
         assert self.form is not None
@@ -219,7 +223,7 @@ class CsvTable(Table):
         )
 
     def _raise_explained(self, cause: Exception) -> None:
-        """Raise what the plain reader reports about the file, which counts rows; else the cause."""
+        """Raise the error of Python's reader, which has row numbers; else the cause."""
         assert self.form is not None
         if Path(self.where).is_file():  # type: ignore[arg-type]
             self._read_plainly()
@@ -232,7 +236,7 @@ class CsvTable(Table):
         ) from None
 
     def close(self) -> None:
-        """Close the file, after what reads ahead in it."""
+        """Close the file and its read-ahead."""
         if self._reading is not None:
             self._reading.close()
         self._source.close()
@@ -243,7 +247,7 @@ class CsvTable(Table):
 
 
 class TypedTable(Table):
-    """A table of a file whose columns have types: Parquet, or Arrow IPC, which Feather is too."""
+    """A table over a Parquet or Arrow IPC (Feather) file."""
 
     def __init__(
         self,
@@ -315,7 +319,7 @@ class TypedTable(Table):
 
 
 class FolderTable(Table):
-    """A table of Parquet files with the same columns, one after the other.
+    """A table over a folder of Parquet files with equal columns.
 
     A folder `year=2020` on the way to a file makes `year` a column, of the text `2020` in all its rows, as
     `values_in_path` reads it. Files without rows are parts of the table too.
@@ -352,7 +356,7 @@ class FolderTable(Table):
         self.types = [*self.types, *[pyarrow.string()] * len(self._named)]
 
     def batches(self) -> Iterator[TableBatch]:
-        """Yield the batches of rows of one file after the other."""
+        """Yield the batches of rows, file by file."""
         for file in self.files:
             values = values_in_path(file, self.folder)
             named = [_make_constant(values[name]) for name in self._named]
@@ -368,14 +372,14 @@ class FolderTable(Table):
 
 
 def _make_constant(value: str | None) -> Any:
-    """Return a text, or a missing one, as an array of one row."""
+    """Build a one-row array of a constant text or null."""
     import pyarrow
 
     return pyarrow.nulls(1, pyarrow.string()) if value is None else labels_to_arrow([value])
 
 
 def _check_boolean_columns(file: Path, types: Sequence[Any], table: FolderTable) -> None:
-    """Raise where a column has truth values in one file and numbers in another: True is equal to 1."""
+    """Raise an error where a column is boolean in one file and numeric in another."""
     import pyarrow
 
     for place, (kind, known) in enumerate(zip(types, table.types, strict=False)):
@@ -388,14 +392,13 @@ def _check_boolean_columns(file: Path, types: Sequence[Any], table: FolderTable)
 
 
 def is_data_folder(data: str | os.PathLike[str]) -> bool:
-    """Return whether data are a folder of files, or a pattern with `*` for the names of several."""
+    """Return whether data are a folder, or a pattern of file names."""
     path = Path(data)
     return path.is_dir() or ("*" in str(path) and not path.exists())
 
 
 def list_data_files(data: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
-    """List the Parquet files of a folder, or of a pattern, in the order of their names, and the folder of
-    all.
+    """List the Parquet files of a folder or pattern, with their root folder.
 
     Files and folders whose names begin with a dot or an underscore are no data, as engines have it.
 
@@ -418,12 +421,12 @@ def list_data_files(data: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
 
 
 def _no_typed_rows(where: object) -> FileFormatError:
-    """Make the error on a Parquet or Arrow file, or a folder of them, without rows."""
+    """Build the error of a typed file without rows."""
     return FileFormatError(f"{where}: has 0 rows: at least one is needed")
 
 
 def read_texts(table: Table, columns: Sequence[str]) -> list[list[str]]:
-    """Read the cells of some columns of a table as text, an empty one where one is missing."""
+    """Read columns of a table as text; missing cells are empty."""
     places = [find_column(table.names, column, table.where) for column in columns]
     found: list[list[str]] = [[] for _ in places]
     for batch in table.batches():

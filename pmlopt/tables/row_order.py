@@ -1,4 +1,4 @@
-"""Rows in a uniformly random order, in memory or, where they are many, by way of a file without a name.
+"""Uniformly random row orders, in memory or by an external bucket shuffle.
 
 Each row gets a bucket, each bucket equally likely, and the rows of a bucket a random order: of n rows every
     order
@@ -52,7 +52,7 @@ BUCKET_COUNT = 2**7
 
 
 def random_permutation(size: int, bits: RandomBits) -> IntArray:
-    """Return (size,) the numbers from 0 in an order of which each is equally likely.
+    """Draw a uniformly random permutation of range(size).
 
     They are sorted by random keys: given that no two keys are equal, every order is equally likely; where two
     are, all are drawn anew. Of few numbers the keys are the leading bits of words whose last bits are the
@@ -80,12 +80,12 @@ def random_permutation(size: int, bits: RandomBits) -> IntArray:
 
 
 def shuffle_list(rows: Sequence[T], bits: RandomBits) -> list[T]:
-    """Return rows in a uniformly random order."""
+    """Shuffle rows uniformly."""
     return [rows[place] for place in random_permutation(len(rows), bits).tolist()]
 
 
 class ByteBuckets:
-    """Buckets of rows that come in batches: random bytes, whatever the length of the batches.
+    """A generator of random bucket bytes, independent of batch lengths.
 
     Args:
         bits: random bits.
@@ -96,7 +96,7 @@ class ByteBuckets:
         self._left = np.zeros(0, dtype=np.uint8)
 
     def draw_buckets(self, size: int) -> Buckets:
-        """Return (size,) the buckets of the next rows."""
+        """Draw (size,) bucket indices of the next rows."""
         words = self._bits.draw_words(-(-max(0, size - len(self._left)) // 8))
         drawn = np.concatenate([self._left, words.astype("<u8").view(np.uint8)])
         self._left = drawn[size:]
@@ -104,7 +104,7 @@ class ByteBuckets:
 
 
 class SortedRows:
-    """Rows in memory, sorted by their buckets some at a time.
+    """In-memory rows sorted by random bucket.
 
     Args:
         buckets: how many there are.
@@ -118,14 +118,14 @@ class SortedRows:
         self._pieces: list[tuple[Any, list[int]]] = []
 
     def add_batch(self, rows: Any, buckets: Buckets) -> None:
-        """Take the rows of a record batch, each with its bucket."""
+        """Add a record batch with its bucket indices."""
         for begin in range(0, len(buckets), SORT_BLOCK_ROWS):
             order, ends = _sort_by_bucket(buckets[begin : begin + SORT_BLOCK_ROWS], self.buckets)
             self._pieces.append((gather_rows(rows.slice(begin, len(order)), order), ends.tolist()))
         self.size += rows.nbytes
 
     def get_rows(self, bucket: int) -> list[Any]:
-        """Return the rows of a bucket in several record batches; none where it has none."""
+        """Return a bucket's rows as record batches."""
         return [
             rows.slice(ends[bucket], ends[bucket + 1] - ends[bucket])
             for rows, ends in self._pieces
@@ -134,7 +134,7 @@ class SortedRows:
 
 
 class BucketFile:
-    """Rows on disk by their buckets: an Arrow file with a record batch for each bucket of each chunk.
+    """An on-disk bucket store of rows in an Arrow file.
 
     Args:
         stream: to write to and to read from.
@@ -151,19 +151,19 @@ class BucketFile:
         )
 
     def add_chunk(self, chunk: SortedRows) -> None:
-        """Write a chunk of rows; every chunk has as many buckets."""
+        """Write a chunk of rows, one record batch per bucket."""
         for bucket in range(chunk.buckets):
             self._writer.write_batch(join_all(chunk.get_rows(bucket) or [self._nothing]))
 
     def close(self) -> BucketReader:
-        """Write the footer, and return what reads the buckets; the stream stays open."""
+        """Finish the file, and return its reader."""
         self._writer.close()
         self._stream.flush()
         return BucketReader(self._stream)
 
 
 class BucketReader:
-    """A reader of the rows of an Arrow file by their buckets.
+    """A reader of bucketed rows from an Arrow file.
 
     Args:
         source: the stream, or the path of the file.
@@ -177,7 +177,7 @@ class BucketReader:
         self._file, self._buckets = pyarrow.ipc.open_file(held), buckets
 
     def read_pieces(self, bucket: int) -> Iterator[Any]:
-        """Return the record batches of a bucket, one of each chunk."""
+        """Return a bucket's record batches from all chunks."""
         for number in range(bucket, self._file.num_record_batches, self._buckets):
             yield self._file.get_batch(number)
 
@@ -185,7 +185,7 @@ class BucketReader:
 def shuffle_rows(
     batches: Iterable[Any], bits: RandomBits, folder: str | os.PathLike[str] | None
 ) -> Iterator[Any]:
-    """Yield the rows of record batches in a uniformly random order, built anew from their cells.
+    """Yield the rows of record batches in uniformly random order.
 
     Args:
         batches: with one schema of plain types.
@@ -227,7 +227,7 @@ def shuffle_rows(
 
 
 def _shuffle_few(held: Sequence[tuple[Any, Buckets]], bits: RandomBits) -> Any:
-    """Return rows, each batch with their buckets, all at once in the order that `shuffle_rows` gives them."""
+    """Shuffle rows held in memory."""
     order, ends = _sort_by_bucket(np.concatenate([buckets for _, buckets in held]), BUCKET_COUNT)
     parts = [
         order[begin:end][random_permutation(end - begin, bits)]
@@ -238,19 +238,19 @@ def _shuffle_few(held: Sequence[tuple[Any, Buckets]], bits: RandomBits) -> Any:
 
 
 def permute_rows(batches: Sequence[Any], bits: RandomBits) -> Any:
-    """Return the rows of record batches, one or more, as one in a uniformly random order."""
+    """Shuffle the rows of record batches to one batch."""
     rows = join_all(batches)
     return gather_rows(rows, random_permutation(rows.num_rows, bits))
 
 
 def copy_rows(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield the rows of record batches in their order, built anew from their cells."""
+    """Yield the rows of record batches in order, without hidden data."""
     for rows in batches:
         yield gather_rows(rows, np.arange(rows.num_rows, dtype=np.int64))
 
 
 def gather_rows(rows: Any, order: IntArray) -> Any:
-    """Return the rows of a record batch of plain types at some places, built anew from their cells."""
+    """Copy some rows of a record batch, without hidden data."""
     import pyarrow
 
     places = integers_to_arrow(order)
@@ -260,12 +260,12 @@ def gather_rows(rows: Any, order: IntArray) -> Any:
 
 
 def join_batches(batches: Iterable[Any], size: int) -> Iterator[Any]:
-    """Yield record batches joined, each as soon as it has so many bytes; the last one may have fewer."""
+    """Yield concatenated record batches of at least a byte size."""
     return map(join_all, _collect_batches(batches, size, lambda batch: batch.nbytes))
 
 
 def cut_rows(batches: Iterable[Any], size: int) -> Iterator[Any]:
-    """Yield the rows of record batches in batches of as many rows each; the last one may have fewer."""
+    """Yield the rows in batches of a fixed row count."""
     left: list[Any] = []
     for held in _collect_batches(batches, size, lambda batch: batch.num_rows):
         whole = join_all([*left, *held])
@@ -279,7 +279,7 @@ def cut_rows(batches: Iterable[Any], size: int) -> Iterator[Any]:
 def _collect_batches(
     batches: Iterable[Any], size: int, measure: Callable[[Any], int]
 ) -> Iterator[list[Any]]:
-    """Yield lists of batches, each as soon as its measures add up to a size; the last one may have less."""
+    """Yield lists of batches that add up to a size."""
     held: list[Any] = []
     total = 0
     for batch in batches:
@@ -293,22 +293,20 @@ def _collect_batches(
 
 
 def join_all(batches: Sequence[Any]) -> Any:
-    """Return one record batch of several, one or more."""
+    """Concatenate record batches to one."""
     import pyarrow
 
     return batches[0] if len(batches) == 1 else pyarrow.concat_batches(batches)
 
 
 def _sort_by_bucket(buckets: Buckets, count: int) -> tuple[IntArray, IntArray]:
-    """Return the indices of rows sorted by their buckets, in order within each, and where each bucket
-    ends.
-    """
+    """Return the row indices stably sorted by bucket, and the bucket ends."""
     ends = np.append(0, np.cumsum(np.bincount(buckets, minlength=count)))
     return np.argsort(buckets, kind="stable"), ends
 
 
 def choose_spill_folder(path: str | os.PathLike[str]) -> Path | None:
-    """Return the folder for rows on their way to a file: its own; None where it is a stream or a device."""
+    """Return the folder for temporary row files; None for streams and devices."""
     target = Path(path)
     if is_standard_stream(path) or (target.exists() and not target.is_file()):
         return None

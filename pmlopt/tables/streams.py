@@ -1,4 +1,4 @@
-"""The bytes of a data file before they are read: streams, quotes, and how a CSV file is written."""
+"""Byte streams of data files: detection, quoting and CSV formats."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _QUOTE = ord('"')
 
 
 class QuoteCheck:
-    """A check that every quote so far opens a cell, closes one, or is doubled inside one.
+    """An incremental check that CSV quotes are well formed.
 
     Args:
         delimiter: between cells.
@@ -41,7 +41,7 @@ class QuoteCheck:
         self.unusual = False
 
     def check_chunk(self, chunk: bytes) -> None:
-        """Check the next bytes; none at the end of the file."""
+        """Check the next bytes; empty at the end of the file."""
         if not chunk:
             self.unusual |= self._inside
             return
@@ -61,14 +61,14 @@ class QuoteCheck:
         self._before = int(data[-1])
 
     def _is_valid_before(self, data: NDArray[np.uint8], places: NDArray[np.intp]) -> bool:
-        """Return whether a cell begins at each opening quote, or the quote before it is its double."""
+        """Return whether each opening quote begins a cell or is doubled."""
         first = places[:1] == 0
         before = data[places - 1]
         before[:1][first] = self._before
         return bool(self._ends[before].all())
 
     def _is_valid_after(self, data: NDArray[np.uint8], places: NDArray[np.intp]) -> bool:
-        """Return whether a cell ends behind each closing quote, or its double follows."""
+        """Return whether each closing quote ends a cell or is doubled."""
         return bool(self._ends[data[places[places + 1 < len(data)] + 1]].all())
 
 
@@ -87,7 +87,7 @@ HEAD_BYTES = 2**20
 
 @dataclass(frozen=True)
 class CsvFormat:
-    r"""The delimiter of a CSV file, and its encoding; None where it is to be detected.
+    r"""The delimiter and encoding of a CSV file; None where detected.
 
     The delimiter is a comma, a semicolon, a tab or a bar: the one that gives the header and all rows of the
     first megabyte the same number of cells, two or more; a comma where none does. The encoding is UTF-8, or
@@ -126,7 +126,7 @@ class CsvFormat:
             ) from None
 
     def detect(self, head: bytes, where: object, *, whole: bool = True) -> CsvFormat:
-        """Return the format with what was not given detected in the first bytes of a file.
+        """Detect the missing format parts from a file's first bytes.
 
         Args:
             head: the first bytes.
@@ -151,13 +151,13 @@ class CsvFormat:
         )
 
     def encoding_error(self, where: object, encoding: str) -> str:
-        """Return the error for a file that is not of its encoding."""
+        """Build the error of a file with another encoding."""
         name = "UTF-8" if encoding in ("utf-8", "utf-8-sig") else encoding
         return f"{where}: is not text in {name}, so not a CSV file of it: give its --encoding, such as cp1252"
 
 
 def _detect_delimiter(text: str, where: object, *, whole: bool) -> str:
-    """Return the one delimiter by which all rows have as many cells as the header."""
+    """Detect the only delimiter that gives all rows equal length."""
     fitting = [
         candidate for candidate in _CANDIDATES if _fits_delimiter(text, candidate, whole=whole)
     ]
@@ -170,7 +170,7 @@ def _detect_delimiter(text: str, where: object, *, whole: bool) -> str:
 
 
 def _fits_delimiter(text: str, delimiter: str, *, whole: bool) -> bool:
-    """Return whether a delimiter gives all complete rows as many cells as the header."""
+    """Return whether a delimiter gives all complete rows equal length."""
     rows = filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
     try:
         header = next(rows, None)
@@ -188,7 +188,7 @@ def _fits_delimiter(text: str, delimiter: str, *, whole: bool) -> bool:
 
 
 class DataStream(io.RawIOBase):
-    """A binary stream whose first bytes have been looked at and are still to be read.
+    """A binary stream with a peeked head.
 
     Attributes:
         head: its first megabyte.
@@ -212,7 +212,7 @@ class DataStream(io.RawIOBase):
             self.size = None
 
     def skip_blank_lines(self) -> None:
-        """Skip the lines above a header."""
+        """Skip blank lines above the header."""
         self._ahead = self._ahead.lstrip(b"\r\n")
 
     def readable(self) -> bool:
@@ -220,11 +220,11 @@ class DataStream(io.RawIOBase):
         return True
 
     def seekable(self) -> bool:
-        """Return whether one can go back in it."""
+        """Return whether the stream is seekable."""
         return self.size is not None and self._stream.seekable()
 
     def readinto(self, buffer: Any) -> int:
-        """Read the remainder of the head, then the rest."""
+        """Read bytes into a buffer, from the head first."""
         view = memoryview(buffer).cast("B")
         chunk = self._ahead[: len(view)] or self._read_more(len(view))
         self._ahead = self._ahead[len(view) :]
@@ -235,7 +235,7 @@ class DataStream(io.RawIOBase):
         return len(chunk)
 
     def _read_more(self, size: int) -> bytes:
-        """Read more bytes from the underlying stream."""
+        """Read bytes from the underlying stream."""
         try:
             return self._stream.read(size) or b""
         except OSError as cause:
@@ -266,7 +266,7 @@ class DataStream(io.RawIOBase):
 
 
 def make_seekable(source: DataStream) -> DataStream:
-    """Return the stream, or a copy of it on disk, without a name, where one cannot go back in it."""
+    """Return the stream, or a seekable temporary copy."""
     if source.seekable():
         return source
     copy = tempfile.TemporaryFile()  # noqa: SIM115 -- the stream closes it
@@ -276,7 +276,7 @@ def make_seekable(source: DataStream) -> DataStream:
 
 
 def read_text_rows(source: Any, form: CsvFormat, where: object) -> Iterator[list[str]]:
-    """Read the rows of a CSV file in plain Python, the header first."""
+    """Read CSV rows with Python's reader, header first."""
     buffered = io.BufferedReader(source, 2**16) if isinstance(source, io.RawIOBase) else source
     text = io.TextIOWrapper(buffered, encoding=form.encoding, newline="")
     return parse_rows(

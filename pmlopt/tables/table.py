@@ -1,4 +1,4 @@
-"""A table that is read once, in batches of rows that are arrays of Arrow."""
+"""The base of tables read once in batches of Arrow arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pmlopt.tables.streams import CsvFormat
 
 
 def find_column(names: Sequence[str], column: str, where: object) -> int:
-    """Return the index of the one column of that name.
+    """Find the index of a uniquely named column.
 
     Raises:
         InputError: there is none, or more than one.
@@ -35,19 +35,19 @@ def find_column(names: Sequence[str], column: str, where: object) -> int:
 
 
 def to_numpy_type(kind: Any) -> np.dtype[Any]:
-    """Return the numpy type of numbers in Arrow; `to_pandas_dtype` loads pandas in some versions."""
+    """Return the numpy type of an Arrow number type, without loading pandas."""
     floats = {"halffloat": "float16", "float": "float32", "double": "float64"}
     return np.dtype(floats.get(str(kind), str(kind)))
 
 
 def to_numpy_integers(numbers: Any) -> IntArray:
-    """Return the integers of an Arrow array without nulls; its own `to_numpy` would load pandas."""
+    """Convert an Arrow integer array to numpy, without loading pandas."""
     values = np.frombuffer(numbers.buffers()[1], dtype=to_numpy_type(numbers.type))
     return values[numbers.offset : numbers.offset + len(numbers)].astype(np.int64)
 
 
 def integers_to_arrow(numbers: IntArray) -> Any:
-    """Return integers as an Arrow array; `pyarrow.array` would load pandas.
+    """Convert integers to an Arrow array, without loading pandas.
 
     Examples:
         >>> to_numpy_integers(integers_to_arrow(np.array([2, 0, 1]))[1:]).tolist()
@@ -60,7 +60,7 @@ def integers_to_arrow(numbers: IntArray) -> Any:
 
 
 def labels_to_arrow(texts: Sequence[str]) -> Any:
-    """Return texts as an Arrow array; `pyarrow.array` would load pandas.
+    """Convert texts to an Arrow array, without loading pandas.
 
     Raises:
         UnicodeEncodeError: a text cannot be written as UTF-8.
@@ -78,7 +78,7 @@ def labels_to_arrow(texts: Sequence[str]) -> Any:
 
 
 class TableBatch:
-    """Some rows of a table, as arrays of Arrow.
+    """A batch of table rows as Arrow arrays.
 
     Attributes:
         size: the number of rows.
@@ -109,13 +109,11 @@ class TableBatch:
         self._text, self._names, self._where = text, names, where
 
     def _column_name(self, place: int) -> object:
-        """Return the name of a column, or its position where columns have no names."""
+        """Return a column's name or position for messages."""
         return place if self._names is None else self._names[place]
 
     def encode_column(self, place: int) -> tuple[list[Any], IntArray]:
-        """Return the distinct values of a column, None for a missing cell, and (size,) the index of each
-        row's.
-        """
+        """Encode a column as distinct values and (size,) indices."""
         import pyarrow
 
         column = self.columns[place]
@@ -138,13 +136,13 @@ class TableBatch:
         return [None if is_missing(value) else value for value in values], codes
 
     def column_texts(self, place: int) -> list[str]:
-        """Return the cells of a column as text, an empty one where one is missing."""
+        """Return a column's cells as text; missing ones are empty."""
         values, codes = self.encode_column(place)
         shown = ["" if value is None else str(value) for value in values]
         return [shown[code] for code in codes.tolist()]
 
     def get_column(self, place: int, kept_mask: BoolArray | None = None) -> Any:
-        """Return the array of a column, of the rows to keep.
+        """Return a column's array for kept rows.
 
         Raises:
             FileFormatError: it holds text that is not UTF-8.
@@ -159,7 +157,7 @@ class TableBatch:
 
 
 class Table(ABC):
-    """A table that is read once, in batches.
+    """The base of tables that are read once, in batches.
 
     Attributes:
         names: of the columns.
@@ -182,9 +180,7 @@ class Table(ABC):
         """Yield the batches of rows, in their order."""
 
     def count_by_engine(self, columns: Sequence[str]) -> Table:
-        """Return a table with the same counts of the tuples in some columns; this one, where it cannot
-        count.
-        """
+        """Return a table with equal value-tuple counts, counted by an engine where possible."""
         return self
 
     def close(self) -> None:
@@ -198,17 +194,17 @@ class Table(ABC):
         self.close()
 
     def done(self) -> float | None:
-        """Return the fraction that has been read so far; None where that is not known."""
+        """Return the fraction read so far; None if unknown."""
         return None
 
 
 def make_type_error(name: object, kind: object) -> InputError:
-    """Make the error on a column of a type that letters do not have."""
+    """Build the error of a column whose type cannot be letters."""
     return InputError(
         f"the column {name!r} ({kind}) is no column of letters: give one of text or numbers"
     )
 
 
 def make_no_rows_error(where: object, rows: int = 1) -> FileFormatError:
-    """Make the error on a table without rows, of as many with the header."""
+    """Build the error of a table without rows."""
     return FileFormatError(f"{where}: has {rows} row(s): a header and at least one row are needed")

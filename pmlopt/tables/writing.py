@@ -1,4 +1,4 @@
-"""Sinks: what the columns of a table's batches are written to, as CSV or Parquet, through Arrow.
+"""Writers of table batches as CSV, Parquet or Arrow files.
 
 A sink makes rows of the columns of a batch (`rows`), which are then put into their order (`write_rows`), and
 takes rows (`write`). Rows are Arrow record batches that hold their own cells and nothing else: lines of text
@@ -48,7 +48,7 @@ COMPRESSED_ENDINGS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
 @dataclass(frozen=True)
 class OutputColumn:
-    """A column to write.
+    """An output column: its name, labels or source.
 
     Attributes:
         name: of the column.
@@ -62,12 +62,12 @@ class OutputColumn:
 
     @cached_property
     def texts(self) -> Any:
-        """Return the (M,) labels as an array of texts, as `str` writes them."""
+        """Return the (M,) labels as an Arrow text array."""
         return _to_typed_array(list(map(str, self.labels)), labels_to_arrow([]).type)
 
     @cached_property
     def values(self) -> Any:
-        """Return the (M,) labels as an array of their type, where they have one; else texts."""
+        """Return the (M,) labels as a typed Arrow array where possible, else as text."""
         kind = get_label_type(self.labels)
         return self.texts if kind == self.texts.type else _to_typed_array(self.labels, kind)
 
@@ -80,7 +80,7 @@ def open_sink(
     *,
     replace: bool = True,
 ) -> Iterator[CsvSink | TypedSink]:
-    """Open a sink for a file that appears when the block ends without an error, and never else.
+    """Open a writer of a file that appears atomically when the block ends.
 
     Args:
         path: `.parquet` or `.pq` for Parquet, `.feather`, `.arrow` or `.ipc` for Arrow, and `.csv`, `.tsv`,
@@ -112,7 +112,7 @@ def open_sink(
 
 
 def write_table(path: str | os.PathLike[str], columns: Mapping[str, Sequence[Label]]) -> None:
-    """Write columns of labels as a file, completely or not at all, in the format of its ending.
+    """Write label columns to a file atomically, in the format of the suffix.
 
     Args:
         path: as for `open_sink`.
@@ -159,7 +159,7 @@ def write_rows(
 
 
 def choose_sink(path: str | os.PathLike[str]) -> tuple[type[CsvSink | TypedSink], str | None]:
-    """Return the kind of sink for a file, by its ending, and the codec that compresses it, if any.
+    """Return the writer class and compression codec of a file suffix.
 
     Raises:
         FileFormatError: the ending is not known.
@@ -189,7 +189,7 @@ def choose_sink(path: str | os.PathLike[str]) -> tuple[type[CsvSink | TypedSink]
 
 @contextmanager
 def _open_compressed(stream: BinaryIO, codec: str | None) -> Iterator[Any]:
-    """Yield the stream, or one that writes to it through a codec, and leave it open."""
+    """Yield a compressing stream over a stream that stays open."""
     if codec is None:
         yield stream
         return
@@ -208,7 +208,7 @@ def _open_compressed(stream: BinaryIO, codec: str | None) -> Iterator[Any]:
 
 
 class _UnclosedStream(io.RawIOBase):
-    """A stream that stays open when its writer is done.
+    """A stream wrapper that ignores close.
 
     Attributes:
         discards: whether what is written goes nowhere.
@@ -222,7 +222,7 @@ class _UnclosedStream(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        """Pass on what is written."""
+        """Write data to the underlying stream."""
         return len(data) if self.discards else self._stream.write(data)
 
 
@@ -231,7 +231,7 @@ Cells: TypeAlias = Any
 
 
 def _to_typed_array(values: Sequence[Any], kind: Any) -> Any:
-    """Return values as an Arrow array of a type, and raise where text is not valid UTF-8."""
+    """Convert values to a typed Arrow array; raise an error for invalid UTF-8."""
     import pyarrow
 
     try:
@@ -245,12 +245,12 @@ def _to_typed_array(values: Sequence[Any], kind: Any) -> Any:
 
 
 def _to_scalar(text: str) -> Any:
-    """Return a text as a scalar of Arrow."""
+    """Convert a text to an Arrow scalar."""
     return labels_to_arrow([text])[0]
 
 
 def get_label_type(labels: Sequence[Label]) -> Any:
-    """Return the Arrow type of labels: integers, numbers, truth values, or text for all others."""
+    """Return the Arrow type of labels: integer, float, boolean or text."""
     import pyarrow
 
     # types, not values: True is equal to 1, and a column of both is text
@@ -262,7 +262,7 @@ def get_label_type(labels: Sequence[Label]) -> Any:
 
 
 class CsvSink:
-    """A sink of CSV in UTF-8, with cells quoted where needed and the delimiter of the CSV file that is read.
+    """A CSV writer in UTF-8 with minimal quoting, in the input's delimiter.
 
     Attributes:
         typed: whether new columns keep the type of their labels, or are text, each label as `str` writes it.
@@ -295,7 +295,7 @@ class CsvSink:
         )
 
     def rows(self, columns: Sequence[Cells]) -> Any:
-        """Return the lines of the columns of a batch."""
+        """Format a batch's columns as CSV lines."""
         return self._format_lines(
             [
                 self._to_text(cells, column)
@@ -306,7 +306,7 @@ class CsvSink:
         )
 
     def _format_lines(self, texts: Sequence[Any]) -> Any:
-        """Return lines: at once where no cell needs quotes."""
+        """Format lines, vectorized where no cell needs quotes."""
         import pyarrow
         import pyarrow.compute
         import pyarrow.csv
@@ -334,7 +334,7 @@ class CsvSink:
         )
 
     def _split_lines(self, text: Any, size: int) -> Any:
-        """Return lines none of whose cells has a line end."""
+        """Split joined text into lines without embedded line ends."""
         import pyarrow
 
         # in UTF-8 the byte of a line end is part of no other character
@@ -355,7 +355,7 @@ class CsvSink:
             self._stream.write(memoryview(lines.buffers()[2])[int(ends[0]) : int(ends[-1])])
 
     def _to_text(self, column: Any, about: OutputColumn) -> Any:
-        """Return the cells as text, an empty one where there is none."""
+        """Convert cells to text, empty for missing ones."""
         import pyarrow
 
         if column.type != pyarrow.string():
@@ -368,7 +368,7 @@ class CsvSink:
         return column.fill_null(_to_scalar("")) if column.null_count else column
 
     def _quote_cells(self, text: Any, *, alone: bool) -> Any:
-        """Return the cells, those that need it in quotes."""
+        """Quote the cells that need it."""
         from pyarrow import compute
 
         # in a single column an empty cell would be a blank line, which is no row
@@ -391,7 +391,7 @@ class CsvSink:
 
 
 class TypedSink:
-    """A sink of columns with their types, a group of rows at a time; input metadata are not copied.
+    """The base of typed writers, by row groups, without input metadata.
 
     Attributes:
         group: how many rows are written at a time.
@@ -426,15 +426,15 @@ class TypedSink:
         self._writer: Any = None  # from the first group of rows on
 
     def _column_type(self, kind: Any, name: str) -> Any:
-        """Return the plain Arrow type in which a column is written."""
+        """Return the output Arrow type of a column."""
         return get_plain_type(kind, name)
 
     def _open_writer(self, first: Any) -> Any:
-        """Return the writer of a file whose first group of rows is known."""
+        """Open the file writer, given the first row group."""
         raise NotImplementedError
 
     def rows(self, columns: Sequence[Cells]) -> Any:
-        """Return the columns of a batch as rows of plain types: the places of their labels for new ones."""
+        """Build a record batch of a batch's columns, with label indices for new ones."""
         import pyarrow
 
         arrays = [
@@ -460,50 +460,48 @@ class TypedSink:
         writer.write_batch(group)
 
     def close(self) -> None:
-        """Write the footer, of a file without rows too."""
+        """Write the footer, also of an empty file."""
         writer = self._writer or self._open_writer(self._schema.empty_table())
         self._writer = writer
         writer.close()
 
     def abandon(self) -> None:
-        """Keep the writer from ending a file that is not whole, as it does when it is forgotten."""
+        """Abandon an incomplete file without a footer."""
 
 
 class ParquetSink(TypedSink):
-    """A sink of Parquet, a row group for each group of rows; categories are those of its rows."""
+    """A Parquet writer, one row group per batch group."""
 
     def _open_writer(self, first: Any) -> Any:
-        """Return the writer of a file whose first group of rows is known."""
+        """Open the file writer, given the first row group."""
         import pyarrow.parquet
 
         # decided by the first group, since the footer of a file has one setting for all
-        named = repeating_columns(first)
+        named = find_repeating_columns(first)
         return pyarrow.parquet.ParquetWriter(self._stream, self._schema, use_dictionary=named)
 
     def _column_type(self, kind: Any, name: str) -> Any:
-        """Return the Arrow type in which a column is written, with categories where it has them."""
+        """Return the output Arrow type, categorical where the input is."""
         return get_category_type(kind, name)
 
     def abandon(self) -> None:
-        """Keep the writer from ending a file that is not whole, as it does when it is forgotten."""
+        """Abandon an incomplete file without a footer."""
         if self._writer is not None:
             self._writer.is_open = False
 
 
 class ArrowSink(TypedSink):
-    """A sink of an Arrow IPC file, as Feather is; categories become their values, as batches may differ in
-    them.
-    """
+    """An Arrow IPC (Feather) writer without categories."""
 
     def _open_writer(self, first: Any) -> Any:
-        """Return the writer of a file whose first group of rows is known."""
+        """Open the file writer, given the first row group."""
         import pyarrow.ipc
 
         return pyarrow.ipc.new_file(self._stream, self._schema)
 
 
-def repeating_columns(rows: Any) -> list[str] | bool:
-    """Return the columns whose values repeat, for which Parquet makes a dictionary; True for all.
+def find_repeating_columns(rows: Any) -> list[str] | bool:
+    """Return the columns worth dictionary encoding in Parquet; True for all.
 
     Of a column without repetitions it makes one in vain, which takes a third of the time of writing. Only the
     rows that are written decide.
@@ -517,12 +515,12 @@ def repeating_columns(rows: Any) -> list[str] | bool:
         return True  # their parts have names
     columns = zip(rows.schema.names, rows.columns, strict=True)
     # Cells of a column that are looked at to decide whether its values repeat.
-    found = [name for name, column in columns if _repeats(column.slice(0, 2**14))]
+    found = [name for name, column in columns if _has_repeated_values(column.slice(0, 2**14))]
     return True if len(found) == len(rows.schema.names) else found
 
 
-def _repeats(cells: Any) -> bool:
-    """Return whether some cells have at most half as many values as cells, or cannot be compared."""
+def _has_repeated_values(cells: Any) -> bool:
+    """Return whether cells have at most half as many distinct values."""
     import pyarrow
     import pyarrow.compute
 
@@ -533,7 +531,7 @@ def _repeats(cells: Any) -> bool:
 
 
 def _to_plain_cells(cells: Any, kind: Any) -> Any:
-    """Return the cells of a column in the plain type of its file, whatever a batch has."""
+    """Convert a column's cells to the file's plain type."""
     import pyarrow
 
     # views of a batch keep all of it alive, and may have a type that the file does not
@@ -542,12 +540,12 @@ def _to_plain_cells(cells: Any, kind: Any) -> Any:
 
 
 def _choose_code_type(column: OutputColumn) -> np.dtype[Any]:
-    """Return the smallest type of the indices of labels."""
+    """Return the smallest integer type of label indices."""
     return np.min_scalar_type(-max(1, len(column.labels)))
 
 
 def _codes_to_arrow(codes: IntArray, column: OutputColumn) -> Any:
-    """Return the indices of labels as an Arrow array; `pyarrow.array` would load pandas."""
+    """Convert label indices to an Arrow array, without loading pandas."""
     import pyarrow
 
     kind = _choose_code_type(column)
@@ -556,7 +554,7 @@ def _codes_to_arrow(codes: IntArray, column: OutputColumn) -> Any:
 
 
 def check_readable_labels(column: OutputColumn, what: str) -> None:
-    """Raise for new labels that two of which would read the same."""
+    """Raise an error for new labels with equal text."""
     different = {
         (type(label), label) for label in column.labels
     }  # parts of tuples occur several times
@@ -568,7 +566,7 @@ def check_readable_labels(column: OutputColumn, what: str) -> None:
 
 
 def make_write_error(name: str, kind: object) -> FileFormatError:
-    """Make the error on a column that has no text."""
+    """Build the error of a column without a text form."""
     return FileFormatError(
         f"the column {name!r} of {kind} cannot be written as CSV: leave it out by --drop"
     )

@@ -1,4 +1,4 @@
-"""Checks for those who add to pmlopt: a requirement, utility, set of priors, question or method."""
+"""Conformance checks for extensions: requirements, utilities, sets of priors and methods."""
 
 from pmlopt.testing.conformance import (
     ConformanceError,

@@ -1,4 +1,4 @@
-"""The conformance suites: each form of a requirement, a utility or a set of priors against the others.
+"""Conformance suites that compare the forms of a requirement, utility or set of priors.
 
 A requirement is a number, a constraint in cvxpy, a bound in exact arithmetic and a support function; a
 utility a number and an expression; a set of priors a worst case and its robust counterpart. What holds for
@@ -40,12 +40,12 @@ ROUNDING_ATOL = 1e-11
 
 
 class ConformanceError(AssertionError):
-    """Two forms of one thing disagree; the message states which, and on what."""
+    """The error that two forms of one object disagree."""
 
 
 @dataclass(frozen=True, eq=False)
 class _BoundaryCase:
-    """A prior, a mechanism just within a requirement, one just beyond it (or None), and a gain."""
+    """A test case at a requirement's boundary: feasible and infeasible mechanism, and a gain."""
 
     prior: Prior
     inside: FloatArray
@@ -60,7 +60,7 @@ def check_requirement(
     instances: int = DEFAULT_INSTANCES,
     seed: int = 0,
 ) -> None:
-    """Check that a requirement is the same in all of its forms.
+    """Check that all forms of a requirement agree.
 
     On random priors and mechanisms just within and just beyond it: the number (`levels`, `limits`, `holds`),
     the constraint (`constraints` with `auxiliary`), exact arithmetic (`excess`), the support function
@@ -95,7 +95,7 @@ def check_utility(
     instances: int = DEFAULT_INSTANCES,
     seed: int = 0,
 ) -> None:
-    """Check that a utility is the same as a number and in designs.
+    """Check that a utility's value and design form agree.
 
     Of a linear one that the expression is the number; of a sub-convex one that it is convex and homogeneous
     on random columns; of both that no random mechanism within epsilon-LDP betters the optimum of its design.
@@ -138,7 +138,7 @@ def check_utility(
 
 
 def check_prior_set(priors: PriorSet, *, instances: int = DEFAULT_INSTANCES, seed: int = 0) -> None:
-    """Check that a set of priors is the same as a worst case and as a robust counterpart.
+    """Check that a set of priors' worst case and robust form agree.
 
     On random columns: the least mean over the set equals the largest value that the declared constraints
     allow, and the least under the constraints on a prior and on the polytope, where there is one; the
@@ -242,7 +242,7 @@ def _check_members(priors: PriorSet, column: FloatArray, mean: float) -> None:
 
 
 def _check_names(requirement: Requirement, prior: Prior) -> None:
-    """Check that limits and levels have the same names, and that a constant mechanism is feasible."""
+    """Check that limit and level names agree, and that constants are feasible."""
     constant = np.full((prior.size, 2), 0.5)
     levels = requirement.levels(prior, constant)
     _check_agreement(
@@ -256,7 +256,7 @@ def _check_names(requirement: Requirement, prior: Prior) -> None:
 
 
 def _check_numbers(requirement: Requirement, case: _BoundaryCase) -> None:
-    """Compare number, constraint and exact arithmetic, on both sides of the boundary."""
+    """Check that levels, violations and exact arithmetic agree at the boundary."""
     inside = round_rows_to_grid(case.inside)
     _check_agreement(
         requirement.holds(case.prior, inside), f"`holds` is false just within {requirement!r}"
@@ -310,7 +310,7 @@ def _check_support(requirement: Requirement, case: _BoundaryCase) -> None:
 
 
 def _check_design(requirement: Requirement, case: _BoundaryCase) -> None:
-    """Check that a design is solved with a proof, from the constraints and from the block."""
+    """Check that a design is solved with proof by cvxpy and by blocks."""
     program = design(case.prior, requirement, ExpectedGain(case.gains), case.gains.shape[1])
     names = (
         ["clarabel"]
@@ -334,18 +334,20 @@ def _check_design(requirement: Requirement, case: _BoundaryCase) -> None:
 
 
 def _can_close_gap(program: LinearDesign) -> bool:
-    """Return whether a solver's multipliers prove the optimum: of a linear program with a tight bound."""
+    """Return whether a program is linear with a tight bound."""
     privacy = program.privacy
     block = program.column_block is not None
-    if not privacy.is_tight or (not block and privacy.has_empty_interior(program.prior)):
+    if not privacy.is_tight(program.prior) or (
+        not block and privacy.has_empty_interior(program.prior)
+    ):
         return False
-    return block or privacy.has_ratios or bool(program.problem.is_lp())
+    return block or program.list_ratios() is not None or bool(program.problem.is_lp())
 
 
 def _check_expression(
     utility: LinearUtility, prior: Prior, outputs: tuple[Any, ...] | None, matrix: FloatArray
 ) -> float:
-    """Check that the cvxpy expression of a utility equals its value, and return the value."""
+    """Check that a utility's cvxpy expression equals its value."""
     assert outputs is not None
     table = utility.evaluate_table(prior.labels, outputs)
     variable = cp.Variable(matrix.shape)
@@ -362,7 +364,7 @@ def _check_expression(
 def _generate_cases(
     requirement: Requirement, prior: Prior | None, instances: int, seed: int
 ) -> Iterator[_BoundaryCase]:
-    """Yield random cases on both sides of a requirement's boundary."""
+    """Yield random cases at a requirement's boundary."""
     rng = np.random.default_rng(seed)
     for _ in range(instances):
         known = prior or Prior(rng.dirichlet(np.full(int(rng.integers(2, 6)), 2.0)))
@@ -376,9 +378,7 @@ def _generate_cases(
 def _mix_to_boundary(
     requirement: Requirement, prior: Prior, sharp: FloatArray
 ) -> tuple[FloatArray, FloatArray | None]:
-    """Return the mechanism mixed with its own law until it is just within a requirement, and just beyond
-    it.
-    """
+    """Mix a mechanism with its output law to just inside and outside of a requirement."""
     # How far inside or outside of its boundary a mechanism is put, as a share of the way to a constant.
     just = 1e-6
     law = prior.pmf @ sharp
@@ -399,7 +399,7 @@ def _mix_to_boundary(
 
 
 def _max_violation(requirement: Requirement, prior: Prior, matrix: FloatArray) -> float:
-    """Return the largest violation of the constraints on variables that have the values of a matrix."""
+    """Compute the largest violation of a requirement's cvxpy constraints at a matrix."""
     mechanism = cp.Variable(matrix.shape, nonneg=True)
     law = cp.Variable((1, matrix.shape[1]), nonneg=True)
     declared = requirement.to_cvxpy(prior, mechanism, law)
@@ -410,7 +410,7 @@ def _max_violation(requirement: Requirement, prior: Prior, matrix: FloatArray) -
 
 
 def _constraint_violation(constraint: cp.Constraint) -> float:
-    """Return by how much values violate a constraint; other cones by formula, where cvxpy calls a solver."""
+    """Compute the violation of a cvxpy constraint at current values."""
     if isinstance(constraint, cp.PowCone3D):
         x, y, z = (part.value for part in constraint.args)
         order = constraint.alpha.value

@@ -1,4 +1,4 @@
-"""The conformance suite of questions and methods: what each method finds is proved, saved and read again."""
+"""The conformance suite of programs and methods: certified, saved and reloaded results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pmlopt.verification.verify_saved import load_saved, verify_file
 
 
 def check_program(program: Program[Any], names: Iterable[str] | None = None) -> None:
-    """Check that the methods of a program find results that agree, and whose proofs files keep.
+    """Check that a program's methods agree, and their certificates survive saving.
 
     Each method is run without a limit and with a millisecond. Every result that it returns has a certificate
     that verifies, also from its file, which is refused with another value; and no value is better than the
@@ -48,7 +48,7 @@ def check_program(program: Program[Any], names: Iterable[str] | None = None) -> 
 
 
 def _find_methods(program: Program[Any], names: Iterable[str]) -> Iterator[Method[Any, Any, Any]]:
-    """Yield the first method of each name; raise where there is none."""
+    """Yield the named methods; raise an error for unknown ones."""
     known = {method.name: method for method in reversed(solvers_for(program))}
     for name in names:
         if name not in known:
@@ -61,7 +61,7 @@ def _find_methods(program: Program[Any], names: Iterable[str]) -> Iterator[Metho
 def _solve_with(
     program: Program[Any], method: Method[Any, Any, Any], time_limit: float | None = None
 ) -> Result[Any]:
-    """Solve a program by one method, and return what it found, also where that has a gap."""
+    """Solve a program by one method, also with an open gap."""
     try:
         return solve(program, method, time_limit=time_limit)
     except SolverError as error:
@@ -73,7 +73,7 @@ def _solve_with(
 
 
 def _check_file(name: str, result: Result[Any]) -> None:
-    """Check that a certificate verifies, also from a file, and that a file with another value does not."""
+    """Check that a saved certificate verifies, and a falsified one does not."""
     if not result.certificate.verify():
         failures = "; ".join(map(str, result.certificate.failures))
         raise ConformanceError(f"the certificate of {name} does not verify: {failures}")
@@ -93,7 +93,7 @@ def _check_file(name: str, result: Result[Any]) -> None:
 
 
 def _check_bounds(results: dict[str, Result[Any]], maximised: bool, allowed: float) -> None:
-    """Check that no value is better than the bound of another method, by more than the tolerance."""
+    """Check that no value beats another method's bound."""
     sign = 1 if maximised else -1
     best = max(results, key=lambda name: sign * results[name].value)
     tightest = min(results, key=lambda name: sign * results[name].bound)
@@ -105,7 +105,7 @@ def _check_bounds(results: dict[str, Result[Any]], maximised: bool, allowed: flo
 
 
 def _check_time_limit(program: Program[Any], method: Method[Any, Any, Any]) -> None:
-    """Check that a method ends with its time limit, and that what it then returns verifies."""
+    """Check that a method respects its time limit."""
     begin = time.perf_counter()
     try:
         result = _solve_with(program, method, time_limit=1e-3)

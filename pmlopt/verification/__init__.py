@@ -1,4 +1,4 @@
-"""What a saved result claims, read back from its file and computed again."""
+"""Verification of saved results from their files."""
 
 from pmlopt.verification.verify_saved import load_saved as load_saved
 from pmlopt.verification.verify_saved import load_trusted as load_trusted

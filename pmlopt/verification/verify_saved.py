@@ -1,4 +1,4 @@
-"""Read what was saved, and check it from its file only."""
+"""Reading and verification of saved results."""
 
 from __future__ import annotations
 
@@ -26,45 +26,14 @@ from pmlopt.programs.certificate import (
     finite_or_none,
     make_context,
 )
-from pmlopt.programs.compliance import ComplianceCertificate
-from pmlopt.programs.continuous.certificate import BinsCertificate
-from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
-from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
-from pmlopt.programs.estimation.certificate import EstimationCertificate
 from pmlopt.programs.former_names import replace_former_names
-from pmlopt.programs.least_leakage.certificate import LevelCertificate, SymmetricLevelCertificate
-from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
-from pmlopt.programs.linear.certificate import LinearCertificate, SymmetricCertificate
-from pmlopt.programs.record_leakage.certificate import RecordCertificate
-from pmlopt.programs.registry import load_installed_questions
+from pmlopt.programs.registry import list_certificates, load_installed_registries
 from pmlopt.programs.reports.pages import write_report_page
 from pmlopt.programs.result import Result, ResultRecord
-from pmlopt.programs.subconvex.certificate import ColumnCertificate
-from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
-from pmlopt.programs.worst_case.certificate import ThresholdCertificate
-
-KINDS: tuple[type[Certificate], ...] = (
-    LinearCertificate,
-    ColumnCertificate,
-    EstimationCertificate,
-    LevelCertificate,
-    ThresholdCertificate,
-    EnvelopeCertificate,
-    ProcessedFailureCertificate,
-    EnvelopeDesignCertificate,
-    RecordCertificate,
-    TradeoffCertificate,
-    SymmetricCertificate,
-    SymmetricLevelCertificate,
-    BinsCertificate,
-    ComplianceCertificate,
-    LeastEpsilonCertificate,
-)
-"""The kinds of certificates that a file may have; a user's own kind is known once its module is imported."""
 
 
 def verify_file(path: str | os.PathLike[str]) -> Verdict:
-    """Check what a saved result claims, from its file only and without a solver.
+    """Verify a saved result's claims from its file, without a solver.
 
     The certificate is read back, level, value and bound are computed again from its numbers, and whatever
     else the file states of it must be what follows. `docs/certificate.md` states what each number is.
@@ -92,10 +61,10 @@ def verify_file(path: str | os.PathLike[str]) -> Verdict:
     return _read_with_verdict(path, *read_any_mechanism(path))[1]
 
 
-def record_of(
+def read_result_record(
     mechanism: Mechanism, metadata: Mapping[str, Any], path: str | os.PathLike[str]
 ) -> ResultRecord:
-    """Return the record that a file states of a result, its certificate read for its mechanism and prior.
+    """Read the result record of a file, with its certificate.
 
     Raises:
         FileFormatError: it is not of the format; the message starts with the path of what is wrong.
@@ -114,14 +83,15 @@ def record_of(
 
 
 def _load_kind(certificate: object) -> None:
-    """Import the questions of installed packages where a certificate is of a kind that is not known."""
+    """Import questions where a certificate is of a kind that is not known: pmlopt's, then those installed."""
     kind = certificate.get("kind") if isinstance(certificate, Mapping) else None
-    if isinstance(kind, str) and kind not in find_tagged_classes(Certificate):
-        load_installed_questions()
+    for load in (list_certificates, load_installed_registries):
+        if isinstance(kind, str) and kind not in find_tagged_classes(Certificate):
+            load()
 
 
 def write_report(saved: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
-    """Write the page on a saved result, all of it computed from its file; see `Result.report`.
+    """Write the report page of a saved result, from its file.
 
     Args:
         saved: a .json or .npz file in which a result was saved.
@@ -136,8 +106,7 @@ def write_report(saved: str | os.PathLike[str], path: str | os.PathLike[str]) ->
 
 
 def load_trusted(path: str | os.PathLike[str]) -> Any:
-    """Return the `Mechanism` or the `Result` of a file, to release data by; raise where one of its claims is
-    false.
+    """Load a mechanism or result for releasing; raise an error for a false claim.
 
     A file without a certificate, such as a CSV, claims nothing. One that claims what it does not hold the
     means to decide is taken: `verify_file` names it.
@@ -163,8 +132,7 @@ def load_trusted(path: str | os.PathLike[str]) -> Any:
 
 
 def load_trusted_mechanism(path: str | os.PathLike[str]) -> Mechanism:
-    """Return the mechanism of a file, to release data by; raise where one of the file's claims about it is
-    false.
+    """Load a mechanism for releasing; raise an error for a false claim.
 
     Raises:
         FileFormatError: the file holds no mechanism, or a claim of its certificate is false.
@@ -174,7 +142,7 @@ def load_trusted_mechanism(path: str | os.PathLike[str]) -> Mechanism:
 
 
 def read_any_mechanism(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
-    """Read the mechanism of a file, also by orbits, which only JSON can hold, and its metadata.
+    """Read a mechanism, explicit or by orbits, with metadata.
 
     Former names in the metadata are replaced by the current ones.
     """
@@ -186,9 +154,7 @@ def read_any_mechanism(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping
 def _read_with_verdict(
     path: str | os.PathLike[str], mechanism: Mechanism, metadata: Mapping[str, Any]
 ) -> tuple[ResultRecord, Verdict]:
-    """Return what was read from a file, and the verdict on it; raise for one without all that a check
-    needs.
-    """
+    """Verify a read file; raise an error where it lacks data for the check."""
     if not isinstance(metadata.get("certificate"), Mapping):
         raise FileFormatError(
             f"{path}: holds a mechanism and no certificate: save a Result as .json or .npz, or audit it"
@@ -199,7 +165,7 @@ def _read_with_verdict(
         )
     try:
         with np.errstate(all="ignore"):  # numbers of a file may be of any size
-            told = record_of(mechanism, metadata, path)
+            told = read_result_record(mechanism, metadata, path)
             return told, Verdict.from_certificate(told.certificate, _check_record(told))
     except InputError as error:
         raise FileFormatError(str(error)) from None
@@ -210,7 +176,7 @@ def _read_with_verdict(
 
 
 def read_saved_prior(mechanism: Mechanism, metadata: Mapping[str, Any], where: str) -> Prior | None:
-    """Return the prior that a saved result is about, where its file has one.
+    """Return the prior of a saved result; raise an error without one.
 
     Raises:
         FileFormatError: it is not of the format, or has other letters than the mechanism.
@@ -232,25 +198,25 @@ def read_saved_prior(mechanism: Mechanism, metadata: Mapping[str, Any], where: s
     return found
 
 
-def _check_record(told: ResultRecord) -> Claim:
-    """Check that what the file states of the result follows from its certificate."""
+def _check_record(record: ResultRecord) -> Claim:
+    """Check that a record's summary follows from its certificate."""
     # Up to this share, or this much, numbers that follow from others may differ: floats of one formula.
     derived_tolerance = 1e-12
-    certificate = told.certificate
+    certificate = record.certificate
     made = {
         name: finite_or_none(getattr(certificate, name))
         for name in ("value", "bound", "gap", "level")
     }
-    boasts = told.status is Status.OPTIMAL and told.bound is None
+    boasts = record.status is Status.OPTIMAL and record.bound is None
     found = ["the status is optimal, and no bound is claimed"] if boasts else []
     for name, number in made.items():
-        stated, tolerance = getattr(told, name), derived_tolerance if name == "level" else 0.0
+        stated, tolerance = getattr(record, name), derived_tolerance if name == "level" else 0.0
         near = None not in (stated, number) and math.isclose(
             stated, number or 0.0, rel_tol=tolerance, abs_tol=tolerance
         )
         if stated is not number and not near:
             found.append(f"the {name} of the result is {stated!s:.40}, and {number!s:.40} follows")
-    if (form := told.closed_form) is not None:
+    if (form := record.closed_form) is not None:
         off = certificate.value - form.value - form.difference
         if not abs(off) <= derived_tolerance * max(1.0, abs(certificate.value)):
             text = f"the difference from the closed form is {form.difference!r}, and {off:.3g} more follows"
@@ -261,7 +227,7 @@ def _check_record(told: ResultRecord) -> Claim:
 
 
 def load_saved(path: str | os.PathLike[str]) -> Any:
-    """Load the `Mechanism` or the `Result` of a file.
+    """Load a saved `Mechanism` or `Result`.
 
     A result comes back with its certificate, as the file has it: `verify_file` decides whether what it claims
     is true, and `certificate.verify()` does.
@@ -285,12 +251,13 @@ def load_saved(path: str | os.PathLike[str]) -> Any:
     mechanism, metadata = read_any_mechanism(path)
     if metadata.get("certificate") is None:
         return mechanism
-    return _build_result(record_of(mechanism, metadata, path))
+    return _build_result(read_result_record(mechanism, metadata, path))
 
 
-def _build_result(told: ResultRecord) -> Result[Any]:
-    """Build the result that a saved record describes."""
+def _build_result(record: ResultRecord) -> Result[Any]:
+    """Build the result of a saved record."""
     return Result(
-        told.status, told.certificate, told.solver, told.reason, told.attempts, told.iterations,
-        told.warm_started, told.timings, told.closed_form, WarmStart(told.solver, {}), told.solver_options,
+        record.status, record.certificate, record.solver, record.reason, record.attempts, record.iterations,
+        record.warm_started, record.timings, record.closed_form, WarmStart(record.solver, {}),
+        record.solver_options,
     )  # fmt: skip

@@ -77,8 +77,8 @@ FAMILIES: Mapping[str, Callable[[Prior], Callable[[float], Requirement]]] = {
 }
 """Families of requirements, each for a prior."""
 
-OF_COLUMNS = ("pml", "ball", "masses", "ldp", "lip", "metric", "secret")
-"""Those with listed extreme columns, of which designs of utilities that are not linear are made."""
+OF_COLUMNS = ("pml", "ball", "masses", "ldp", "lip", "metric", "secret", "maximal")
+"""Those with listed columns, of which designs of utilities that are not linear are made."""
 
 
 def random_problem(rng: np.random.Generator) -> Problem:

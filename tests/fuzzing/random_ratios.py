@@ -42,7 +42,7 @@ Made = tuple[Prior, Requirement, list[Pair]]
 def ratios(rng: np.random.Generator) -> Result[Any]:
     """A design under a random ratio bound, or two at once, for a gain or for mutual information."""
     prior, requirement, pairs = _KINDS[int(rng.integers(len(_KINDS)))](rng)
-    listed = requirement.has_ratios
+    listed = requirement.list_ratios(prior) is not None
     if rng.random() < 0.2 and listed and "pml" not in requirement.limits:
         epsilon = float(rng.uniform(0.05, 2))
         requirement = requirement & PML(epsilon)

@@ -1,4 +1,4 @@
-"""The table of formats in which matrices are written and read, by the ending of the file."""
+"""The table of matrix file formats by suffix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.arrays import Label
-from pmlopt.core.files import atomic_write, file_format, is_standard_stream, read_bytes
+from pmlopt.core.files import atomic_write, get_file_format, is_standard_stream, read_bytes
 from pmlopt.core.matrices.excel import check_excel, decode_xlsx, encode_xlsx
 from pmlopt.core.matrices.json_record import decode_json, encode_json
 from pmlopt.core.matrices.matlab import decode_mat, encode_mat
@@ -24,7 +24,7 @@ from pmlopt.errors import FileFormatError
 
 @dataclass(frozen=True)
 class MatrixFormat:
-    """How matrices are written in a format, and read.
+    """A matrix file format: its writer and reader.
 
     Attributes:
         encode: from the matrix to the bytes of the file.
@@ -57,14 +57,14 @@ _BEGINNINGS = {b"\x93NUMPY": ".npy", b"MATLAB 5.0": ".mat", b"PAR1": ".parquet"}
 
 
 def write_matrix(path: str | os.PathLike[str], stored: MatrixFile) -> None:
-    """Write a labelled matrix in the format that the path's ending names."""
-    atomic_write(path, FORMATS[file_format(path)].encode(stored))
+    """Write a labelled matrix in the format of the file suffix."""
+    atomic_write(path, FORMATS[get_file_format(path)].encode(stored))
 
 
 def read_matrix(
     path: str | os.PathLike[str], *, stochastic: bool = True, name: str | None = None
 ) -> MatrixFile:
-    """Read a labelled matrix; the ending names the format, and for `-`, standard input, how it begins.
+    """Read a labelled matrix in the format of the suffix, or of the content for standard input.
 
     Args:
         path: of the file.
@@ -74,9 +74,9 @@ def read_matrix(
     Raises:
         FileFormatError: the file is not there, cut short, or not of its format.
     """
-    ending = None if is_standard_stream(path) else file_format(path)
+    ending = None if is_standard_stream(path) else get_file_format(path)
     content = read_bytes(path)
-    found = FORMATS[ending or _ending_by_content(content)]
+    found = FORMATS[ending or _detect_format(content)]
     if name is not None and not found.parts:
         raise FileFormatError(
             f"{path}: holds one matrix, and a name chooses among sheets or variables only"
@@ -85,23 +85,25 @@ def read_matrix(
 
 
 def read_table(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], tuple[Label, ...], Any]:
-    """Read the labels of the rows and of the columns of a matrix in a file, and its numbers."""
+    """Read row labels, column labels and numbers of a matrix file."""
     stored = read_matrix(path, stochastic=False)
     return stored.inputs, stored.outputs, stored.matrix
 
 
 def check_format(path: str | os.PathLike[str]) -> None:
-    """Raise where no matrix can be written to a path: its ending is not known, or a package is missing."""
-    FORMATS[file_format(path)].check_available()
+    """Raise an error for an unknown matrix suffix or a missing package."""
+    FORMATS[get_file_format(path)].check_available()
 
 
 def check_labels(path: str | os.PathLike[str], labels: tuple[Label, ...]) -> None:
-    """Raise for labels of outputs that the format of a file cannot hold."""
-    FORMATS[file_format(path)].encode(MatrixFile(np.zeros((1, len(labels))), ("input",), labels))
+    """Raise an error for output labels that the file format cannot store."""
+    FORMATS[get_file_format(path)].encode(
+        MatrixFile(np.zeros((1, len(labels))), ("input",), labels)
+    )
 
 
-def _ending_by_content(content: bytes) -> str:
-    """Return the format of a matrix that comes without a name, by how it begins."""
+def _detect_format(content: bytes) -> str:
+    """Detect a matrix format by its first bytes."""
     for beginning, ending in _BEGINNINGS.items():
         if content.startswith(beginning):
             return ending

@@ -14,7 +14,7 @@ from pmlopt.core.arrays import (
     abbreviate,
     check_json_labels,
 )
-from pmlopt.core.files import FORMAT, MECHANISM_FILE_VERSION, json_bytes, read_saved_record
+from pmlopt.core.files import FORMAT, MECHANISM_FILE_VERSION, encode_json_bytes, read_saved_record
 from pmlopt.core.matrices.matrix_file import MatrixFile, Source
 from pmlopt.core.records import Range, Shape
 from pmlopt.errors import FileFormatError
@@ -24,7 +24,7 @@ SIDES = ("inputs", "outputs")
 
 @dataclass(frozen=True, eq=False)
 class SavedMatrix:
-    """The record of a mechanism in JSON: labels that no one gave are 0, 1, ..., and `unnamed` states so."""
+    """The JSON record of a labelled matrix; `unnamed` marks default labels."""
 
     format: Literal[FORMAT]  # type: ignore[valid-type]
     version: Literal[MECHANISM_FILE_VERSION]  # type: ignore[valid-type]
@@ -34,8 +34,8 @@ class SavedMatrix:
     matrix: Annotated[FloatArray, Shape("N", "M"), Range(0.0, 1 + SUM_ATOL)]
     metadata: Mapping[str, Any]
 
-    def side(self, name: str) -> tuple[Label, ...]:
-        """Return the labels of one side; `DefaultLabels` where no one gave them."""
+    def get_side_labels(self, name: str) -> tuple[Label, ...]:
+        """Return one side's labels, or default labels."""
         labels = tuple(getattr(self, name))
         positions = DefaultLabels(len(labels))
         if name in self.unnamed and labels != positions:
@@ -46,21 +46,26 @@ class SavedMatrix:
 
     def __post_init__(self) -> None:
         for name in self.unnamed:
-            self.side(name)
+            self.get_side_labels(name)
 
 
 def encode_json(stored: MatrixFile) -> bytes:
-    """Encode a matrix, its labels and its metadata as JSON."""
+    """Encode a matrix with labels and metadata as JSON."""
     check_json_labels((*stored.inputs, *stored.outputs))
     unnamed = [side for side in SIDES if isinstance(getattr(stored, side), DefaultLabels)]
     indent = 1 if stored.matrix.size <= 100_000 else None
-    return json_bytes(
+    return encode_json_bytes(
         {"format": FORMAT, "version": MECHANISM_FILE_VERSION, "unnamed": unnamed, **vars(stored)},
         indent,
     )
 
 
 def decode_json(source: Source) -> MatrixFile:
-    """Read the record that `encode_json` wrote."""
+    """Decode the record written by `encode_json`."""
     found = read_saved_record(SavedMatrix, source.content, source.path)
-    return MatrixFile(found.matrix, found.side("inputs"), found.side("outputs"), found.metadata)
+    return MatrixFile(
+        found.matrix,
+        found.get_side_labels("inputs"),
+        found.get_side_labels("outputs"),
+        found.metadata,
+    )

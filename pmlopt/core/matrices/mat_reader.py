@@ -44,14 +44,14 @@ _LOGICAL, _COMPLEX = 0x0200, 0x0800
 
 @dataclass(frozen=True)
 class MatText:
-    """An array of characters: its rows."""
+    """A MAT character array, as rows."""
 
     rows: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class MatCells:
-    """A cell array: its shape, and what is in its cells, column after column."""
+    """A MAT cell array: shape and column-major content."""
 
     shape: tuple[int, ...]
     parts: tuple[Any, ...]
@@ -59,7 +59,7 @@ class MatCells:
 
 @dataclass(frozen=True)
 class MatVariable:
-    """A variable of a file, of which only the head has been read."""
+    """A MAT variable with parsed header and unread data."""
 
     name: str
     shape: tuple[int, ...]
@@ -70,7 +70,7 @@ class MatVariable:
     _compressed: bool
 
     def value(self, max_bytes: int) -> Any:
-        """Return its numbers as an array, its characters as `MatText`, or its cells as `MatCells`.
+        """Read the data as an array, `MatText` or `MatCells`.
 
         Args:
             max_bytes: to which it may be unpacked.
@@ -80,12 +80,12 @@ class MatVariable:
         """
         body = _decompress_body(self._body, max_bytes) if self._compressed else self._body
         if self._compressed:
-            _, body, _ = _element(body, 0, self._order)
-        return _value(body, self._order, 0)
+            _, body, _ = _parse_element(body, 0, self._order)
+        return _parse_value(body, self._order, 0)
 
 
 def read_variables(content: bytes) -> list[MatVariable]:
-    """Return the variables of a MAT file of level 5.
+    """Read the variables of a MAT-5 file.
 
     Raises:
         ValueError: it is none, or cut short.
@@ -96,29 +96,31 @@ def read_variables(content: bytes) -> list[MatVariable]:
         raise ValueError("the header of a MAT file of level 5 is missing")
     found, place, view = [], header_bytes, memoryview(content)
     while place < len(view):
-        kind, body, place = _element(view, place, order)
+        kind, body, place = _parse_element(view, place, order)
         if kind == _COMPRESSED:
             # Bytes of a variable that hold its class, its shape and its name.
             head = _decompress_body(body, 4096, whole=False)
-            inner, _, _ = _element(head, 0, order, whole=False)
-            found.append(_variable(inner, head[8:], body, order, compressed=True))
+            inner, _, _ = _parse_element(head, 0, order, whole=False)
+            found.append(_parse_variable(inner, head[8:], body, order, compressed=True))
         else:
-            found.append(_variable(kind, body, body, order, compressed=False))
+            found.append(_parse_variable(kind, body, body, order, compressed=False))
     return found
 
 
-def _variable(
+def _parse_variable(
     kind: int, head: memoryview, body: memoryview, order: str, *, compressed: bool
 ) -> MatVariable:
+    """Parse the header of a variable."""
     if kind != _MATRIX:
         raise ValueError(f"an element of the type {kind} is in the place of a variable")
     flags, shape, name, _ = _read_description(head, order)
     return MatVariable(
-        name, shape, _class_of(flags), bool(flags & _COMPLEX), body, order, compressed
+        name, shape, _get_matlab_class(flags), bool(flags & _COMPLEX), body, order, compressed
     )
 
 
 def _decompress_body(body: memoryview, max_bytes: int, *, whole: bool = True) -> memoryview:
+    """Decompress a variable's data up to a limit."""
     try:
         packed = zlib.decompressobj()
         content = packed.decompress(body, max_bytes)
@@ -131,10 +133,10 @@ def _decompress_body(body: memoryview, max_bytes: int, *, whole: bool = True) ->
     return memoryview(content)
 
 
-def _element(
+def _parse_element(
     view: memoryview, place: int, order: str, *, whole: bool = True
 ) -> tuple[int, memoryview, int]:
-    """Return the type and the bytes of the element at a place, and the place of the next one."""
+    """Parse the element at an offset; return type, data and next offset."""
     if place + 8 > len(view):
         raise ValueError("an element is cut short")
     kind, size = struct.unpack_from(f"{order}II", view, place)
@@ -152,29 +154,30 @@ def _element(
 
 
 def _read_description(body: memoryview, order: str) -> tuple[int, tuple[int, ...], str, int]:
-    """Return the flags, the shape and the name of a matrix, and where its content begins."""
-    _, flags_bytes, place = _element(body, 0, order)
+    """Parse a matrix header: flags, shape, name and data offset."""
+    _, flags_bytes, place = _parse_element(body, 0, order)
     (flags,) = struct.unpack_from(f"{order}I", flags_bytes)
-    if _class_of(flags) == "opaque":
+    if _get_matlab_class(flags) == "opaque":
         return flags, (), "", place
-    kind, shape_bytes, place = _element(body, place, order)
+    kind, shape_bytes, place = _parse_element(body, place, order)
     if kind != 5 or len(shape_bytes) % 4 or len(shape_bytes) < 8:
         raise ValueError("the shape of a variable is damaged")
     shape = struct.unpack(f"{order}{len(shape_bytes) // 4}i", shape_bytes)
     if min(shape) < 0:
         raise ValueError("a variable has a negative length")
-    _, name, place = _element(body, place, order)
+    _, name, place = _parse_element(body, place, order)
     return flags, shape, bytes(name).decode("utf-8"), place
 
 
-def _class_of(flags: int) -> str:
+def _get_matlab_class(flags: int) -> str:
+    """Return the MATLAB class in array flags."""
     number = flags & 0xFF
     kind = _CLASSES[number] if number < len(_CLASSES) else _CLASSES[0]
     return "logical" if flags & _LOGICAL and kind in CLASS_TYPES else kind
 
 
-def _value(body: memoryview, order: str, depth: int) -> Any:
-    """Return what a matrix holds."""
+def _parse_value(body: memoryview, order: str, depth: int) -> Any:
+    """Parse the value of a matrix element."""
     # How deep cells may be in one another.
     max_depth = 100
     if len(body) == 0:
@@ -182,41 +185,49 @@ def _value(body: memoryview, order: str, depth: int) -> Any:
     if depth > max_depth:
         raise ValueError(f"cells are more than {max_depth} deep in one another")
     flags, shape, _, place = _read_description(body, order)
-    kind = _class_of(flags)
+    kind = _get_matlab_class(flags)
     if kind == "cell":
-        return MatCells(shape, tuple(_cells(body, place, math.prod(shape), order, depth)))
+        return MatCells(
+            shape, tuple(_parse_cell_array(body, place, math.prod(shape), order, depth))
+        )
     if kind == "char":
-        return _text(body, place, shape, order)
+        return _parse_char_array(body, place, shape, order)
     if kind not in CLASS_TYPES:
         raise ValueError(f"the class {kind} is not read")
-    real, place = _numbers(body, place, shape, order)
+    real, place = _parse_numeric_array(body, place, shape, order)
     if flags & _COMPLEX:
-        imaginary, place = _numbers(body, place, shape, order)
+        imaginary, place = _parse_numeric_array(body, place, shape, order)
         return real + 1j * imaginary
     return real.astype(CLASS_TYPES[kind])
 
 
-def _cells(body: memoryview, place: int, count: int, order: str, depth: int) -> Iterator[Any]:
+def _parse_cell_array(
+    body: memoryview, place: int, count: int, order: str, depth: int
+) -> Iterator[Any]:
+    """Parse the elements of a cell array."""
     for _ in range(count):
-        kind, part, place = _element(body, place, order)
+        kind, part, place = _parse_element(body, place, order)
         if kind != _MATRIX:
             raise ValueError("a cell is damaged")
-        yield _value(part, order, depth + 1)
+        yield _parse_value(part, order, depth + 1)
 
 
-def _numbers(body: memoryview, place: int, shape: tuple[int, ...], order: str) -> tuple[Any, int]:
-    kind, content, place = _element(body, place, order)
+def _parse_numeric_array(
+    body: memoryview, place: int, shape: tuple[int, ...], order: str
+) -> tuple[Any, int]:
+    """Parse a numeric array."""
+    kind, content, place = _parse_element(body, place, order)
     if kind not in _NUMBERS:
         raise ValueError(f"an element of the type {kind} is in the place of numbers")
     numbers = np.frombuffer(content, np.dtype(f"{order}{_NUMBERS[kind]}"))
     return numbers.reshape(shape, order="F"), place
 
 
-def _text(body: memoryview, place: int, shape: tuple[int, ...], order: str) -> MatText:
-    """Return the rows of an array of characters, which is stored column after column."""
+def _parse_char_array(body: memoryview, place: int, shape: tuple[int, ...], order: str) -> MatText:
+    """Parse a character array, stored by columns."""
     if math.prod(shape) == 0:
         return MatText(("",))
-    kind, content, _ = _element(body, place, order)
+    kind, content, _ = _parse_element(body, place, order)
     if kind not in _ENCODINGS or len(shape) != 2:
         raise ValueError("an array of characters is damaged")
     encoding = _ENCODINGS[kind] + (

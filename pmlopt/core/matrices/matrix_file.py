@@ -1,4 +1,4 @@
-"""What a file of a matrix holds, what it is read from, and the checks that all formats share."""
+"""The content of matrix files, and checks shared by all formats."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OTHER_FORMATS = "save as .json or .npz, which keep all labels"
 
 @dataclass(frozen=True)
 class MatrixFile:
-    """What a mechanism file holds: the matrix, the labels of its rows and columns, and metadata.
+    """The content of a mechanism file: matrix, labels and metadata.
 
     Labels that no one gave are `DefaultLabels`, as in a `Mechanism`.
     """
@@ -30,7 +30,7 @@ class MatrixFile:
 
 @dataclass(frozen=True)
 class Source:
-    """The bytes of a file that is read, and what of it is meant.
+    """The bytes of an input file, with its path and requested part.
 
     Attributes:
         path: of the file, for messages.
@@ -44,8 +44,8 @@ class Source:
     stochastic: bool = True
     name: str | None = None
 
-    def choose(self, names: Sequence[str], kind: str, default: str | None = None) -> str:
-        """Return which of several parts of the file is read, and raise where that is not clear.
+    def choose_part(self, names: Sequence[str], kind: str, default: str | None = None) -> str:
+        """Choose the part (sheet or variable) to read; raise an error where that is ambiguous.
 
         Args:
             names: of the parts that may be meant.
@@ -69,12 +69,12 @@ class Source:
         return names[0]
 
     def refuse(self, what: str) -> FileFormatError:
-        """Return the error that the file is not read, with its path."""
+        """Build the error that the file is not readable, with its path."""
         return FileFormatError(f"{self.path}: {what}")
 
 
-def real_matrix(array: Any, source: Source, what: str = "the array") -> FloatArray:
-    """Return an array as a matrix of doubles, and raise where that would lose anything.
+def to_real_matrix(array: Any, source: Source, what: str = "the array") -> FloatArray:
+    """Convert an array to a float matrix without loss; raise an error otherwise.
 
     Raises:
         FileFormatError: it has no two dimensions, or its entries are no real numbers that doubles hold.
@@ -99,7 +99,7 @@ def real_matrix(array: Any, source: Source, what: str = "the array") -> FloatArr
 
 
 def check_kept(labels: tuple[Label, ...], back: tuple[Label, ...], format_name: str) -> None:
-    """Raise where labels would not come back from a format as they are, by value and kind."""
+    """Raise an error for labels that do not survive a round trip."""
     if repr(labels) != repr(back):
         raise FileFormatError(
             f"{format_name} would give the labels {abbreviate(labels)} back as {abbreviate(back)}: "

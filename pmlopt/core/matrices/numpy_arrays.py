@@ -14,19 +14,19 @@ import numpy as np
 from pmlopt.core.arrays import DefaultLabels
 from pmlopt.core.files import check_expansion
 from pmlopt.core.matrices.json_record import decode_json, encode_json
-from pmlopt.core.matrices.matrix_file import MatrixFile, Source, real_matrix
+from pmlopt.core.matrices.matrix_file import MatrixFile, Source, to_real_matrix
 from pmlopt.errors import FileFormatError
 
 
 def encode_npz(stored: MatrixFile) -> bytes:
-    """Encode a matrix as an archive of two arrays, the matrix and all else."""
+    """Encode a matrix as an NPZ archive with labels and metadata."""
     stream = io.BytesIO()
-    np.savez(stream, matrix=stored.matrix, about=_about(stored))
+    np.savez(stream, matrix=stored.matrix, about=_encode_labels(stored))
     return stream.getvalue()
 
 
 def decode_npz(source: Source) -> MatrixFile:
-    """Read the archive that `encode_npz` wrote."""
+    """Decode the archive written by `encode_npz`."""
     try:
         check_expansion(source.path, source.content)
         with np.load(io.BytesIO(source.content), allow_pickle=False) as arrays:
@@ -40,19 +40,19 @@ def decode_npz(source: Source) -> MatrixFile:
 
 
 def encode_npy(stored: MatrixFile) -> bytes:
-    """Encode a matrix as an array of numpy, with its labels after it."""
+    """Encode a matrix as NPY data, followed by its labels."""
     stream = io.BytesIO()
     np.lib.format.write_array(stream, np.ascontiguousarray(stored.matrix), allow_pickle=False)
     if not (isinstance(stored.inputs, DefaultLabels) and isinstance(stored.outputs, DefaultLabels)):
         labels = MatrixFile(stored.matrix, stored.inputs, stored.outputs)
-        np.lib.format.write_array(stream, _about(labels), allow_pickle=False)
+        np.lib.format.write_array(stream, _encode_labels(labels), allow_pickle=False)
     return stream.getvalue()
 
 
 def decode_npy(source: Source) -> MatrixFile:
-    """Read a matrix of numpy, with the labels that pmlopt wrote after it."""
+    """Decode NPY data with optional labels."""
     stream = io.BytesIO(source.content)
-    matrix = real_matrix(_read_array(stream, source), source)
+    matrix = to_real_matrix(_read_array(stream, source), source)
     if stream.tell() == len(source.content):
         return MatrixFile(matrix, DefaultLabels(len(matrix)), DefaultLabels(matrix.shape[1]))
     about = _read_array(stream, source)
@@ -62,14 +62,14 @@ def decode_npy(source: Source) -> MatrixFile:
     return MatrixFile(matrix, labels.inputs, labels.outputs)
 
 
-def _about(stored: MatrixFile) -> Any:
-    """Return labels and metadata as bytes in an array."""
+def _encode_labels(stored: MatrixFile) -> Any:
+    """Encode labels and metadata as a byte array."""
     about = MatrixFile(np.zeros((0, 0)), stored.inputs, stored.outputs, stored.metadata)
     return np.frombuffer(encode_json(about), dtype=np.uint8)
 
 
 def _read_array(stream: io.BytesIO, source: Source) -> Any:
-    """Read the next array of a stream; no pickles, which may run any code."""
+    """Read the next array of a stream, without pickles."""
     try:
         return np.lib.format.read_array(stream, allow_pickle=False)
     except Exception as cause:

@@ -1,4 +1,4 @@
-"""Matrices in tables of text, CSV and TSV: outputs above, inputs before, and numbers by their repr."""
+"""Matrices in CSV and TSV text: output header, input column, and exact numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pmlopt.errors import FileFormatError
 
 
 def encode_text(stored: MatrixFile, delimiter: str = ",") -> bytes:
-    """Encode a matrix as text with a delimiter between its cells."""
+    """Encode a matrix as delimited text."""
     outputs = name_outputs(stored.inputs, stored.outputs)
     check_csv_labels(stored.inputs, outputs)
     rows = zip(stored.inputs, stored.matrix.tolist(), strict=True)
@@ -25,15 +25,15 @@ def encode_text(stored: MatrixFile, delimiter: str = ",") -> bytes:
 
 
 def decode_text(source: Source, delimiter: str = ",") -> MatrixFile:
-    """Read a matrix in text with a header and a column of inputs."""
+    """Decode delimited text with header and input column."""
     rows = read_rows(source.path, source.content, delimiter)
-    return labelled_matrix(rows, source.path, stochastic=source.stochastic)
+    return parse_labelled_matrix(rows, source.path, stochastic=source.stochastic)
 
 
-def labelled_matrix(
+def parse_labelled_matrix(
     rows: Sequence[Sequence[str]], path: object, mark: str = ".", *, stochastic: bool = True
 ) -> MatrixFile:
-    """Parse rows of text to a matrix, the inputs before it, the outputs above; `mark` is the decimal one."""
+    """Parse text rows to a labelled matrix, with a given decimal mark."""
     if len(rows[0]) < 2:
         raise FileFormatError(f"{path}: has no output column: the first column holds the inputs")
     if stochastic:

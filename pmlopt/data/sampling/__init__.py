@@ -1,1 +1,1 @@
-"""Exact sampling: random bits, draws from the rows of a matrix, and noise on a grid, all in integers."""
+"""Exact random sampling from integer arithmetic: random bits, categorical draws and grid noise."""

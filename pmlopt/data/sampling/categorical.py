@@ -1,4 +1,4 @@
-"""Draws from the rows of a matrix of probabilities, exactly: random bits against whole numbers.
+"""Exact categorical sampling: random bits compared with integer thresholds.
 
 A row p of floats is a row of rationals. With the sums `c_y = 2^W (p_0 + ... + p_y) / (p_0 + ... + p_{M-1})`
 and a real number u, uniform on [0, 2^W), the output is the first y with `u < c_y`, which has the probability
@@ -34,14 +34,14 @@ Seed: TypeAlias = "int | np.random.Generator | RandomBits | None"
 
 
 class RandomBits(ABC):
-    """A source of independent, fair bits, 64 at a time."""
+    """The interface of sources of fair random bits, in 64-bit words."""
 
     @abstractmethod
     def draw_words(self, size: int) -> Words:
-        """Draw (size,) words of 64 bits."""
+        """Draw (size,) words of 64 random bits."""
 
     def draw_below(self, bound: int) -> int:
-        """Draw one integer from 0 to `bound` - 1 uniformly: bits are drawn until they are below.
+        """Draw an integer below `bound` uniformly, by rejection.
 
         Examples:
             >>> 0 <= SystemBits().draw_below(10**30) < 10**30
@@ -60,7 +60,7 @@ class RandomBits(ABC):
                 return drawn
 
     def draw_all_below(self, bounds: Words) -> Words:
-        """Draw for each bound, from 1 to 2^63, one integer below it, uniformly."""
+        """Draw an integer below each bound (at most 2^63) uniformly."""
         # the number of digits of bound - 1, exactly: frexp rounds to the next power of two at most
         digits = np.frexp((bounds - np.uint64(1)).astype(np.float64))[1].astype(np.uint64)
         shifts = np.uint64(64) - np.maximum(digits, np.uint64(1))
@@ -74,15 +74,15 @@ class RandomBits(ABC):
 
 
 class SystemBits(RandomBits):
-    """The operating system's generator for cryptography, from which a release must be drawn."""
+    """The operating system's cryptographic random bits, required for releases."""
 
     def draw_words(self, size: int) -> Words:
-        """(size,) words of 64 bits."""
+        """Draw (size,) words of 64 random bits."""
         return np.frombuffer(os.urandom(8 * size), dtype=np.uint64).copy()
 
 
 class KeyedBits(RandomBits):
-    """The output of SHAKE256 on a secret key and a place [fips202]: the same bits each time.
+    """The deterministic SHAKE256 bit stream of a secret key and position [fips202].
 
     Without the key they cannot be distinguished from fair bits, and those of two places are independent of
     each other as far as anybody can compute.
@@ -103,7 +103,7 @@ class KeyedBits(RandomBits):
         self._calls = 0
 
     def draw_words(self, size: int) -> Words:
-        """(size,) words of 64 bits."""
+        """Draw (size,) words of 64 random bits."""
         # a copy: the state itself stays at the key and the place
         state = self._state.copy()
         # a count in the hash: successive calls get fresh bits, and a repetition gets the same ones
@@ -113,23 +113,23 @@ class KeyedBits(RandomBits):
 
 
 def make_key(seed: int | None = None) -> bytes:
-    """Return 32 bytes for `KeyedBits` from the operating system; from a seed in tests only."""
+    """Create a 32-byte key from the operating system, or for tests from a seed."""
     return os.urandom(32) if seed is None else hashlib.sha256(f"pmlopt {seed}".encode()).digest()
 
 
 class SeededBits(RandomBits):
-    """A numpy Generator, which is predictable from its seed or from enough of its output."""
+    """The predictable random bits of a numpy Generator."""
 
     def __init__(self, generator: np.random.Generator) -> None:
         self._generator = generator
 
     def draw_words(self, size: int) -> Words:
-        """(size,) words of 64 bits."""
+        """Draw (size,) words of 64 random bits."""
         return self._generator.integers(0, 2**64, size=size, dtype=np.uint64)
 
 
 def make_random_bits(seed: Any = None) -> RandomBits:
-    """Return the bits of a seed, of a numpy Generator, or, for None, of the operating system.
+    """Create a source of random bits from a seed or Generator; None for the operating system's.
 
     Raises:
         MechanismError: the seed is none.
@@ -140,7 +140,7 @@ def make_random_bits(seed: Any = None) -> RandomBits:
 
 
 def make_generator(seed: Any = None) -> np.random.Generator:
-    """Return a numpy Generator from a seed; None takes the system's entropy. For searches, not for releases.
+    """Create a numpy Generator for heuristic searches, not for releases.
 
     For searches, not for releases.
 
@@ -156,7 +156,7 @@ def make_generator(seed: Any = None) -> np.random.Generator:
 def flip_exponential_coins(
     exponents: FloatArray, exact: Callable[[int], Fraction], bits: RandomBits
 ) -> BoolArray:
-    """Flip (n,) coins that are heads with probability e^-x for the exact exponent x >= 0.
+    """Draw (n,) Bernoulli variables with exact probabilities e^-x.
 
     Args:
         exponents: (n,) the exponents within 2^-36, or within that share of them.
@@ -184,7 +184,7 @@ def flip_exponential_coins(
 
 
 def is_below(word: int, exponent: Fraction, bits: RandomBits) -> bool:
-    """Return whether a uniform number, of which the first 64 bits are given, is below e^-exponent.
+    """Return whether a uniform number with given first 64 bits is below e^-exponent.
 
     Examples:
         >>> from pmlopt.data.sampling.categorical import SystemBits
@@ -204,7 +204,7 @@ def is_below(word: int, exponent: Fraction, bits: RandomBits) -> bool:
 
 
 def _bound_exponential(exponent: Fraction, digits: int) -> tuple[Fraction, Fraction]:
-    """Return rational bounds on e^-exponent, with a relative error below 2^-digits; 1 for 0."""
+    """Compute rational bounds on e^-exponent."""
     if exponent == 0:
         return Fraction(1), Fraction(1)
     context = Context(prec=digits // 3 + 20 + len(str(exponent.numerator // exponent.denominator)))
@@ -221,7 +221,7 @@ WORD_BITS = 53
 
 
 class RowSampler:
-    """A sampler of outputs from the rows of a matrix of probabilities.
+    """An exact sampler of outputs from the rows of a probability matrix.
 
     A guide table has for the first bits of j where the search for y begins [chen1974generating].
 
@@ -251,7 +251,7 @@ class RowSampler:
         ).astype(np.int32)
 
     def draw_outputs(self, rows: IntArray, bits: RandomBits) -> IntArray:
-        """Draw (n,) an output for each of n rows, as column indices."""
+        """Draw an output index for each of n rows."""
         # Draws at a time: their numbers stay in the cache.
         chunk = 2**16
         drawn = np.empty(len(rows), dtype=np.int64)
@@ -261,7 +261,7 @@ class RowSampler:
         return drawn
 
     def _draw_from_rows(self, rows: IntArray, bits: RandomBits) -> IntArray:
-        """Draw outputs for rows by comparing random words with thresholds."""
+        """Draw outputs by comparing random words with thresholds."""
         words = bits.draw_words(len(rows)) >> np.uint64(64 - self._width)
         first = (words >> np.uint64(self._width - self._digits)).view(np.int64)
         # a flat place in the matrix is faster than a row and an output
@@ -281,7 +281,7 @@ class RowSampler:
         return np.asarray(outputs)
 
     def _resolve_output(self, row: int, output: int, drawn: int, bits: RandomBits) -> int:
-        """Return the output with more bits, from the first one that the bits drawn so far leave undecided."""
+        """Decide an output with further random bits where the first are not enough."""
         sums = list(accumulate(common_integer_ratio(self._matrix[row])[0]))
         total, digits = sums[-1], self._width
         while True:
@@ -294,7 +294,7 @@ class RowSampler:
 
 
 def _compute_thresholds(matrix: FloatArray, width: int) -> tuple[Words, BoolArray | None]:
-    """Return the (N, M) cumulative sums c_y rounded up, and which are no integers; None where all are."""
+    """Compute the (N, M) cumulative thresholds rounded up, and the mask of inexact ones."""
     sums = np.empty(matrix.shape, dtype=np.uint64)
     fractional = np.empty(matrix.shape, dtype=bool)
     # rows at a time: large matrices need several arrays of their size otherwise
@@ -306,7 +306,7 @@ def _compute_thresholds(matrix: FloatArray, width: int) -> tuple[Words, BoolArra
 
 
 def _round_up_sums(matrix: FloatArray, width: int) -> tuple[Words, BoolArray]:
-    """Return the cumulative sums c_y of some rows rounded up, and which are no integers."""
+    """Compute the rounded-up cumulative sums of rows, and the mask of inexact ones."""
     scaled = matrix * 2.0**width  # a power of two: exact
     whole = np.floor(scaled)
     sums = np.cumsum(np.minimum(whole, 2.0**width).astype(np.uint64), axis=1)
@@ -328,7 +328,7 @@ def _round_up_sums(matrix: FloatArray, width: int) -> tuple[Words, BoolArray]:
 def _round_up_in_floats(
     scaled: FloatArray, whole: FloatArray, width: int
 ) -> tuple[Words, BoolArray, BoolArray]:
-    """Return the sums c_y rounded up, which are no integers, and the (N,) rows where floats decide that.
+    """Compute rounded-up cumulative sums in floats, and the (N,) rows where that is exact.
 
     With `2^W p_y = w_y + r_y`, whole and rest, and `D = 2^W (sum p - 1)`, the sum c_y is
     `H + f - (H + f) D / (2^W + D)`, where the integer H sums the w up to y and f the r. Only f and the last

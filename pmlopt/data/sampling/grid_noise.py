@@ -1,4 +1,4 @@
-"""Discrete Laplace and Gaussian noise, drawn exactly: whole numbers and coins of probability e^-x.
+"""Exact sampling of discrete Laplace and Gaussian noise, by rejection.
 
 Noise in floating point has holes and steps that depend on what it is added to, and its low digits can reveal
 the data apart where its density does not. Whole multiples of a step have none: their laws, and the laws of
@@ -28,8 +28,7 @@ _MAX_GRID_INTEGER = 2**56
 
 
 def choose_grid_step(scale: float) -> float:
-    """Return the step of the grid for noise of a scale: the largest power of two up to `scale 2^-48`, at most
-    1.
+    """Return the grid step of a noise scale: a power of two up to `scale 2^-48`, at most 1.
 
     Whole numbers are on the grid.
 
@@ -83,7 +82,7 @@ def draw_gaussian_noise(sigma: float, step: float, size: int, bits: RandomBits) 
 
 
 def _draw_integer_laplace(top: int, bottom: int, size: int, bits: RandomBits) -> Whole:
-    """Draw (size,) discrete Laplace noise of the scale top / bottom on the integers."""
+    """Draw (size,) discrete Laplace integers of scale top / bottom."""
 
     def propose_values(count: int) -> Any:
         sizes = _draw_geometric(top, count, bits)
@@ -122,7 +121,7 @@ def _draw_remainders(top: int, size: int, bits: RandomBits) -> Whole:
 
 
 def _sample_by_rejection(size: int, tries: Callable[[int], Any]) -> Whole:
-    """Draw (size,) values by rejection: `tries(k)` makes k proposals and returns the accepted ones."""
+    """Draw (size,) values by rejection sampling."""
     found: list[Any] = []
     left = size
     while left:
@@ -132,7 +131,7 @@ def _sample_by_rejection(size: int, tries: Callable[[int], Any]) -> Whole:
 
 
 def _count_heads(size: int, bits: RandomBits) -> IntArray:
-    """Draw (size,) how many coins of probability e^-1 are heads in a row."""
+    """Draw (size,) run lengths of Bernoulli(e^-1) successes."""
     quotients = np.zeros(size, dtype=np.int64)
     tossed = np.arange(size)
     while tossed.size:
@@ -145,5 +144,5 @@ def _count_heads(size: int, bits: RandomBits) -> IntArray:
 
 
 def _scale_integers(whole: Whole, step: float) -> FloatArray:
-    """Return integers times the step, a power of two, each rounded to a float once."""
+    """Multiply integers by a power-of-two step, with one rounding."""
     return np.asarray(whole.astype(np.float64) * step)

@@ -1,4 +1,4 @@
-"""Alphabets with symmetry: priors that a group leaves as they are, orbits, and mechanisms by orbits."""
+"""Symmetric alphabets: group-invariant priors, orbits, and mechanisms by orbits."""
 
 import lazy_loader
 

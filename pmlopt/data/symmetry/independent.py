@@ -1,4 +1,4 @@
-"""Independent records with one law: the alphabet of all tables of n records, up to their order."""
+"""Product alphabets: independent parts, and i.i.d. records up to permutation."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from pmlopt.data.symmetry.prior import (
     PairSpace,
     SymmetricPrior,
     check_orbits,
-    get_length,
+    count_items,
     take_entries,
 )
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 
 
 class ProductPrior(SymmetricPrior):
-    """Independent symmetric secrets in one tuple, and the product of their groups.
+    """The product of independent symmetric priors, with the product group.
 
     A letter is a tuple of one letter of each part, such as a table of binary records and an hour of the
     day, or attributes in groups of equal law. An orbit of pairs is one of each part: their numbers multiply.
@@ -57,11 +57,11 @@ class ProductPrior(SymmetricPrior):
 
     @property
     def size(self) -> int:
-        """Return N, the number of letters, which may have hundreds of digits."""
+        """Return the number of letters N, of arbitrary size."""
         return math.prod(part.size for part in self.parts)
 
     def make_pairs(self, shape: Any = None) -> ProductPairs:
-        """Return the pairs of tuples; `shape` has one entry for each part, or is None.
+        """Build the pair space; `shape` optionally fixes each part's outputs.
 
         Raises:
             UtilityError: it has another number of entries.
@@ -77,7 +77,7 @@ class ProductPrior(SymmetricPrior):
         )
 
     def _to_listed(self) -> Prior:
-        """Return the same prior, letter by letter."""
+        """Convert to an explicit prior with all letters listed."""
         parts = [part.listed() for part in self.parts]
         weights = [math.prod(several) for several in product(*(part.weights for part in parts))]
         return Prior.from_weights(weights, list(product(*(part.labels for part in parts))))
@@ -87,7 +87,7 @@ class ProductPrior(SymmetricPrior):
 
 
 class ProductPairs(PairSpace):
-    """A pair space of a product: its letters and outputs are tuples, with an entry from each factor."""
+    """The (letter, output) pair space of a product alphabet: tuples of the factors' pairs."""
 
     kind: ClassVar[str] = "product"
     prior: ProductPrior
@@ -95,7 +95,7 @@ class ProductPairs(PairSpace):
 
     @classmethod
     def from_fields(cls, spaces: tuple[PairSpace, ...]) -> ProductPairs:
-        """Build the pairs from the fields of a file: the pairs of each part."""
+        """Build the pair space from a saved file's fields."""
         return cls(ProductPrior(*(space.prior for space in spaces)), spaces)
 
     def __init__(self, prior: ProductPrior, spaces: Sequence[PairSpace]) -> None:
@@ -133,17 +133,17 @@ class ProductPairs(PairSpace):
 
     @property
     def letter_names(self) -> Sequence[Label]:
-        """Return names of the orbits of letters."""
+        """Return a display name of each orbit of letters."""
         return list(product(*(space.letter_names for space in self.spaces)))
 
     @property
     def output_names(self) -> Sequence[Label]:
-        """Return names of the orbits of outputs."""
+        """Return a display name of each orbit of outputs."""
         return list(product(*(space.output_names for space in self.spaces)))
 
     @property
     def pair_names(self) -> Sequence[Label]:
-        """Return names of the orbits of pairs."""
+        """Return a display name of each orbit of (letter, output) pairs."""
         several = [space.pair_names for space in self.spaces]
         return [
             tuple(names[k] for names, k in zip(several, own, strict=True))
@@ -151,7 +151,7 @@ class ProductPairs(PairSpace):
         ]
 
     def encode_labels(self, values: Any, outputs: bool = False) -> list[Any]:
-        """Return letters (or outputs) that are given by their labels, in the form of the space."""
+        """Convert labels of letters (or outputs) to the space's internal arrays."""
         columns = list(zip(*values, strict=True)) if not isinstance(values, tuple) else list(values)
         if len(columns) != len(self.spaces):
             raise MechanismError(
@@ -164,7 +164,7 @@ class ProductPairs(PairSpace):
         ]
 
     def decode_labels(self, outputs: Any, letters: bool = False) -> list[Label]:
-        """Return the labels of outputs (or letters)."""
+        """Convert internal arrays of outputs (or letters) to labels."""
         return list(
             zip(
                 *(
@@ -176,32 +176,32 @@ class ProductPairs(PairSpace):
         )
 
     def letter_orbits(self, letters: Any) -> IntArray:
-        """Return the (k,) orbits of letters that k letters are in."""
+        """Return the (k,) orbit indices of k letters."""
         found = [
             space.letter_orbits(part) for space, part in zip(self.spaces, letters, strict=True)
         ]
         return _encode_digits(found, [len(space.orbits.letters) for space in self.spaces])
 
     def pair_orbits(self, letters: Any, outputs: Any) -> IntArray:
-        """Return the (k,) orbits of pairs that k pairs are in."""
+        """Return the (k,) orbit indices of k (letter, output) pairs."""
         found = [s.pair_orbits(x, y) for s, x, y in zip(self.spaces, letters, outputs, strict=True)]
         return self._rank[_encode_digits(found, [space.orbits.count for space in self.spaces])]
 
     def draw_outputs(self, letters: Any, places: IntArray, bits: RandomBits) -> list[Any]:
-        """Draw for each letter an output, uniform among those with which it is in a given orbit of pairs."""
+        """Draw for each letter a uniform output among those in a given pair orbit."""
         own = zip(self.spaces, letters, self.places, strict=True)
         return [space.draw_outputs(part, several[places], bits) for space, part, several in own]
 
     def choose_representatives(self) -> tuple[list[Any], list[Any]]:
-        """Return a letter and an output in each orbit of pairs."""
+        """Return one representative (letter, output) pair of each pair orbit."""
         return self._split_pairs([space.choose_representatives() for space in self.spaces])
 
     def draw_images(self, rng: np.random.Generator) -> tuple[list[Any], list[Any]]:
-        """Return the images of the representatives under random members of the group."""
+        """Return the orbit representatives' images under random group elements."""
         return self._split_pairs([space.draw_images(rng) for space in self.spaces])
 
     def _split_pairs(self, pairs: Sequence[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
-        """Return the letters and the outputs of the pairs of each part."""
+        """Split product pairs into those of each factor."""
         own = list(zip(pairs, self.places, strict=True))
         return (
             [take_entries(pair[0], k) for pair, k in own],
@@ -209,15 +209,15 @@ class ProductPairs(PairSpace):
         )
 
     def list_letters(self, outputs: bool = False) -> list[Any]:
-        """Return all letters (or all outputs), where they are few."""
+        """List all letters (or outputs) of a small alphabet."""
         sides = [space.list_letters(outputs) for space in self.spaces]
-        sizes = [get_length(side) for side in sides]
+        sizes = [count_items(side) for side in sides]
         places = np.indices(sizes).reshape(len(sizes), -1)
         return [take_entries(side, k) for side, k in zip(sides, places, strict=True)]
 
 
 def _encode_digits(digits: Sequence[IntArray], sizes: Sequence[int]) -> IntArray:
-    """Return numbers of several digits, the last one changing fastest."""
+    """Encode mixed-radix digits as numbers, last digit fastest."""
     found = np.zeros(len(digits[0]), dtype=np.int64)
     for digit, size in zip(digits, sizes, strict=True):
         found = found * size + digit
@@ -225,7 +225,7 @@ def _encode_digits(digits: Sequence[IntArray], sizes: Sequence[int]) -> IntArray
 
 
 def _multiply_all(several: Sequence[Sequence[int]]) -> Any:
-    """Return all products of one integer of each array, the last one changing fastest."""
+    """Compute all products of one integer from each array, last one fastest."""
     # Python integers: the numbers of letters may have hundreds of digits
     found = np.array([1], dtype=object)
     for numbers in several:
@@ -237,7 +237,7 @@ Rows = NDArray[np.integer[Any]]
 
 
 class IIDPrior(SymmetricPrior):
-    """n independent records over A letters with one law, and the permutations of the records.
+    """The prior of n i.i.d. records over A letters, with the group of record permutations.
 
     The secret is the whole table (x_1, ..., x_n), one of A^n; `P(x) = law(x_1) ... law(x_n)`. Two pairs of
     tables x and y are in one orbit iff each pair of letters (a, b) occurs in as many places of one as of the
@@ -271,11 +271,11 @@ class IIDPrior(SymmetricPrior):
 
     @property
     def size(self) -> int:
-        """Return N, the number of letters, which may have hundreds of digits."""
+        """Return the number of letters N, of arbitrary size."""
         return int(self.law.size**self.records)
 
     def make_pairs(self, shape: Any = None) -> TypePairs:
-        """Return the pairs of tables; `shape` is (A, B), B being the letters in each place of an output.
+        """Build the pair space of tables; `shape` is (A, B) with B output letters per record.
 
         Raises:
             UtilityError: A is another number than that of the law's letters.
@@ -289,7 +289,7 @@ class IIDPrior(SymmetricPrior):
         return TypePairs(self, outputs)
 
     def _to_listed(self) -> Prior:
-        """Return the same prior, letter by letter."""
+        """Convert to an explicit prior with all letters listed."""
         tables = list_tables(self.law.size, self.records)
         # products of whole numbers: the masses stay exact for verification
         weights = np.array(self.law.weights, dtype=object)[tables].prod(axis=1)
@@ -300,7 +300,7 @@ class IIDPrior(SymmetricPrior):
 
 
 class TypePairs(PairSpace):
-    """The pairs of two tables of n records: letters and outputs are (k, n) arrays of indices."""
+    """The (letter, output) pairs of two record tables up to permutation, by joint type."""
 
     kind: ClassVar[str] = "types"
     prior: IIDPrior
@@ -346,21 +346,21 @@ class TypePairs(PairSpace):
 
     @property
     def letter_names(self) -> Sequence[Label]:
-        """Return names of the orbits of letters."""
+        """Return a display name of each orbit of letters."""
         return [tuple(row) for row in self.letter_types.tolist()]
 
     @property
     def output_names(self) -> Sequence[Label]:
-        """Return names of the orbits of outputs."""
+        """Return a display name of each orbit of outputs."""
         return [tuple(row) for row in self.output_types.tolist()]
 
     @property
     def pair_names(self) -> Sequence[Label]:
-        """Return how often each letter of a record is released as each, as nested tuples."""
+        """Return the joint type counts of each pair orbit, as nested tuples."""
         return [tuple(map(tuple, table)) for table in self.tables.tolist()]
 
     def encode_labels(self, values: Any, outputs: bool = False) -> Rows:
-        """Return letters (or outputs) that are given by their labels, in the form of the space."""
+        """Convert labels of letters (or outputs) to the space's internal arrays."""
         labels = self.places[outputs]
         found = values if isinstance(values, np.ndarray) else _make_label_table(values)
         n = self.prior.records
@@ -389,45 +389,45 @@ class TypePairs(PairSpace):
         return np.asarray(found_at[places].reshape(found.shape))
 
     def decode_labels(self, outputs: Any, letters: bool = False) -> list[Label]:
-        """Return the labels of outputs (or letters)."""
+        """Convert internal arrays of outputs (or letters) to labels."""
         return _to_labels(self.places[not letters], outputs)
 
     def letter_orbits(self, letters: Rows) -> IntArray:
-        """Return the (k,) orbits of letters that k letters are in."""
+        """Return the (k,) orbit indices of k letters."""
         return self.type_orbits(_count_occurrences(letters, self.sides[0]))
 
     def pair_orbits(self, letters: Rows, outputs: Rows) -> IntArray:
-        """Return the (k,) orbits of pairs that k pairs are in."""
+        """Return the (k,) orbit indices of k (letter, output) pairs."""
         codes = letters.astype(np.int64) * self.sides[1] + outputs
         found = _count_occurrences(codes, self.sides[0] * self.sides[1])
         return _find_rows(found, self.tables.reshape(len(self.tables), -1))
 
     def draw_outputs(self, letters: Rows, places: IntArray, bits: RandomBits) -> Rows:
         # the records in a random order within each letter take the outputs of the table in theirs
-        """Draw for each letter an output, uniform among those with which it is in a given orbit of pairs."""
+        """Draw for each letter a uniform output among those in a given pair orbit."""
         order = shuffle_within_letters(letters, self.sides[0], bits)
         drawn = np.empty_like(letters)
         np.put_along_axis(drawn, order, self._sequences[1][places], axis=1)
         return drawn
 
     def type_orbits(self, counts: IntArray) -> IntArray:
-        """Return the (k,) orbits of tables given by how often each letter occurs in them."""
+        """Return the (k,) letter orbits of tables given by occurrence counts."""
         return _find_rows(counts, self.letter_types)
 
     def choose_representatives(self) -> tuple[Rows, Rows]:
-        """Return a letter and an output in each orbit of pairs."""
+        """Return one representative (letter, output) pair of each pair orbit."""
         return self._sequences
 
     @cached_property
     def _sequences(self) -> tuple[Rows, Rows]:
-        """Return two arrays (C, n), the places of a pair in the order of the pairs of letters."""
+        """Return two (C, n) arrays with representative record sequences of each pair orbit."""
         flat = self.tables.reshape(len(self.tables), -1)
         codes = np.repeat(np.tile(np.arange(flat.shape[1]), len(flat)), flat.ravel())
         letters, outputs = np.divmod(codes.reshape(len(flat), -1), self.sides[1])
         return letters.astype(np.int16), outputs.astype(np.int16)
 
     def draw_images(self, rng: np.random.Generator) -> tuple[Rows, Rows]:
-        """Return the images of the representatives under random members of the group."""
+        """Return the orbit representatives' images under random group elements."""
         letters, outputs = self._sequences
         order = np.argsort(rng.random(letters.shape), axis=1)
         return np.take_along_axis(letters, order, axis=1), np.take_along_axis(
@@ -435,16 +435,16 @@ class TypePairs(PairSpace):
         )
 
     def list_letters(self, outputs: bool = False) -> Rows:
-        """Return all letters (or all outputs), where they are few."""
+        """List all letters (or outputs) of a small alphabet."""
         return list_tables(self.sides[outputs], self.prior.records)
 
     def coordinate_sums(self, values: FloatArray) -> FloatArray:
-        """Compute the (C,) sums over the records of (A, B) values, for each orbit of pairs."""
+        """Compute the (C,) sums of (A, B) values over the records of each pair orbit."""
         return np.asarray(self.tables.reshape(len(self.tables), -1) @ values.ravel())
 
 
 def list_compositions(total: int, parts: int) -> IntArray:
-    """List the (K, parts) ways to write a number as a sum of so many integers of at least 0, in order.
+    """List the (K, parts) compositions of a number into nonnegative integers.
 
     Examples:
         >>> list_compositions(2, 2).tolist()
@@ -459,31 +459,31 @@ def list_compositions(total: int, parts: int) -> IntArray:
 
 
 def list_tables(letters: int, records: int) -> Rows:
-    """List all (letters ** records, records) tables of records, the last record changing fastest."""
+    """List all (letters ** records, records) tables, last record fastest."""
     codes = np.arange(letters**records)
     powers = letters ** np.arange(records - 1, -1, -1)
     return (codes[:, None] // powers % letters).astype(np.int16)
 
 
 def _to_labels(letters: Sequence[Label], tables: Any) -> list[Label]:
-    """Return tables of indices as tuples of labels."""
+    """Convert index tables to tuples of labels."""
     if isinstance(letters, DefaultLabels):
         return [tuple(row) for row in tables.tolist()]
     return [tuple(letters[place] for place in row) for row in tables.tolist()]
 
 
 def _count_orderings(types: IntArray, factorials: Any) -> tuple[int, ...]:
-    """Count the tables of each type: n! over the factorials of the occurrences."""
+    """Count the tables of each type by multinomial coefficients."""
     return tuple((factorials[int(types[0].sum())] // factorials[types].prod(axis=1)).tolist())
 
 
 def _count_occurrences(rows: Rows, letters: int) -> IntArray:
-    """Count (k, letters) how often each letter occurs in each row."""
+    """Count (k, letters) the occurrences of letters in each row."""
     return np.stack([np.count_nonzero(rows == letter, axis=1) for letter in range(letters)], axis=1)
 
 
 def _find_rows(found: IntArray, listed: IntArray) -> IntArray:
-    """Return the (k,) index of each row in a list of different rows of integers with the same sum."""
+    """Find the (k,) index of each row in a list of distinct integer rows."""
     base, width = int(listed[0].sum()) + 1, listed.shape[1]
     kind = np.int64 if base ** (width - 1) < 2**63 else object  # whole numbers without end
     powers = np.array([base**place for place in range(width - 1)], dtype=kind)
@@ -494,7 +494,7 @@ def _find_rows(found: IntArray, listed: IntArray) -> IntArray:
 
 
 def shuffle_within_letters(letters: Rows, size: int, bits: RandomBits) -> IntArray:
-    """Return a (k, n) order of each row by its letters, with records of one letter shuffled uniformly.
+    """Return (k, n) random orders of records sorted by letter.
 
     The records are sorted by random keys; a row with two equal keys is drawn again, so that each order of the
     records of a letter is exactly as likely.
@@ -515,9 +515,7 @@ def shuffle_within_letters(letters: Rows, size: int, bits: RandomBits) -> IntArr
 
 
 def _make_label_table(values: Any) -> NDArray[Any]:
-    """Return rows of records as a table of labels: tuples stay labels, and numbers next to text stay
-    numbers.
-    """
+    """Convert rows of records to a label array, keeping tuples and mixed types."""
     rows = [list(row) if isinstance(row, tuple | list | np.ndarray) else [row] for row in values]
     lengths = {len(row) for row in rows}
     if len(lengths) > 1:

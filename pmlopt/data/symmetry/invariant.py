@@ -1,4 +1,4 @@
-"""Listed letters with a group that is given by generators, and letters around a circle."""
+"""Group-invariant priors given by generators, and uniform priors on a circle."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Generator = Permutation | tuple[Permutation, Permutation]
 
 
 class InvariantPrior(SymmetricPrior):
-    """A prior with the group of permutations that some generators make.
+    """A prior with the permutation group of given generators.
 
     The orbits of letters and of pairs are found by following the generators: the group itself, whose order
     may be huge, is never listed.
@@ -101,18 +101,16 @@ class InvariantPrior(SymmetricPrior):
         ],
         output_labels: Annotated[tuple[Label, ...], Shape("outputs")],
     ) -> InvariantPrior:
-        """Build the prior from the fields of a file: where each generator takes the letters, and the
-        outputs.
-        """
+        """Build the prior from a saved file's fields."""
         return cls(base, moves, output_labels)  # type: ignore[arg-type]
 
     @property
     def size(self) -> int:
-        """Return N, the number of letters, which may have hundreds of digits."""
+        """Return the number of letters N, of arbitrary size."""
         return self.base.size
 
     def make_pairs(self, shape: Any = None) -> ListedPairs:
-        """Return the pairs of letters and outputs; `shape` is None or (N, M).
+        """Build the pair space; `shape` is None or (N, M).
 
         Raises:
             UtilityError: it is another one.
@@ -125,7 +123,7 @@ class InvariantPrior(SymmetricPrior):
         return ListedPairs(self)
 
     def _to_listed(self) -> Prior:
-        """Return the same prior, letter by letter."""
+        """Convert to an explicit prior with all letters listed."""
         return self.base
 
     def __repr__(self) -> str:
@@ -133,7 +131,7 @@ class InvariantPrior(SymmetricPrior):
 
 
 class ListedPairs(PairSpace):
-    """The pairs of listed letters and outputs: both are (k,) arrays of indices."""
+    """The pair space of listed letters and outputs, as index arrays."""
 
     kind: ClassVar[str] = "invariant"
     prior: InvariantPrior
@@ -177,7 +175,7 @@ class ListedPairs(PairSpace):
         return list(zip(self.decode_labels(xs, letters=True), self.decode_labels(ys), strict=True))
 
     def encode_labels(self, values: Any, outputs: bool = False) -> IntArray:
-        """Return letters (or outputs) that are given by their labels, in the form of the space."""
+        """Convert labels of letters (or outputs) to the space's internal arrays."""
         labels = self.prior.output_labels if outputs else self.prior.base.labels
         found = np.asarray(values) if isinstance(labels, DefaultLabels) else None
         if found is not None and found.ndim == 1 and found.dtype.kind in "iu":
@@ -187,20 +185,20 @@ class ListedPairs(PairSpace):
         return find_rows(labels, values.tolist() if isinstance(values, np.ndarray) else values)
 
     def decode_labels(self, outputs: Any, letters: bool = False) -> list[Label]:
-        """Return the labels of outputs (or letters)."""
+        """Convert internal arrays of outputs (or letters) to labels."""
         labels = self.prior.base.labels if letters else self.prior.output_labels
         return [labels[place] for place in outputs.tolist()]
 
     def letter_orbits(self, letters: IntArray) -> IntArray:
-        """Return the (k,) orbits of letters that k letters are in."""
+        """Return the (k,) orbit indices of k letters."""
         return self.letter[letters]
 
     def pair_orbits(self, letters: IntArray, outputs: IntArray) -> IntArray:
-        """Return the (k,) orbits of pairs that k pairs are in."""
+        """Return the (k,) orbit indices of k (letter, output) pairs."""
         return self.table[letters, outputs]
 
     def draw_outputs(self, letters: IntArray, places: IntArray, bits: RandomBits) -> IntArray:
-        """Draw for each letter an output, uniform among those with which it is in a given orbit of pairs."""
+        """Draw for each letter a uniform output among those in a given pair orbit."""
         ordered, starts = self._sort_by_orbit
         several = np.array(self.orbits.multiplicities, dtype=np.uint64)[places]
         return np.asarray(
@@ -209,8 +207,7 @@ class ListedPairs(PairSpace):
 
     @cached_property
     def _sort_by_orbit(self) -> tuple[IntArray, IntArray]:
-        """Return the (N, M) outputs of each letter sorted by the orbits of their pairs, and (C,) where orbits
-        start.
+        """Sort each letter's outputs by pair orbit; return (N, M) indices and (C,) orbit starts.
 
         Letters of one orbit have equally many outputs in each orbit of pairs.
         """
@@ -222,11 +219,11 @@ class ListedPairs(PairSpace):
         return np.argsort(self.table, axis=1, kind="stable"), starts
 
     def choose_representatives(self) -> tuple[IntArray, IntArray]:
-        """Return a letter and an output in each orbit of pairs."""
+        """Return one representative (letter, output) pair of each pair orbit."""
         return np.divmod(self.first, len(self.prior.output_labels))
 
     def draw_images(self, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-        """Return the images of the representatives under random members of the group."""
+        """Return the orbit representatives' images under random group elements."""
         xs, ys = self.choose_representatives()
         for x, y in self.prior.moves:
             moved = rng.random(len(xs)) < 0.5
@@ -234,17 +231,17 @@ class ListedPairs(PairSpace):
         return xs, ys
 
     def list_letters(self, outputs: bool = False) -> IntArray:
-        """Return all letters (or all outputs), where they are few."""
+        """List all letters (or outputs) of a small alphabet."""
         return np.arange(len(self.prior.output_labels) if outputs else self.prior.size)
 
     def get_cells(self, place: int) -> LetterCells:
-        """Return the classes of letters that look alike to one output of the orbit with an index."""
+        """Return the letter cells of an output orbit: letters with equal pair orbits."""
         column = self.table[:, self.output_first[place]]
         return self.orbits.get_cells(place, self.prior, self.prior.listed(), column)
 
 
 def rotation(size: int, by: int = 1) -> list[int]:
-    """Return the shift of N letters in a circle by some places, as a generator.
+    """Build the cyclic shift of N letters as a generator.
 
     Examples:
         >>> rotation(4), rotation(4, 2)
@@ -254,7 +251,7 @@ def rotation(size: int, by: int = 1) -> list[int]:
 
 
 def reflection(size: int) -> list[int]:
-    """Return the reflection of N letters in a row, the last becoming the first, as a generator.
+    """Build the reversal of N letters as a generator.
 
     Examples:
         >>> reflection(3)
@@ -266,7 +263,7 @@ def reflection(size: int) -> list[int]:
 def _parse_generator(
     generator: Any, place: int, letters: tuple[Label, ...], outputs: tuple[Label, ...] | None
 ) -> tuple[IntArray, IntArray]:
-    """Return where a generator takes each letter and each output."""
+    """Parse a generator to letter and output permutations."""
     if outputs is None:
         moved = _parse_permutation(generator, letters, f"generator {place}")
         return moved, moved
@@ -282,7 +279,7 @@ def _parse_generator(
 
 
 def _parse_permutation(given: Any, labels: tuple[Label, ...], what: str) -> IntArray:
-    """Check a permutation, by labels or by positions, and return it by positions."""
+    """Validate a permutation given by labels or positions."""
     if isinstance(given, Mapping):
         where = {label: place for place, label in enumerate(labels)}
         strange = [label for pair in given.items() for label in pair if label not in where]
@@ -303,7 +300,7 @@ def _parse_permutation(given: Any, labels: tuple[Label, ...], what: str) -> IntA
 
 
 def _check_invariant(prior: Prior, moved: IntArray, place: int) -> None:
-    """Raise where a permutation of the letters changes the prior."""
+    """Raise an error where a permutation changes the prior."""
     weights = prior.weights
     for x, y in enumerate(moved.tolist()):
         if weights[x] != weights[y]:
@@ -315,7 +312,7 @@ def _check_invariant(prior: Prior, moved: IntArray, place: int) -> None:
 
 
 class CirclePrior(SymmetricPrior):
-    """The uniform law on N letters in a circle, and its shifts, with reflections or without.
+    """The uniform prior on a circle of N letters, with rotations and optional reflections.
 
     The orbit of a pair is its displacement `(y - x) mod N`, with reflections its distance along the circle:
     a design has N variables, or N // 2 + 1, and one column. It is the prior of hours of the day, angles, or
@@ -351,11 +348,11 @@ class CirclePrior(SymmetricPrior):
 
     @property
     def size(self) -> int:
-        """Return N, the number of letters, which may have hundreds of digits."""
+        """Return the number of letters N, of arbitrary size."""
         return self.letters
 
     def make_pairs(self, shape: Any = None) -> CirclePairs:
-        """Return the pairs of letters; `shape` is (N, N) or None.
+        """Build the pair space; `shape` is (N, N) or None.
 
         Raises:
             UtilityError: it is another one.
@@ -367,7 +364,7 @@ class CirclePrior(SymmetricPrior):
         return CirclePairs(self)
 
     def _to_listed(self) -> Prior:
-        """Return the same prior, letter by letter."""
+        """Convert to an explicit prior with all letters listed."""
         return Prior.uniform(self.size)
 
     def __repr__(self) -> str:
@@ -379,7 +376,7 @@ class CirclePrior(SymmetricPrior):
 
 
 class CirclePairs(PairSpace):
-    """The pairs of letters of a circle: letters and outputs are (k,) arrays of indices."""
+    """The pair space of a circle's letters, as index arrays."""
 
     kind: ClassVar[str] = "circle"
     prior: CirclePrior
@@ -402,21 +399,21 @@ class CirclePairs(PairSpace):
 
     @property
     def letter_names(self) -> Sequence[Label]:
-        """Return names of the orbits of letters."""
+        """Return a display name of each orbit of letters."""
         return ["all letters"]
 
     @property
     def output_names(self) -> Sequence[Label]:
-        """Return names of the orbits of outputs."""
+        """Return a display name of each orbit of outputs."""
         return ["all outputs"]
 
     @property
     def pair_names(self) -> Sequence[Label]:
-        """Return the displacements, or the distances where reflections count."""
+        """Return the displacements, or distances under reflections, as pair names."""
         return self.displacements.tolist()
 
     def encode_labels(self, values: Any, outputs: bool = False) -> IntArray:
-        """Return letters (or outputs) that are given by their labels, in the form of the space."""
+        """Convert labels of letters (or outputs) to the space's internal arrays."""
         found = np.asarray(values)
         whole_numbers = found.ndim == 1 and found.dtype.kind in "iu"
         if not whole_numbers or not ((found >= 0) & (found < self.prior.size)).all():
@@ -426,36 +423,36 @@ class CirclePairs(PairSpace):
         return found.astype(np.int64)
 
     def decode_labels(self, outputs: Any, letters: bool = False) -> list[Label]:
-        """Return the labels of outputs (or letters)."""
+        """Convert internal arrays of outputs (or letters) to labels."""
         return list(outputs.tolist())
 
     def letter_orbits(self, letters: IntArray) -> IntArray:
-        """Return the (k,) orbits of letters that k letters are in."""
+        """Return the (k,) orbit indices of k letters."""
         return np.zeros(len(letters), dtype=np.int64)
 
     def pair_orbits(self, letters: IntArray, outputs: IntArray) -> IntArray:
-        """Return the (k,) orbits of pairs that k pairs are in."""
+        """Return the (k,) orbit indices of k (letter, output) pairs."""
         ahead = (outputs - letters) % self.prior.size
         return np.minimum(ahead, self.prior.size - ahead) if self.prior.reflections else ahead
 
     def draw_outputs(self, letters: IntArray, places: IntArray, bits: RandomBits) -> IntArray:
-        """Draw for each letter an output, uniform among those with which it is in a given orbit of pairs."""
+        """Draw for each letter a uniform output among those in a given pair orbit."""
         steps = self.displacements[places]
         if self.prior.reflections:
             steps = np.where(bits.draw_words(len(steps)) & np.uint64(1), steps, -steps)
         return np.asarray((letters + steps) % self.prior.size)
 
     def choose_representatives(self) -> tuple[IntArray, IntArray]:
-        """Return a letter and an output in each orbit of pairs."""
+        """Return one representative (letter, output) pair of each pair orbit."""
         return np.zeros_like(self.displacements), self.displacements
 
     def draw_images(self, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-        """Return the images of the representatives under random members of the group."""
+        """Return the orbit representatives' images under random group elements."""
         n, count = self.prior.size, len(self.displacements)
         letters = rng.integers(n, size=count)
         signs = rng.choice([-1, 1], size=count) if self.prior.reflections else 1
         return letters, (letters + signs * self.displacements) % n
 
     def list_letters(self, outputs: bool = False) -> IntArray:
-        """Return all letters (or all outputs), where they are few."""
+        """List all letters (or outputs) of a small alphabet."""
         return np.arange(self.prior.size)

@@ -1,4 +1,4 @@
-"""Mechanisms that are constant on orbits of pairs, in whole numbers, without a matrix."""
+"""Mechanisms constant on pair orbits, in integer arithmetic, without a matrix."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from pmlopt.core.display import format_table_html
 from pmlopt.core.files import (
     MECHANISM_FILE_VERSION,
     atomic_write,
-    file_format,
+    encode_json_bytes,
+    get_file_format,
     is_standard_stream,
-    json_bytes,
     read_bytes,
     read_saved_record,
 )
@@ -29,14 +29,14 @@ from pmlopt.core.records import to_plain
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.sampling.categorical import RandomBits, Seed, make_random_bits
 from pmlopt.data.symmetry.independent import TypePairs
-from pmlopt.data.symmetry.prior import PairSpace, get_length, take_entries
+from pmlopt.data.symmetry.prior import PairSpace, count_items, take_entries
 from pmlopt.errors import FileFormatError, MechanismError
 
 FORMAT = "pmlopt-orbit-mechanism"
 
 
 class OrbitMechanism(Mechanism):
-    """A mechanism with one probability for each orbit of pairs, in integers.
+    """A mechanism with one integer-valued probability per pair orbit.
 
     Given a letter, the output is in its orbit c of pairs with probability `masses[c] / total`, and each of
     the `multiplicities[c]` outputs with which the letter is in that orbit is as likely: the entry of the
@@ -82,7 +82,7 @@ class OrbitMechanism(Mechanism):
 
     @property
     def has_exact_rows(self) -> bool:
-        """Return whether masses are at least 0 and sum to the total, above 0, over each orbit of letters."""
+        """Return whether masses are nonnegative and sum to the positive total over each letter orbit."""
         sums = [0] * len(self.space.orbits.letters)
         for mass, letter in zip(self.masses, self.space.orbits.letter.tolist(), strict=True):
             sums[letter] += mass
@@ -91,11 +91,11 @@ class OrbitMechanism(Mechanism):
         )
 
     def entry(self, place: int) -> Fraction:
-        """Return the probability of each output in an orbit of pairs, exactly."""
+        """Return the exact probability of each output in a pair orbit."""
         return Fraction(self.masses[place], self.space.orbits.multiplicities[place] * self.total)
 
     def probability(self, letter: Label, output: Label) -> Fraction:
-        """Return the probability of an output given a letter, exactly.
+        """Return the exact probability of an output given a letter.
 
         Raises:
             MechanismError: one of them is none.
@@ -105,12 +105,12 @@ class OrbitMechanism(Mechanism):
 
     @cached_property
     def mass_fractions(self) -> FloatArray:
-        """Return the (C,) masses over their total, as floats."""
+        """Return the (C,) orbit masses over their total, as floats."""
         return np.array([mass / self.total for mass in self.masses])
 
     @cached_property
     def scaled_entries(self) -> FloatArray:
-        """Return the (C,) entries of the matrix times the number of outputs in their orbits.
+        """Return the (C,) orbit probabilities multiplied by output-orbit sizes.
 
         A column of these has the mean of the orbit's probability, whatever the size of the alphabet.
         """
@@ -119,7 +119,7 @@ class OrbitMechanism(Mechanism):
         return np.array([k * orbits.letters[x] / (n * self.total) for k, n, x in sizes])
 
     def sample_array(self, letters: Any, seed: Seed = None) -> Any:
-        """Draw one random output for each letter: first its orbit, then one of the orbit's outputs uniformly.
+        """Draw one random output for each letter, in internal arrays.
 
         The orbit has exactly its probability, and the outputs in it are exactly as likely.
 
@@ -139,13 +139,13 @@ class OrbitMechanism(Mechanism):
         batch = 100_000
         bits = make_random_bits(seed)
         known = self.space.encode_labels(letters)
-        batches = (slice(first, first + batch) for first in range(0, get_length(known), batch))
+        batches = (slice(first, first + batch) for first in range(0, count_items(known), batch))
         return _join_parts(
             [self._draw_outputs(take_entries(known, some), bits) for some in batches]
         )
 
     def sample(self, values: Iterable[Label], seed: Seed = None) -> NDArray[Any]:
-        """Draw one random output for each value, as labels; see `sample_array` for many at once."""
+        """Draw one random output for each value, as labels; see `sample_array` for many."""
         letters = list(values)
         if not letters:
             return to_label_array([])
@@ -156,13 +156,13 @@ class OrbitMechanism(Mechanism):
         )
 
     def _draw_outputs(self, letters: Any, bits: RandomBits) -> Any:
-        """Draw an output for each letter, by way of its orbit."""
+        """Draw an output for each letter: first its pair orbit, then uniformly inside."""
         return self.space.draw_outputs(
             letters, self._draw_orbits(self.space.letter_orbits(letters), bits), bits
         )
 
     def sample_counts(self, counts: Any, seed: Seed = None) -> IntArray:
-        """Draw the (k, B) occurrences of letters in random outputs, for tables given by theirs.
+        """Draw (k, B) output letter counts for tables given by their letter counts.
 
         Args:
             counts: (k, A) whole numbers that sum to the number of records.
@@ -186,7 +186,7 @@ class OrbitMechanism(Mechanism):
         return np.asarray(space.output_types[space.orbits.output[places]])
 
     def _draw_orbits(self, orbits: IntArray, bits: RandomBits) -> IntArray:
-        """Draw (k,) random orbits of pairs for letters of given orbits, with exact probabilities.
+        """Draw (k,) pair orbits for given letter orbits, with exact probabilities.
 
         Words of 64 bits are compared with the sums of the masses; where a word is on a sum itself, more bits
         decide.
@@ -203,7 +203,7 @@ class OrbitMechanism(Mechanism):
         return places
 
     def _resolve_orbit(self, own: IntArray, word: int, bits: RandomBits) -> int:
-        """Return the orbit of pairs that a word belongs to; digits beyond 64 are drawn as far as needed."""
+        """Decide a pair orbit with further random bits where 64 are not enough."""
         position, end = word * self.total + bits.draw_below(self.total), 0
         for place, orbit in enumerate(own.tolist()):
             end += self.masses[orbit] << 64
@@ -213,9 +213,7 @@ class OrbitMechanism(Mechanism):
 
     @cached_property
     def _orbit_thresholds(self) -> list[tuple[IntArray, NDArray[np.uint64]]]:
-        """Return the orbits of pairs of each orbit of letters, and the sums of their masses in 64 binary
-        digits.
-        """
+        """Return each letter orbit's pair orbits with cumulative 64-bit thresholds."""
         found = []
         for x in range(len(self.space.orbits.letters)):
             own = np.flatnonzero(self.space.orbits.letter == x)
@@ -229,19 +227,19 @@ class OrbitMechanism(Mechanism):
 
     @property
     def inputs(self) -> tuple[Label, ...]:
-        """Return the labels of the letters, where they are few enough to list them."""
+        """Return the input labels of a small alphabet."""
         self.space.prior.check_listable()
         return self.space.prior.labels
 
     @cached_property
     def outputs(self) -> tuple[Label, ...]:
-        """Return the labels of the outputs, where they are few enough to list them."""
+        """Return the output labels of a small alphabet."""
         self._check_listable()
         return tuple(self.space.decode_labels(self.space.list_letters(outputs=True)))
 
     @cached_property
     def matrix(self) -> FloatArray:
-        """Return the (N, M) matrix, rounded to floats, where it has at most 2^24 entries.
+        """Return the (N, M) matrix in floats, if it has at most 2^24 entries.
 
         Raises:
             MechanismError: it has more.
@@ -253,11 +251,11 @@ class OrbitMechanism(Mechanism):
         return matrix
 
     def is_listable(self, most: int) -> bool:
-        """Return whether there are no more letters, and no more outputs, than a number."""
+        """Return whether letters and outputs number at most `most`."""
         return max(sum(self.space.orbits.letters), sum(self.space.orbits.outputs)) <= most
 
     def listed(self) -> Mechanism:
-        """Return the same as a plain `Mechanism`, rounded to floats.
+        """Convert to a `Mechanism` with an explicit matrix.
 
         Raises:
             MechanismError: the matrix has more than 2^24 entries.
@@ -266,7 +264,7 @@ class OrbitMechanism(Mechanism):
 
     def _check_listable(self) -> None:
         # Entries of a matrix that is written out, 128 MiB.
-        """Raise where the mechanism is too large to list."""
+        """Raise an error where the alphabet is too large to list."""
         largest_matrix = 2**24
         orbits = self.space.orbits
         if (entries := sum(orbits.letters) * sum(orbits.outputs)) > largest_matrix:
@@ -277,7 +275,7 @@ class OrbitMechanism(Mechanism):
 
     @property
     def record(self) -> dict[str, Any]:
-        """Return the mechanism as plain data: the labels of both sides and the matrix."""
+        """Serialize the mechanism to plain data: labels and matrix."""
         return {
             "space": to_plain(self.space),
             "total": str(self.total),
@@ -285,25 +283,25 @@ class OrbitMechanism(Mechanism):
         }
 
     def save(self, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
-        """Write the mechanism by orbits to a JSON file, completely or not at all.
+        """Save the orbit mechanism to a JSON file atomically.
 
         The masses are decimal digits in quotes: they are longer than what most readers take for a number.
 
         Raises:
             FileFormatError: the ending is another one, or the file cannot be written.
         """
-        file_format(path, (".json",))
+        get_file_format(path, (".json",))
         content = {
             "format": FORMAT,
             "version": MECHANISM_FILE_VERSION,
             **self.record,
             "metadata": dict(metadata or {}),
         }
-        atomic_write(path, json_bytes(content))
+        atomic_write(path, encode_json_bytes(content))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, name: str | None = None) -> OrbitMechanism:
-        """Read a mechanism by orbits from a JSON file.
+        """Load an orbit mechanism from a JSON file.
 
         Args:
             path: of the file.
@@ -334,7 +332,7 @@ class OrbitMechanism(Mechanism):
 
 @dataclass(frozen=True, eq=False)
 class SavedOrbits:
-    """The record of a mechanism by orbits in JSON, with integers in quotes because they are long."""
+    """The JSON record of an orbit mechanism, with long integers as text."""
 
     format: Literal[FORMAT]  # type: ignore[valid-type]
     version: Literal[MECHANISM_FILE_VERSION]  # type: ignore[valid-type]
@@ -345,7 +343,7 @@ class SavedOrbits:
 
     @cached_property
     def mechanism(self) -> OrbitMechanism:
-        """Return the mechanism that the record describes."""
+        """Build the mechanism of the record."""
         for text in (self.total, *self.masses):
             # Digits of a mass in a file, the most that Python reads.
             if not (text.isascii() and text.isdigit() and len(text) <= 4_300):
@@ -357,13 +355,13 @@ class SavedOrbits:
 
 
 def is_orbit_record(data: Any) -> bool:
-    """Return whether the plain data of a file hold a mechanism by orbits."""
+    """Return whether plain data are an orbit mechanism's record."""
     return isinstance(data, dict) and data.get("format") == FORMAT
 
 
 def is_orbit_file(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file is JSON and holds a mechanism by orbits."""
-    if is_standard_stream(path) or file_format(path) != ".json":
+    """Return whether a JSON file holds an orbit mechanism."""
+    if is_standard_stream(path) or get_file_format(path) != ".json":
         return False
     content = read_bytes(path)
     if f'"{FORMAT}"'.encode() not in content:  # most files are others, and may be long
@@ -375,13 +373,13 @@ def is_orbit_file(path: str | os.PathLike[str]) -> bool:
 
 
 def read_orbit_mechanism(path: str | os.PathLike[str]) -> tuple[OrbitMechanism, Mapping[str, Any]]:
-    """Read the mechanism of a file, and its metadata."""
+    """Read orbit mechanism and metadata of a file."""
     saved = read_saved_record(SavedOrbits, read_bytes(path), path)
     return saved.mechanism, saved.metadata
 
 
 def _join_parts(parts: list[Any]) -> Any:
-    """Join batches of outputs into one array, or into a tuple of one for each part."""
+    """Concatenate output batches, per factor for products."""
     if isinstance(parts[0], list):
         return tuple(_join_parts(list(several)) for several in zip(*parts, strict=True))
     return np.concatenate(parts)

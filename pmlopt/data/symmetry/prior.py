@@ -1,4 +1,4 @@
-"""Priors that a group of permutations leaves as they are, whose letters need not be listed."""
+"""Group-invariant priors whose letters need not be listed, and their pair orbits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_orbits(prior: object, count: int) -> None:
 
 
 def compute_orbits(size: int, moves: Iterable[IntArray]) -> IntArray:
-    """Compute the (size,) numbers of the orbits under some permutations, in the order of their first members.
+    """Compute the (size,) orbit indices under permutations, numbered by first member.
 
     Args:
         size: how many members there are.
@@ -55,7 +55,7 @@ def compute_orbits(size: int, moves: Iterable[IntArray]) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class LetterCells:
-    """The cells of the letters for one output: their orbits under the permutations that fix the output.
+    """The letter cells of an output: orbits of its stabilizer on the letters.
 
     A column that is constant on orbits of pairs is constant on the cells of its output, and its mean is that
     of the values under the masses of the cells.
@@ -80,18 +80,18 @@ class LetterCells:
 
     @property
     def size(self) -> int:
-        """Return C, the number of cells."""
+        """Return the number of cells C."""
         return len(self.counts)
 
     @property
     def letter_count(self) -> int:
-        """Return N, the number of letters."""
+        """Return the number of letters N."""
         return sum(self.orbits)
 
 
 @dataclass(frozen=True, eq=False)
 class PairOrbits:
-    """The orbits of pairs (x, y) under a group that acts on letters and outputs.
+    """The orbits of (letter, output) pairs under a group.
 
     The group leaves the prior as it is. Each orbit of pairs belongs to one orbit of letters and one of
     outputs; they are in the order of their outputs.
@@ -125,48 +125,48 @@ class PairOrbits:
 
     @property
     def count(self) -> int:
-        """Return C, the number of orbits of pairs: the variables of a design."""
+        """Return the number of pair orbits C."""
         return len(self.counts)
 
     @cached_property
     def total(self) -> int:
-        """Return the sum of the weights of all letters."""
+        """Return the total weight of all letters."""
         return sum(n * w for n, w in zip(self.letters, self.weights, strict=True))
 
     @cached_property
     def masses(self) -> FloatArray:
-        """Return the (L,) probability of each orbit of letters."""
+        """Return the (L,) probability of each letter orbit."""
         return np.array(
             [n * w / self.total for n, w in zip(self.letters, self.weights, strict=True)]
         )
 
     @cached_property
     def letter_fractions(self) -> FloatArray:
-        """Return the (C,) fraction of the letters of its orbit that one output meets in an orbit of pairs."""
+        """Return the (C,) fraction of its letter orbit that an output pairs with in each pair orbit."""
         return np.array(
             [n / self.letters[x] for n, x in zip(self.counts, self.letter.tolist(), strict=True)]
         )
 
     @cached_property
     def multiplicities(self) -> tuple[int, ...]:
-        """Return, for each orbit of pairs, with how many outputs one and the same letter is in it."""
+        """Return the (C,) number of outputs that a letter pairs with in each pair orbit."""
         # double counting: pairs of an orbit are counted by outputs and by letters, so // is exact
         places = zip(self.counts, self.letter.tolist(), self.output.tolist(), strict=True)
         return tuple(n * self.outputs[y] // self.letters[x] for n, x, y in places)
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
-        """Return where the orbits of pairs of each orbit of outputs start, and where the last ones end."""
+        """Return the start offsets of pair orbits by output orbit, with the end."""
         # the orbits of pairs ascend by output, so those of one output are a slice
         ends = np.searchsorted(self.output, np.arange(len(self.outputs) + 1))
         return tuple(int(end) for end in ends)
 
     def orbits_of_output(self, place: int) -> slice:
-        """Return the orbits of pairs that belong to an orbit of outputs."""
+        """Return the slice of pair orbits of an output orbit."""
         return slice(self.starts[place], self.starts[place + 1])
 
     def prior_on_cells(self, place: int) -> Prior:
-        """Return the prior on the cells of an output, in exact weights."""
+        """Return the exact prior weights on the cells of an output orbit."""
         part = self.orbits_of_output(place)
         letters = self.letter[part].tolist()
         return Prior.from_weights(
@@ -177,7 +177,7 @@ class PairOrbits:
     def from_listed(
         cls, letter: IntArray, output: IntArray, table: IntArray, weights: Any
     ) -> PairOrbits:
-        """Build the orbits of listed pairs.
+        """Build the orbits from listed pairs.
 
         Args:
             letter: (N,) the orbit of each letter.
@@ -200,7 +200,7 @@ class PairOrbits:
     def get_cells(
         self, place: int, whole: Prior, listed: Prior | None, column: IntArray | None
     ) -> LetterCells:
-        """Return the classes of letters that look alike to one output of the orbit with an index.
+        """Return the letter cells of an output orbit: letters with equal pair orbits.
 
         Args:
             place: that of the orbit of outputs.
@@ -221,9 +221,7 @@ class PairOrbits:
 
     @property
     def is_consistent(self) -> bool:
-        """Return whether each output meets each letter in exactly one orbit of pairs, and the other way
-        round.
-        """
+        """Return whether the orbit counts are consistent for letters and outputs."""
         # Python integers: orbits may have more members than 64 bits hold
         met = [0] * (len(self.outputs) * len(self.letters))
         for n, x, y in zip(self.counts, self.letter.tolist(), self.output.tolist(), strict=True):
@@ -233,19 +231,18 @@ class PairOrbits:
         return whole and all(n * self.outputs[y] == m * self.letters[x] for n, m, x, y in returned)
 
 
-def get_length(side: Any) -> int:
-    """Return how many letters or outputs there are, in the form of a space."""
-    return get_length(side[0]) if isinstance(side, list) else len(side)
+def count_items(side: Any) -> int:
+    """Return the number of letters or outputs in internal form."""
+    return count_items(side[0]) if isinstance(side, list) else len(side)
 
 
 def take_entries(side: Any, places: Any) -> Any:
-    """Return some of the letters or outputs, in the form of a space."""
+    """Select letters or outputs in internal form by index."""
     return [take_entries(part, places) for part in side] if isinstance(side, list) else side[places]
 
 
 class PairSpace(Record, ABC):
-    """The pairs of a letter and an output with the group that acts on them: the domain of a mechanism by
-    orbits.
+    """The space of (letter, output) pairs with a group action: the domain of orbit mechanisms.
 
     Letters and outputs are handed about many at a time, in a form of the space's own (an array of positions,
     or one row for each record), which `encode_labels` makes from labels and `decode_labels` turns back.
@@ -261,21 +258,21 @@ class PairSpace(Record, ABC):
     @property
     @abstractmethod
     def letter_names(self) -> Sequence[Label]:
-        """Return names of the orbits of letters."""
+        """Return a display name of each orbit of letters."""
 
     @property
     @abstractmethod
     def output_names(self) -> Sequence[Label]:
-        """Return names of the orbits of outputs."""
+        """Return a display name of each orbit of outputs."""
 
     @property
     @abstractmethod
     def pair_names(self) -> Sequence[Label]:
-        """Return names of the orbits of pairs."""
+        """Return a display name of each orbit of (letter, output) pairs."""
 
     @abstractmethod
     def encode_labels(self, values: Any, outputs: bool = False) -> Any:
-        """Return letters (or outputs) that are given by their labels, in the form of the space.
+        """Convert labels of letters (or outputs) to the space's internal arrays.
 
         Raises:
             MechanismError: one is no letter.
@@ -283,48 +280,48 @@ class PairSpace(Record, ABC):
 
     @abstractmethod
     def decode_labels(self, outputs: Any, letters: bool = False) -> list[Label]:
-        """Return the labels of outputs (or letters)."""
+        """Convert internal arrays of outputs (or letters) to labels."""
 
     @abstractmethod
     def letter_orbits(self, letters: Any) -> IntArray:
-        """Return the (k,) orbits of letters that k letters are in."""
+        """Return the (k,) orbit indices of k letters."""
 
     @abstractmethod
     def pair_orbits(self, letters: Any, outputs: Any) -> IntArray:
-        """Return the (k,) orbits of pairs that k pairs are in."""
+        """Return the (k,) orbit indices of k (letter, output) pairs."""
 
     @abstractmethod
     def draw_outputs(self, letters: Any, places: IntArray, bits: RandomBits) -> Any:
-        """Draw for each letter an output, uniform among those with which it is in a given orbit of pairs."""
+        """Draw for each letter a uniform output among those in a given pair orbit."""
 
     @abstractmethod
     def choose_representatives(self) -> tuple[Any, Any]:
-        """Return a letter and an output in each orbit of pairs."""
+        """Return one representative (letter, output) pair of each pair orbit."""
 
     @abstractmethod
     def draw_images(self, rng: np.random.Generator) -> tuple[Any, Any]:
-        """Return the images of the representatives under random members of the group."""
+        """Return the orbit representatives' images under random group elements."""
 
     @abstractmethod
     def list_letters(self, outputs: bool = False) -> Any:
-        """Return all letters (or all outputs), where they are few."""
+        """List all letters (or outputs) of a small alphabet."""
 
     def list_orbits(self) -> IntArray:
-        """Return the (N, M) orbit of each pair, where letters and outputs are few."""
+        """Return the (N, M) pair orbit indices of a small alphabet."""
         xs, ys = self.list_letters(), self.list_letters(outputs=True)
-        n, m = get_length(xs), get_length(ys)
+        n, m = count_items(xs), count_items(ys)
         pairs = np.arange(n * m)
         return self.pair_orbits(take_entries(xs, pairs // m), take_entries(ys, pairs % m)).reshape(
             n, m
         )
 
     def get_cells(self, place: int) -> LetterCells:
-        """Return the classes of letters that look alike to one output of the orbit with an index."""
+        """Return the letter cells of an output orbit: letters with equal pair orbits."""
         return self.orbits.get_cells(place, self.prior, None, None)
 
 
 class SymmetricPrior(Prior, ABC):
-    """A prior with a group of permutations of its letters under which it is invariant.
+    """A prior that is invariant under a permutation group of its letters.
 
     `design` takes it like any other, and uses one variable for each orbit of pairs. Where there are at most
     2^16 letters they can be listed, and it is a prior on these for everything else, too.
@@ -333,11 +330,11 @@ class SymmetricPrior(Prior, ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """Return N, the number of letters, which may have hundreds of digits."""
+        """Return the number of letters N, of arbitrary size."""
 
     @abstractmethod
     def make_pairs(self, shape: Any = None) -> PairSpace:
-        """Return the pairs of a letter and an output.
+        """Build the space of (letter, output) pairs.
 
         Args:
             shape: what a utility states of letters and outputs; None where outputs are letters.
@@ -345,10 +342,10 @@ class SymmetricPrior(Prior, ABC):
 
     @abstractmethod
     def _to_listed(self) -> Prior:
-        """Return the same prior, letter by letter."""
+        """Convert to an explicit prior with all letters listed."""
 
     def listed(self) -> Prior:
-        """Return the same prior, letter by letter.
+        """Convert to an explicit prior with all letters listed.
 
         Raises:
             PriorError: there are more than 2^16 letters.
@@ -356,7 +353,7 @@ class SymmetricPrior(Prior, ABC):
         return self._listed_prior
 
     def check_listable(self) -> None:
-        """Raise a PriorError where there are too many letters to list them."""
+        """Raise a PriorError where the alphabet is too large to list."""
         # Letters that are listed where someone needs them one by one.
         largest_listed = 2**16
         if self.size > largest_listed:
@@ -367,37 +364,37 @@ class SymmetricPrior(Prior, ABC):
 
     @cached_property
     def _listed_prior(self) -> Prior:
-        """Return the same prior letter by letter, computed once."""
+        """Return the explicit prior, cached."""
         self.check_listable()
         return self._to_listed()
 
     @property
     def probabilities(self) -> FloatArray:
-        """Return the (N,) probabilities, where the letters are few enough to list them."""
+        """Return the (N,) probabilities of a small alphabet."""
         return self._listed_prior.probabilities
 
     @property
     def labels(self) -> tuple[Label, ...]:
-        """Return N labels, where the letters are few enough to list them."""
+        """Return the N labels of a small alphabet."""
         return self._listed_prior.labels
 
     @property
     def counts(self) -> tuple[int, ...] | None:
-        """Return the exact weights, where the letters are few enough to list them."""
+        """Return the exact weights of a small alphabet."""
         return self._listed_prior.counts
 
     @property
     def samples(self) -> int | None:
-        """Return None: it is not estimated as one distribution."""
+        """Return None: a symmetric prior has no sample."""
         return None
 
     @property
     def context(self) -> Context:
-        """Return the context in which records about its letters are written and read."""
+        """Return the context for reading and writing records on its letters."""
         return Context(given={"prior": self})
 
     def reordered(self, labels: Iterable[Label]) -> Prior:
-        """Return the same prior with its letters in the order of `labels`."""
+        """Reorder the letters by labels."""
         return self._listed_prior.reordered(labels)
 
     @abstractmethod

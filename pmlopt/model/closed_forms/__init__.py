@@ -1,4 +1,4 @@
-"""Mechanisms and values known by formula: warm starts and verification oracles."""
+"""Closed-form mechanisms and values: warm starts, and oracles for verification."""
 
 import lazy_loader
 

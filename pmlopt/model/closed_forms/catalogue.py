@@ -1,4 +1,4 @@
-"""The table of closed forms: how each is built from a problem, and where it may be the optimal mechanism.
+"""The table of closed forms: how each is built, and for which problems it may be optimal.
 
 Problem files name a form and have it built (`CLOSED_FORMS`); solvers look up the candidates for the
 optimum under a requirement (`build_closed_forms`) and prove or discard each.
@@ -45,7 +45,7 @@ FormBuilder: TypeAlias = Callable[[Prior, Requirement, FloatArray], Mechanism]
 
 
 def build_closed_forms(prior: Prior, privacy: Requirement) -> Iterator[tuple[str, Mechanism]]:
-    """Return the N x N closed forms that meet the requirement on this prior and may be optimal, by name."""
+    """Build the N x N closed-form mechanisms that meet the requirement, by name."""
     names = list_candidates(prior, privacy)
     no_gains = np.zeros((prior.size, 1))
     for name in names:
@@ -53,7 +53,7 @@ def build_closed_forms(prior: Prior, privacy: Requirement) -> Iterator[tuple[str
 
 
 def list_candidates(prior: Prior, privacy: Requirement) -> list[str]:
-    """List the forms that may be optimal under a requirement for utilities of any kind, in order.
+    """List the closed forms that may be optimal under a requirement.
 
     Forms that depend on the gains, or are another form at some levels, are never among them.
     """
@@ -70,7 +70,7 @@ def list_candidates(prior: Prior, privacy: Requirement) -> list[str]:
 
 
 def _list_for_known_prior(prior: Prior, privacy: PML) -> list[str]:
-    """List the forms that may be optimal for PML under the prior itself."""
+    """List the closed forms that may be optimal for PML under a known prior."""
     found, least = ["binary"] if prior.size == 2 else [], float(prior.pmf.min())
     if prior.size > 1 and privacy.epsilon <= -math.log1p(-least):  # the first privacy region
         found.append("high_privacy")
@@ -80,7 +80,7 @@ def _list_for_known_prior(prior: Prior, privacy: PML) -> list[str]:
 
 
 def _list_for_prior_set(prior: Prior, priors: PriorSet) -> list[str]:
-    """List the forms that may be optimal for PML over a set of priors."""
+    """List the closed forms that may be optimal for PML over a set of priors."""
     found = [] if _get_interval(prior, priors) is None else ["robust_binary"]
     even = float(np.ptp(prior.pmf)) == 0
     if even and _get_common_min_mass(prior, priors) is not None:
@@ -89,34 +89,28 @@ def _list_for_prior_set(prior: Prior, priors: PriorSet) -> list[str]:
 
 
 def is_within_limits(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
-    """Return whether a form is within the limits up to `FORMULA_RTOL`; what is returned is repaired
-    anyway.
-    """
+    """Return whether a closed form meets the limits up to `FORMULA_RTOL`."""
     levels = privacy.levels(prior, wrap_checked_matrix(matrix, prior.labels))
     return all(levels[name] <= limit + FORMULA_RTOL for name, limit in privacy.limits.items())
 
 
 def _get_epsilon(privacy: Requirement) -> float:
-    """Return the largest limit of a requirement, in nats."""
+    """Return the requirement's largest limit, in nats."""
     return max(privacy.limits.values())
 
 
 def _get_prior_set(prior: Prior, privacy: Requirement) -> PriorSet | None:
-    """Return the set of priors over which PML is required; None where there is none, or it is the prior
-    only.
-    """
+    """Return the set of priors of a PML requirement; None for a single prior."""
     return privacy.priors(prior) if isinstance(privacy, PML) else None
 
 
 def _contains_all_priors(priors: PriorSet | None) -> bool:
-    """Return whether a set is that of all priors."""
+    """Return whether a set contains all priors."""
     return isinstance(priors, ChoquetSet) and priors.contains_all_priors
 
 
 def _get_interval(prior: Prior, priors: PriorSet | None) -> tuple[float, float] | None:
-    """Return the least and largest probability of the first of two letters over the set; None where it has
-    none.
-    """
+    """Return the range of the first of two letters' probability over a set; None otherwise."""
     if priors is None or prior.size != 2:
         return None
     lowest, rest = priors.min_mean(np.eye(2)).tolist()
@@ -137,7 +131,7 @@ def _build_robust_binary(prior: Prior, privacy: Requirement, gains: FloatArray) 
 
 
 def _get_common_min_mass(prior: Prior, priors: PriorSet | None) -> float | None:
-    """Return the least probability of a letter over the set, where it is that of each; else None."""
+    """Return the common minimum probability of all letters over a set; None otherwise."""
     if priors is None or prior.size < 3 or _contains_all_priors(priors):
         return None
     least = priors.min_mean(np.eye(prior.size))
@@ -148,7 +142,7 @@ def _get_common_min_mass(prior: Prior, priors: PriorSet | None) -> float | None:
 def _build_robust_randomized_response(
     prior: Prior, privacy: Requirement, _: FloatArray
 ) -> Mechanism:
-    """Build robust randomized response for a set in which all letters have one least probability."""
+    """Build robust randomized response for a set with one minimum probability for all letters."""
     lowest = _get_common_min_mass(prior, _get_prior_set(prior, privacy))
     if lowest is None:
         raise InstanceError(
@@ -160,7 +154,7 @@ def _build_robust_randomized_response(
 
 
 def _line_step(prior: Prior, privacy: Requirement) -> float:
-    """Return the distance of neighbours where the metric is that of equal steps on a line; else 0."""
+    """Return the neighbour distance of an equally spaced line metric; 0 for other metrics."""
     if not isinstance(privacy, MetricPrivacy) or prior.size < 2:
         return 0.0
     ways, places = privacy.for_prior(prior).shortest_paths, np.arange(prior.size)
@@ -172,9 +166,7 @@ def _line_step(prior: Prior, privacy: Requirement) -> float:
 
 
 def _max_ldp_level(prior: Prior, privacy: Requirement) -> float:
-    """Compute the largest LDP level that guarantees the requirement [song2026worstcase, Proposition 1], in
-    nats.
-    """
+    """Compute the largest LDP level sufficient for the requirement [song2026worstcase, Proposition 1]."""
     level = _get_epsilon(privacy)
     if isinstance(privacy, PML) and not _contains_all_priors(_get_prior_set(prior, privacy)):
         level = ldp_for_pml(prior, level)

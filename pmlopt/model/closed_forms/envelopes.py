@@ -13,7 +13,7 @@ from pmlopt.errors import PrivacyError
 
 
 def randomized_response_envelope(prior: PriorLike, epsilon: float, delta: float) -> float:
-    """Compute the PML envelope of k-ary randomized response at delta, in nats, for every prior.
+    """Compute the exact PML envelope of k-ary randomized response at delta, in nats.
 
     With `alpha = e^eps / (e^eps + k - 1)`, `beta = 1 / (e^eps + k - 1)`, the law q of the output in ascending
     order, N the least number of outputs whose mass is delta or more, and theta the share of the N-th that
@@ -77,7 +77,7 @@ def randomized_response_lower_bound(prior: PriorLike, epsilon: float, delta: flo
 def randomized_response_thresholds(
     prior: PriorLike, epsilon: float, delta: float
 ) -> tuple[float, float]:
-    """Compute the ends theta_1 and theta_2 of the pieces of `randomized_response_lower_bound`.
+    """Compute the breakpoints theta_1 and theta_2 of `randomized_response_lower_bound`.
 
     `alpha ((N-2) q_{N-1} - sum_{j<N-1} q_j) / (alpha q_N - beta q_{N-1})` and
     `alpha ((N-1) q_N - sum_{j<N} q_j) / (q_N (alpha - beta))`.
@@ -162,7 +162,7 @@ def randomized_response_adp(size: int, epsilon: float, delta: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _ResponseCase:
-    """Randomized response at delta, in the letters of [saeidian2026envelopes, Theorem 5].
+    """Randomized response with the quantities of [saeidian2026envelopes, Theorem 5].
 
     Attributes:
         alpha, beta: the entries on and off the diagonal.
@@ -181,7 +181,7 @@ class _ResponseCase:
 
 
 def _make_case(prior: PriorLike, epsilon: float, delta: float) -> _ResponseCase:
-    """Check the arguments, and return them as a case of [saeidian2026envelopes, Theorem 5]."""
+    """Validate the arguments, and build the case of [saeidian2026envelopes, Theorem 5]."""
     p, level, probability = (
         as_prior(prior),
         check_nonnegative(epsilon, "epsilon", PrivacyError),

@@ -1,4 +1,4 @@
-"""Mechanisms and least errors for the estimation of frequencies, for the uniform prior."""
+"""Closed-form mechanisms and least errors for frequency estimation under a uniform prior."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pmlopt.errors import PrivacyError
 
 
 def subset_selection(size: int, chosen: int, epsilon: float) -> Mechanism:
-    """Build subset selection: outputs are the sets of d letters, those with the input e^eps times as likely.
+    """Build subset selection: outputs are d-subsets, e^eps times likelier when they contain the input.
 
     Within epsilon-LDP. d = 1 is randomized response.
 
@@ -112,7 +112,7 @@ def least_pml_estimation_error(size: int, epsilon: float) -> float:
 
 
 def _check_size(size: int) -> int:
-    """Check that there are at least two letters, and return how many."""
+    """Validate a number of at least two letters."""
     n = check_integer(size, "the size of the alphabet", PrivacyError)
     if n < 2:
         raise PrivacyError("one letter has the frequency one: give two letters or more")
@@ -120,7 +120,7 @@ def _check_size(size: int) -> int:
 
 
 def _check_epsilon(epsilon: float) -> float:
-    """Check a positive level, and return it."""
+    """Validate a positive level."""
     level = check_nonnegative(epsilon, "epsilon", PrivacyError)
     if level == 0:
         raise PrivacyError("epsilon is 0: nothing can be estimated; give a positive one")

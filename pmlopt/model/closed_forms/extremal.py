@@ -60,7 +60,7 @@ def deterministic(prior: PriorLike, gains: ArrayLike) -> Mechanism:
 
 
 def _check_gains(gains: ArrayLike, size: int) -> FloatArray:
-    """Check an (N, M) table of gains, and return it."""
+    """Validate an (N, M) table of gains."""
     table = copy_float_array(gains, 2, "the gains", UtilityError)
     if len(table) != size:
         raise UtilityError(f"the gains have {len(table)} rows for {size} letters")
@@ -97,7 +97,7 @@ def binary(prior: PriorLike, epsilon: float) -> Mechanism:
 
 
 def high_privacy(prior: PriorLike, epsilon: float) -> Mechanism:
-    """Build the extremal mechanism in the first privacy region, on any number of letters.
+    """Build the extremal mechanism of the high-privacy region (small epsilon), for any number of letters.
 
     `P[i,j] = e^eps p[j]` off the diagonal and `1 - e^eps (1 - p[i])` on it, for
     eps <= -log(1 - min p).
@@ -127,7 +127,7 @@ def high_privacy(prior: PriorLike, epsilon: float) -> Mechanism:
 
 
 def uniform(size: int, epsilon: float) -> Mechanism:
-    """Build the extremal mechanism for the uniform prior on `size` letters, at any epsilon.
+    """Build the extremal mechanism for a uniform prior, at any epsilon.
 
     A circulant over `size`: with t = e^eps (at most `size`) and s = floor(size / t), each row has s
     entries t/size, one (size - s t)/size and zeros.
@@ -212,7 +212,7 @@ def robust_binary(lowest: float, highest: float, epsilon: float) -> Mechanism:
 
 
 def robust_randomized_response(size: int, lowest: float, epsilon: float) -> Mechanism:
-    """Return the randomized response that leaks epsilon over a set of priors that treats all letters alike.
+    """Build the randomized response of level epsilon over a set of priors symmetric in the letters.
 
     With t = e^eps and L the least probability that a prior of the set gives a letter, the matrix is
     `1 - t L + (t - 1) I` over its row sum `N (1 - t L) + t - 1`, and the identity from `t L >= 1` on. A
@@ -256,7 +256,7 @@ def robust_randomized_response(size: int, lowest: float, epsilon: float) -> Mech
 def _build_binary_rows(
     low: tuple[float, float], high: tuple[float, float], level: float
 ) -> FloatArray:
-    """Return the rows of `robust_binary`, from both probabilities at each end of the interval."""
+    """Compute the rows of `robust_binary` from the interval's ends."""
     ratio, down, grown = math.exp(level), math.exp(-level), math.expm1(level)
     # off the diagonal, times d: 1 - t (1 - high) = high - (1 - high) (t - 1), which loses no digits
     first, second = high[0] - high[1] * grown, low[1] - low[0] * grown

@@ -126,8 +126,7 @@ def pml_of_ldp(prior: PriorLike, epsilon: float) -> float:
 
 
 def ratio_for_level(least: float, level: float) -> float:
-    """Compute the largest log-ratio of a column at which a letter of probability a leaks at most a level, in
-    nats.
+    """Compute the largest log-ratio of a column's entries that keeps the PML at a level, in nats.
 
     `-log((e^-level - a) / (1 - a))` where the column is that high at the letter and even elsewhere; inf from
     `level = -log a` on.
@@ -152,8 +151,7 @@ def ratio_for_level(least: float, level: float) -> float:
 
 
 def level_of_ratio(least: float, ratio: float) -> float:
-    """Compute the PML of an outcome whose column is e^ratio times higher at a letter of probability a, in
-    nats.
+    """Compute the PML of an outcome from the log-ratio of its column's entries, in nats.
 
     `-log(a + (1 - a) e^-ratio)`, in nats: the inverse of `ratio_for_level`.
     """

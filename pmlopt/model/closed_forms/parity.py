@@ -1,4 +1,4 @@
-"""Per-record leakage and least distortion of a noisy parity, for every bound on the adversary's entropy."""
+"""Closed-form leakage and distortion of a noisy parity, for every entropy bound."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def parity_prior(records: int, entropy: float) -> FloatArray:
 
 
 def _check_arguments(records: int, error: float, entropy: float) -> tuple[int, float, float]:
-    """Check the number of records, the error and the entropy, and return them."""
+    """Validate number of records, error probability and entropy."""
     n = check_integer(records, "the number of records", QueryError)
     flip = check_in_interval(error, "[0, 1]", "the error probability", MechanismError)
     min_entropy, max_entropy = check_real(entropy, "the entropy b", PrivacyError), n * math.log(2)
@@ -106,9 +106,7 @@ def _check_arguments(records: int, error: float, entropy: float) -> tuple[int, f
 
 
 def _compute_noise(records: int, entropy: float) -> float:
-    """Compute the probability e <= 1/2 of binary entropy `b - (n - 1) log 2` of the worst prior; 0 for one
-    record.
-    """
+    """Compute the flip probability e <= 1/2 with binary entropy `b - (n - 1) log 2`; 0 for one record."""
     wanted = entropy - (records - 1) * math.log(2)
     if wanted <= 0 or records == 1:
         return 0.0
@@ -116,16 +114,14 @@ def _compute_noise(records: int, entropy: float) -> float:
 
 
 def _solve_for_bias(missing: float) -> float:
-    """Compute the distance d in [0, 1] at which `log 2 - h((1 - d) / 2)` is `missing` nats; 0 where that
-    is none.
-    """
+    """Solve `log 2 - h((1 - d) / 2) = missing` for d in [0, 1], in nats; 0 where there is no solution."""
     if missing <= 0:
         return 0.0
     return bisect(lambda bias: _compute_capacity(bias) >= missing, 0.0, 1.0, 0.0)
 
 
 def _compute_capacity(bias: float) -> float:
-    """Compute the capacity `log 2 - h((1 - d) / 2)` of a symmetric channel, in nats, by d = |bias| exactly.
+    """Compute the capacity `log 2 - h((1 - d) / 2)` of a symmetric channel, accurately near d = 0.
 
     It is `((1 + d) log(1 + d) + (1 - d) log(1 - d)) / 2`.
     """

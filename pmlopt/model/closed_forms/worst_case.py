@@ -1,4 +1,4 @@
-"""Mechanisms for the worst-case rank of a utility: the utility-safe mechanism, and a bound on every other."""
+"""Closed forms for worst-case rank utilities: the utility-safe mechanism, and a lower bound on leakage."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def utility_safe_mechanism(order: ArrayLike, threshold: int) -> Mechanism:
 
 
 def build_uniform_on(allowed: BoolArray) -> Mechanism:
-    """Build the mechanism that is uniform over each letter's allowed outputs."""
+    """Build the mechanism uniform over each letter's allowed outputs."""
     return Mechanism(allowed / allowed.sum(axis=1, keepdims=True))
 
 
@@ -101,9 +101,7 @@ def support_bound(prior: PriorLike, order: ArrayLike, threshold: int) -> float:
 
 
 def _support_levels(prior: PriorLike, allowed: BoolArray, equal: bool = False) -> FloatArray:
-    """Compute (M,) the least PML of each output: -log of the mass of the letters that may emit it, inf for
-    none.
-    """
+    """Compute the (M,) least PML of each output, -log of the mass of its allowed letters; inf for none."""
     p = as_prior(prior).pmf
     if len(p) != len(allowed):
         raise UtilityError(

@@ -11,11 +11,11 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray, check_nonnegative, check_probability
 from pmlopt.core.lazy_imports import cp
-from pmlopt.data.mechanism import MechanismLike
+from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import approximate_pml_level
-from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL, MAX_EXPONENT, tightened
+from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL, MAX_EXPONENT, tighten_factor
 from pmlopt.model.privacy.requirement import (
     JOINT_BOUND_HINT,
     CvxpyConstraints,
@@ -59,6 +59,16 @@ class ApproximatePML(Requirement):
         "No event is more than e^{limit} times as likely given anything, but for the slack."
     )
 
+    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
+        """Name the letter of which outcomes above epsilon have more than the slack."""
+        matrix, law = mechanism.matrix, prior.pmf @ mechanism.matrix
+        over = np.maximum(matrix - math.exp(min(self.epsilon, 700.0)) * law, 0.0).sum(axis=1)
+        worst = int(over.argmax())
+        return (
+            f"the outcomes above {self.epsilon:g} nats have {over[worst]:.6g} more than they may of "
+            f"{prior.labels[worst]!r}, and the slack is {self.delta:g}"
+        )
+
     def __post_init__(self) -> None:
         object.__setattr__(
             self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError)
@@ -67,26 +77,26 @@ class ApproximatePML(Requirement):
 
     @property
     def limits(self) -> dict[str, float]:
-        """Return the claimed bounds by name, in nats."""
+        """Return the upper limits on the leakage levels by name, in nats."""
         return {"approximate_pml": self.epsilon}
 
     @property
     def scope(self) -> str:
-        """Return the priors or the slack of the bound in words; empty where it is for the given prior."""
+        """Return text on the priors or slack of the bound; empty for the given prior only."""
         return f"with slack {self.delta:g}"
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
-        """Compute the levels of a mechanism in nats, under the same names as `limits`."""
+        """Compute a mechanism's leakage levels in nats, by the names of `limits`."""
         return {"approximate_pml": approximate_pml_level(prior, mechanism, self.delta)}
 
     def _exp_neg_epsilon(self, prior: Prior) -> float:
-        """Return e^-epsilon, rounded down, for epsilon up to what any outcome can reveal."""
-        return tightened(math.exp(-min(self.epsilon, prior.max_leakage)))
+        """Return e^-epsilon, rounded down, with epsilon capped at the largest possible leakage."""
+        return tighten_factor(math.exp(-min(self.epsilon, prior.max_leakage)))
 
     def to_cvxpy(
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
     ) -> CvxpyConstraints:
-        """Return the requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
+        """Return the requirement as cvxpy constraints on an (N, M) variable and its (1, M) output law."""
         over, exp_neg_epsilon = (
             cp.Variable(mechanism.shape, nonneg=True, name="excess"),
             self._exp_neg_epsilon(prior),
@@ -101,21 +111,19 @@ class ApproximatePML(Requirement):
         )
 
     def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
-        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
+        """Return the values of the auxiliary cvxpy variables of `to_cvxpy` at a mechanism."""
         return {
             "excess": np.maximum(matrix - prior.pmf @ matrix / self._exp_neg_epsilon(prior), 0.0)
         }
 
     def cone_block(self, prior: Prior) -> ColumnBlock | None:
-        """Return what it requires of one column as a `ColumnBlock`; None where it has no such form, or no
-        interior.
-        """
+        """Return the conic constraint on one column as a `ColumnBlock`; None without such a form."""
         return build_slack_block(
             prior.pmf, self._exp_neg_epsilon(prior), self.delta * (1 - FACTOR_MARGIN_RTOL)
         )
 
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        """Compute violations of the bound: numbers that are all at most 0 iff the requirement holds."""
+        """Compute constraint violations of a mechanism: all at most 0 iff the requirement holds."""
         total, row = weights.sum(), matrix[0].sum()
         # P[x,y] <= q[y] / p[x] always: past max_leakage nothing is above
         if self.epsilon > MAX_EXPONENT or power(self.epsilon) * weights.min() >= total:
@@ -125,18 +133,15 @@ class ApproximatePML(Requirement):
         return (over * (over > 0)).sum(axis=1).max() * denominator - numerator * total * row
 
     def support_function(self, prior: Prior, gains: FloatArray) -> float:
-        """Compute the support function of the bound: max sum_xy p[x] gains[x,y] P[x,y] over P >= 0 within
-        it.
-        """
+        """Compute max sum_xy p[x] gains[x,y] P[x,y] over matrices P >= 0 that meet the requirement."""
         return self.dual_bound(prior, gains, self.dual_certificate(prior, gains))
 
     def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:
-        """Return the (N,) multipliers of the slack."""
+        """Return the (N,) optimal dual multipliers of the slack constraints."""
         return {"prices": _find_multipliers(prior, gains, self)}
 
-    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
-        """Return the bound from any multipliers m >= 0 of the slack constraints, which separate columns
-        again.
+    def dual_bound(self, prior: Prior, gains: FloatArray, certificate: Witness) -> float:
+        """Compute the Lagrangian bound from nonnegative multipliers of the slack constraints.
 
         `delta sum m + max_y max sum_x p g lam - m (lam - e^eps)^+` over columns lam of mean one.
 
@@ -144,7 +149,7 @@ class ApproximatePML(Requirement):
         the price `g[x] - m[x] / p[x]`. It is the least of `c + e^eps <p, (g - c)^+>` over c from the best
         price on.
         """
-        prices = np.maximum(check_certificate_array(witness, "prices", (prior.size,)), 0.0)
+        prices = np.maximum(check_certificate_array(certificate, "prices", (prior.size,)), 0.0)
         p, up = prior.pmf, math.exp(min(self.epsilon, prior.max_leakage))
         order = np.argsort(-gains, axis=0, kind="stable")
         filled = np.cumsum(p[order], axis=0)
@@ -158,7 +163,7 @@ class ApproximatePML(Requirement):
 
 
 def _find_multipliers(prior: Prior, gains: FloatArray, privacy: ApproximatePML) -> FloatArray:
-    """Find the (N,) multipliers m >= 0 of the slack constraints with the least dual bound.
+    """Find the (N,) multipliers of the slack constraints with the least dual bound.
 
     A column y is worth at most tau iff `g[x,y] - m[x] / p[x] <= c_y(tau)` for all letters x, where c_y(tau)
     is the largest c with `c + e^eps <p, (g - c)^+> <= tau`. So the least m is `p[x] max_y (g[x,y] -

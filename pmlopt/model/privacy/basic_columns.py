@@ -1,4 +1,4 @@
-"""The columns of bases of ratio bounds, among which are all that are extreme."""
+"""The basic solutions of ratio-bound systems, which include all extreme columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pmlopt.core.arrays import FloatArray, IntArray
 
 
 def list_basic_columns(pairs: FloatArray, sizes: FloatArray) -> FloatArray:
-    """List the (N, K') columns of all bases that are non-negative and within every pair, and a constant one.
+    """List the (N, K') feasible basic columns of ratio bounds, and the constant column.
 
     Args:
         pairs: (K, N) numerators less e^eps times denominators.
@@ -35,7 +35,7 @@ def list_basic_columns(pairs: FloatArray, sizes: FloatArray) -> FloatArray:
 def _compute_basic_columns(
     pairs: FloatArray, sizes: FloatArray, rows: IntArray, letters: IntArray
 ) -> FloatArray:
-    """Compute the (N, K') columns of bases that are non-negative and within every pair.
+    """Compute the (N, K') basic columns of some bases, and keep the feasible ones.
 
     Args:
         pairs: (K, N) numerators less e^eps times denominators.
@@ -67,7 +67,7 @@ def _compute_basic_columns(
 
 
 def _list_subsets(size: int, count: int) -> IntArray:
-    """List the (K, count) subsets of this many of `size` things."""
+    """List all (K, count) index subsets of range(size)."""
     number = math.comb(size, count)
     flat = np.fromiter(
         chain.from_iterable(combinations(range(size), count)), dtype=int, count=number * count
@@ -76,6 +76,6 @@ def _list_subsets(size: int, count: int) -> IntArray:
 
 
 def _split_chunks(items: IntArray, max_size: int) -> Iterator[IntArray]:
-    """Yield the items, so many at a time."""
+    """Yield the items in chunks of at most `max_size`."""
     for first in range(0, len(items), max_size):
         yield items[first : first + max_size]

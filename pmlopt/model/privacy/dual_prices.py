@@ -1,4 +1,4 @@
-"""Prices that prove what columns of a finite order collect, however far they are above their differences."""
+"""Dual multipliers of norm constraints of finite order, computed without cancellation."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.roots import find_crossings
 from pmlopt.measures.orders import order_surplus
 from pmlopt.model.privacy.requirement import Witness, check_certificate_array
 
@@ -30,7 +31,7 @@ def minimize_by_golden_sections(
     high: FloatArray,
     sections: int = SECTIONS,
 ) -> tuple[FloatArray, FloatArray]:
-    """Find where (M,) functions that fall and then rise are least, and their values there."""
+    """Minimise (M,) unimodal functions on intervals by golden-section search."""
     one, two = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
     at_one, at_two = value(one), value(two)
     for _ in range(sections):
@@ -44,7 +45,7 @@ def minimize_by_golden_sections(
 
 
 def center_prices(law: FloatArray, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return prices less their mean under a law, (N, M), and the mean, (M,)."""
+    """Subtract from (N, M) multipliers their (M,) means under a law; return both."""
     mean = (law * prices).sum(axis=0)
     return prices - mean, mean
 
@@ -52,7 +53,7 @@ def center_prices(law: FloatArray, prices: FloatArray) -> tuple[FloatArray, Floa
 def compute_costs(
     law: FloatArray, prices: FloatArray, tops: FloatArray, beta: float, room: float
 ) -> FloatArray:
-    """Compute the (M,) costs `K |h| - c` of prices `h = max(c + e, 0)` in the norm of order beta under a law.
+    """Compute the (M,) dual costs `K |h| - c` of multipliers `h = max(c + e, 0)` in the norm of order beta.
 
     As e has mean 0, `|h|^beta` is `c^beta` times the mean of one and terms that are at least 0: nothing is
     rounded in units of c, which may be far above e. That is the bound of a threshold `t = m - c` on gains
@@ -89,17 +90,133 @@ def compute_costs(
 def compute_net_prices(
     law: FloatArray, prices: FloatArray, tops: FloatArray, beta: float, room: float
 ) -> FloatArray:
-    """Compute the (N, M) net prices `h - K |h|` of `h = max(c + e, 0)`; arguments as in `compute_costs`."""
+    """Compute (N, M) `h - K |h|` of multipliers `h = max(c + e, 0)`; see `compute_costs`."""
     return np.asarray(np.maximum(prices, -tops) - compute_costs(law, prices, tops, beta, room))
 
 
-def find_best_tops(
+def log_mean_power(law: FloatArray, differences: FloatArray, order: float) -> FloatArray:
+    """Compute the logarithm of the mean of `max(1 + d, 0)^order` of differences d with mean 0 under a law."""
+    inside = np.maximum(differences, -1.0)
+    terms = order * (inside - differences)
+    if order != 1:
+        terms += (order - 1) * order_surplus(inside, order)
+    moved = (law * terms).sum(axis=0)
+    tall = np.log1p(inside.max(axis=0))
+    shares = np.exp(order * (np.log1p(inside) - tall))
+    far = order * tall + np.log((law * shares).sum(axis=0))
+    # one and what is added to it, where that is small; else terms would cancel
+    return np.asarray(np.where(np.abs(moved) < 0.5, np.log1p(np.clip(moved, -0.5, 0.5)), far))
+
+
+def compute_log_slopes(
+    law: FloatArray, prices: FloatArray, tops: FloatArray, beta: float, room: float
+) -> FloatArray:
+    """Compute the logarithm of one plus the derivative of `compute_costs` in the tops, which rises.
+
+    With `h = max(c + e, 0)` it is `log K + log E h^(beta-1) - (beta - 1) / beta log E h^beta`: 0 at the top
+    with the least cost.
+
+    Args:
+        law: (N, 1) or (N, M), that sums to one up to rounding.
+        prices: (N, M) e, of mean 0 under the law.
+        tops: (K, M) c.
+        beta: above 1.
+        room: the logarithm of K.
+    """
+    own, e = law[:, None, :], prices[:, None, :]
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        heights = np.maximum(e + tops, 0.0)
+        peaks = heights.max(axis=0)
+        logs = np.log(heights / np.where(peaks > 0, peaks, 1.0))
+        one, two = (np.log((own * np.exp(order * logs)).sum(axis=0)) for order in (beta - 1, beta))
+        found = np.where(peaks > 0, one - (beta - 1) / beta * two, -np.inf)
+        if (tops > 0).any():
+            d = e / np.where(tops > 0, tops, 1.0)
+            one, two = (log_mean_power(own, d, order) for order in (beta - 1, beta))
+            found = np.where(tops > 0, one - (beta - 1) / beta * two, found)
+    return np.asarray(room + found)
+
+
+MIN_SLOPE_ORDER, MAX_SLOPE_ORDER, MIN_SLOPE_ROOM = 1.1, 1e3, 1e-9
+"""Orders of the norm for which slopes are looked at, and the least logarithm of K.
+
+Below the orders costs have edges, at which slopes jump; above them, and without room, slopes lose digits.
+"""
+
+
+def find_best_offsets(
     law: FloatArray, prices: FloatArray, beta: float, room: float, sections: int = SECTIONS
 ) -> tuple[FloatArray, FloatArray]:
-    """Find the (M,) tops c at which `compute_costs` is least, in which it is convex; and the costs there.
+    """Minimise `compute_costs`, convex in the (M,) offsets c; return offsets and costs.
 
     Arguments are as in `compute_costs`, of whose prices the mean is 0.
     """
+    if MIN_SLOPE_ORDER <= beta <= MAX_SLOPE_ORDER and room >= MIN_SLOPE_ROOM:
+        found = _find_flat_tops(law, prices, beta, room)
+        if found is not None:
+            return found
+    return _compare_tops(law, prices, beta, room, sections)
+
+
+def _find_flat_tops(
+    law: FloatArray, prices: FloatArray, beta: float, room: float
+) -> tuple[FloatArray, FloatArray] | None:
+    """Find the tops where costs are flat, and the costs there; None where that is not certain.
+
+    Numbers below 0 stand for tops below 0, numbers above 0 for others, each by logarithms.
+    """
+    high, spread = prices.max(axis=0), np.maximum((law * np.abs(prices)).sum(axis=0), 1e-300)
+    widest = np.maximum(np.abs(prices).max(axis=0), spread)
+    low, top = _get_log_ends(spread, widest, beta)
+    # minus the logarithm of how near a top is to the highest price, as a share of it
+    nearest = 36.0
+
+    def place(numbers: FloatArray) -> FloatArray:
+        near = high * np.expm1(nearest * np.minimum(numbers, 0.0))
+        far = np.exp(low + np.maximum(numbers, 0.0) * (top - low))
+        return np.where(numbers < 0, near, np.minimum(far, MAX_TOP_ENTRY))
+
+    def are_found(slope: FloatArray, low: FloatArray, high: FloatArray) -> bool:
+        # costs are convex: within an interval they are above the least by at most this
+        with np.errstate(over="ignore", invalid="ignore"):
+            above = np.abs(np.expm1(slope)) * (place(high) - place(low))
+        return bool((above <= 1e-16 * widest).all())
+
+    numbers = find_crossings(
+        lambda numbers: compute_log_slopes(law, prices, place(numbers), beta, room),
+        np.full(len(high), -1.0),
+        np.ones(len(high)),
+        are_found,
+        # so that at most 100,000 prices are looked at together
+        int(np.clip(100_000 // prices.size, 1, 16)),
+    )
+    if numbers is None:
+        return None
+    tops = place(numbers)
+    costs = compute_costs(law, prices, tops, beta, room)
+    if not np.isfinite(costs).all():
+        return None
+    # slopes may have lost digits: then costs nearby are less
+    for near in (-1e-4, 1e-4):
+        moved = tops + near * (tops + high)
+        around = compute_costs(law, prices, moved, beta, room)
+        if (around < costs - 1e-15 * (widest + np.abs(costs))).any():
+            return None
+    return np.where(high <= costs, -high, tops), np.minimum(high, costs)
+
+
+def _get_log_ends(
+    spread: FloatArray, widest: FloatArray, beta: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the logarithms of the least and the largest top above 0 that is looked at."""
+    most = MAX_LOG_TOP_DISTANCE + math.log(beta)
+    return np.log(spread) - MAX_LOG_TOP_DISTANCE, np.log(widest) + most
+
+
+def _compare_tops(
+    law: FloatArray, prices: FloatArray, beta: float, room: float, sections: int
+) -> tuple[FloatArray, FloatArray]:
+    """Find the best tops by values only; see `find_best_offsets`."""
     high, spread = prices.max(axis=0), np.maximum((law * np.abs(prices)).sum(axis=0), 1e-300)
     widest = np.maximum(np.abs(prices).max(axis=0), spread)
 
@@ -112,12 +229,8 @@ def find_best_tops(
     def evaluate_near(logs: FloatArray) -> FloatArray:
         return np.asarray(high * np.expm1(logs))
 
-    ends = (
-        np.log(spread) - MAX_LOG_TOP_DISTANCE,
-        np.log(widest) + (MAX_LOG_TOP_DISTANCE + math.log(beta)),
-    )
     logs, at_far = minimize_by_golden_sections(
-        lambda logs: evaluate_at(evaluate_far(logs)), *ends, sections
+        lambda logs: evaluate_at(evaluate_far(logs)), *_get_log_ends(spread, widest, beta), sections
     )
     best, least = evaluate_far(logs), at_far
     near_ends = np.full(len(high), -MAX_LOG_TOP_DISTANCE), np.zeros(len(high))
@@ -129,18 +242,18 @@ def find_best_tops(
     return best, least
 
 
-def add_best_tops(
+def center_with_best_offsets(
     law: FloatArray, prices: FloatArray, beta: float, room: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return prices less their mean, and the tops that are best for their differences."""
+    """Center multipliers, and compute the optimal offsets of these."""
     own, _ = center_prices(law, prices)
-    return own, find_best_tops(law, own, beta, room)[0]
+    return own, find_best_offsets(law, own, beta, room)[0]
 
 
 def find_best_prices(
     p: FloatArray, gains: FloatArray, laws: FloatArray, beta: float, room: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Find prices less their mean, and tops, under one law Q for each output that prove the least value s.
+    """Find centred multipliers and offsets with the best dual bound, for one law per output.
 
     For a column v within the bound for Q, `<p (g - s), v>` is at most 0 where the support function of
     `p (g - s) / Q` under Q is; letters without mass in Q have at most s.
@@ -162,7 +275,7 @@ def find_best_prices(
 
     def evaluate_over(values: FloatArray) -> FloatArray:
         prices, mean = evaluate_own(values)
-        return mean + find_best_tops(laws, prices, beta, room, FEW_SECTIONS)[1]
+        return mean + find_best_offsets(laws, prices, beta, room, FEW_SECTIONS)[1]
 
     at_low, at_high = evaluate_over(low), np.zeros(len(high))
     for step in range(
@@ -175,14 +288,20 @@ def find_best_prices(
         low, high = np.where(within, low, middle), np.where(within, middle, high)
         at_low, at_high = np.where(within, at_low, at_middle), np.where(within, at_middle, at_high)
     prices, _ = evaluate_own(high)
-    return prices, find_best_tops(laws, prices, beta, room)[0]
+    return prices, find_best_offsets(laws, prices, beta, room)[0]
 
 
-def unpack_prices(witness: Witness, shape: tuple[int, ...]) -> list[tuple[FloatArray, FloatArray]]:
-    """Return the prices in a dual certificate: for each law (S, M) numbers of outputs, and (M,) offsets.
+def unpack_prices(
+    certificate: Witness, shape: tuple[int, ...]
+) -> list[tuple[FloatArray, FloatArray]]:
+    """Unpack the multipliers and offsets of a dual certificate, for each law.
 
     Nothing is added where there is no array `tops`, and prices that are below 0 are 0.
     """
-    prices, tops = check_certificate_array(witness, "prices", shape), (shape[0], shape[2])
-    added = check_certificate_array(witness, "tops", tops) if "tops" in witness else np.zeros(tops)
+    prices, tops = check_certificate_array(certificate, "prices", shape), (shape[0], shape[2])
+    added = (
+        check_certificate_array(certificate, "tops", tops)
+        if "tops" in certificate
+        else np.zeros(tops)
+    )
     return list(zip(prices, added, strict=True))

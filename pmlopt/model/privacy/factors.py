@@ -1,4 +1,4 @@
-"""Factors e^-epsilon in constraints on a variable, and the largest level of which floats hold one."""
+"""Constraint factors e^-epsilon, and the largest level that floats can represent."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ matrix entry (2^-53) and far below the tolerances of solvers (1e-9 to 1e-7)."""
 Shares = TypeVar("Shares", float, FloatArray)
 
 
-def tightened(factor: Shares) -> Shares:
-    """Return factors e^-eps <= 1 for constraints on a variable, each stricter by 2^-40 where possible.
+def tighten_factor(factor: Shares) -> Shares:
+    """Return factors e^-eps tightened by 2^-40, as a safety margin for solvers.
 
     A vertex then satisfies the claim after its entries are rounded to floats, zeros and all: without the
     margin its tight entries would need a repair, which fills the zeros. The share is far

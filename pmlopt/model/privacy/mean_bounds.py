@@ -1,4 +1,4 @@
-"""Requirements as bounds between extreme means of a column, from which all their forms follow.
+"""Requirements as inequalities between extreme means of a column, with all derived forms.
 
 One mean of a column is at most e^exponent times another. Each may be extreme over a set of laws on the
 letters: over all of them it is the largest entry, or the least. PML, LDP, LIP and maximal leakage are such.
@@ -24,7 +24,7 @@ from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import ldp_level, leakage_level, lip_levels, maximal_leakage
-from pmlopt.model.privacy.factors import MAX_EXPONENT, tightened
+from pmlopt.model.privacy.factors import MAX_EXPONENT, tighten_factor
 from pmlopt.model.privacy.ratios import (
     RatioBounds,
     join_ratio_bounds,
@@ -33,6 +33,7 @@ from pmlopt.model.privacy.ratios import (
 )
 from pmlopt.model.privacy.requirement import (
     CvxpyConstraints,
+    ExtremeColumns,
     Requirement,
     Witness,
     check_certificate_array,
@@ -40,12 +41,11 @@ from pmlopt.model.privacy.requirement import (
 from pmlopt.model.uncertainty import (
     ChoquetSet,
     ColumnCone,
-    ConvexHull,
     L1Ball,
     PriorSet,
     pointwise_capacity,
 )
-from pmlopt.model.uncertainty.columns import MAX_RELEVANT_LEVEL, BoxFamily, Family, StaircaseFamily
+from pmlopt.model.uncertainty.columns import MAX_RELEVANT_LEVEL, BoxFamily, StaircaseFamily
 from pmlopt.model.uncertainty.prior_set import LinearRows
 from pmlopt.model.uncertainty.support_functions import conditional_value_at_risk, max_gain_ldp
 from pmlopt.model.uncertainty.vertices import find_vertex_hull
@@ -58,7 +58,7 @@ from pmlopt.solvers.structured.block_program import (
 
 
 class ComparedMeans(Enum):
-    """Which means a bound compares, except for the least mean over a set of priors."""
+    """The two means that a bound compares, as the first part of a `BoundKind`."""
 
     LETTERS = "the largest entry of the column, or the least"
     MEAN = "its mean under the prior"
@@ -66,7 +66,7 @@ class ComparedMeans(Enum):
 
 
 class BoundKind(Enum):
-    """Which means a bound compares: the larger one and the smaller one, None over a set of priors."""
+    """The kind of a mean bound: the two means it compares; None is the least mean over a set of priors."""
 
     MAX_OVER_MEAN = (ComparedMeans.LETTERS, ComparedMeans.MEAN)
     MEAN_OVER_MIN = (ComparedMeans.MEAN, ComparedMeans.LETTERS)
@@ -84,7 +84,7 @@ class BoundKind(Enum):
 
 @dataclass(frozen=True)
 class MeanBound:
-    """`larger(v) <= e^exponent smaller(v)` for each column v of a mechanism.
+    """The inequality `larger(v) <= e^exponent smaller(v)` between two means of each column v.
 
     Attributes:
         name: of the limit.
@@ -108,12 +108,12 @@ class MeanBound:
 
     @cached_property
     def exp_neg_exponent(self) -> Any:
-        """Return the factor of the larger mean in constraints on a variable."""
-        return tightened(math.exp(-self.exponent)) if self.factors is None else self.factors[0]
+        """Return e^-exponent, the factor of the larger mean in constraints."""
+        return tighten_factor(math.exp(-self.exponent)) if self.factors is None else self.factors[0]
 
     @property
     def ceiling(self) -> Any:
-        """What the largest entries of all columns may add up to, in constraints on a variable."""
+        """Return the upper limit on the sum of all columns' largest entries."""
         return 1 / self.exp_neg_exponent if self.factors is None else self.factors[1]
 
 
@@ -122,24 +122,24 @@ RATIO_KINDS = frozenset((BoundKind.MAX_OVER_MEAN, BoundKind.MEAN_OVER_MIN, Bound
 
 
 class MeanBounds(Requirement):
-    """A requirement that is a few bounds between extreme means: it gives `bounds`, and all else follows."""
+    """The base of requirements that are a few inequalities between extreme means of a column."""
 
     @property
     @abstractmethod
     def bounds(self) -> tuple[MeanBound, ...]:
-        """Return the bounds `larger mean <= e^epsilon smaller mean` of a column that define the requirement.
+        """Return the inequalities `larger mean <= e^epsilon smaller mean` on each column.
 
         At most one for each pair of means; several only between entries and the mean.
         """
 
     @property
     def limits(self) -> dict[str, float]:
-        """Return the claimed bounds by name, in nats."""
+        """Return the upper limits on the leakage levels by name, in nats."""
         return dict(map(attrgetter("name", "exponent"), self.bounds))
 
     @property
     def scope(self) -> str:
-        """Return the priors or the slack of the bound in words; empty where it is for the given prior."""
+        """Return text on the priors or slack of the bound; empty for the given prior only."""
         return "; ".join(
             one.smaller.scope for one in self.bounds if isinstance(one.smaller, PriorSet)
         )
@@ -148,7 +148,7 @@ class MeanBounds(Requirement):
         """Return the bound on a column that is constant on the cells of its output, as one on their
         values.
         """
-        return self if self.has_ratios else super().on_cells(cells)
+        return self if self.kinds <= RATIO_KINDS else super().on_cells(cells)
 
     def bounds_for(self, prior: Prior) -> tuple[MeanBound, ...]:
         """Return the bounds under a prior, with exponents that floats hold: past its largest leakage nothing
@@ -160,7 +160,7 @@ class MeanBounds(Requirement):
         return self._get_cached("bounds", prior, self._fit_bounds)
 
     def _fit_bounds(self, prior: Prior) -> tuple[MeanBound, ...]:
-        """Compute the bounds under a prior; see `bounds_for`."""
+        """Compute the inequalities for a prior; see `bounds_for`."""
         found = []
         for one in self.bounds:
             least = one.smaller
@@ -188,22 +188,22 @@ class MeanBounds(Requirement):
 
     @cached_property
     def kinds(self) -> frozenset[BoundKind]:
-        """Return the kinds of the bounds."""
+        """Return the kinds of the mean inequalities."""
         return frozenset(map(attrgetter("kind"), self.bounds))
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
-        """Compute the levels of a mechanism in nats, under the same names as `limits`."""
+        """Compute a mechanism's leakage levels in nats, by the names of `limits`."""
         p, m = pair_with_prior(prior, mechanism)
         return {one.name: _compute_level(p, m, one) for one in self.bounds_for(p)}
 
     def to_cvxpy(
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
     ) -> CvxpyConstraints:
-        """Return the requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
+        """Return the requirement as cvxpy constraints on an (N, M) variable and its (1, M) output law."""
         return declare_bounds(self.bounds_for(prior), mechanism, law)
 
     def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
-        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
+        """Return the values of the auxiliary cvxpy variables of `to_cvxpy` at a mechanism."""
         found: dict[str, FloatArray] = {}
         for one in self.bounds_for(prior):
             if one.kind == BoundKind.MAX_OVER_MIN:
@@ -215,9 +215,7 @@ class MeanBounds(Requirement):
         return found
 
     def cone_block(self, prior: Prior) -> ColumnBlock | None:
-        """Return what it requires of one column as a `ColumnBlock`; None where it has no such form, or no
-        interior.
-        """
+        """Return the conic constraint on one column as a `ColumnBlock`; None without such a form."""
         bounds = self.bounds_for(prior)
         if len(bounds) > 1:
             keeps = {one.kind: one.exp_neg_exponent for one in bounds}
@@ -242,7 +240,7 @@ class MeanBounds(Requirement):
         )
 
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        """Compute violations of the bound: numbers that are all at most 0 iff the requirement holds."""
+        """Compute constraint violations of a mechanism: all at most 0 iff the requirement holds."""
         found, law = None, None
         for one in self.bounds:
             if _is_vacuous(one, weights, power):
@@ -254,9 +252,7 @@ class MeanBounds(Requirement):
         return 0 * matrix.max(axis=0) if found is None else found
 
     def support_function(self, prior: Prior, gains: FloatArray) -> float:
-        """Compute the support function of the bound: max sum_xy p[x] gains[x,y] P[x,y] over P >= 0 within
-        it.
-        """
+        """Compute max sum_xy p[x] gains[x,y] P[x,y] over matrices P >= 0 that meet the requirement."""
         p, bounds = prior.pmf, self.bounds_for(prior)
         if len(bounds) > 1:
             nats = {one.kind: one.exponent for one in bounds}
@@ -285,7 +281,7 @@ class MeanBounds(Requirement):
         return math.exp(one.exponent) * float((p @ np.maximum(gains, 0.0)).max())
 
     def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:
-        """Return the multiplier of each column over a set of priors, or weights of pairs; else nothing."""
+        """Return optimal multipliers over a set of priors, or of letter pairs; else empty."""
         for one in self.bounds_for(prior):
             if isinstance(one.smaller, PriorSet):
                 return {
@@ -293,36 +289,27 @@ class MeanBounds(Requirement):
                 }
         return super().dual_certificate(prior, gains)
 
-    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
-        """Compute what a dual certificate proves that no matrix within the bound collects; any numbers prove
-        a bound.
-        """
+    def dual_bound(self, prior: Prior, gains: FloatArray, certificate: Witness) -> float:
+        """Compute the upper bound on the gain of feasible matrices that dual variables prove."""
         for one in self.bounds_for(prior):
             if isinstance(one.smaller, PriorSet):
                 theta = check_certificate_array(
-                    witness, "theta", (one.smaller.theta_rows, gains.shape[1])
+                    certificate, "theta", (one.smaller.theta_rows, gains.shape[1])
                 )
                 return one.smaller.dual_bound(prior.pmf, gains, math.exp(-one.exponent), theta)
-        return super().dual_bound(prior, gains, witness)
+        return super().dual_bound(prior, gains, certificate)
 
-    @property
-    def has_ratios(self) -> bool:
-        """Return whether the bound is a list of ratio bounds, so that `ratios` gives it."""
-        return self.kinds <= RATIO_KINDS
-
-    @property
-    def by_pairs(self) -> bool:
-        """Return whether weights of the pairs of `ratios` are its dual certificate."""
-        kinds = self.kinds
-        return (
-            kinds <= RATIO_KINDS
-            and (len(kinds) > 1 or BoundKind.MEAN_OVER_MIN in kinds)
-            and kinds != {BoundKind.MAX_OVER_MEAN, BoundKind.MEAN_OVER_MIN}
-        )
+    def list_weighted_ratios(self, prior: Prior) -> RatioBounds | None:
+        """List the ratio bounds of whose pairs weights are the dual certificate; None where formulas prove
+        the bound.
+        """
+        known = self.kinds == {BoundKind.MAX_OVER_MEAN, BoundKind.MEAN_OVER_MIN}
+        several = len(self.kinds) > 1 or BoundKind.MEAN_OVER_MIN in self.kinds
+        return self.list_ratios(prior) if several and not known else None
 
     def ratios(self, weights: Any) -> RatioBounds | None:
         """Return the bound as a list of ratio bounds on each column; None where it is none."""
-        if not self.has_ratios:
+        if not self.kinds <= RATIO_KINDS:
             return None
         found = []
         for one in self.bounds:
@@ -338,14 +325,16 @@ class MeanBounds(Requirement):
         return found[0] if len(found) == 1 else join_ratio_bounds(found)
 
     def linear_rows(self, prior: Prior) -> LinearRows | None:
-        """Return the columns that it allows by linear rows; None where they are not known by rows."""
+        """Return the allowed columns as linear inequalities; None where no such form is known."""
         least = self.bounds[0].smaller
         if len(self.bounds) > 1 or not isinstance(least, PriorSet):
             return super().linear_rows(prior)
         return least.linear_rows(math.exp(-min(self.bounds[0].exponent, MAX_EXPONENT)))
 
-    def extreme_columns(self, prior: Prior) -> tuple[Family, ...] | ColumnCone | RatioBounds:
-        """Return the extreme columns of mean one that the bound allows, as families or as those of a cone."""
+    def extreme_columns(self, prior: Prior) -> ExtremeColumns | None:
+        """Return the extreme columns of mean one that the bound allows, as families or as those of a cone;
+        None where the bound is not on each column separately, or they are not listed.
+        """
         bounds = self.bounds_for(prior)
         nats = {one.kind: one.exponent for one in bounds}
         if nats.keys() in (
@@ -377,7 +366,7 @@ class MeanBounds(Requirement):
         ):
             return least.column_families(exp_neg_epsilon)
         # of other sets the extreme columns are known by the vertices only, or by some priors
-        listed = isinstance(least, ChoquetSet | ConvexHull)
+        listed = isinstance(least, ChoquetSet) or least.list_vertices() is not None
         known = least if listed else find_vertex_hull(least)
         if known is None:
             return ColumnCone.from_members(least, exp_neg_epsilon)
@@ -387,7 +376,7 @@ class MeanBounds(Requirement):
 def declare_bounds(
     bounds: Sequence[MeanBound], mechanism: cp.Expression, law: cp.Variable
 ) -> CvxpyConstraints:
-    """Declare bounds under a prior on an (N, M) variable and its (1, M) output law, in sparse form."""
+    """Build the cvxpy constraints of mean inequalities on an (N, M) variable and its output law."""
     ones, shape = np.ones((mechanism.shape[0], 1)), (1, mechanism.shape[1])
     constraints: dict[str, cp.Constraint] = {}
     variables: dict[str, cp.Variable] = {}
@@ -422,7 +411,7 @@ def declare_bounds(
 
 
 def _compute_level(p: Prior, m: Mechanism, one: MeanBound) -> float:
-    """Compute the least exponent at which a mechanism meets the bound, in nats."""
+    """Compute the least exponent of a mean inequality that a mechanism meets, in nats."""
     if isinstance(one.smaller, PriorSet):
         return float(pointwise_capacity(one.smaller, m).max())
     if one.kind == BoundKind.SUM_OF_MAX:
@@ -433,8 +422,7 @@ def _compute_level(p: Prior, m: Mechanism, one: MeanBound) -> float:
 
 
 def _is_vacuous(one: MeanBound, weights: Any, power: Callable[[float], Any]) -> bool:
-    """Return whether every mechanism meets the bound, past the largest leakage: a smaller factor means the
-    same then.
+    """Return whether every mechanism meets the inequality.
 
     700 nats are past that of every prior, for no letter has less than 1e-300.
     """
@@ -448,9 +436,7 @@ def _is_vacuous(one: MeanBound, weights: Any, power: Callable[[float], Any]) -> 
 def _bound_violation(
     one: MeanBound, mean: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]
 ) -> Any:
-    """Compute the violations of one bound; `mean` is the sum of the weights, and the weighted sums of the
-    columns.
-    """
+    """Compute the violation of one mean inequality by each column."""
     factor = power(min(one.exponent, MAX_EXPONENT))
     if isinstance(one.smaller, PriorSet):
         least, total = one.smaller.min_mean_scaled(matrix)

@@ -1,4 +1,4 @@
-"""Metric privacy: letters that are near each other must be hard to distinguish."""
+"""Metric privacy: nearby letters must be hard to distinguish."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from pmlopt.core.arrays import (
 from pmlopt.core.descriptions import describe_value
 from pmlopt.core.differences import subtract_exactly
 from pmlopt.core.records import INFINITE, Shape
-from pmlopt.data.labelled import LabelledArray, Numbers, table
+from pmlopt.data.labelled import LabelledArray, Numbers, read_labelled_table
+from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import RatioBounds, make_letter_ratios
+from pmlopt.model.privacy.violations import describe_worst_pair
 
 Distance = (
     str
@@ -53,7 +55,7 @@ def absolute_difference(x: Any, y: Any) -> float:
 
 
 def discrete_distance(x: Any, y: Any) -> float:
-    """Return one for different labels, with which metric privacy is local DP, and else zero."""
+    """Return 1 for different labels and 0 for equal ones; metric privacy is then local DP."""
     return float(x != y)
 
 
@@ -115,18 +117,18 @@ class MetricPrivacy(RatioRequirement):
                 )
             self.distance = DISTANCES[distance]
         elif not callable(distance) and not isinstance(distance, Mapping):
-            found = table(distance, "the distances", PrivacyError)
+            found = read_labelled_table(distance, "the distances", PrivacyError)
             self.distance = found if any(found.axes) else _check_distances(found.values)
 
     @classmethod
     def from_fields(
         cls, epsilon: float, distance: Annotated[FloatArray, Shape("letters", "letters"), INFINITE]
     ) -> MetricPrivacy:
-        """Build the requirement from the fields of a file: by the distances of the letters."""
+        """Build the requirement from a saved file's fields, with the letters' distances."""
         return cls(epsilon, distance)
 
     def for_prior(self, prior: Prior) -> MetricPrivacy:
-        """Return the same with the (N, N) distances of the prior's letters.
+        """Return the requirement with the (N, N) distances of the prior's letters.
 
         Raises:
             PrivacyError: the distances are of other letters.
@@ -151,64 +153,62 @@ class MetricPrivacy(RatioRequirement):
         )
 
     def check(self, prior: Prior) -> None:
-        """Raise a PrivacyError where the requirement is on other letters than the prior."""
+        """Raise a PrivacyError where the requirement's letters differ from the prior's."""
         self.for_prior(prior)
 
     def name_levels(self, log_ratios: FloatArray, ratios: RatioBounds) -> dict[str, float]:
-        """Return the levels from the (K, 1) largest logarithms of the ratios, under the same names as
-        `limits`.
-        """
+        """Convert the (K, 1) largest log-ratios to levels, by the names of `limits`."""
         if not len(log_ratios):
             return {"metric": 0.0}
         with np.errstate(over="ignore"):  # a level past all floats is infinite
             per_unit = log_ratios.max(axis=1) / np.tile(
-                self._given_distances[tuple(self._required_pairs.T)], 2
+                self._get_letter_distances[tuple(self._required_pairs.T)], 2
             )
         return {"metric": max(0.0, float(per_unit.max()))}
 
     def ratios(self, weights: Any) -> RatioBounds:
-        """Return the pairs, for a prior proportional to (N,) weights: floats, or integers as objects."""
+        """Return the ratio bounds for a prior proportional to (N,) weights (floats or integers)."""
         return self._letter_ratios(weights, self._essential_pairs)
 
     def required_ratios(self, weights: Any) -> RatioBounds:
-        """Return all ratio bounds that are required, of which `ratios` may omit those that follow from
-        others.
-        """
+        """Return all required ratio bounds; `ratios` may omit those implied by others."""
         return self._letter_ratios(weights, self._required_pairs)
 
     def _letter_ratios(self, weights: Any, pairs: IntArray) -> RatioBounds:
-        """Return the ratio bounds of some pairs of letters, in both directions."""
+        """Return the ratio bounds of letter pairs, in both directions."""
         with np.errstate(over="ignore"):  # past all floats, and then past LARGEST_RATIO_EXPONENT
-            exponents = self.epsilon * self._given_distances[pairs[:, 0], pairs[:, 1]]
+            exponents = self.epsilon * self._get_letter_distances[pairs[:, 0], pairs[:, 1]]
         both = np.vstack([pairs, pairs[:, ::-1]])
         return make_letter_ratios(weights, both, np.tile(np.nextafter(exponents, 0.0), 2))
 
     @property
-    def _given_distances(self) -> FloatArray:
-        """Return the (N, N) distances as they were given, once they are those of letters."""
+    def _get_letter_distances(self) -> FloatArray:
+        """Return the (N, N) distances as given, checked to be those of letters."""
         if not isinstance(self.distance, np.ndarray):
             raise PrivacyError("the distances are of labels: take `for_prior(prior)` first")
         return self.distance
 
     @cached_property
     def shortest_paths(self) -> FloatArray:
-        """Return the (N, N) lengths of the shortest paths between letters, up to rounding; infinite
-        without a path.
-        """
-        return shortest_ways(self._given_distances)
+        """Return the (N, N) shortest-path lengths between letters; infinite without a path."""
+        return compute_shortest_paths(self._get_letter_distances)
+
+    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
+        """Name the outcome that violates the requirement most, and the letter that it reveals."""
+        return describe_worst_pair(self, prior, mechanism, of_letter="")
 
     @cached_property
     def _required_pairs(self) -> IntArray:
-        """Return the (K, 2) pairs of letters x > x' with a finite distance."""
-        return np.argwhere(np.tril(np.isfinite(self._given_distances), -1))
+        """Return the (K, 2) letter pairs at finite distance."""
+        return np.argwhere(np.tril(np.isfinite(self._get_letter_distances), -1))
 
     @cached_property
     def _essential_pairs(self) -> IntArray:
-        """Return the (K, 2) pairs that enter the program: the others follow from them."""
+        """Return the (K, 2) letter pairs whose bounds are not implied by others."""
         x, y = self._required_pairs.T
         return np.asarray(
             self._required_pairs[
-                _find_essential_pairs(self._given_distances, self.shortest_paths)[x, y]
+                _find_essential_pairs(self._get_letter_distances, self.shortest_paths)[x, y]
             ]
         )
 
@@ -217,7 +217,7 @@ class MetricPrivacy(RatioRequirement):
 
 
 def _check_distances(distance: Any) -> FloatArray:
-    """Check (N, N) distances, and return them."""
+    """Validate (N, N) distances."""
     try:
         far = np.isposinf(np.asarray(distance, dtype=float))
     except (TypeError, ValueError, OverflowError):
@@ -252,7 +252,7 @@ def _check_distances(distance: Any) -> FloatArray:
 def _read_edges(
     lengths: Mapping[tuple[Label, Label], float], labels: tuple[Label, ...]
 ) -> FloatArray:
-    """Return the (N, N) lengths of the edges, infinite elsewhere."""
+    """Read the (N, N) edge lengths of a graph; infinite for missing edges."""
     places = {label: place for place, label in enumerate(labels)}
     distance = np.full((len(labels), len(labels)), np.inf)
     np.fill_diagonal(distance, 0.0)
@@ -270,8 +270,8 @@ def _read_edges(
     return distance
 
 
-def shortest_ways(lengths: FloatArray) -> FloatArray:
-    """Return the (N, N) lengths of the shortest ways, up to rounding; infinite where there is none.
+def compute_shortest_paths(lengths: FloatArray) -> FloatArray:
+    """Compute (N, N) shortest-path lengths of a graph; infinite without a path.
 
     Args:
         lengths: (N, N) of single steps from one letter to another.
@@ -284,7 +284,7 @@ def shortest_ways(lengths: FloatArray) -> FloatArray:
 
 
 def _find_essential_pairs(distance: FloatArray, ways: FloatArray) -> BoolArray:
-    """Return (N, N) which pairs have a distance that no path of shorter edges over other letters has too.
+    """Return the (N, N) mask of edges that are no longer than every other path.
 
     That the edges are shorter than the distance itself keeps two pairs from implying one another.
     """
@@ -301,7 +301,7 @@ def _find_essential_pairs(distance: FloatArray, ways: FloatArray) -> BoolArray:
             shorter[middle] = shorter[:, middle] = False
             implied |= shorter & (first + last <= near)
         kept = np.isfinite(distance) & ~implied
-        along = shortest_ways(np.where(kept, distance, np.inf))
+        along = compute_shortest_paths(np.where(kept, distance, np.inf))
         # The same over all pairs that were left out, one over another: the margin of constraints on a
         # variable.
         follows = along <= np.where(implied, distance * (1 + (2.0**-40)), np.inf)

@@ -1,4 +1,4 @@
-"""The named bounds between means of a column: PML, also with budgets, LDP, LIP and maximal leakage."""
+"""Named leakage bounds: PML, also with budgets per letter, LDP, LIP and maximal leakage."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pmlopt.core.arrays import abbreviate, check_nonnegative
+from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
+from pmlopt.model.privacy.column_cost import ColumnCost, LargestPieceCost
 from pmlopt.model.privacy.factors import MAX_EXPONENT
 from pmlopt.model.privacy.mean_bounds import ComparedMeans, MeanBound, MeanBounds
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import RatioBounds, make_mean_ratios
 from pmlopt.model.privacy.requirement import JOINT_BOUND_HINT, Requirement
 from pmlopt.model.privacy.secret_leakage import GUESSING_MEANING, RobustSecretPML, SecretPML
-from pmlopt.model.privacy.side_information import Known, pml_given_known
-from pmlopt.model.uncertainty import PriorSet
+from pmlopt.model.privacy.side_information import Known, build_pml_given_known
+from pmlopt.model.privacy.violations import compute_log_lifts, describe_largest_leak
+from pmlopt.model.uncertainty import PriorSet, pointwise_capacity
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.model.uncertainty.prior_set import NO_CELLS, SYMMETRIC_DESIGNS, require_form
 
@@ -50,13 +53,11 @@ class LetterBudgets(RatioRequirement):
 
     @property
     def limit(self) -> str:
-        """Return the name of its limit."""
+        """Return the display name of the leakage limit."""
         return "pml_above_budget"
 
     def on_cells(self, cells: LetterCells) -> RatioRequirement:
-        """Return the requirement with a budget for each orbit of letters, or for each letter where they
-        are listed.
-        """
+        """Return the requirement with one budget per orbit of letters."""
         if len(self.epsilon) == len(cells.orbits):
             return LetterBudgets([self.epsilon[orbit] for orbit in cells.letters.tolist()])
         if cells.classes is None:
@@ -67,7 +68,7 @@ class LetterBudgets(RatioRequirement):
         return super().on_cells(cells)
 
     def check(self, prior: Prior) -> None:
-        """Raise a PrivacyError where the requirement is on other letters than the prior."""
+        """Raise a PrivacyError where the requirement's letters differ from the prior's."""
         if prior.size != len(self.epsilon):
             raise PrivacyError(
                 f"there are {len(self.epsilon)} budgets, and the prior has {prior.size} letters "
@@ -76,7 +77,7 @@ class LetterBudgets(RatioRequirement):
 
     def ratios(self, weights: Any) -> RatioBounds:
         # no letter reveals more than -log(min p); a little above, so that nothing that binds is lost
-        """Return the pairs, for a prior proportional to (N,) weights: floats, or integers as objects."""
+        """Return the ratio bounds for a prior proportional to (N,) weights (floats or integers)."""
         max_exponent = math.log(sum(weights)) - math.log(min(weights)) + 1e-6
         return make_mean_ratios(weights, np.minimum(np.array(self.epsilon), max_exponent))
 
@@ -136,7 +137,7 @@ class PML(MeanBounds):
         about: Secret | None = None,
         known: Known | Sequence[int] | None = None,
     ) -> Any:
-        """Return the requirement in the form that fits: a `PML` where it is one epsilon, about the data."""
+        """Create the matching subclass: a plain `PML` for one epsilon about the data."""
         if hasattr(epsilon, "is_dcp"):
             raise PrivacyError(
                 f"epsilon is {epsilon!r:.60}, of cvxpy: give a number, or take "
@@ -147,7 +148,7 @@ class PML(MeanBounds):
                 "budgets for letters, `over` and `about` are forms of PML: give one of them"
             )
         if known is not None:
-            return pml_given_known(epsilon, known, over, about)
+            return build_pml_given_known(epsilon, known, over, about)
         if isinstance(over, JointLaws) != (over is not None and about is not None):
             raise PrivacyError(
                 "PML about a secret is over a set of joint laws, JointLaws.confidence(secret, delta) or "
@@ -185,21 +186,28 @@ class PML(MeanBounds):
         over: PriorSet | JointLaws | None = None,
         about: Secret | None = None,
     ) -> Requirement:
-        """Build PML in any of its forms from the fields of a file."""
+        """Build PML, in any of its forms, from a saved file's fields."""
         return cls(epsilon, over, about)
 
     def on_cells(self, cells: LetterCells) -> PML:
-        """Return the bound on a column that is constant on the cells of its output, as one on their
-        values.
-        """
+        """Return the requirement on columns that are constant on orbits ("cells") of letters."""
         if self.over is None:
             return self
         found = self.over.on_cells(cells)
         return PML(self.epsilon, require_form(found, self.over, SYMMETRIC_DESIGNS, NO_CELLS))
 
+    def find_plain_pml_level(self) -> float | None:
+        """Return the level; None over a set of priors."""
+        return self.epsilon if self.over is None else None
+
+    @property
+    def keeps_averages(self) -> bool:
+        """Return whether averages over letters and outputs that look alike meet it where the entries do."""
+        return self.over is None
+
     @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
-        """Return the bounds `larger mean <= e^epsilon smaller mean` of a column that define the requirement.
+        """Return the inequalities `larger mean <= e^epsilon smaller mean` on each column.
 
         At most one for each pair of means; several only between entries and the mean.
         """
@@ -212,8 +220,17 @@ class PML(MeanBounds):
             ),
         )
 
+    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
+        """Name the outcome that violates the requirement most, and the letter that it reveals."""
+        matrix, leaks = mechanism.matrix, compute_log_lifts(prior, mechanism)
+        if self.over is not None:
+            # over a set the largest leakage is that of the likeliest letters of an output
+            largest = pointwise_capacity(self.over, mechanism)
+            leaks = np.where(matrix == matrix.max(axis=0), largest, -np.inf)
+        return describe_largest_leak(mechanism, leaks, prior.labels, self.epsilon)
+
     def priors(self, prior: Prior) -> PriorSet | None:
-        """Return the set of priors for which the bound must hold; None where it is the given prior only.
+        """Return the set of priors of the requirement; None for the given prior only.
 
         Raises:
             PrivacyError: they are on other letters than the given one.
@@ -255,13 +272,25 @@ class LDP(MeanBounds):
                 f"an LDP level of {self.epsilon} nats is past 700: no float holds e^epsilon"
             )
 
+    @property
+    def keeps_averages(self) -> bool:
+        """Return whether averages over letters and outputs that look alike meet it where the entries do."""
+        return True
+
     @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
-        """Return the bounds `larger mean <= e^epsilon smaller mean` of a column that define the requirement.
+        """Return the inequalities `larger mean <= e^epsilon smaller mean` on each column.
 
         At most one for each pair of means; several only between entries and the mean.
         """
         return (MeanBound("ldp", ComparedMeans.LETTERS, ComparedMeans.LETTERS, self.epsilon),)
+
+    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
+        """Name the outcome that violates the requirement most, and the letter that it reveals."""
+        matrix = mechanism.matrix
+        with np.errstate(divide="ignore", invalid="ignore"):
+            leaks = np.log(matrix / matrix.min(axis=0))
+        return describe_largest_leak(mechanism, leaks, prior.labels, self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -287,6 +316,14 @@ class LIP(MeanBounds):
     upper: float
     name: ClassVar[str] = "lip"
 
+    def find_single_level(self) -> float | None:
+        """Return the level where both bounds are the same, in nats; else None."""
+        return self.lower if self.lower == self.upper else None
+
+    def with_epsilon(self, nats: float) -> LIP:
+        """Return LIP with a level as both bounds."""
+        return LIP(nats, nats)
+
     def __post_init__(self) -> None:
         for side, one_sided in (("lower", "PML(upper)"), ("upper", "PMC(lower)")):
             if getattr(self, side) == math.inf:
@@ -300,16 +337,21 @@ class LIP(MeanBounds):
 
     @property
     def meanings(self) -> tuple[str, ...]:
-        """Return what each of the `limits` means."""
+        """Return the meaning of each limit as text."""
         sides = (("less", self.lower), ("more", self.upper))
         return tuple(
             f"No outcome makes anything {word} likely by a factor of more than e^{limit:.6g}."
             for word, limit in sides
         )
 
+    @property
+    def keeps_averages(self) -> bool:
+        """Return whether averages over letters and outputs that look alike meet it where the entries do."""
+        return True
+
     @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
-        """Return the bounds `larger mean <= e^epsilon smaller mean` of a column that define the requirement.
+        """Return the inequalities `larger mean <= e^epsilon smaller mean` on each column.
 
         At most one for each pair of means; several only between entries and the mean.
         """
@@ -317,6 +359,13 @@ class LIP(MeanBounds):
             MeanBound("lip_lower", ComparedMeans.MEAN, ComparedMeans.LETTERS, self.lower),
             MeanBound("lip_upper", ComparedMeans.LETTERS, ComparedMeans.MEAN, self.upper),
         )
+
+    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
+        """Name the outcome that violates the requirement most, and the letter that it reveals."""
+        leaks = compute_log_lifts(prior, mechanism)
+        if leaks[:, mechanism.support].max() > self.upper:
+            return describe_largest_leak(mechanism, leaks, prior.labels, self.upper)
+        return describe_largest_leak(mechanism, -leaks, prior.labels, self.lower)
 
 
 @dataclass(frozen=True)
@@ -351,10 +400,23 @@ class MaximalLeakage(MeanBounds):
 
     @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
-        """Return the bounds `larger mean <= e^epsilon smaller mean` of a column that define the requirement.
+        """Return the inequalities `larger mean <= e^epsilon smaller mean` on each column.
 
         At most one for each pair of means; several only between entries and the mean.
         """
         return (
             MeanBound("maximal_leakage", ComparedMeans.LETTERS, ComparedMeans.ROW, self.epsilon),
+        )
+
+    def column_cost(self, prior: Prior) -> ColumnCost:
+        """Return the cost whose sum is bounded: the largest entry of a column."""
+        max_cost = math.exp(min(self.epsilon, math.log(prior.size)))
+        return LargestPieceCost(max_cost, False, np.eye(prior.size))
+
+    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
+        """Name the outcome that violates the requirement most; all of them leak together."""
+        first = mechanism.outputs[int(mechanism.matrix.max(axis=0).argmax())]
+        return (
+            f"all outcomes together leak {self.level(prior, mechanism):.6g} nats, most of it {first!r}, and "
+            f"the limit is {self.epsilon:g}"
         )

@@ -1,4 +1,4 @@
-"""Bounds on the mean over outcomes of leakage of order alpha: Sibson's information, maximal alpha-leakage."""
+"""Bounds on averaged leakage of finite order alpha: Sibson's information and maximal alpha-leakage."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.orders import find_renyi_centre, sibson_level
+from pmlopt.model.privacy.column_cost import NormCost
 from pmlopt.model.privacy.dual_prices import (
     MAX_LOG_TOP_DISTANCE,
     MAX_TOP_ENTRY,
@@ -26,7 +27,7 @@ from pmlopt.model.privacy.dual_prices import (
     compute_costs,
     minimize_by_golden_sections,
 )
-from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL, MAX_EXPONENT, tightened
+from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL, MAX_EXPONENT, tighten_factor
 from pmlopt.model.privacy.requirement import (
     JOINT_BOUND_HINT,
     CvxpyConstraints,
@@ -51,7 +52,7 @@ The mechanism is up to one factor; (N,) factors of the rows, or None, represent 
 
 @dataclass(frozen=True)
 class FiniteOrderBound(Requirement):
-    """What bounds of a finite order alpha above 1 share, of each outcome or of their mean.
+    """The base of leakage bounds of finite order alpha above 1, per outcome or on average.
 
     Attributes:
         alpha: above 1 and finite.
@@ -76,57 +77,53 @@ class FiniteOrderBound(Requirement):
 
     @property
     def limits(self) -> dict[str, float]:
-        """Return the claimed bounds by name, in nats."""
+        """Return the upper limits on the leakage levels by name, in nats."""
         return {self.name.replace("-", "_"): self.epsilon}
 
     @property
     def scope(self) -> str:
-        """Return the priors or the slack of the bound in words; empty where it is for the given prior."""
+        """Return text on the priors or slack of the bound; empty for the given prior only."""
         return f"of order {self.alpha:g}"
 
     @property
     def beta(self) -> float:
-        """Return the order of the dual norm: `1 / alpha + 1 / beta = 1`."""
+        """Return the dual order beta with `1 / alpha + 1 / beta = 1`."""
         return self.alpha / (self.alpha - 1)
 
     def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
-        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
+        """Return the values of the auxiliary cvxpy variables of `to_cvxpy` at a mechanism."""
         return {}
 
     def support_function(self, prior: Prior, gains: FloatArray) -> float:
-        """Compute the support function of the bound: max sum_xy p[x] gains[x,y] P[x,y] over P >= 0 within
-        it.
-        """
+        """Compute max sum_xy p[x] gains[x,y] P[x,y] over matrices P >= 0 that meet the requirement."""
         return self.dual_bound(prior, gains, self.dual_certificate(prior, gains))
 
     def views(self, weights: Any) -> list[View]:
-        """Return what the bound is on, as laws and mechanisms: the data themselves, or each law of a
-        secret.
-        """
+        """Return the (law, channel) pairs on which the bound must hold: the data, or each law of a secret."""
         return [(weights, None, weights.sum())]
 
     def max_norm(self, law: FloatArray) -> float:
-        """Return `e^((alpha - 1) epsilon / alpha)`, for epsilon up to the largest possible leakage."""
+        """Return the norm limit `e^((alpha - 1) epsilon / alpha)`, epsilon capped at the largest leakage."""
         return math.exp(self.log_max_norm(law))
 
     def log_max_norm(self, law: FloatArray) -> float:
-        """Return the logarithm of `max_norm`, which keeps its digits near 0."""
+        """Return the logarithm of `max_norm`, accurate near 0."""
         return min(self.epsilon, self._max_leakage(law)) / self.beta
 
     @property
     def _may_have_far_prices(self) -> bool:
-        """Return whether the best prices may be far above their differences."""
+        """Return whether optimal multipliers may have a large common offset."""
         return self.epsilon < FAR_LEVEL or self.beta > FAR_ORDER
 
     @property
     def is_near_one(self) -> bool:
-        """Return whether it is declared as one of order 1, which it is up to a term of size alpha - 1."""
+        """Return whether alpha is so near 1 that solvers are given the constraint of order 1."""
         # Orders above 1 by less are declared as order 1: solvers do not see such differences of norms. What a
         # matrix misses by is repaired, and levels, checks and bounds are of the order itself.
         return self.alpha - 1 < 1e-3
 
     def _max_divergence(self, law: FloatArray) -> float:
-        """Return epsilon, for epsilon up to the largest possible leakage, a little less."""
+        """Return the divergence limit: epsilon capped at slightly below the largest leakage."""
         return min(self.epsilon, self._max_leakage(law)) / (1 + FACTOR_MARGIN_RTOL)
 
     def _max_leakage(self, law: FloatArray) -> float:
@@ -134,17 +131,17 @@ class FiniteOrderBound(Requirement):
         return -math.log(law.min())
 
     def _is_vacuous(self, weights: Any, total: Any, power: Callable[[float], Any]) -> bool:
-        """Return whether no mechanism exceeds it: a divergence is at most the logarithm of 1 / min p."""
+        """Return whether every mechanism meets the bound, as epsilon is above the largest divergence."""
         return self.epsilon > MAX_EXPONENT or bool(power(self.epsilon) * weights.min() >= total)
 
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        """Compute violations of the bound: numbers that are all at most 0 iff the requirement holds."""
+        """Compute constraint violations of a mechanism: all at most 0 iff the requirement holds."""
         return np.max(
             [self._view_violation(view, matrix, power) for view in self.views(weights)], axis=0
         )
 
     def _view_violation(self, view: View, matrix: Any, power: Callable[[float], Any]) -> Any:
-        """Compute the violations of the bound in one view, in floats or exactly."""
+        """Compute the violations under one (law, channel) pair, in floats or exactly."""
         law, given, total = view
         if self._is_vacuous(law, total, power):
             return 0 * matrix.max(axis=0)
@@ -156,22 +153,22 @@ class FiniteOrderBound(Requirement):
 
     @abstractmethod
     def _float_violation(self, p: FloatArray, matrix: FloatArray) -> Any:
-        """Compute the violations in the units of the matrix, over `(alpha - 1) / alpha`."""
+        """Compute the violations in floats, in units of the matrix."""
 
     @abstractmethod
     def _exact_violation(
         self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]
     ) -> Any:
-        """Compute the violations in fractions, or from decimals of the context."""
+        """Compute the violations exactly, or in decimal arithmetic."""
 
     def _level_above(self, log_norm: Decimal) -> Decimal:
-        """Compute the level of a norm less epsilon, in units of alpha - 1, rounded up."""
+        """Compute the level of a norm minus epsilon, in units of alpha - 1, rounded up."""
         alpha = Decimal(self.alpha)
         return alpha * log_norm - (alpha - 1) * Decimal(self.epsilon) + DECIMAL_ROUNDING
 
 
 def apply_view(given: Any, matrix: Any) -> Any:
-    """Return the (S, M) mechanism from the letters of a view to the outputs."""
+    """Compute the (S, M) channel from the letters of a view to the outputs."""
     if given is None:
         return matrix
     if given.ndim == 1 and isinstance(matrix, np.ndarray):
@@ -179,10 +176,8 @@ def apply_view(given: Any, matrix: Any) -> Any:
     return (given if given.ndim == 2 else np.diag(given)) @ matrix
 
 
-def norm_excess(level: Any, epsilon: float, beta: float) -> Any:
-    """Compute by how much the norm at a level exceeds the one at epsilon, times beta: `beta
-    (e^(level/beta) - K)`.
-    """
+def compute_norm_excess(level: Any, epsilon: float, beta: float) -> Any:
+    """Compute the scaled norm difference `beta (e^(level/beta) - K)` of a level and epsilon."""
     with np.errstate(over="ignore"):
         # a cap: these floats only decide which one is larger
         return np.minimum(
@@ -191,13 +186,13 @@ def norm_excess(level: Any, epsilon: float, beta: float) -> Any:
 
 
 def divide_by_maxima(matrix: Any) -> tuple[Any, FloatArray]:
-    """Return the (M,) largest entries, and in floats the columns over them; ones where there is none."""
+    """Return the (M,) column maxima, and the columns divided by them."""
     tops = matrix.max(axis=0)
     return tops, np.asarray(matrix / np.where(tops > 0, tops, 1), dtype=np.float64) + (tops == 0)
 
 
 def to_decimals(numbers: Iterable[Any], total: Any = 1) -> list[Decimal]:
-    """Return integers, fractions or floats as decimals, over an integer."""
+    """Convert numbers to decimals divided by an integer total."""
     found = (Fraction(number) / int(total) for number in numbers)
     return [Decimal(one.numerator) / one.denominator for one in found]
 
@@ -216,7 +211,7 @@ def compute_log_norm(
 
 
 def express_norms(p: FloatArray, columns: cp.Expression, order: float) -> cp.Expression:
-    """Return (M,) `(sum_x p[x] v[x]^order)^(1/order)` of the columns of a cvxpy expression."""
+    """Build the (M,) cvxpy norms `(sum_x p[x] v[x]^order)^(1/order)` of columns."""
     weighted = cp.multiply((p ** (1 / order))[:, None], columns)
     if order == 2:
         return cp.norm(weighted, 2, axis=0)
@@ -228,16 +223,14 @@ def express_norms(p: FloatArray, columns: cp.Expression, order: float) -> cp.Exp
 def express_divergences(
     p: FloatArray, columns: cp.Expression, means: cp.Expression
 ) -> cp.Expression:
-    """Return (M,) `sum_x p[x] v[x] log(v[x] / q)` of the columns of a cvxpy expression with the means q,
-    (M,).
-    """
+    """Build the (M,) cvxpy divergences `sum_x p[x] v[x] log(v[x] / q)` of columns from their means q."""
     spread = cp.reshape(means, (1, columns.shape[1]), order="F")
     return p @ cp.rel_entr(columns, np.ones((len(p), 1)) @ spread)
 
 
 @dataclass(frozen=True)
 class SibsonLeakage(FiniteOrderBound):
-    """Sibson's mutual information of order alpha of at most epsilon, alpha in (1, inf).
+    """The requirement that Sibson's mutual information of order alpha is at most epsilon.
 
     `alpha / (alpha - 1) log sum_y (sum_x p[x] P[x,y]^alpha)^(1/alpha) <= epsilon`: a mean over the outcomes
     of what PML of order alpha bounds for each of them, and at most that. It grows with alpha, from the mutual
@@ -271,33 +264,37 @@ class SibsonLeakage(FiniteOrderBound):
     infinite: ClassVar[str] = "MaximalLeakage"
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
-        """Compute the levels of a mechanism in nats, under the same names as `limits`."""
+        """Compute a mechanism's leakage levels in nats, by the names of `limits`."""
         p, m = pair_with_prior(prior, mechanism)
         if not np.ptp(m.matrix, axis=0).any():
             return {"sibson_leakage": 0.0}
         return {"sibson_leakage": max(0.0, sibson_level(p.pmf, m.matrix[:, m.support], self.alpha))}
 
+    def column_cost(self, prior: Prior) -> NormCost:
+        """Return the cost whose sum is bounded: the norm of a column."""
+        return NormCost(self.max_norm(prior.pmf), False, prior.pmf, self.alpha)
+
     def to_cvxpy(
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
     ) -> CvxpyConstraints:
-        """Return the requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
+        """Return the requirement as cvxpy constraints on an (N, M) variable and its (1, M) output law."""
         if self.is_near_one:
             total = cp.sum(express_divergences(prior.pmf, mechanism, law[0]))
             return CvxpyConstraints({"sibson_leakage": total <= self._max_divergence(prior.pmf)})
         lengths = express_norms(prior.pmf, mechanism, self.alpha)
         return CvxpyConstraints(
-            {"sibson_leakage": tightened(1 / self.max_norm(prior.pmf)) * cp.sum(lengths) <= 1}
+            {"sibson_leakage": tighten_factor(1 / self.max_norm(prior.pmf)) * cp.sum(lengths) <= 1}
         )
 
     def _float_violation(self, p: FloatArray, matrix: FloatArray) -> Any:
-        """Compute the violations in the units of the matrix, over `(alpha - 1) / alpha`."""
+        """Compute the violations in floats, in units of the matrix."""
         level = sibson_level(p, matrix[:, matrix.any(axis=0)], self.alpha)
-        return matrix[0].sum() * norm_excess(level, self.epsilon, self.beta)
+        return matrix[0].sum() * compute_norm_excess(level, self.epsilon, self.beta)
 
     def _exact_violation(
         self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]
     ) -> Any:
-        """Compute the violations in fractions, or from decimals of the context."""
+        """Compute the violations exactly, or in decimal arithmetic."""
         if (matrix == matrix[0]).all():
             return Decimal(0)
         masses = to_decimals(*law)
@@ -308,8 +305,7 @@ class SibsonLeakage(FiniteOrderBound):
         return self._level_above((total / int(matrix[0].sum())).ln())
 
     def support_function(self, prior: Prior, gains: FloatArray) -> float:
-        """Compute `min_t t + K max_y (sum_x p[x] max(g[x,y] - t, 0)^beta)^(1/beta)`, a bound by Hoelder's
-        inequality.
+        """Compute the support function by Hoelder's inequality, minimised over a threshold t.
 
         Here `1 / alpha + 1 / beta = 1`, and K is what the norms of the columns may add up to.
         """
@@ -336,7 +332,7 @@ class SibsonLeakage(FiniteOrderBound):
 
 @dataclass(frozen=True)
 class MaximalAlphaLeakage(FiniteOrderBound):
-    """Maximal alpha-leakage of at most epsilon: Sibson's information of order alpha, for every prior.
+    """The requirement that maximal alpha-leakage is at most epsilon: Sibson's information for every prior.
 
     It is at most epsilon iff there is a law t of the output with `D_alpha(P[x] || t) <= epsilon` for every
     letter x, that is `sum_y P[x,y]^alpha t[y]^(1-alpha) <= e^((alpha-1) epsilon)`: convex in P and t. It
@@ -369,7 +365,7 @@ class MaximalAlphaLeakage(FiniteOrderBound):
 
     @property
     def scope(self) -> str:
-        """Return the priors or the slack of the bound in words; empty where it is for the given prior."""
+        """Return text on the priors or slack of the bound; empty for the given prior only."""
         return f"of order {self.alpha:g}, for every prior"
 
     def _max_leakage(self, law: FloatArray) -> float:
@@ -377,7 +373,7 @@ class MaximalAlphaLeakage(FiniteOrderBound):
         return math.log(len(law))
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
-        """Compute the levels of a mechanism in nats, under the same names as `limits`."""
+        """Compute a mechanism's leakage levels in nats, by the names of `limits`."""
         _, m = pair_with_prior(prior, mechanism)
         if not np.ptp(m.matrix, axis=0).any():
             return {"maximal_alpha_leakage": 0.0}
@@ -386,7 +382,7 @@ class MaximalAlphaLeakage(FiniteOrderBound):
     def to_cvxpy(
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
     ) -> CvxpyConstraints:
-        """Return the requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
+        """Return the requirement as cvxpy constraints on an (N, M) variable and its (1, M) output law."""
         shape = mechanism.shape
         centre = cp.Variable((1, shape[1]), nonneg=True, name="centre")
         moments = cp.Variable(shape, nonneg=True, name="moments")
@@ -407,31 +403,29 @@ class MaximalAlphaLeakage(FiniteOrderBound):
         )
 
     def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
-        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
+        """Return the values of the auxiliary cvxpy variables of `to_cvxpy` at a mechanism."""
         centre = self._law_mass(prior) * find_renyi_centre(matrix, self.alpha)[0]
         ratios = matrix / np.where(centre > 0, centre, 1.0)
         return {"centre": centre[None, :], "moments": ratios**self.alpha * centre}
 
     def _law_mass(self, prior: Prior) -> float:
-        """Return `e^epsilon`, the mass of the law t in constraints, so that moments add up to one at any
-        order.
-        """
-        return 1 / tightened(math.exp(-min(self.epsilon, self._max_leakage(prior.pmf))))
+        """Return e^epsilon, the total mass of the auxiliary law t in the constraints."""
+        return 1 / tighten_factor(math.exp(-min(self.epsilon, self._max_leakage(prior.pmf))))
 
     def _is_vacuous(self, weights: Any, total: Any, power: Callable[[float], Any]) -> bool:
-        """Return whether no mechanism exceeds it: a divergence is at most the logarithm of 1 / min p."""
+        """Return whether every mechanism meets the bound, as epsilon is above the largest divergence."""
         return self.epsilon > MAX_EXPONENT or bool(power(self.epsilon) >= len(weights))
 
     def _float_violation(self, p: FloatArray, matrix: FloatArray) -> Any:
-        """Compute the violations in the units of the matrix, over `(alpha - 1) / alpha`."""
+        """Compute the violations in floats, in units of the matrix."""
         total = matrix[0].sum()
         level = find_renyi_centre(matrix / total, self.alpha)[2]
-        return total * norm_excess(level, self.epsilon, self.beta)
+        return total * compute_norm_excess(level, self.epsilon, self.beta)
 
     def _exact_violation(
         self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]
     ) -> Any:
-        """Compute the violations in fractions, or from decimals of the context."""
+        """Compute the violations exactly, or in decimal arithmetic."""
         if (matrix == matrix[0]).all():
             return Decimal(0)
         total = int(matrix[0].sum())
@@ -446,21 +440,22 @@ class MaximalAlphaLeakage(FiniteOrderBound):
         return self._level_above(max(compute_log_norm(masses, row, self.alpha) for row in rows))
 
     def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:
-        """Return the (M,) law of the output at which the rows may collect most."""
+        """Return the (M,) output law at which the dual bound is least."""
         support = self._collect_around(prior, gains)
         if support is None:
             return {"centre": np.full(gains.shape[1], 1 / gains.shape[1])}
         # How near both ends of a support function must be, as a share of its gains.
         return {"centre": maximize_over_laws(support, gains.shape[1], 1e-14)[0]}
 
-    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
-        """Compute the bound around a law t: row x collects at most `K (sum_y t[y] max(g[x,y],
-        0)^beta)^(1/beta)`.
+    def dual_bound(self, prior: Prior, gains: FloatArray, certificate: Witness) -> float:
+        """Compute the dual bound around an output law t, by Hoelder's inequality for each row.
 
         Here `1 / alpha + 1 / beta = 1`, and K is the largest norm of a row within epsilon. The mean over x is
         concave in t, so that its value and slopes at any t bound it everywhere.
         """
-        centre = np.maximum(check_certificate_array(witness, "centre", (gains.shape[1],)), 1e-300)
+        centre = np.maximum(
+            check_certificate_array(certificate, "centre", (gains.shape[1],)), 1e-300
+        )
         support, law = self._collect_around(prior, gains), centre / centre.sum()
         if support is None:
             return 0.0
@@ -469,9 +464,7 @@ class MaximalAlphaLeakage(FiniteOrderBound):
         return float(scale * (value + slopes.max() - law @ slopes))
 
     def _collect_around(self, prior: Prior, gains: FloatArray) -> Any:
-        """Return what rows around a law of the output collect, as a fraction of the mean of the largest
-        gains.
-        """
+        """Compute the relative dual bound of each row around an output law."""
         top = np.maximum(gains, 0.0).max(axis=1)
         some = top > 0
         if not some.any():

@@ -1,4 +1,4 @@
-"""PML and LDP on a matrix of cvxpy variables, with a level that is a parameter."""
+"""PML and LDP constraints on cvxpy variables with the level as a parameter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from pmlopt.core.lazy_imports import cp
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.errors import PrivacyError
-from pmlopt.model.privacy.factors import tightened
+from pmlopt.model.privacy.factors import tighten_factor
 
 
 def parametric_constraints(
@@ -19,7 +19,7 @@ def parametric_constraints(
     epsilon: cp.Parameter,
     kind: Literal["pml", "ldp"] = "pml",
 ) -> list[cp.Constraint]:
-    """PML or LDP on a matrix of cvxpy variables, with a level that is a parameter.
+    """Build the constraints of PML or LDP on cvxpy variables, with the level as a parameter.
 
     `e^-epsilon P <= 1 q'` with q the law of the output, or under LDP its lower envelope. The factor is a
     parameter that is computed from it, so that the problem is a disciplined parametrized program: compiled
@@ -64,7 +64,7 @@ def parametric_constraints(
                 f"the parameter epsilon has the value {epsilon.value}: give a number from 0 on"
             )
         least = known.max_leakage if kind == "pml" else 700.0
-        return tightened(math.exp(-min(value, least)))
+        return tighten_factor(math.exp(-min(value, least)))
 
     keep = CallbackParam(callback=factor, nonneg=True)
     row = cp.Variable(

@@ -1,4 +1,4 @@
-"""Requirements that bound ratios of combinations of a column's entries, by pairs; among them g-leakage."""
+"""Requirements by ratio bounds on linear functions of a column; among them g-leakage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pmlopt.model.privacy.requirement import Requirement
 
 
 class RatioRequirement(Requirement):
-    """A requirement that is a list of ratio bounds `<num_k, v> <= e^(eps_k) <den_k, v>` on each column v.
+    """The base of requirements `<num_k, v> <= e^(eps_k) <den_k, v>` on each column v.
 
     Attributes:
         epsilon: in nats, one number, or one for each pair.
@@ -36,42 +36,35 @@ class RatioRequirement(Requirement):
     if TYPE_CHECKING:
         epsilon: Any
 
-    @property
-    def has_ratios(self) -> bool:
-        """Return whether the bound is a list of ratio bounds, so that `ratios` gives it."""
-        return True
-
-    @property
-    def by_pairs(self) -> bool:
-        """Return whether weights of the pairs of `ratios` are its dual certificate."""
-        return True
-
     @abstractmethod
     def ratios(self, weights: Any) -> RatioBounds:
-        """Return the pairs, for a prior proportional to (N,) weights: floats, or integers as objects."""
+        """Return the ratio bounds for a prior proportional to (N,) weights (floats or integers)."""
 
     def required_ratios(self, weights: Any) -> RatioBounds:
-        """Return all ratio bounds that are required, of which `ratios` may omit those that follow from
-        others.
-        """
+        """Return all required ratio bounds; `ratios` may omit those implied by others."""
         return self.ratios(weights)
+
+    def check_invariant(self, prior: Prior, moves: Sequence[IntArray]) -> None:
+        """Raise a PrivacyError where a permutation of letters takes a pair to none of the list."""
+        if len(moves):
+            check_ratios_invariant(self, prior, moves)
+
+    def list_weighted_ratios(self, prior: Prior) -> RatioBounds | None:
+        """List the ratio bounds of whose pairs weights are the dual certificate."""
+        return self.list_ratios(prior)
 
     @property
     def limit(self) -> str:
-        """Return the name of its limit."""
+        """Return the display name of the leakage limit."""
         return self.name.replace("-", "_")
 
     @property
     def limits(self) -> dict[str, float]:
-        """Return its epsilon; where there is one for each pair, by how much a ratio may be above its own:
-        0.
-        """
+        """Return the common epsilon; for individual levels the allowed excess 0."""
         return {self.limit: self.epsilon if np.ndim(self.epsilon) == 0 else 0.0}
 
     def name_levels(self, log_ratios: FloatArray, ratios: RatioBounds) -> dict[str, float]:
-        """Return the levels from the (K, 1) largest logarithms of the ratios, under the same names as
-        `limits`.
-        """
+        """Convert the (K, 1) largest log-ratios to levels, by the names of `limits`."""
         above = (
             log_ratios
             if np.ndim(self.epsilon) == 0
@@ -80,17 +73,15 @@ class RatioRequirement(Requirement):
         return {self.limit: float(above.max())}
 
     def for_prior(self, prior: Prior) -> RatioRequirement:
-        """Return the requirement on the letters of a prior, where it is on labels; else itself."""
+        """Return the requirement for the letters of a prior, where it refers to labels."""
         return self
 
     def on_cells(self, cells: LetterCells) -> RatioRequirement:
-        """Return the bound on a column that is constant on the cells of its output, as one on their
-        values.
-        """
+        """Return the requirement on columns that are constant on orbits ("cells") of letters."""
         return RatiosOnCells(self, cells)
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
-        """Compute the levels of a mechanism in nats, under the same names as `limits`."""
+        """Compute a mechanism's leakage levels in nats, by the names of `limits`."""
         p, m = pair_with_prior(prior, mechanism)
         self.check(p)
         own = self.for_prior(p)
@@ -98,11 +89,11 @@ class RatioRequirement(Requirement):
         return own.name_levels(ratios.max_log_ratios(m.matrix[:, m.support]), ratios)
 
     def list_some_columns(self, prior: Prior) -> FloatArray:
-        """Return constants of which one entry is raised, or lowered, as far as possible.
+        """Return constant columns with one entry raised or lowered to its limit.
 
         Every pair allows a constant, `E 1 <= 0` for its excesses E, and `E (1 + t e_x) <= 0` up to some t.
         """
-        pairs, n = self._cached_ratios(prior).excess_rows[0].tocoo(), prior.size
+        pairs, n = self._require_ratios(prior).excess_rows[0].tocoo(), prior.size
         up, steps = pairs.data > 0, -pairs.sum(axis=1)[pairs.row] / pairs.data
         upper, lower = np.full(n, np.inf), np.full(n, -1.0)
         np.minimum.at(upper, pairs.col[up], steps[up])
@@ -114,7 +105,7 @@ class RatioRequirement(Requirement):
 
 
 class RatiosOnCells(RatioRequirement):
-    """A list of ratio bounds on columns that are constant on the cells of their output.
+    """The ratio bounds on columns that are constant on cells (orbits) of letters.
 
     Args:
         whole: on the letters one by one.
@@ -136,29 +127,23 @@ class RatiosOnCells(RatioRequirement):
 
     @property
     def limits(self) -> dict[str, float]:
-        """Return its epsilon; where there is one for each pair, by how much a ratio may be above its own:
-        0.
-        """
+        """Return the common epsilon; for individual levels the allowed excess 0."""
         return self.whole.limits
 
     def name_levels(self, log_ratios: FloatArray, ratios: RatioBounds) -> dict[str, float]:
-        """Return the levels from the (K, 1) largest logarithms of the ratios, under the same names as
-        `limits`.
-        """
+        """Convert the (K, 1) largest log-ratios to levels, by the names of `limits`."""
         return self.whole.name_levels(log_ratios, ratios)
 
     def ratios(self, weights: Any) -> RatioBounds:
-        """Return the pairs, for a prior proportional to (N,) weights: floats, or integers as objects."""
+        """Return the ratio bounds for a prior proportional to (N,) weights (floats or integers)."""
         return self._map_to_cells(self.whole.ratios, weights)
 
     def required_ratios(self, weights: Any) -> RatioBounds:
-        """Return all ratio bounds that are required, of which `ratios` may omit those that follow from
-        others.
-        """
+        """Return all required ratio bounds; `ratios` may omit those implied by others."""
         return self._map_to_cells(self.whole.required_ratios, weights)
 
     def _map_to_cells(self, pairs: Callable[[Any], RatioBounds], weights: Any) -> RatioBounds:
-        """Return the pairs of the letters one by one as pairs of the values on the cells."""
+        """Map ratio bounds on letters to ratio bounds on cell values."""
         assert self.cells.listed is not None
         exact = weights.dtype == object
         own = pairs(
@@ -180,7 +165,7 @@ class RatiosOnCells(RatioRequirement):
 def check_ratios_invariant(
     whole: RatioRequirement, prior: Prior, moves: Sequence[IntArray]
 ) -> None:
-    """Raise a PrivacyError where a permutation of the letters takes a ratio bound to none of the list.
+    """Raise a PrivacyError where the ratio bounds are not invariant under the permutations.
 
     Args:
         whole: the bounds on each column.
@@ -213,7 +198,7 @@ def check_ratios_invariant(
 
 
 class RatioBound(RatioRequirement):
-    """Pairs of non-negative weights on the letters: `<num_k, v> <= e^epsilon <den_k, v>` for each column v.
+    """The ratio bounds `<num_k, v> <= e^epsilon <den_k, v>` from pairs of nonnegative weights.
 
     PML, local DP, metric privacy, Pufferfish and pointwise g-leakage are of this kind.
 
@@ -271,23 +256,27 @@ class RatioBound(RatioRequirement):
 
     @property
     def size(self) -> int:
-        """Return N, the number of letters."""
+        """Return the number of letters N."""
         return int(self.numerators.shape[1])
+
+    def list_weighted_ratios(self, prior: Prior) -> RatioBounds | None:
+        """List the ratio bounds of whose pairs weights are the dual certificate."""
+        return self.list_ratios(prior)
 
     @property
     def limit(self) -> str:
-        """Return the name of its limit."""
+        """Return the display name of the leakage limit."""
         return "log_ratio" if np.ndim(self.epsilon) == 0 else "above_epsilon"
 
     def check(self, prior: Prior) -> None:
-        """Raise a PrivacyError where the requirement is on other letters than the prior."""
+        """Raise a PrivacyError where the requirement's letters differ from the prior's."""
         if prior.size != self.size:
             raise PrivacyError(
                 f"the pairs are on {self.size} letters, and the prior on {prior.size}"
             )
 
     def ratios(self, weights: Any) -> RatioBounds:
-        """Return the pairs, for a prior proportional to (N,) weights: floats, or integers as objects."""
+        """Return the ratio bounds for a prior proportional to (N,) weights (floats or integers)."""
         return self._integer_ratios if weights.dtype == object else self._float_ratios
 
     @cached_property
@@ -297,13 +286,13 @@ class RatioBound(RatioRequirement):
 
     @cached_property
     def _integer_ratios(self) -> RatioBounds:
-        """Return the ratio bounds in exact integers."""
+        """Return the ratio bounds in integer arithmetic."""
         return self._make_ratios(
             *integers_over_common_denominator(np.vstack([self.numerators, self.denominators]))
         )
 
     def _make_ratios(self, both: Any, unit: float) -> RatioBounds:
-        """Return the ratio bounds of stacked numerators and denominators over a unit."""
+        """Build ratio bounds from stacked numerators and denominators over a common unit."""
         sides, half = [(row, unit) for row in both], len(self.numerators)
         return make_ratio_bounds(sides[:half], sides[half:], self.each.tolist())
 
@@ -311,8 +300,8 @@ class RatioBound(RatioRequirement):
         return f"RatioBound(<{len(self.numerators)} pairs on {self.size} letters>)"
 
 
-def gain_table(gain: ArrayLike) -> FloatArray:
-    """Return a gain function as a table, of which no entry is negative and some are positive.
+def check_gain_table(gain: ArrayLike) -> FloatArray:
+    """Validate a gain function, and return it as a nonnegative table.
 
     Raises:
         PrivacyError: it is another table.
@@ -355,17 +344,17 @@ class GainLeakage(RatioRequirement):
 
     def __init__(self, epsilon: float, gain: ArrayLike) -> None:
         self.epsilon = check_nonnegative(epsilon, "epsilon", PrivacyError)
-        self.gain = gain_table(gain)
+        self.gain = check_gain_table(gain)
 
     def check(self, prior: Prior) -> None:
-        """Raise a PrivacyError where the requirement is on other letters than the prior."""
+        """Raise a PrivacyError where the requirement's letters differ from the prior's."""
         if prior.size != self.gain.shape[1]:
             raise PrivacyError(
                 f"the gains are on {self.gain.shape[1]} letters, and the prior on {prior.size}"
             )
 
     def ratios(self, weights: Any) -> RatioBounds:
-        """Return the pairs, for a prior proportional to (N,) weights: floats, or integers as objects."""
+        """Return the ratio bounds for a prior proportional to (N,) weights (floats or integers)."""
         gain: Any = self.gain
         if weights.dtype == object:
             gain = integers_over_common_denominator(gain)[0]

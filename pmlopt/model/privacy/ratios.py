@@ -1,9 +1,9 @@
-"""Ratio bounds on one column: pairs of combinations of its entries, one at most a multiple of the other."""
+"""Ratio bounds on one column: `<num, v>` is at most a multiple of `<den, v>`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -32,7 +32,7 @@ _MAX_BATCH_ENTRIES = 250_000
 
 @dataclass(frozen=True, eq=False)
 class RatioBounds:
-    """The columns v >= 0 with `<num_k, v> <= e^(exponent_k) <den_k, v>` for each of K pairs.
+    """The cone of columns v >= 0 with `<num_k, v> <= e^(exponent_k) <den_k, v>` for K pairs.
 
     Each side of a pair is an entry of the column, or one of its products with a few rows, which the pairs
     share. The numbers are floats, or whole numbers in object arrays: then everything here is exact.
@@ -63,12 +63,12 @@ class RatioBounds:
 
     @property
     def candidate_count(self) -> int:
-        """Return the number of bases that `extreme_columns` looks at, for K pairs on N letters."""
+        """Return the number of candidate bases for `extreme_columns`."""
         k, n = len(self.exponents), self.size
         return sum(math.comb(n, t + 1) * math.comb(k, t) for t in range(min(k, n - 1) + 1))
 
     def log_ratios(self, matrix: FloatArray) -> FloatArray:
-        """Compute (K, M) `log(<num_k, v> / <den_k, v>)` of each column; -inf where the numerator is 0."""
+        """Compute the (K, M) log-ratios `log(<num_k, v> / <den_k, v>)` of each column."""
         single = self._is_letter_pair
         found = np.empty((len(self.exponents), matrix.shape[1]))
         found[single] = log_entry_ratios(matrix[self.above[single]], matrix[self.below[single]])
@@ -78,19 +78,18 @@ class RatioBounds:
         return found
 
     def max_log_ratios(self, matrix: FloatArray) -> FloatArray:
-        """Compute the (K, 1) largest of `log_ratios` over the columns, a few pairs at a time."""
-        found = [part._largest_of_part(matrix) for part in self._split_pairs(matrix)]
+        """Compute the (K, 1) largest log-ratios over the columns, in chunks of pairs."""
+        found = [part._compute_max_log_ratios(matrix) for part in self._split_pairs(matrix)]
         return np.vstack([np.zeros((0, 1)), *found])
 
-    def _largest_of_part(self, matrix: FloatArray) -> FloatArray:
-        """Compute the largest log-ratio over the columns of each pair, all pairs at once."""
+    def _compute_max_log_ratios(self, matrix: FloatArray) -> FloatArray:
+        """Compute the largest log-ratio of each pair, without chunks."""
         if self._is_letter_pair.all() and matrix.shape[1]:
             return largest_log_entry_ratios(matrix[self.above], matrix[self.below])
         return np.asarray(self.log_ratios(matrix).max(axis=1, keepdims=True))
 
     def violation(self, matrix: Any, power: Callable[[float], Any]) -> Any:
-        """Compute the (M,) largest violation of a column, each pair in its own unit; at most 0 where all
-        hold.
+        """Compute the (M,) largest scaled violation of each column; at most 0 where all pairs hold.
 
         In floats the unit is what a constant column leaves: in a pair of 50 nats that is e^48 times as much
         as in one of 2, and the share of a constant that mends one would be taken for that of the other.
@@ -114,22 +113,22 @@ class RatioBounds:
         return found
 
     def _float_violation(self, matrix: FloatArray) -> FloatArray:
-        """Compute the largest violation by each column in floats, in units of the pairs."""
-        return np.asarray((self._differences_on(matrix) / self._pair_units).max(axis=0))
+        """Compute the largest scaled violation of each column in floats."""
+        return np.asarray((self._evaluate_differences(matrix) / self._pair_units).max(axis=0))
 
-    def _differences_on(self, matrix: FloatArray) -> FloatArray:
-        """Compute the (K, M) numerators less e^exponent times the denominators."""
+    def _evaluate_differences(self, matrix: FloatArray) -> FloatArray:
+        """Compute (K, M) `<num_k, v> - e^exponent <den_k, v>` for all pairs and columns."""
         sides = np.vstack([matrix, self._float_rows @ matrix]) if len(self._float_rows) else matrix
         return np.asarray(sides[self.above] - np.exp(self.exponents)[:, None] * sides[self.below])
 
     @cached_property
     def _pair_units(self) -> FloatArray:
-        """Return (K, 1) what a constant column leaves of each pair; 1 where that is nothing."""
-        room = -self._differences_on(np.ones((self.size, 1)))
+        """Return the (K, 1) scale of each pair: its slack at a constant column; 1 where that is 0."""
+        room = -self._evaluate_differences(np.ones((self.size, 1)))
         return np.where(room > 0, room, 1.0)
 
     def _exact_violation(self, matrix: Any, near: FloatArray, power: Callable[[float], Any]) -> Any:
-        """Compute the same in exact arithmetic; pairs of letters with much slack count as if they were tight.
+        """Compute each column's largest violation in exact arithmetic; pairs with much slack are skipped.
 
         Args:
             matrix: (N, M) whole numbers.
@@ -153,9 +152,7 @@ class RatioBounds:
         return found
 
     def _exact_violations(self, matrix: Any, power: Callable[[float], Any]) -> Any:
-        """Compute the (K, M) numerators less e^exponent times the denominators, each pair times a positive
-        number.
-        """
+        """Compute the (K, M) violations in exact arithmetic, each pair up to a positive factor."""
         sides = np.vstack([matrix, self.rows @ matrix])
         scales = np.append(np.ones(self.size, dtype=object), np.asarray(self.scales).astype(object))
         factors = [Fraction(power(exponent)) for exponent in self.exponents.tolist()]
@@ -169,11 +166,11 @@ class RatioBounds:
 
     @cached_property
     def _is_letter_pair(self) -> BoolArray:
-        """Return (K,) the pairs of which both sides are letters."""
+        """Return the (K,) mask of pairs with a single letter on both sides."""
         return np.maximum(self.above, self.below) < self.size
 
     def _split_pairs(self, matrix: Any) -> Iterator[RatioBounds]:
-        """Yield the same pairs, so many at a time that their values on a matrix take little memory."""
+        """Yield chunks of the pairs, to bound memory."""
         count = len(self.exponents)
         step = max(1, _MAX_BATCH_ENTRIES // max(1, matrix.shape[1]))
         if count <= step:
@@ -187,7 +184,7 @@ class RatioBounds:
 
     @cached_property
     def differences(self) -> tuple[Any, Any]:
-        """Return the (K, N) numerators and denominators, sparse."""
+        """Return the (K, N) numerator and denominator matrices, sparse."""
         every = sparse.vstack(
             [sparse.eye_array(self.size), sparse.csr_array(self._float_rows)], format="csr"
         )
@@ -195,14 +192,14 @@ class RatioBounds:
 
     @cached_property
     def excess_rows(self) -> tuple[Any, Any]:
-        """Return the (K, N) numerators less e^exponent times the denominators, and plus that, sparse."""
+        """Return the (K, N) matrices of `num - e^exponent den` and `num + e^exponent den`, sparse."""
         above, below = self.differences
         factors = sparse.diags_array(np.exp(self.exponents))
         return (above - factors @ below).tocsr(), (above + factors @ below).tocsr()
 
     @property
     def slack(self) -> float:
-        """Return by how much, in nats, a constant column is within every pair; inf where there is none."""
+        """Return the smallest slack of a constant column over the pairs, in nats; inf without pairs."""
         above, below = (side.sum(axis=1) for side in self.differences)
         with np.errstate(divide="ignore"):
             return float((self.exponents + np.log(below) - np.log(above)).min(initial=np.inf))
@@ -210,8 +207,7 @@ class RatioBounds:
     def to_cvxpy(
         self, mechanism: cp.Variable, factor: Callable[[FloatArray], FloatArray]
     ) -> tuple[dict[str, cp.Constraint], dict[str, cp.Variable]]:
-        """Return the pairs on a cvxpy variable: constraints, and the variable of the products, if there are
-        any.
+        """Build the cvxpy constraints of the pairs, with auxiliary variables for shared inner products.
 
         Args:
             mechanism: (N, M).
@@ -230,7 +226,7 @@ class RatioBounds:
         return {**constraints, "pairs": self.linear_system(factor) @ sides <= 0}, variables
 
     def linear_system(self, factor: Callable[[FloatArray], FloatArray]) -> sparse.csr_array:
-        """Return the (K, N + R) pairs as rows, at most zero: of a column's entries, and of its products."""
+        """Return the (K, N + R) constraint matrix on a column's entries and its auxiliary products."""
         k, every = len(self.exponents), self.size + len(self._float_rows)
         factors = factor(np.exp(-self.exponents))
         places = np.arange(k)
@@ -238,12 +234,11 @@ class RatioBounds:
         return above - sparse.csr_array((np.ones(k), (places, self.below)), (k, every))
 
     def compute_products(self, matrix: FloatArray) -> FloatArray:
-        """Compute the (R, M) products of the rows, over their scales."""
+        """Compute the (R, M) scaled inner products of rows and columns."""
         return np.asarray(self._float_rows @ matrix)
 
     def support_function(self, p: FloatArray, gains: FloatArray) -> float:
-        """Compute an upper bound on `<p g, v>` over the columns with `<p, v> = 1`, and over columns g; it is
-        tight.
+        """Compute the maximum of `<p g, v>` over feasible columns with `<p, v> = 1` and over g, rounded up.
 
         From any w >= 0: `max_x [g[x] + sum_k w[k] (e^eps_k den_k[x] - num_k[x]) / p[x]]`.
         """
@@ -252,8 +247,7 @@ class RatioBounds:
     def find_weights(
         self, p: FloatArray, gains: FloatArray, column_rows: LinearRows | None = None
     ) -> FloatArray:
-        """Find (K, M) weights of the pairs for `bound_gains`: multipliers of a linear program for each column
-        g.
+        """Find (K, M) dual weights of the pairs for `bound_gains`, by an LP for each column g.
 
         Those of the last gains are kept: a bound, and the witness that proves it, need the same.
 
@@ -280,7 +274,7 @@ class RatioBounds:
     def _solve_for_weights(
         self, p: FloatArray, gains: FloatArray, column_rows: LinearRows | None
     ) -> FloatArray:
-        """Solve a linear program for the weights of the pairs."""
+        """Solve the LP for the dual weights of the pairs."""
         found = np.zeros((len(self.exponents), gains.shape[1]))
         if not len(self.exponents):
             return found
@@ -295,7 +289,7 @@ class RatioBounds:
         return found
 
     def find_prices(self, p: FloatArray, gains: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Find multipliers rho (N,) of the rows and weights (K, M) of the pairs, from one linear program.
+        """Find row multipliers rho (N,) and pair weights (K, M) from one LP.
 
         The rho are those of `find_row_prices`: a rare letter then counts by its probability, where
         multipliers that a solver found for its row are off by its tolerance over that.
@@ -317,20 +311,18 @@ class RatioBounds:
         return self.find_row_prices(p, gains, weights), weights
 
     def find_row_prices(self, p: FloatArray, gains: FloatArray, weights: FloatArray) -> FloatArray:
-        """Find the (N,) least multipliers rho of the rows for which `bound_gains` of `g - rho` leaves
-        nothing.
-        """
+        """Find the (N,) smallest row multipliers for which `bound_gains` of `g - rho` is at most zero."""
         rho = np.zeros(self.size)
         for _ in range(2):  # the second time with an allowance for rounding next to rho
             rho = rho + self.remaining_gains(p, gains - rho[:, None], weights).max(axis=1)
         return rho
 
     def bound_gains(self, p: FloatArray, gains: FloatArray, weights: FloatArray) -> float:
-        """Return what any (K, M) weights prove that no column collects, with a margin for rounding."""
+        """Compute the upper bound on the gain proved by (K, M) pair weights, with a rounding margin."""
         return float(self.remaining_gains(p, gains, weights).max())
 
     def remaining_gains(self, p: FloatArray, gains: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return (N, M) what the weights leave of the gains, with a margin for rounding."""
+        """Return the (N, M) gains less the weighted pairs, with a rounding margin."""
         if not len(self.exponents):
             return gains
         if not (weights > 0).any():
@@ -344,9 +336,7 @@ class RatioBounds:
 
     @cached_property
     def _distinct_pairs(self) -> tuple[BoolArray, FloatArray, Any]:
-        """Return the (K,) pairs with two sides that differ, the largest coefficient of each, and they over
-        it.
-        """
+        """Return the (K,) mask of pairs with different sides, and these pairs normalized."""
         pairs, sizes = self.excess_rows
         unit = abs(pairs).max(axis=1).toarray().ravel()
         # A pair whose sides differ by no more than this share of them bounds nothing in floats.
@@ -354,7 +344,7 @@ class RatioBounds:
         return distinct, unit[distinct], sparse.diags_array(1 / unit[distinct]) @ pairs[distinct]
 
     def extreme_columns(self, p: FloatArray, limit: int) -> FloatArray | None:
-        """Return all (N, K) extreme columns of mean one under p; None where there are too many bases to try.
+        """Enumerate all (N, K) extreme columns of mean one under p; None for too many bases.
 
         A basis is a set of t pairs that hold with equality and of t + 1 letters outside of which the column
         is zero. Up to a factor its entries are the minors of the t by t + 1 system with alternating signs.
@@ -369,7 +359,7 @@ class RatioBounds:
 
     @cached_property
     def _float_rows(self) -> FloatArray:
-        """Return the (R, N) rows over their scales, as floats."""
+        """Return the (R, N) normalized rows as floats."""
         shares = (
             self.rows / self.scales[:, None]
         )  # of whole numbers rounded to the nearest, as of floats
@@ -381,7 +371,7 @@ def make_ratio_bounds(
     denominators: Sequence[tuple[Any, Any]],
     exponents: Sequence[float],
 ) -> RatioBounds:
-    """Return the ratio bounds of K pairs of rows with scales; equal rows are shared, letters recognised.
+    """Build ratio bounds from K pairs of rows with scales; equal rows are shared.
 
     Args:
         numerators: K pairs (row, scale): (N,) non-negative numbers, to be divided by the scale.
@@ -423,9 +413,13 @@ def make_ratio_bounds(
     return RatioBounds(size, every, np.array(scales, dtype=kind), above, below, np.array(exponents))
 
 
-def join_ratio_bounds(several: Sequence[RatioBounds | None]) -> RatioBounds:
-    """Return all pairs of several lists on the same letters; None is no list."""
-    lists = [one for one in several if one is not None]
+def join_ratio_bounds(several: Iterable[RatioBounds | None]) -> RatioBounds | None:
+    """Return all pairs of several lists on the same letters; None where one of them is None."""
+    lists = []
+    for one in several:
+        if one is None:
+            return None
+        lists.append(one)
     size, starts = lists[0].size, np.cumsum([0, *(len(one.rows) for one in lists)])
     above, below = (
         np.concatenate([
@@ -442,7 +436,7 @@ def join_ratio_bounds(several: Sequence[RatioBounds | None]) -> RatioBounds:
 
 
 def make_mean_ratios(weights: Any, exponents: FloatArray, reverse: bool = False) -> RatioBounds:
-    """Return pairs of each entry and the mean of the column, `v[x] <= e^(exponent_x) <p, v>`, or reversed.
+    """Build the ratio bounds `v[x] <= e^(exponent_x) <p, v>`, or their reverse.
 
     Args:
         weights: (N,) proportional to p.
@@ -457,7 +451,7 @@ def make_mean_ratios(weights: Any, exponents: FloatArray, reverse: bool = False)
 
 
 def make_letter_ratios(weights: Any, pairs: IntArray, exponents: FloatArray) -> RatioBounds:
-    """Return pairs of letters: `v[x] <= e^exponent v[x']`.
+    """Build the ratio bounds `v[x] <= e^exponent v[x']` of letter pairs.
 
     Args:
         weights: (N,) of the kind of numbers that is wanted.
@@ -475,8 +469,7 @@ MIN_SLACK_NATS = 1e-9
 def make_block(
     ratios: RatioBounds, p: FloatArray, factor: Callable[[FloatArray], FloatArray]
 ) -> ColumnBlock | None:
-    """Return the pairs as a row each, `<den_k - e^(-eps_k) num_k, v> >= 0`, in a column that has one scalar
-    u.
+    """Build the column block with rows `<den_k - e^(-eps_k) num_k, v> >= 0`.
 
     The scalar is at most the mean, and `v <= e^eps u` with the largest exponent of the letters where each is
     bounded by the mean, as under PML; else with twice 1 / min p, which every column satisfies.
@@ -510,7 +503,7 @@ def make_block(
 
 
 def _find_mean_pairs(ratios: RatioBounds, p: FloatArray) -> IntArray:
-    """Return the pairs of a letter and the mean, if every letter is in one; else none."""
+    """Find the pairs of a letter and the mean, if every letter is in one."""
     rows = ratios.compute_products(np.eye(ratios.size))
     means = np.flatnonzero((np.abs(rows - p) <= 1e-12 * p).all(axis=1))
     found = np.flatnonzero(
@@ -520,8 +513,7 @@ def _find_mean_pairs(ratios: RatioBounds, p: FloatArray) -> IntArray:
 
 
 def _find_joint_multipliers(pairs: Any, p: FloatArray, gains: FloatArray) -> FloatArray | None:
-    """Find (K, M) multipliers of the pairs in `max sum_xy p[x] g[x,y] P[x,y]` over all columns and rows at
-    once.
+    """Find (K, M) optimal pair multipliers of `max sum_xy p[x] g[x,y] P[x,y]` by one LP.
 
     `pairs P <= 0`, `sum_y P[x,y] = 1`, `P >= 0`. Next to rare letters these are sharper than multipliers of
     single columns: what HiGHS leaves of a letter counts by its probability there.

@@ -1,4 +1,4 @@
-"""PML of finite order: the Renyi divergence of the posterior from the prior, outcome by outcome.
+"""PML of finite order: limits on the Renyi divergence of each posterior from the prior.
 
 Of the data under one prior, and about a secret; for every prior of a set it is in `robust_renyi_pml`.
 """
@@ -17,22 +17,23 @@ from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import FloatArray, copy_float_array
 from pmlopt.core.lazy_imports import cp
-from pmlopt.core.records import Record, Shape
+from pmlopt.core.records import ADDED_LATER, Record, Shape
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.secret import Secret
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.orders import order_levels
+from pmlopt.model.privacy.column_cost import NormCost
 from pmlopt.model.privacy.dual_prices import (
-    add_best_tops,
     center_prices,
+    center_with_best_offsets,
     compute_costs,
     compute_net_prices,
-    find_best_tops,
+    find_best_offsets,
     unpack_prices,
 )
-from pmlopt.model.privacy.factors import tightened
+from pmlopt.model.privacy.factors import tighten_factor
 from pmlopt.model.privacy.of_order import (
     DECIMAL_DIGITS,
     DECIMAL_ROUNDING,
@@ -40,9 +41,9 @@ from pmlopt.model.privacy.of_order import (
     View,
     apply_view,
     compute_log_norm,
+    compute_norm_excess,
     express_divergences,
     express_norms,
-    norm_excess,
     to_decimals,
 )
 from pmlopt.model.privacy.requirement import (
@@ -58,12 +59,12 @@ from pmlopt.solvers.approximate_minimum import minimize_approximately
 
 
 class EachOutcomeBound(FiniteOrderBound):
-    """A bound of a finite order on each outcome: `|v|_(alpha,p) <= K <p, v>` for the columns of each view."""
+    """The bound `|v|_(alpha,p) <= K <p, v>` of finite order on each column of each view."""
 
     infinite: ClassVar[str] = RobustRenyiPML.infinite
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
-        """Compute the levels of a mechanism in nats, under the same names as `limits`."""
+        """Compute a mechanism's leakage levels in nats, by the names of `limits`."""
         p, m = pair_with_prior(prior, mechanism)
         self.check(p)
         columns = m.matrix[:, m.support & self._may_violate(m.matrix)]
@@ -74,17 +75,17 @@ class EachOutcomeBound(FiniteOrderBound):
         return {next(iter(self.limits)): float(np.max(found, initial=0.0))}
 
     def _compute_levels(self, law: FloatArray, columns: FloatArray) -> FloatArray:
-        """Compute the (M,) levels of columns that are not zero, under the law of a view."""
+        """Compute the (M,) levels of nonzero columns under a law."""
         return order_levels(law, columns, self.alpha)
 
     def _may_violate(self, matrix: Any) -> Any:
-        """Return (M,) whether a column may violate the bound: a constant reveals nothing."""
+        """Return the (M,) mask of columns that may violate the bound: non-constant ones."""
         return (matrix != matrix[0]).any(axis=0)
 
     def to_cvxpy(
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
     ) -> CvxpyConstraints:
-        """Return the requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
+        """Return the requirement as cvxpy constraints on an (N, M) variable and its (1, M) output law."""
         self.check(prior)
         found = {}
         for place, (weights, given, total) in enumerate(self.views(prior.pmf)):
@@ -97,21 +98,23 @@ class EachOutcomeBound(FiniteOrderBound):
                 found[f"renyi_pml {place}"] = divergence <= max_divergence * means
                 continue
             norm = express_norms(p, own, self.alpha)
-            found[f"renyi_pml {place}"] = tightened(1 / self.max_norm(p)) * norm <= means
+            found[f"renyi_pml {place}"] = tighten_factor(1 / self.max_norm(p)) * norm <= means
         return CvxpyConstraints(found)
 
     def _float_violation(self, p: FloatArray, matrix: FloatArray) -> Any:
-        """Compute the violations in the units of the matrix, over `(alpha - 1) / alpha`."""
+        """Compute the violations in floats, in units of the matrix."""
         means, found = p @ matrix, np.zeros(matrix.shape[1])
         some = means > 0
-        over = norm_excess(self._compute_levels(p, matrix[:, some]), self.epsilon, self.beta)
+        over = compute_norm_excess(
+            self._compute_levels(p, matrix[:, some]), self.epsilon, self.beta
+        )
         found[some] = means[some] * over
         return found
 
     def _exact_violation(
         self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]
     ) -> Any:
-        """Compute the violations in fractions, or from decimals of the context."""
+        """Compute the violations exactly, or in decimal arithmetic."""
         weights, total = law
         # Whole orders of up to this much are checked in integers; others in decimals.
         if self.alpha == int(self.alpha) <= 64:
@@ -128,49 +131,53 @@ class EachOutcomeBound(FiniteOrderBound):
             found[y] = self._level_above(compute_log_norm(masses, entries, self.alpha) - mean.ln())
         return np.array(found, dtype=object)
 
+    def column_cost(self, prior: Prior) -> NormCost | None:
+        """Return the cost of each column that is bounded, its norm; None about a secret."""
+        views = self.views(prior.pmf)
+        if len(views) > 1 or views[0][1] is not None:
+            return None
+        return NormCost(self.max_norm(prior.pmf), True, prior.pmf, self.alpha)
+
     def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:
-        """Return the (M,) thresholds t with the least `dual_bound`, which is convex in t."""
+        """Return the (M,) thresholds t that minimise the convex `dual_bound`."""
         law, room = self._norm_law(prior)
         own, mean = center_prices(law, gains)
-        return {"thresholds": mean - find_best_tops(law, own, self.beta, room)[0]}
+        return {"thresholds": mean - find_best_offsets(law, own, self.beta, room)[0]}
 
-    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
-        """Compute `t + K (sum p max(g - t, 0)^beta)^(1/beta)` for any threshold t, a bound by Hoelder's
-        inequality.
+    def dual_bound(self, prior: Prior, gains: FloatArray, certificate: Witness) -> float:
+        """Compute the dual bound `t + K (sum p max(g - t, 0)^beta)^(1/beta)` from thresholds t.
 
         Here `1 / alpha + 1 / beta = 1`, and K is the largest norm `(sum p lam^alpha)^(1/alpha)` within
         epsilon.
         """
         return float(
             self._threshold_bounds(
-                prior, gains, check_certificate_array(witness, "thresholds", (gains.shape[1],))
+                prior, gains, check_certificate_array(certificate, "thresholds", (gains.shape[1],))
             ).max()
         )
 
     def _threshold_bounds(
         self, prior: Prior, gains: FloatArray, thresholds: FloatArray
     ) -> FloatArray:
-        """Compute the dual bound of each column at its threshold."""
+        """Compute each column's dual bound at its threshold."""
         law, room = self._norm_law(prior)
         own, mean = center_prices(law, gains)
         return np.asarray(mean + compute_costs(law, own, mean - thresholds, self.beta, room))
 
     def _norm_law(self, prior: Prior) -> tuple[FloatArray, float]:
-        """Return the (N, 1) law in the norm, over its sum, and the logarithm of the largest norm under
-        that.
-        """
+        """Return the (N, 1) normalized law of the norm, and the logarithm of the norm's limit."""
         law, _, total = self.views(prior.pmf)[0]
         room = self.log_max_norm(law / total) + self._log_mass(prior) / self.beta
         return (law / law.sum())[:, None], room
 
     def _log_mass(self, prior: Prior) -> float:
-        """Return the logarithm of the sum of the law, rounded up."""
+        """Return the logarithm of the law's total mass, rounded up."""
         return 0.0
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class RenyiPML(EachOutcomeBound):
-    """PML of order alpha: `D_alpha(P(X | Y = y) || p) <= epsilon` for every outcome y, alpha in (1, inf).
+    """The requirement `D_alpha(P(X | Y = y) || p) <= epsilon` for every outcome y (PML of order alpha).
 
     With the lift `lam[x] = P[x,y] / q[y]` it is `log(sum_x p[x] lam[x]^alpha) / (alpha - 1)`. It grows with
     alpha, from the divergence of Kullback and Leibler at 1 to the pointwise maximal leakage at infinity: a
@@ -204,8 +211,8 @@ class RenyiPML(EachOutcomeBound):
 
     name: ClassVar[str] = RobustRenyiPML.name
     meaning: ClassVar[str] = RobustRenyiPML.meaning
-    over: PriorSet | None = None
-    about: Secret | None = None
+    over: Annotated[PriorSet | None, ADDED_LATER] = None
+    about: Annotated[Secret | None, ADDED_LATER] = None
 
     def __new__(
         cls,
@@ -214,7 +221,7 @@ class RenyiPML(EachOutcomeBound):
         over: PriorSet | None = None,
         about: Secret | None = None,
     ) -> Any:
-        """Return the requirement in the form that fits: a `RenyiPML` under one prior."""
+        """Create the matching subclass: a plain `RenyiPML` under one prior."""
         if over is not None and about is not None:
             raise PrivacyError("`over` and `about` are forms of RenyiPML: give one of them")
         return super().__new__(cls) if over is None else RobustRenyiPML(alpha, epsilon, over)
@@ -235,19 +242,17 @@ class RenyiPML(EachOutcomeBound):
         object.__setattr__(self, "about", about)
 
     def on_cells(self, cells: LetterCells) -> Requirement | None:
-        """Return the bound on a column that is constant on the cells of its output, as one on their
-        values.
-        """
+        """Return the requirement on columns that are constant on orbits ("cells") of letters."""
         return self if self.about is None else super().on_cells(cells)
 
     def check(self, prior: Prior) -> None:
-        """Raise a PrivacyError where the requirement is on other letters than the prior."""
+        """Raise a PrivacyError where the requirement's letters differ from the prior's."""
         if self.about is not None:
             check_secret_prior(self.about, prior)
 
     @property
     def limits(self) -> dict[str, float]:
-        """Return the claimed bounds by name, in nats."""
+        """Return the upper limits on the leakage levels by name, in nats."""
         return {
             "renyi_pml"
             if self.about is None
@@ -255,7 +260,7 @@ class RenyiPML(EachOutcomeBound):
         }
 
     def views(self, weights: Any) -> list[View]:
-        """Return for each joint law of the secret the law of S and that of X given S; of the data itself one.
+        """Return for each joint law the law of S and the channel from S to X; about the data the identity.
 
         In floats, or in whole numbers with rows of X given S that have one common sum.
         """
@@ -274,9 +279,7 @@ class RenyiPML(EachOutcomeBound):
         return found
 
     def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:
-        """Return thresholds for the data; about a secret (L, S, M) prices of its values with the least
-        `dual_bound`.
-        """
+        """Return optimal thresholds, or about a secret optimal (L, S, M) multipliers of its values."""
         if self.about is None:
             return super().dual_certificate(prior, gains)
 
@@ -291,7 +294,8 @@ class RenyiPML(EachOutcomeBound):
         for far in {False, self._may_have_far_prices}:
             searched = self._search_prices(prior, gains / unit, views, far)
             parts = [
-                add_best_tops(law, unit * prices, self.beta, room) for law, prices, room in searched
+                center_with_best_offsets(law, unit * prices, self.beta, room)
+                for law, prices, room in searched
             ]
             prices, tops = map(np.array, zip(*parts, strict=True))
             candidates.append({"prices": prices, "tops": tops})
@@ -300,7 +304,7 @@ class RenyiPML(EachOutcomeBound):
     def _search_prices(
         self, prior: Prior, gains: FloatArray, views: list[View], far: bool
     ) -> Iterator[tuple[FloatArray, FloatArray, float]]:
-        """Return for each view its law (S, 1), prices (S, M) and the logarithm of K.
+        """Compute for each view law, optimal multipliers and log K.
 
         With `far` prices are far above their differences, where what they cost is a deviation, up to the
         share of epsilon; only the differences matter then.
@@ -333,20 +337,19 @@ class RenyiPML(EachOutcomeBound):
                 room,
             )
 
-    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
-        """Compute a bound from any prices h >= 0: `sum_s w[s] h[s] P(y | s) <= K |h| P(y)` in the norm of
-        order beta.
+    def dual_bound(self, prior: Prior, gains: FloatArray, certificate: Witness) -> float:
+        """Compute the dual bound from multipliers h >= 0, by Hoelder's inequality of order beta.
 
         That is Hoelder's inequality again: no column within the bound collects what the prices pay of the
         gains, and a column of mean one collects at most the largest remainder. The prices of each law
         and output are `max(prices + tops, 0)`, so that they may be far above their differences.
         """
         if self.about is None:
-            return super().dual_bound(prior, gains, witness)
+            return super().dual_bound(prior, gains, certificate)
         views, left = self.views(prior.pmf), gains
         shape = (len(views), len(self.about.values), gains.shape[1])
         for (weights, given, total), (price, top) in zip(
-            views, unpack_prices(witness, shape), strict=True
+            views, unpack_prices(certificate, shape), strict=True
         ):
             secret = weights / total
             law, own = secret[:, None], center_prices(secret[:, None], price)
@@ -363,8 +366,7 @@ class RenyiPML(EachOutcomeBound):
 
 @dataclass(frozen=True, init=False, repr=False)
 class RemainingRenyiPML(EachOutcomeBound):
-    """PML of order alpha of all releases together: what a next one may reveal under the posterior of a
-    person.
+    """The remaining budget as PML of order alpha: the next release under a posterior.
 
     With `lift[x] = post[x] / p[x]` after what was released, `|lift v|_(alpha,p) <= K <post, v>` for each
     column v of the next mechanism, exactly where all together is within epsilon, whatever comes out. A
@@ -394,32 +396,30 @@ class RemainingRenyiPML(EachOutcomeBound):
     __eq__, __hash__ = Record.__eq__, Record.__hash__
 
     def check(self, prior: Prior) -> None:
-        """Raise a PrivacyError where the requirement is on other letters than the prior."""
+        """Raise a PrivacyError where the requirement's letters differ from the prior's."""
         if prior.size != len(self.lifts):
             raise PrivacyError(
                 f"there are {len(self.lifts)} lifts, and the prior has {prior.size} letters"
             )
 
     def views(self, weights: Any) -> list[View]:
-        """Return what the bound is on, as laws and mechanisms: the data themselves, or each law of a
-        secret.
-        """
+        """Return the (law, channel) pairs on which the bound must hold: the data, or each law of a secret."""
         lifts = self.lifts
         if weights.dtype == object:
             lifts = np.array(list(map(Fraction, lifts.tolist())), dtype=object)
         return [(weights / lifts, lifts, weights.sum())]
 
     def _may_violate(self, matrix: Any) -> Any:
-        """Return (M,) whether a column may violate the bound: a constant reveals nothing."""
+        """Return the (M,) mask of columns that may violate the bound: non-constant ones."""
         return np.ones(matrix.shape[1], dtype=bool)
 
     def _compute_levels(self, law: FloatArray, columns: FloatArray) -> FloatArray:
-        """Compute the (M,) levels of columns that are not zero, under the law of a view."""
+        """Compute the (M,) levels of nonzero columns under a law."""
         mass = float(law.sum())
         return order_levels(law / mass, columns, self.alpha) - math.log(mass)
 
     def _log_mass(self, prior: Prior) -> float:
-        """Return the logarithm of the sum of the law, rounded up."""
+        """Return the logarithm of the law's total mass, rounded up."""
         with localcontext(Context(prec=DECIMAL_DIGITS)):
             mass = sum(
                 (

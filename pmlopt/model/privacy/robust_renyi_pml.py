@@ -1,4 +1,4 @@
-"""PML of finite order for every prior of a set: a bound on the least mean of a column over them."""
+"""PML of finite order for every prior of a set, as a bound on the least mean of a column."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.orders import order_surplus
 from pmlopt.model.privacy.dual_prices import (
-    add_best_tops,
     center_prices,
+    center_with_best_offsets,
     compute_net_prices,
     find_best_prices,
     minimize_by_golden_sections,
     unpack_prices,
 )
-from pmlopt.model.privacy.factors import MAX_EXPONENT, tightened
+from pmlopt.model.privacy.factors import MAX_EXPONENT, tighten_factor
 from pmlopt.model.privacy.of_order import (
     DECIMAL_ROUNDING,
     FiniteOrderBound,
@@ -49,7 +49,7 @@ MAX_CHORD_STEPS, LEVEL_RTOL = 40, 2e-15
 
 @dataclass(frozen=True, init=False, repr=False)
 class RobustRenyiPML(FiniteOrderBound):
-    """PML of order alpha for every prior Q of a set: `|v|_(alpha,Q) <= K <Q, v>` for each column v.
+    """The requirement `|v|_(alpha,Q) <= K <Q, v>` for each column v and every prior Q of a set.
 
     See `RenyiPML(alpha, epsilon, over=...)`, which is the public name. K is `e^((alpha-1) epsilon / alpha)`;
     the norm is `min_t <Q, v^alpha> t^(1-alpha) / alpha + (1 - 1/alpha) t`, linear in Q and convex in v, t:
@@ -75,31 +75,29 @@ class RobustRenyiPML(FiniteOrderBound):
 
     @property
     def scope(self) -> str:
-        """Return the priors or the slack of the bound in words; empty where it is for the given prior."""
+        """Return text on the priors or slack of the bound; empty for the given prior only."""
         return f"{super().scope}; {self.over.scope}"
 
     def check(self, prior: Prior) -> None:
-        """Raise a PrivacyError where the requirement is on other letters than the prior."""
+        """Raise a PrivacyError where the requirement's letters differ from the prior's."""
         self.over.check_letters(prior.labels, "the prior of the design")
 
     def on_cells(self, cells: LetterCells) -> RobustRenyiPML:
-        """Return the bound on a column that is constant on the cells of its output, as one on their
-        values.
-        """
+        """Return the requirement on columns that are constant on orbits ("cells") of letters."""
         found = self.over.on_cells(cells)
         known = require_form(found, self.over, SYMMETRIC_DESIGNS, NO_CELLS)
         return RobustRenyiPML(self.alpha, self.epsilon, known)
 
     def _max_leakage(self, law: FloatArray) -> float:
+        """Return the largest leakage of any mechanism, in nats."""
         return MAX_EXPONENT
 
     def _is_vacuous(self, weights: Any, total: Any, power: Callable[[float], Any]) -> bool:
-        """Return whether no mechanism exceeds it: a divergence is at most the logarithm of 1 / min p."""
+        """Return whether every mechanism meets the bound, as epsilon is above the largest divergence."""
         return self.epsilon > MAX_EXPONENT
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
-        """Compute the least factor K at which no column violates the bound, in nats, by chords of the
-        violation.
+        """Compute the smallest feasible factor K by secant steps, as levels in nats.
 
         That is convex in K, and falls by at least the least mean of the column for each unit.
         """
@@ -127,8 +125,7 @@ class RobustRenyiPML(FiniteOrderBound):
     def _compute_slack(
         self, columns: FloatArray, coefficient: Any, thresholds: FloatArray
     ) -> FloatArray:
-        """Compute (N, M) `c v - t f(v / t - 1)`, whose least mean must be 0 or more; see `order_surplus` for
-        f.
+        """Compute the (N, M) slack `c v - t f(v / t - 1)`, whose least mean must be nonnegative.
 
         That is beta times `K v - v^alpha t^(1-alpha) / alpha - (1 - 1/alpha) t`, with `K = 1 + c / beta`, and
         keeps its digits for orders near 1 and levels near 0.
@@ -141,8 +138,7 @@ class RobustRenyiPML(FiniteOrderBound):
     def _find_threshold(
         self, columns: FloatArray, coefficient: Any
     ) -> tuple[FloatArray, FloatArray]:
-        """Find the (M,) t at which columns with a largest entry of one violate the bound least, and by how
-        much.
+        """Find the (M,) thresholds t of least violation, and the violation.
 
         What is missed, times beta, is convex in t.
         """
@@ -160,15 +156,15 @@ class RobustRenyiPML(FiniteOrderBound):
 
     @property
     def _slack_coefficient(self) -> float:
-        """Return `beta (K - 1)` at epsilon."""
+        """Return the coefficient `beta (K - 1)` at epsilon."""
         return self.beta * math.expm1(min(self.epsilon, MAX_EXPONENT) / self.beta)
 
     def to_cvxpy(
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
     ) -> CvxpyConstraints:
-        """Return the requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
+        """Return the requirement as cvxpy constraints on an (N, M) variable and its (1, M) output law."""
         self.check(prior)
-        shape, inverse_norm = mechanism.shape, tightened(1 / self.max_norm(prior.pmf))
+        shape, inverse_norm = mechanism.shape, tighten_factor(1 / self.max_norm(prior.pmf))
         ones, row = np.ones((shape[0], 1)), (1, shape[1])
         moments, slack = (
             cp.Variable(shape, nonneg=True, name=name) for name in ("moments", "slack")
@@ -201,8 +197,8 @@ class RobustRenyiPML(FiniteOrderBound):
         )
 
     def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
-        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
-        inverse_norm = tightened(1 / self.max_norm(prior.pmf))
+        """Return the values of the auxiliary cvxpy variables of `to_cvxpy` at a mechanism."""
+        inverse_norm = tighten_factor(1 / self.max_norm(prior.pmf))
         tops, columns = divide_by_maxima(matrix)
         threshold = self._find_threshold(columns, self._slack_coefficient)[0]
         slack = (
@@ -220,7 +216,7 @@ class RobustRenyiPML(FiniteOrderBound):
         }
 
     def _float_violation(self, p: FloatArray, matrix: FloatArray) -> Any:
-        """Compute the violations in the units of the matrix, over `(alpha - 1) / alpha`."""
+        """Compute the violations in floats, in units of the matrix."""
         tops, columns = divide_by_maxima(matrix)
         over = self._find_threshold(columns, self._slack_coefficient)[1]
         return np.where(np.ptp(matrix, axis=0) > 0, tops * over, -tops * self._slack_coefficient)
@@ -228,7 +224,7 @@ class RobustRenyiPML(FiniteOrderBound):
     def _exact_violation(
         self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]
     ) -> Any:
-        """Compute the violation of the bound at a threshold, in units of the largest entry, rounded up."""
+        """Compute an upper bound on the violation at a rational threshold."""
         alpha, beta = Decimal(self.alpha), Decimal(self.alpha) / (Decimal(self.alpha) - 1)
         coefficient = (Decimal(self.epsilon) / beta).exp() * (1 - DECIMAL_ROUNDING)
         tops, columns = divide_by_maxima(matrix)
@@ -256,7 +252,7 @@ class RobustRenyiPML(FiniteOrderBound):
         return np.array(found, dtype=object)
 
     def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:
-        """Return a law of the set and prices of the letters, (N, M) each, at which `dual_bound` is least.
+        """Return for each output an optimal law of the set and multipliers, (N, M) each.
 
         The laws are those that a program finds, or the one of the set next to the prior; the prices at each
         are searched without rounding in their size.
@@ -267,7 +263,7 @@ class RobustRenyiPML(FiniteOrderBound):
         laws, prices = searched
         found = [
             (laws, prices, np.zeros(gains.shape[1])),
-            (laws, *add_best_tops(laws, prices, self.beta, room)),
+            (laws, *center_with_best_offsets(laws, prices, self.beta, room)),
         ]
         if self._may_have_far_prices:
             nearest = np.repeat(self.over.find_members(prior.pmf[:, None]), gains.shape[1], axis=1)
@@ -280,7 +276,7 @@ class RobustRenyiPML(FiniteOrderBound):
         return min(witnesses, key=lambda one: self.dual_bound(prior, gains, one))
 
     def _search_certificate(self, prior: Prior, gains: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return laws of the set and prices that a program finds, or the prior and none where it fails."""
+        """Find laws and multipliers by a convex program; the prior and none where it fails."""
         unit, m = float(np.abs(gains).max()), gains.shape[1]
         max_norm = self.max_norm(prior.pmf)
         laws, bills, shares = (cp.Variable(gains.shape, nonneg=True) for _ in range(3))
@@ -305,13 +301,13 @@ class RobustRenyiPML(FiniteOrderBound):
         inner = self.over.find_members(laws.value)
         return inner, unit * prices * np.maximum(mass.value, 0.0)
 
-    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
-        """Compute a bound from any law Q of the set and prices h >= 0: `<Q h, v> <= K |h| <Q, v>`.
+    def dual_bound(self, prior: Prior, gains: FloatArray, certificate: Witness) -> float:
+        """Compute the dual bound from laws Q of the set and multipliers h >= 0: `<Q h, v> <= K |h| <Q, v>`.
 
         The laws are moved into the set where they are not in it.
         """
-        laws = self.over.find_members(check_certificate_array(witness, "laws", gains.shape))
-        grouped = {name: each[None] for name, each in witness.items() if name != "laws"}
+        laws = self.over.find_members(check_certificate_array(certificate, "laws", gains.shape))
+        grouped = {name: each[None] for name, each in certificate.items() if name != "laws"}
         ((prices, tops),) = unpack_prices(grouped, (1, *gains.shape))
         own, mean = center_prices(laws, prices)
         net = compute_net_prices(laws, own, tops + mean, self.beta, self.log_max_norm(prior.pmf))

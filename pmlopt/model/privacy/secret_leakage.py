@@ -1,4 +1,4 @@
-"""Leakage about a secret that the data reveals of: PML about it, and Pufferfish between its values."""
+"""Leakage about a secret correlated with the data: PML about it, and Pufferfish privacy."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, abbreviate, bound_sum_rounding, check_nonnegative
 from pmlopt.core.lazy_imports import cp, sparse
-from pmlopt.data.mechanism import MechanismLike, check_labels_match, pair_with_prior
+from pmlopt.data.mechanism import Mechanism, MechanismLike, check_labels_match, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.secret import Secret
 from pmlopt.errors import PrivacyError
-from pmlopt.model.privacy.factors import tightened
+from pmlopt.model.privacy.factors import tighten_factor
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import RatioBounds, make_ratio_bounds
 from pmlopt.model.privacy.requirement import CvxpyConstraints, Requirement
+from pmlopt.model.privacy.violations import describe_largest_leak
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.model.uncertainty.prior_set import (
     ZERO_MASS_ATOL,
@@ -29,7 +30,7 @@ from pmlopt.model.uncertainty.prior_set import (
 
 
 def check_secret_prior(secret: Secret, prior: Prior) -> None:
-    """Raise where the letters differ, or the prior is that of none of the joint laws."""
+    """Raise an error where a secret's letters or joint laws do not match the prior."""
     check_labels_match(
         secret.labels,
         prior.labels,
@@ -53,7 +54,7 @@ def check_secret_prior(secret: Secret, prior: Prior) -> None:
 
 
 def make_secret_limit_name(secret: Secret) -> str:
-    """Return the name of a limit of PML about a secret."""
+    """Return the display name of a PML limit about a secret."""
     return "_".join(["pml_about", *secret.name.removeprefix("the ").split()])
 
 
@@ -64,7 +65,7 @@ GUESSING_MEANING = (
 
 
 class SecretRequirement(RatioRequirement):
-    """A bound on what outcomes reveal of a secret S through X.
+    """The base of leakage limits about a secret S that depends on X.
 
     Attributes:
         epsilon: in nats.
@@ -78,17 +79,29 @@ class SecretRequirement(RatioRequirement):
         self.secret = secret
 
     def check(self, prior: Prior) -> None:
-        """Raise a PrivacyError where the requirement is on other letters than the prior."""
+        """Raise a PrivacyError where the requirement's letters differ from the prior's."""
         check_secret_prior(self.secret, prior)
 
+    def _describe_leaks(
+        self, mechanism: Mechanism, compared: Callable[[FloatArray], FloatArray]
+    ) -> str:
+        """Describe the value that an outcome reveals most, beside what the rows given values are compared
+        with.
+        """
+        joint = self.secret.joint[0]
+        given = joint @ mechanism.matrix / joint.sum(axis=1, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            leaks = np.log(given / compared(given))
+        return describe_largest_leak(mechanism, leaks, self.secret.values, self.epsilon)
+
     def conditionals(self, exact: bool) -> list[list[tuple[Any, Any]]]:
-        """Return for each joint law the rows P(X = . | S = s), and last that of X, each with its scale."""
+        """Return each joint law's conditional rows P(X | S = s), and the law of X, with their scales."""
         laws = self.secret.weights if exact else self.secret.joint
         return [[(row, row.sum()) for row in [*law, law.sum(axis=0)]] for law in laws]
 
 
 class SecretPML(SecretRequirement):
-    """epsilon-PML about a secret S: `P(y | s) <= e^epsilon P(y)` for each value s and outcome y.
+    """The requirement `P(y | s) <= e^epsilon P(y)` for each value s of a secret (PML about it).
 
     See `PML(epsilon, about=...)`, which is the public name.
     """
@@ -100,7 +113,7 @@ class SecretPML(SecretRequirement):
 
     @property
     def about(self) -> Secret:
-        """Return the secret, as `PML` names it."""
+        """Return the secret."""
         return self.secret
 
     def __repr__(self) -> str:
@@ -108,11 +121,15 @@ class SecretPML(SecretRequirement):
 
     @property
     def limit(self) -> str:
-        """Return the name of its limit."""
+        """Return the display name of the leakage limit."""
         return make_secret_limit_name(self.secret)
 
+    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
+        """Name the outcome that violates the requirement most, and the value that it reveals."""
+        return self._describe_leaks(mechanism, lambda _: prior.pmf @ mechanism.matrix)
+
     def ratios(self, weights: Any) -> RatioBounds:
-        """Return the pairs, for a prior proportional to (N,) weights: floats, or integers as objects."""
+        """Return the ratio bounds for a prior proportional to (N,) weights (floats or integers)."""
         above, below = [], []
         for *given, mean in self.conditionals(weights.dtype == object):
             above += given
@@ -121,7 +138,7 @@ class SecretPML(SecretRequirement):
 
 
 class Pufferfish(SecretRequirement):
-    """epsilon-Pufferfish: `P(y | s) <= e^epsilon P(y | s')` for the pairs of values of a secret, and each y.
+    """The requirement `P(y | s) <= e^epsilon P(y | s')` for pairs of secret values (Pufferfish).
 
     Args:
         epsilon: in nats.
@@ -178,24 +195,28 @@ class Pufferfish(SecretRequirement):
 
     def ratios(self, weights: Any) -> RatioBounds:
         # the ratio is bounded both ways, and the file names each pair once
-        """Return the pairs, for a prior proportional to (N,) weights: floats, or integers as objects."""
+        """Return the ratio bounds for a prior proportional to (N,) weights (floats or integers)."""
         both = [*self._places, *((t, s) for s, t in self._places)]
         laws = self.conditionals(weights.dtype == object)
         above = [law[s] for law in laws for s, _ in both]
         below = [law[t] for law in laws for _, t in both]
         return make_ratio_bounds(above, below, [self.epsilon] * len(above))
 
+    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
+        """Name the outcome that violates the requirement most, and the value that it reveals."""
+        return self._describe_leaks(mechanism, lambda given: given.min(axis=0))
+
     def __repr__(self) -> str:
         return f"Pufferfish(epsilon={self.epsilon}, {self.secret!r})"
 
 
 def _get_rows(laws: PriorSet) -> PriorPolytope:
-    """Return a set of laws by linear rows."""
+    """Return a set of laws as linear inequalities; raise an error for a set without them."""
     return require_form(laws.polytope(), laws, "designs about a secret", "no polytope")
 
 
 class RobustSecretPML(Requirement):
-    """epsilon-PML about a secret S for every joint law of a set: `Q(y | s) <= e^epsilon Q(y)` for all Q.
+    """The requirement `Q(y | s) <= e^epsilon Q(y)` for a secret and every joint law Q of a set.
 
     See `PML(epsilon, about=..., over=...)`, which is the public name. With the extreme means of each column
     as variables, `M_s <= e^epsilon min_w [w(s) M_s + sum_(t != s) w(t) m_t]` is linear where the sets are
@@ -228,21 +249,21 @@ class RobustSecretPML(Requirement):
 
     @property
     def about(self) -> Secret:
-        """Return the secret, as `PML` names it."""
+        """Return the secret."""
         return self.secret
 
     @property
     def limits(self) -> dict[str, float]:
-        """Return the claimed bounds by name, in nats."""
+        """Return the upper limits on the leakage levels by name, in nats."""
         return self.nominal.limits
 
     @property
     def scope(self) -> str:
-        """Return the priors or the slack of the bound in words; empty where it is for the given prior."""
+        """Return text on the priors or slack of the bound; empty for the given prior only."""
         return self.over.scope
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
-        """Compute the levels of a mechanism in nats, under the same names as `limits`."""
+        """Compute a mechanism's leakage levels in nats, by the names of `limits`."""
         p, m = pair_with_prior(prior, mechanism)
         self.nominal.check(p)
         largest = float(self.over.max_ratios(m.matrix[:, m.support]).max())
@@ -251,29 +272,31 @@ class RobustSecretPML(Requirement):
     def to_cvxpy(
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
     ) -> CvxpyConstraints:
-        """Return the requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
+        """Return the requirement as cvxpy constraints on an (N, M) variable and its (1, M) output law."""
         self.nominal.check(prior)
         return CvxpyConstraints(
-            *self._build_rows(tightened(math.exp(-min(self.epsilon, 700.0)))).to_cvxpy(mechanism)
+            *self._build_rows(tighten_factor(math.exp(-min(self.epsilon, 700.0)))).to_cvxpy(
+                mechanism
+            )
         )
 
     def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
-        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
+        """Return the values of the auxiliary cvxpy variables of `to_cvxpy` at a mechanism."""
         return {"numbers": self.linear_rows(prior).find_numbers(matrix)}
 
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         # exact for whole numbers: both sides are scaled by one unit, and no quotient is formed
-        """Compute violations of the bound: numbers that are all at most 0 iff the requirement holds."""
+        """Compute constraint violations of a mechanism: all at most 0 iff the requirement holds."""
         min_means, max_means, _ = self.over.compute_extreme_means(matrix)
         sums, unit = self.over.min_outcome_sums(min_means, max_means)
         return (max_means * unit - power(min(self.epsilon, 700.0)) * sums).max(axis=0)
 
     def linear_rows(self, prior: Prior) -> LinearRows:
-        """Return the columns that it allows by linear rows."""
+        """Return the allowed columns as linear inequalities."""
         return self._build_rows(math.exp(-min(self.epsilon, 700.0)))
 
     def _build_rows(self, exp_neg_epsilon: float) -> LinearRows:
-        """Return the rows by duality over the polytopes of the sets, as in `PriorSet.linear_rows`.
+        """Build the linear inequalities by LP duality over the polytopes of the set.
 
         The numbers are the least means m, the largest means M, and the multipliers of each extreme mean.
         """
@@ -313,7 +336,7 @@ class RobustSecretPML(Requirement):
         )
 
     def support_function(self, prior: Prior, gains: FloatArray) -> float:
-        """Compute a bound from weights w_s >= 0 and joint laws Q_s of the set; any of them prove one.
+        """Compute the dual bound from weights w_s >= 0 and joint laws Q_s of the set.
 
         `max_x [g(x) + sum_s w_s (Q_s(x) - e^-epsilon Q_s(x | s)) / p(x)]`: columns have
         `e^-epsilon Q_s(. | s) v <= Q_s v`. Multipliers of the rows are weights times laws, and the nearest
@@ -338,9 +361,7 @@ class RobustSecretPML(Requirement):
         return best
 
     def _read_multipliers(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return weights (S,), and for each s laws of X and of X given s (S, N) each, from multipliers of
-        rows.
-        """
+        """Convert LP multipliers to weights (S,), and conditional and marginal laws (S, N) for each s."""
         law, given = self.over.law, self.over.conditionals
         s, sets = law.size, [*given, *given, *[law] * law.size]
         rows = [_get_rows(one).parts for one in sets]

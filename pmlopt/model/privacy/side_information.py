@@ -1,4 +1,4 @@
-"""Leakage to adversaries who already know some attributes of the data, whichever they are."""
+"""Leakage to adversaries who know some attributes of the data."""
 
 from __future__ import annotations
 
@@ -51,21 +51,21 @@ class SideInformationPML(RatioRequirement):
         self.epsilon = check_nonnegative(epsilon, "epsilon", PrivacyError)
         if about is not None and not isinstance(about, Secret):
             raise PrivacyError(f"the secret is {about!r:.60}: give a Secret(joint) of S and X")
-        self.known = _checked_positions(known)
+        self.known = _check_positions(known)
         self.about = about
         self._letters = letters if about is None else about.labels
         if self._letters is not None:
-            self._cells = _cells_of(self._letters, self.known)
+            self._cells = _list_known_cells(self._letters, self.known)
 
     @classmethod
     def from_fields(
         cls, epsilon: float, known: Known, about: Secret | None = None
     ) -> SideInformationPML:
-        """Return the requirement that a file describes."""
+        """Build the requirement from a saved file's fields."""
         return cls(epsilon, known, about)
 
     def for_prior(self, prior: Prior) -> SideInformationPML:
-        """Return the requirement on the letters of a prior, whose attributes may be known.
+        """Return the requirement for the letters of a prior, with its attributes.
 
         Raises:
             PrivacyError: the letters are no tuples of one length, or have no attribute of a position.
@@ -75,26 +75,26 @@ class SideInformationPML(RatioRequirement):
         return SideInformationPML(self.epsilon, self.known, None, prior.labels)
 
     def check(self, prior: Prior) -> None:
-        """Raise a PrivacyError where the requirement is on other letters than the prior."""
+        """Raise a PrivacyError where the requirement's letters differ from the prior's."""
         if self.about is not None:
             check_secret_prior(self.about, prior)
         self.for_prior(prior)
 
     @property
     def limit(self) -> str:
-        """Return the name of its limit."""
+        """Return the display name of the leakage limit."""
         start = "pml" if self.about is None else make_secret_limit_name(self.about)
         return f"{start}_given_known"
 
     @property
     def scope(self) -> str:
-        """Return the priors or the slack of the bound in words; empty where it is for the given prior."""
+        """Return text on the priors or slack of the bound; empty for the given prior only."""
         if self.known == "any":
             return "given any subset of the attributes"
         return f"given any subset of the attributes {', '.join(map(str, self.known))}"
 
     def ratios(self, weights: Any) -> RatioBounds:
-        """Return the pairs, for a prior proportional to (N,) weights: floats, or integers as objects."""
+        """Return the ratio bounds for a prior proportional to (N,) weights (floats or integers)."""
         if self._letters is None:
             raise PrivacyError("the attributes are those of letters: take `for_prior(prior)` first")
         laws: list[Any] = [weights[None]]
@@ -113,7 +113,7 @@ class SideInformationPML(RatioRequirement):
         return make_ratio_bounds(above, below, [self.epsilon] * len(above))
 
     def _conditional_rows(self, within: Any, cell: tuple[int, ...]) -> Iterator[Any]:
-        """Yield measures proportional to the law of X given each secret and the known values of a cell."""
+        """Yield the laws of X given each secret value and the known attribute values."""
         if self.about is not None:
             yield from (row for row in within if row.any())
             return
@@ -127,10 +127,10 @@ class SideInformationPML(RatioRequirement):
         return f"PML({self.epsilon}, {about}known={self.known!r})"
 
 
-def pml_given_known(
+def build_pml_given_known(
     epsilon: Any, known: Any, over: Any, about: Secret | None
 ) -> SideInformationPML:
-    """Return PML given known attributes, from the arguments of `PML`.
+    """Build PML given known attributes, from the arguments of `PML`.
 
     Raises:
         PrivacyError: budgets or a set of laws are given, with which it has no form.
@@ -143,8 +143,8 @@ def pml_given_known(
     return SideInformationPML(float(np.asarray(epsilon)), known, about)
 
 
-def _checked_positions(known: Any) -> Known:
-    """Return "any", or distinct positions in order.
+def _check_positions(known: Any) -> Known:
+    """Validate attribute positions: "any", or distinct indices in order.
 
     Raises:
         PrivacyError: they are neither.
@@ -159,7 +159,7 @@ def _checked_positions(known: Any) -> Known:
         raise PrivacyError(
             f'`known` is {known!r:.60}: give "any", or a list of positions such as [0, 2]'
         )
-    places = [_checked_position(place) for place in known]
+    places = [_check_position(place) for place in known]
     if not places:
         raise PrivacyError("`known` names no attribute: leave it out where nothing is known")
     if len(set(places)) < len(places):
@@ -167,8 +167,8 @@ def _checked_positions(known: Any) -> Known:
     return tuple(sorted(places))
 
 
-def _checked_position(place: Any) -> int:
-    """Return a position from 0 on, or raise a PrivacyError."""
+def _check_position(place: Any) -> int:
+    """Validate a nonnegative attribute position."""
     number = check_real(place, "the position of a known attribute", PrivacyError)
     if number != int(number) or number < 0:
         raise PrivacyError(
@@ -177,8 +177,8 @@ def _checked_position(place: Any) -> int:
     return int(number)
 
 
-def _cells_of(letters: Sequence[Label], known: Known) -> list[tuple[int, ...]]:
-    """Return the sets of letters that agree in a subset of the attributes, each once, of two letters or more.
+def _list_known_cells(letters: Sequence[Label], known: Known) -> list[tuple[int, ...]]:
+    """List the sets of letters that agree on a subset of the attributes, without duplicates.
 
     Raises:
         PrivacyError: the letters are no tuples of one length, have no such attribute, or there are too many.

@@ -1,4 +1,4 @@
-"""Queries on a dataset of records, the number of datasets behind each value, and mechanisms that answer."""
+"""Queries on datasets, their dataset counts, and mechanisms that answer them."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The channel from the records of a query to a mechanism's output, by classes of datasets with equal rows."""
+"""The channel from a query's records to the output, with datasets of equal rows merged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pmlopt.model.queries.symmetry import check_dataset_law, orbits
 
 @dataclass(frozen=True, eq=False)
 class RecordChannel:
-    """The channel from a query's records to the output, on which the leakage of the records depends.
+    """The channel from a query's records to the output, on which record leakage depends.
 
     Y depends on the dataset through the row q(.|x) only, and a class is a set of datasets with the same row.
     Given the law J of (X_i, T), T the class, the entropy of the dataset is largest when it is uniform inside
@@ -54,7 +54,7 @@ class RecordChannel:
     def from_fields(
         cls, query: Query, mechanism: Annotated[Mechanism, ContextReference("mechanism", only=True)]
     ) -> RecordChannel:
-        """Build the channel from the fields of a file; see `record_channel`."""
+        """Build the channel from a saved file's fields; see `record_channel`."""
         return record_channel(query, mechanism)
 
     def log_counts(self, record: int) -> FloatArray:
@@ -69,7 +69,7 @@ class RecordChannel:
         return merged
 
     def class_table(self) -> IntArray:
-        """Return the (k_1, ..., k_n) class of every dataset; raise a QueryError where there are too many."""
+        """Return the (k_1, ..., k_n) class index of every dataset, if they can be listed."""
         return np.asarray(self.classes[self.query.table()])
 
 
@@ -130,7 +130,7 @@ def record_channel(
 
 
 def _check_row_names(mechanism: Mechanism, names: tuple[Label, ...], what: str) -> None:
-    """Raise a MechanismError unless the rows are unnamed, or named as expected and in that order."""
+    """Raise a MechanismError where row labels differ from the expected ones, also in order."""
     if mechanism.inputs == names or isinstance(mechanism.inputs, DefaultLabels):
         return
     how = (
@@ -145,7 +145,7 @@ def _check_row_names(mechanism: Mechanism, names: tuple[Label, ...], what: str) 
 
 
 def _merge_rows(query: Query, mechanism: Mechanism, matrix: FloatArray) -> RecordChannel:
-    """Return the channel with equal rows merged, without rows of values that no dataset has."""
+    """Merge equal rows of a mechanism, and drop rows of values without datasets."""
     reached = np.flatnonzero(np.isfinite(query.log_counts(0)).any(axis=0))
     rows, places = _find_distinct_rows(matrix[reached] / matrix[reached].sum(axis=1, keepdims=True))
     classes = np.full(len(query.values), -1)
@@ -158,7 +158,7 @@ def _merge_rows(query: Query, mechanism: Mechanism, matrix: FloatArray) -> Recor
 
 
 def _find_distinct_rows(matrix: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return the distinct rows in order of appearance, and the index of each row among them."""
+    """Find distinct rows in order of appearance, and each row's index among them."""
     _, first, places = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
     return matrix[first[order]], np.asarray(np.argsort(order)[places.ravel()])
@@ -206,7 +206,7 @@ def expected_distortion(
 
 
 def _check_output_count(matrix: FloatArray, table: FloatArray) -> FloatArray:
-    """Return the mechanism; raise a UtilityError where it has not as many outputs as the distortion."""
+    """Raise a UtilityError where mechanism and distortion have different numbers of outputs."""
     if matrix.shape[1] != table.shape[1]:
         raise UtilityError(
             f"the mechanism has the shape {matrix.shape} and the distortion {table.shape}: give one entry of "
@@ -218,7 +218,7 @@ def _check_output_count(matrix: FloatArray, table: FloatArray) -> FloatArray:
 def compute_loss_table(
     query: Query, loss: ArrayLike | None
 ) -> tuple[FloatArray, tuple[Label, ...]]:
-    """Compute the (T, M) distortion d(f, y) of each value and output, and the labels of the outputs.
+    """Compute the (T, M) distortion table d(f, y), and the output labels.
 
     Raises:
         UtilityError: the loss is no matrix with a row for each value of the query, or is negative.
@@ -243,8 +243,7 @@ def compute_loss_table(
 
 
 def symmetric_channel(query: Query, error: float) -> Mechanism:
-    """Build the generalised binary symmetric channel: the true value with probability 1 - p, else another
-    one.
+    """Build the generalized symmetric channel: the true value with probability 1 - p, else a uniform other.
 
     `q(y|x) = 1 - p` for `y = f(x)` and `p / (m - 1)` for the other m - 1 values.
 
@@ -274,8 +273,7 @@ def symmetric_channel(query: Query, error: float) -> Mechanism:
 
 
 def laplace(query: Query, epsilon: float) -> Mechanism:
-    """Build the Laplace mechanism of scale `sensitivity / epsilon`, rounded to the nearest value of the
-    query.
+    """Build the Laplace mechanism of scale `sensitivity / epsilon`, rounded to the query's values.
 
     Thresholds lie half way between neighbouring values; for parity it is 0.5, and the channel is
     binary-symmetric with `p = exp(-epsilon / 2) / 2`.
@@ -313,7 +311,7 @@ def laplace(query: Query, epsilon: float) -> Mechanism:
 def exponential(
     query: Query, epsilon: float, score: Literal["match", "distance"] = "match"
 ) -> Mechanism:
-    """Build the exponential mechanism of a query with a score of matches or of distances.
+    """Build the exponential mechanism of a query, with a match or distance score.
 
     `q(y|x)` is proportional to `exp(epsilon u(x, y) / (2 sensitivity of u))`.
 
@@ -347,7 +345,7 @@ def exponential(
 
 
 def _check_level(epsilon: float) -> float:
-    """Check that a level is positive, and return it."""
+    """Validate a positive level."""
     level = check_real(epsilon, "epsilon", PrivacyError)
     if level <= 0:
         raise PrivacyError(
@@ -357,10 +355,10 @@ def _check_level(epsilon: float) -> float:
 
 
 def _build_softmax(query: Query, scores: FloatArray) -> Mechanism:
-    """Build the mechanism whose rows are proportional to the exponentials of scores."""
+    """Build the mechanism with softmax rows of scores."""
     return _build_answer_mechanism(query, np.exp(scores - scores.max(axis=1, keepdims=True)))
 
 
 def _build_answer_mechanism(query: Query, weights: FloatArray) -> Mechanism:
-    """Build the mechanism on a query's values with rows proportional to weights."""
+    """Build the mechanism on a query's values from row weights."""
     return Mechanism(weights / weights.sum(axis=1, keepdims=True), query.values, query.values)

@@ -33,7 +33,7 @@ from pmlopt.model.queries.query import (
 
 @dataclass(frozen=True, eq=False, init=False)
 class Explicit(Query):
-    """A query given as the table of its values; records may have alphabets of any size.
+    """A query given by the table of its values.
 
     Args:
         function: (k_1, ..., k_n) the value f(x) at each x: numbers or other labels.
@@ -55,7 +55,7 @@ class Explicit(Query):
 
     @classmethod
     def from_fields(cls, places: IntArray, labels: tuple[Label, ...]) -> Explicit:
-        """Build the query from the fields of a file: by the indices of its values in the list of them.
+        """Build the query from a saved file's fields.
 
         Raises:
             QueryError: a place is none of the list, or the list is not that of the values in their order.
@@ -98,56 +98,50 @@ class Explicit(Query):
 
     @property
     def alphabets(self) -> tuple[int, ...]:
-        """Return the (n,) number of letters of each record, k_i."""
+        """Return the (n,) alphabet size of each record."""
         return self.places.shape
 
     @property
     def values(self) -> tuple[Label, ...]:
-        """Return the (T,) values of f, which index the rows of a mechanism q(y|f(x)); numbers in ascending
-        order.
-        """
+        """Return the (T,) distinct query values, the row labels of mechanisms; numbers ascending."""
         return self.labels
 
     @cached_property
     def kinds(self) -> tuple[int, ...]:
-        """Return one record of each kind; records are of a kind where their counts are equal."""
+        """Return one representative record for each dataset-count pattern."""
         first: dict[tuple[int, bytes], int] = {}
         for record, size in enumerate(self.alphabets):
             first.setdefault((size, self._count_datasets(record).tobytes()), record)
         return tuple(first.values())
 
     def log_counts(self, record: int) -> FloatArray:
-        """Compute the (k_i, T) logarithms of the numbers of datasets with `x_i = a` and `f(x) = t`; -inf for
-        none.
-        """
+        """Compute the (k_i, T) log-numbers of datasets with `x_i = a` and `f(x) = t`."""
         with np.errstate(divide="ignore"):
             return np.log(self._count_datasets(check_record(self, record)))
 
     @property
     def sensitivity(self) -> float:
-        """Return the sensitivity of f: the largest change of its value when one record changes."""
+        """Return the sensitivity: the largest change of the query value when one record changes."""
         numbers = values_as_numbers(self)[self.places]
         return float(max(np.ptp(numbers, axis=axis).max() for axis in range(self.records)))
 
     def table(self) -> IntArray:
-        """Return the (k_1, ..., k_n) index of f(x) in `values`, for every dataset."""
+        """Return the (k_1, ..., k_n) index into `values` for every dataset."""
         return self.places
 
     def _count_datasets(self, record: int) -> IntArray:
-        """Count the (k_i, T) datasets with each letter of a record and each value."""
+        """Count the (k_i, T) datasets by a record's letter and the query value."""
         # (k_i, rest): a row for each letter of the record, over all letters of the others
         flat = np.moveaxis(self.places, record, 0).reshape(self.alphabets[record], -1)
         return np.stack([np.bincount(row, minlength=len(self.labels)) for row in flat])
 
 
 class FormulaQuery(Query):
-    """A query by formula, which does not distinguish records of one kind."""
+    """The base of formula queries, which treat records of one kind alike."""
 
     @property
     def exchangeable(self) -> tuple[int, ...]:
-        """Return representatives of the records that f does not distinguish; all records where nothing is
-        known.
-        """
+        """Return representatives of exchangeable records; all records where unknown."""
         return self.kinds
 
 
@@ -181,12 +175,12 @@ class ModularSum(FormulaQuery):
 
     @classmethod
     def from_fields(cls, records: int, modulus: int, letters: int | tuple[int, ...]) -> ModularSum:
-        """Build the query from the fields of a file."""
+        """Build the query from a saved file's fields."""
         return cls(records, modulus, letters)
 
     @property
     def letters(self) -> int | tuple[int, ...]:
-        """Return how many letters a record has: one number where it is the same for all."""
+        """Return the alphabet size of the records, one number where they agree."""
         return self.sizes[0] if len(set(self.sizes)) == 1 else self.sizes
 
     def __init__(self, records: int, modulus: int, letters: int | Iterable[int] = 2) -> None:
@@ -202,45 +196,37 @@ class ModularSum(FormulaQuery):
 
     @property
     def alphabets(self) -> tuple[int, ...]:
-        """Return the (n,) number of letters of each record, k_i."""
+        """Return the (n,) alphabet size of each record."""
         return self.sizes
 
     @property
     def values(self) -> tuple[Label, ...]:
-        """Return the (T,) values of f, which index the rows of a mechanism q(y|f(x)); numbers in ascending
-        order.
-        """
+        """Return the (T,) distinct query values, the row labels of mechanisms; numbers ascending."""
         return tuple(range(self.modulus))
 
     @property
     def kinds(self) -> tuple[int, ...]:
-        """Return representatives of the kinds of records; records of a kind have the same `log_counts`."""
+        """Return one representative for each kind of record with equal `log_counts`."""
         return tuple(self.sizes.index(size) for size in dict.fromkeys(self.sizes))
 
     def log_counts(self, record: int) -> FloatArray:
-        """Compute the (k_i, T) logarithms of the numbers of datasets with `x_i = a` and `f(x) = t`; -inf for
-        none.
-        """
+        """Compute the (k_i, T) log-numbers of datasets with `x_i = a` and `f(x) = t`."""
         size = self.sizes[check_record(self, record)]
         others = self._count_others(size)
         return np.stack([np.roll(others, letter) for letter in range(size)])
 
     def list_answers(self, record: int) -> IntArray:
-        """Return the (K, k_i) indices of f among `values` as one record runs through its letters, the others
-        fixed.
-        """
+        """Return (K, k_i) indices of the query value as a record varies and the others are fixed."""
         size = self.sizes[check_record(self, record)]
         reached = np.flatnonzero(np.isfinite(self._count_others(size)))
         return np.asarray((reached[:, None] + np.arange(size)) % self.modulus)
 
     def table(self) -> IntArray:
-        """Return the (k_1, ..., k_n) index of f(x) in `values`, for every dataset."""
+        """Return the (k_1, ..., k_n) index into `values` for every dataset."""
         return np.asarray(list_datasets(self).sum(axis=0) % self.modulus)
 
     def _count_others(self, size: int) -> FloatArray:
-        """Return the (m,) logarithms of the counts of each sum of all records but one with this alphabet
-        size.
-        """
+        """Return the (m,) log-counts of sums of all other records."""
         # records of one alphabet size have one law, so a power of it replaces their product
         times = Counter(self.sizes)
         times[size] -= 1
@@ -253,7 +239,7 @@ class ModularSum(FormulaQuery):
 
 
 def _convolution_power(one: FloatArray, times: int) -> FloatArray:
-    """Compute the convolution power of logarithms of counts, by repeated squaring."""
+    """Compute a convolution power of log-counts by repeated squaring."""
     # the unit of convolution: one way to have the sum 0, in logarithms
     found = np.where(np.arange(len(one)) == 0, 0.0, -np.inf)
     while times:
@@ -267,7 +253,7 @@ def _convolution_power(one: FloatArray, times: int) -> FloatArray:
 
 
 def _convolve_logs(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Compute the cyclic convolution of two arrays of logarithms."""
+    """Compute the cyclic convolution of two log-count arrays."""
     out = np.full(len(left), -np.inf)
     # logaddexp by terms: a Fourier transform would lose small counts next to large ones
     for place in np.flatnonzero(np.isfinite(left)):
@@ -281,7 +267,7 @@ MAX_RESIDUE_CLASSES = 2**14
 
 @dataclass(frozen=True, eq=False)
 class ResidueTypes(FormulaQuery):
-    """The classes of datasets that differ in no residue: letters of equal residue count as one.
+    """The dataset classes with equal residue counts.
 
     Records whose letters come in multiples of m can be shifted against each other: of them the sum modulo m
     is left. Of the others with k letters each, the class is how many have each residue, r_0 to r_{R-1} with
@@ -303,19 +289,17 @@ class ResidueTypes(FormulaQuery):
 
     @property
     def alphabets(self) -> tuple[int, ...]:
-        """Return the (n,) number of letters of each record, k_i."""
+        """Return the (n,) alphabet size of each record."""
         return self.sums.alphabets
 
     @property
     def kinds(self) -> tuple[int, ...]:
-        """Return representatives of the kinds of records; records of a kind have the same `log_counts`."""
+        """Return one representative for each kind of record with equal `log_counts`."""
         return self.sums.kinds
 
     @property
     def values(self) -> tuple[Label, ...]:
-        """Return the (T,) values of f, which index the rows of a mechanism q(y|f(x)); numbers in ascending
-        order.
-        """
+        """Return the (T,) distinct query values, the row labels of mechanisms; numbers ascending."""
         sums, start = bool(self._full_cycle_sizes), 1 if self._full_cycle_sizes else 0
         return tuple(
             (f"sum {row[0]}; " if sums else "") + "counts " + "+".join(map(str, row[start:]))
@@ -324,12 +308,12 @@ class ResidueTypes(FormulaQuery):
 
     @property
     def residues(self) -> IntArray:
-        """Return the (K,) sum modulo m of each class."""
+        """Return the (K,) residue of the sum of each class."""
         return np.asarray(self._class_table @ self._column_weights % self.sums.modulus)
 
     @property
     def count(self) -> int:
-        """Return the number of classes, K, without listing them."""
+        """Return the number of classes, K."""
         parts = [
             math.comb(times + self._count_residues(size) - 1, times)
             for size, times in self._other_sizes
@@ -337,9 +321,7 @@ class ResidueTypes(FormulaQuery):
         return math.prod(parts) * (self.sums.modulus if self._full_cycle_sizes else 1)
 
     def log_counts(self, record: int) -> FloatArray:
-        """Compute the (k_i, T) logarithms of the numbers of datasets with `x_i = a` and `f(x) = t`; -inf for
-        none.
-        """
+        """Compute the (k_i, T) log-numbers of datasets with `x_i = a` and `f(x) = t`."""
         modulus, size = self.sums.modulus, self.alphabets[check_record(self, record)]
         found = np.empty((size, len(self._class_table)))
         for letter in range(min(size, modulus)):
@@ -347,7 +329,7 @@ class ResidueTypes(FormulaQuery):
         return found
 
     def table(self) -> IntArray:
-        """Return the (k_1, ..., k_n) index of f(x) in `values`, for every dataset."""
+        """Return the (k_1, ..., k_n) index into `values` for every dataset."""
         data = list_datasets(self)
         columns = []
         if self._full_cycle_sizes:
@@ -371,25 +353,23 @@ class ResidueTypes(FormulaQuery):
 
     @cached_property
     def _full_cycle_sizes(self) -> dict[int, int]:
-        """Return how many records have each size that is a multiple of m."""
+        """Return how many records have each alphabet size that is a multiple of m."""
         return {k: n for k, n in Counter(self.alphabets).items() if k % self.sums.modulus == 0}
 
     @cached_property
     def _other_sizes(self) -> list[tuple[int, int]]:
-        """Return the other sizes with how many records have them."""
+        """Return the other alphabet sizes with their record counts."""
         return sorted(
             (k, n) for k, n in Counter(self.alphabets).items() if k not in self._full_cycle_sizes
         )
 
     def _count_residues(self, size: int) -> int:
-        """Return how many residues letters 0 to k - 1 have."""
+        """Return the number of distinct residues of letters 0 to k - 1."""
         return min(size, self.sums.modulus)
 
     @cached_property
     def _class_table(self) -> IntArray:
-        """Return the (K, W) classes: the sum of the records that can be shifted, and the counts of
-        residues.
-        """
+        """Return the (K, W) table of classes as sums and residue counts."""
         sums = [[[value] for value in range(self.sums.modulus)]] if self._full_cycle_sizes else []
         parts = [
             list_compositions(times, self._count_residues(size))[::-1].tolist()
@@ -399,7 +379,7 @@ class ResidueTypes(FormulaQuery):
 
     @cached_property
     def _column_weights(self) -> IntArray:
-        """Return (W,) what each column of the classes adds to the sum."""
+        """Return the (W,) contribution of each table column to the sum."""
         lists = [range(self._count_residues(size)) for size, _ in self._other_sizes]
         return np.array(
             [*([1] if self._full_cycle_sizes else []), *(r for one in lists for r in one)],
@@ -407,9 +387,7 @@ class ResidueTypes(FormulaQuery):
         )
 
     def _count_with_letter(self, size: int, letter: int) -> FloatArray:
-        """Return the (K,) logarithms of how many datasets of each class have a letter in a record of some
-        size.
-        """
+        """Return (K,) log-counts of datasets by class, given one record's letter."""
         modulus = self.sums.modulus
         # columns of the table in the order of the sizes: `place` is where those of a size begin
         types, place = self._class_table, 0
@@ -439,7 +417,7 @@ class ResidueTypes(FormulaQuery):
 
 
 def _compute_log_multinomials(counts: FloatArray) -> FloatArray:
-    """Compute the (K,) logarithms of the multinomial coefficients of rows; -inf where a part is negative."""
+    """Compute (K,) log-multinomial coefficients of rows; -inf for negative parts."""
     # gammaln has poles at negative integers, and is not meant there
     inside = np.maximum(counts, 0.0)
     logs = special.gammaln(inside.sum(axis=1) + 1) - special.gammaln(inside + 1).sum(axis=1)
@@ -472,7 +450,7 @@ class Weight(FormulaQuery):
 
     @classmethod
     def from_fields(cls, outcomes: tuple[Label, ...]) -> Weight:
-        """Build the query from the fields of a file: by the value at each weight, 0 to n."""
+        """Build the query from a saved file's fields, by the value at each weight."""
         return cls(len(outcomes) - 1, outcomes.__getitem__)
 
     def __init__(self, records: int, function: Callable[[int], Label] | None = None) -> None:
@@ -492,25 +470,21 @@ class Weight(FormulaQuery):
 
     @property
     def alphabets(self) -> tuple[int, ...]:
-        """Return the (n,) number of letters of each record, k_i."""
+        """Return the (n,) alphabet size of each record."""
         return (2,) * self.count
 
     @cached_property
     def values(self) -> tuple[Label, ...]:
-        """Return the (T,) values of f, which index the rows of a mechanism q(y|f(x)); numbers in ascending
-        order.
-        """
+        """Return the (T,) distinct query values, the row labels of mechanisms; numbers ascending."""
         return sort_distinct(self.outcomes)
 
     @property
     def kinds(self) -> tuple[int, ...]:
-        """Return representatives of the kinds of records; records of a kind have the same `log_counts`."""
+        """Return one representative for each kind of record with equal `log_counts`."""
         return (0,)
 
     def log_counts(self, record: int) -> FloatArray:
-        """Compute the (k_i, T) logarithms of the numbers of datasets with `x_i = a` and `f(x) = t`; -inf for
-        none.
-        """
+        """Compute the (k_i, T) log-numbers of datasets with `x_i = a` and `f(x) = t`."""
         check_record(self, record)
         # with one letter fixed the other n - 1 records are free: C(n - 1, w) of each weight
         others = _compute_log_binomials(self.records - 1)
@@ -522,21 +496,19 @@ class Weight(FormulaQuery):
         return counts
 
     def list_answers(self, record: int) -> IntArray:
-        """Return the (K, k_i) indices of f among `values` as one record runs through its letters, the others
-        fixed.
-        """
+        """Return (K, k_i) indices of the query value as a record varies and the others are fixed."""
         check_record(self, record)
         return np.asarray(
             np.unique(np.stack([self.value_indices[:-1], self.value_indices[1:]], axis=1), axis=0)
         )
 
     def table(self) -> IntArray:
-        """Return the (k_1, ..., k_n) index of f(x) in `values`, for every dataset."""
+        """Return the (k_1, ..., k_n) index into `values` for every dataset."""
         return np.asarray(self.value_indices[list_datasets(self).sum(axis=0)])
 
     @cached_property
     def value_indices(self) -> IntArray:
-        """Return the (n + 1,) index of each weight's value among `values`."""
+        """Return the (n + 1,) index into `values` for each weight."""
         place = {value: at for at, value in enumerate(self.values)}
         return np.array([place[value] for value in self.outcomes])
 
@@ -564,7 +536,7 @@ class Quadratic(Weight):
 
 
 def _count_pairs(weight: int) -> int:
-    """Return how many pairs there are of so many ones."""
+    """Return the number of pairs of ones, w (w - 1) / 2."""
     return weight * (weight - 1) // 2
 
 

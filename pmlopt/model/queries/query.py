@@ -38,24 +38,21 @@ class Query(Record, ABC):
     @property
     @abstractmethod
     def alphabets(self) -> tuple[int, ...]:
-        """Return the (n,) number of letters of each record, k_i."""
+        """Return the (n,) alphabet size of each record."""
 
     @property
     @abstractmethod
     def values(self) -> tuple[Label, ...]:
-        """Return the (T,) values of f, which index the rows of a mechanism q(y|f(x)); numbers in ascending
-        order.
-        """
+        """Return the (T,) distinct query values, the row labels of mechanisms; numbers ascending."""
 
     @property
     @abstractmethod
     def kinds(self) -> tuple[int, ...]:
-        """Return representatives of the kinds of records; records of a kind have the same `log_counts`."""
+        """Return one representative for each kind of record with equal `log_counts`."""
 
     @property
     def exchangeable(self) -> tuple[int, ...]:
-        """Return representatives of the records that f does not distinguish; all records where nothing is
-        known.
+        """Return representatives of exchangeable records; all records where unknown.
 
         Records of a kind need not be: under `x_1 + x_2 mod 2` the counts of an idle x_0 are those of x_1.
         """
@@ -63,8 +60,7 @@ class Query(Record, ABC):
 
     @abstractmethod
     def log_counts(self, record: int) -> FloatArray:
-        """Compute the (k_i, T) logarithms of the numbers of datasets with `x_i = a` and `f(x) = t`; -inf for
-        none.
+        """Compute the (k_i, T) log-numbers of datasets with `x_i = a` and `f(x) = t`.
 
         Args:
             record: i, counted from 0.
@@ -75,7 +71,7 @@ class Query(Record, ABC):
 
     @property
     def sensitivity(self) -> float:
-        """Return the sensitivity of f: the largest change of its value when one record changes.
+        """Return the sensitivity: the largest change of the query value when one record changes.
 
         Raises:
             QueryError: the values are not numbers.
@@ -90,15 +86,14 @@ class Query(Record, ABC):
 
     @abstractmethod
     def table(self) -> IntArray:
-        """Return the (k_1, ..., k_n) index of f(x) in `values`, for every dataset.
+        """Return the (k_1, ..., k_n) index into `values` for every dataset.
 
         Raises:
             QueryError: there are more than 2^20 datasets.
         """
 
     def list_answers(self, record: int) -> IntArray:
-        """Return the (K, k_i) indices of f among `values` as one record runs through its letters, the others
-        fixed.
+        """Return (K, k_i) indices of the query value as a record varies and the others are fixed.
 
         A row for each of the different outcomes, over all that the others may be.
 
@@ -132,7 +127,7 @@ def check_query(query: Query) -> None:
 
 
 def check_alphabets(records: int, letters: int | Iterable[int]) -> tuple[int, ...]:
-    """Return the sizes of the records' alphabets, from one number for all or one for each record."""
+    """Validate alphabet sizes, given as one number for all records or one per record."""
     n = check_record_count(records)
     if isinstance(letters, Iterable) and getattr(letters, "ndim", None) != 0:
         sizes = tuple(
@@ -147,7 +142,7 @@ def check_alphabets(records: int, letters: int | Iterable[int]) -> tuple[int, ..
 
 
 def check_within_limit(value: Any, what: str, limit: str) -> int:
-    """Return an integer of at least 1 and at most one of the limits of this module, given by its name."""
+    """Validate an integer between 1 and a named limit of this module."""
     number, max_number = check_integer(value, what, QueryError), globals()[limit]
     if number > max_number:
         raise QueryError(
@@ -157,9 +152,7 @@ def check_within_limit(value: Any, what: str, limit: str) -> int:
 
 
 def check_record_count(records: int) -> int:
-    """Return the number of records as an integer; raise a QueryError where it is not one from 1 to ten
-    million.
-    """
+    """Validate a number of records between 1 and ten million."""
     # The largest number of records: their alphabets are a tuple with an entry for each.
     largest_record_count = 10**7
     n = check_integer(records, "the number of records", QueryError)
@@ -169,7 +162,7 @@ def check_record_count(records: int) -> int:
 
 
 def check_record(query: Query, record: int) -> int:
-    """Return the index of a record, counted from 0; raise a QueryError where there is no such record."""
+    """Validate the index of a record, counted from 0."""
     if not isinstance(record, Integral) or record not in range(query.records):
         raise QueryError(
             f"there is no record {record!r}: the query has the records 0 to {query.records - 1}"
@@ -187,7 +180,7 @@ def check_listable(query: Query) -> None:
 
 
 def list_datasets(query: Query) -> IntArray:
-    """Return all (n, k_1, ..., k_n) datasets: entry i holds the letter of record i in each of them.
+    """Return all datasets as an (n, k_1, ..., k_n) array of the records' letters.
 
     Raises:
         QueryError: there are more than 2^20, or more than 32 records.

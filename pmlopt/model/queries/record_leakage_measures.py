@@ -1,4 +1,4 @@
-"""What an output reveals of one record of a dataset, and the capacities of channels that bound it."""
+"""Information measures of one record and the output, and channel capacities that bound them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROUGH_ITERATIONS, FINE_ITERATIONS = 30, 3_000
 
 @dataclass(frozen=True, eq=False)
 class MaxCapacity:
-    """The largest capacity of the channels that a set of tuples of rows makes.
+    """The largest capacity over channels made of tuples of rows.
 
     Attributes:
         lower, upper: in nats: reached by `prior` on each channel of `best`, and never exceeded.
@@ -37,8 +37,7 @@ class MaxCapacity:
 
 
 def compute_max_capacity(rows: FloatArray, tuples: IntArray) -> MaxCapacity:
-    """Compute the largest capacity of the channels whose inputs have the rows `rows[t_0], ...,
-    rows[t_(A-1)]`.
+    """Compute the largest capacity of the channels with rows `rows[t_0], ..., rows[t_(A-1)]` over tuples t.
 
     Blahut-Arimoto on all at once; `I(p) <= C <= max_a D(W_a || p W)` for every law p of the input drops those
     that cannot be the largest. For two inputs the root of `D(W_0 || pW) - D(W_1 || pW)`, by bisection.
@@ -91,16 +90,14 @@ def compute_max_capacity(rows: FloatArray, tuples: IntArray) -> MaxCapacity:
 
 
 def compute_divergences(channels: FloatArray, priors: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Compute (..., A) of each row of channels (..., A, M) from the law of the output, and (..., M) that
-    law.
-    """
+    """Compute the (..., A) divergences of channel rows from the output law, and the (..., M) output law."""
     laws = (priors[..., None, :] @ channels)[..., 0, :]
     ratios = np.where(channels > 0, channels / np.maximum(laws, 1e-300)[..., None, :], 1.0)
     return (channels * np.log(ratios)).sum(axis=-1), laws
 
 
 def _bisect_input_laws(channels: FloatArray) -> FloatArray:
-    """Find the (K, 2) laws of the input at which both rows are equally far from the law of the output."""
+    """Find the (K, 2) capacity-achieving input laws of binary-input channels by bisection."""
 
     def compute_laws(first: FloatArray) -> FloatArray:
         return np.stack([first, 1 - first], axis=1)
@@ -116,7 +113,7 @@ def _bisect_input_laws(channels: FloatArray) -> FloatArray:
 
 
 def is_covered(rows: FloatArray, tuples: IntArray, law: FloatArray, bound: float) -> BoolArray:
-    """Return (K,) whether no row of a channel diverges from a law by more than a bound.
+    """Return (K,) whether every row of a channel is within a divergence bound of a law.
 
     Examples:
         >>> is_covered(np.eye(2), np.array([[0, 1]]), np.array([0.5, 0.5]), 0.7).tolist()  # log 2 = 0.693
@@ -131,7 +128,7 @@ def is_covered(rows: FloatArray, tuples: IntArray, law: FloatArray, bound: float
 def _choose_covering_laws(
     rows: FloatArray, tuples: IntArray, laws: FloatArray, order: IntArray, bound: float
 ) -> FloatArray:
-    """Return laws that prove the bound for every tuple, those first in order preferred."""
+    """Choose output laws that prove the capacity bound for every tuple of rows."""
     missing, chosen = np.ones(len(tuples), dtype=bool), []
     for place in order.tolist():
         if missing[place]:

@@ -1,4 +1,4 @@
-"""Classes of datasets on which an optimal mechanism may be constant: orbits of the symmetries of a query."""
+"""Orbits of datasets under the symmetries of a query, on which an optimal mechanism may be constant."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Map = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 def find_symmetries(table: IntArray, masses: FloatArray) -> list[Map]:
-    """Find maps of the datasets that leave a table and a law invariant; with them, so do all compositions.
+    """Find permutations of the datasets that leave a query table and a law invariant.
 
     Args:
         table: (k_1, ..., k_n) the value at each dataset.
@@ -58,7 +58,7 @@ def find_symmetries(table: IntArray, masses: FloatArray) -> list[Map]:
 
 
 def _list_single_moves(shape: tuple[int, ...]) -> Iterator[Map]:
-    """Yield the exchanges of two records, the relabellings of one, and those of all records alike."""
+    """Yield swaps of two records, relabellings of one record, and common relabellings of all."""
     for first, second in combinations(range(len(shape)), 2):
         if shape[first] == shape[second]:
             yield _make_exchange(first, second)
@@ -74,7 +74,7 @@ def _list_single_moves(shape: tuple[int, ...]) -> Iterator[Map]:
 
 
 def _list_double_moves(shape: tuple[int, ...]) -> Iterator[Map]:
-    """Yield the relabellings of two records at a time."""
+    """Yield simultaneous relabellings of two records."""
     for first, second in combinations(range(len(shape)), 2):
         for one, other in product(
             _list_relabellings(shape[first]), _list_relabellings(shape[second])
@@ -83,7 +83,7 @@ def _list_double_moves(shape: tuple[int, ...]) -> Iterator[Map]:
 
 
 def _list_relabellings(size: int) -> list[tuple[int, ...]]:
-    """List orders of the letters of a record other than their own."""
+    """List candidate permutations of a record's letters, without the identity."""
     letters = tuple(range(size))
     # Up to so many letters all relabellings are tried; of more, those that exchange two letters or shift all.
     if size <= 3:
@@ -97,12 +97,12 @@ def _list_relabellings(size: int) -> list[tuple[int, ...]]:
 
 
 def _make_exchange(first: int, second: int) -> Map:
-    """Return the map of tables that exchanges two records."""
+    """Return the function that swaps two axes of a dataset table."""
     return lambda table: np.swapaxes(table, first, second)
 
 
 def _make_relabelling(orders: Sequence[tuple[int, tuple[int, ...]]]) -> Map:
-    """Return the map of tables that relabels the letters of records."""
+    """Return the function that permutes letters along the axes of a dataset table."""
 
     def apply_relabelling(table: NDArray[Any]) -> NDArray[Any]:
         for record, order in orders:
@@ -114,7 +114,7 @@ def _make_relabelling(orders: Sequence[tuple[int, tuple[int, ...]]]) -> Map:
 
 @dataclass(frozen=True, eq=False)
 class DatasetOrbits:
-    """The classes of datasets on which a mechanism may be taken constant.
+    """The orbits of datasets on which a mechanism may be taken constant.
 
     Permutations of records, and relabellings of their letters, that leave f and the true law as they are map
     priors to priors of the same entropy. The largest leakage is convex in the mechanism: averaging over them
@@ -132,7 +132,7 @@ class DatasetOrbits:
 
 
 def orbits(query: Query, law: ArrayLike | None = None) -> DatasetOrbits:
-    """Compute the orbits of datasets under the symmetries of a query and of the true law of the dataset.
+    """Compute the orbits of datasets under the symmetries of a query and of the dataset law.
 
     For a sum modulo m how many records have each residue, and of records whose letters come in multiples of m
     their sum only, which is the value itself for a parity; the weight for functions of the weight of binary
@@ -169,7 +169,7 @@ def orbits(query: Query, law: ArrayLike | None = None) -> DatasetOrbits:
 
 
 def _find_structural_orbits(query: Query) -> DatasetOrbits | None:
-    """Return the orbits for a uniform dataset where they follow from the structure of the query."""
+    """Derive the orbits from the query's structure, for a uniform dataset law."""
     if isinstance(query, ModularSum):
         if all(size % query.modulus == 0 for size in query.alphabets):
             return _count_orbits(query, np.arange(query.modulus))
@@ -189,7 +189,7 @@ def _find_structural_orbits(query: Query) -> DatasetOrbits | None:
 
 @dataclass(frozen=True)
 class _FoldedWeight:
-    """A query that is the smaller of a weight and its complement to n."""
+    """The query min(w, n - w) of a weight w."""
 
     records: int
 
@@ -198,13 +198,13 @@ class _FoldedWeight:
 
 
 def _count_orbits(query: Query, values: IntArray) -> DatasetOrbits:
-    """Return the orbits of a query by its counts, with their probabilities under a uniform dataset."""
+    """Compute orbits and their probabilities from dataset counts, for a uniform dataset law."""
     counts = np.logaddexp.reduce(query.log_counts(0), axis=0)
     return DatasetOrbits(query, values, np.exp(counts - query.log_size))
 
 
 def _find_listed_orbits(query: Query, law: ArrayLike | None) -> DatasetOrbits:
-    """Find the orbits under the symmetries that are found in the tables of the query and of the law."""
+    """Compute the orbits under symmetries found by search in the tables of query and law."""
     table = query.table()
     masses = check_dataset_law(query, law)
     places = np.arange(table.size).reshape(table.shape)
@@ -220,7 +220,7 @@ def _find_listed_orbits(query: Query, law: ArrayLike | None) -> DatasetOrbits:
 
 
 def check_dataset_law(query: Query, law: ArrayLike | None) -> FloatArray:
-    """Return the (k_1, ..., k_n) true law of the dataset, checked; uniform where none is given.
+    """Validate the (k_1, ..., k_n) dataset law; uniform where none is given.
 
     Raises:
         PriorError: it is none, or does not fit the query.

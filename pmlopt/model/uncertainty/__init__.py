@@ -1,4 +1,4 @@
-"""Sets of priors: the worst case as a number, and its twin as cvxpy constraints."""
+"""Sets of priors: their least means as numbers, and as cvxpy constraints."""
 
 import lazy_loader
 

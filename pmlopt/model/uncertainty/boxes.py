@@ -92,9 +92,7 @@ class Box(ChoquetSet):
             )
 
     def on_cells(self, cells: LetterCells) -> Box:
-        """Return the box on the cells; bounds are rounded outwards, so that it includes every prior of the
-        set.
-        """
+        """Return the box of priors on the cells, with bounds rounded outward."""
         # the mass of a cell is the sum over its letters, which have equal bounds
         counts = np.array(cells.counts, dtype=float)
         sides = ((self.lower, "the lower bounds are"), (self.upper, "the upper bounds are"))
@@ -110,15 +108,17 @@ class Box(ChoquetSet):
 
     @property
     def description(self) -> str:
+        """Return text that describes the priors of the set, to follow "for every prior"."""
         return f"within bounds on each of the {self.size} probabilities"
 
     @cached_property
     def _has_upper_bounds(self) -> bool:
-        """Return whether an upper bound is implied by neither the lower bounds nor the sum of one."""
+        """Return whether some upper bound is not implied by the other bounds."""
         return bool((self.upper < 1 - (self.lower.sum() - self.lower) - MEMBERSHIP_ATOL).any())
 
     @cached_property
     def float_probability(self) -> LowerProbability:
+        """Return the lower probability in floats."""
         upper = self.upper if self._has_upper_bounds else None
         total = max(1.0, float(self.lower.sum()))  # above one by rounding only
         return LowerProbability(
@@ -127,6 +127,7 @@ class Box(ChoquetSet):
 
     @cached_property
     def integer_probability(self) -> LowerProbability:
+        """Return the lower probability times a positive number, in integers."""
         # one denominator for both sides: the set is compared in whole numbers
         bounds, denominator = common_integer_ratio([*self.lower, *self.upper])
         lower, upper = np.array(bounds, dtype=object).reshape(2, -1)
@@ -137,6 +138,7 @@ class Box(ChoquetSet):
         return LowerProbability(lower, 0, upper, min(total, int(upper.sum())))
 
     def contains_law(self, p: FloatArray) -> bool:
+        """Return whether the (N,) probabilities are in the set, up to rounding."""
         return bool(
             ((self.lower - MEMBERSHIP_ATOL <= p) & (p <= self.upper + MEMBERSHIP_ATOL)).all()
         )
@@ -188,20 +190,21 @@ class MinimumMass(Box):
 
     @property
     def size(self) -> int:
+        """Return the number of letters N."""
         return self._letters
 
     @cached_property
     def lower(self) -> FloatArray:  # type: ignore[override]
-        """Return (N,) the mass, for each letter."""
+        """Return the (N,) lower bounds."""
         return np.full(self.size, self.mass)
 
     @cached_property
     def upper(self) -> FloatArray:  # type: ignore[override]
-        """Return (N,) ones."""
+        """Return the (N,) upper bounds, all one."""
         return np.ones(self.size)
 
     def on_cells(self, cells: LetterCells) -> Box:
-        """Return the box of the cells' least masses, rounded down."""
+        """Return the box of the cells' minimum masses, rounded down."""
         if self.size != cells.letter_count:
             raise PrivacyError(
                 f"{self!r} is on {self.size} letters, and the prior on {cells.letter_count}"
@@ -251,6 +254,7 @@ class AllPriors(MinimumMass):
 
 
 def _check_bounds(lower: FloatArray, upper: FloatArray) -> None:
+    """Validate lower and upper bounds on probabilities, and return them as arrays."""
     if len(lower) != len(upper):
         raise PrivacyError(
             f"there are {len(lower)} lower and {len(upper)} upper bounds: give one of each"

@@ -1,4 +1,4 @@
-"""The set of all priors within a Pearson chi-square distance of a centre."""
+"""The set of all priors within a Pearson chi-square distance of a center."""
 
 from __future__ import annotations
 
@@ -44,35 +44,35 @@ class ChiSquareBall(DivergenceBall):
 
     @property
     def description(self) -> str:
-        """Return which priors these are, in words that follow "for every prior"."""
+        """Return text that describes the priors of the set, to follow "for every prior"."""
         return f"within chi-square distance {self.radius:g} of the centre"
 
     @property
     def has_all_priors(self) -> bool:
-        """Return whether every prior is in the ball for certain."""
+        """Return whether the ball provably contains every prior."""
         # the law that is certain of the rarest letter is furthest
         return Fraction(self.radius) >= 1 / min(self.exact_center) - 1
 
     @property
     def can_empty_letter(self) -> bool:
-        """Return whether a prior of the ball may leave a letter out, up to rounding."""
+        """Return whether some prior of the ball gives a letter probability 0, up to rounding."""
         rarest = float(self.center.pmf.min())
         return self.radius * (1 - rarest) >= rarest * (1 - 1e-9)
 
     def compute_divergences(self, laws: FloatArray) -> FloatArray:
-        """Compute (M,) the chi-square distances of the (N, M) laws from the centre."""
+        """Compute the (M,) chi-square distances of (N, M) laws from the center."""
         p = self.center.pmf[:, None]
         return np.asarray(((laws - p) ** 2 / p).sum(axis=0))
 
     def contains_rationals(self, law: Sequence[Fraction]) -> bool:
-        """Return whether N rationals of at least 0 that sum to one are in the ball, without rounding."""
+        """Return whether a law of N rationals is in the ball, in exact arithmetic."""
         distance = sum((q - p) ** 2 / p for q, p in zip(law, self.exact_center, strict=True))
         return distance <= Fraction(self.radius)
 
     def _find_cuts(
         self, matrix: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Find for each column the letters below the cut c, their mass and mean, and 1 / (c - mean).
+        """Find for each column the clipping value c of the least mean, with the mass and mean below it.
 
         The letters are the first k in ascending order, of mass P, mean m and variance s^2 given them, and
         `(c - m)^2 ((1 + radius) P - 1) = s^2`. The k is the first at whose next entry, in the place of c,
@@ -117,7 +117,7 @@ class ChiSquareBall(DivergenceBall):
         return below, mass, mean, rates
 
     def find_minimizers(self, matrix: FloatArray) -> FloatArray:
-        """Find (N, M) for each column of an (N, M) matrix the prior of the ball with the least mean."""
+        """Find for each column of (N, M) the prior of the ball with the least mean."""
         # from the least entry on, so that entries that are nearly alike keep their digits
         matrix = matrix - matrix.min(axis=0)
         below, mass, mean, rates = self._find_cuts(matrix)
@@ -126,7 +126,7 @@ class ChiSquareBall(DivergenceBall):
         return np.asarray(laws / laws.sum(axis=0))
 
     def find_multipliers(self, matrix: FloatArray) -> FloatArray:
-        """Find the (1, M) cuts c at which `bound_mean` is largest, for entries in [0, 1]."""
+        """Find the (1, M) clipping values c that maximise `bound_mean`."""
         lowest = matrix.min(axis=0)
         _, _, mean, rates = self._find_cuts(matrix - lowest)
         with np.errstate(divide="ignore"):
@@ -146,7 +146,7 @@ class ChiSquareBall(DivergenceBall):
     def constrain_measures(
         self, measures: cp.Expression, masses: cp.Expression
     ) -> list[cp.Constraint]:
-        """Return constraints by which each measure is a prior of the ball times its mass."""
+        """Build cvxpy constraints that each measure is its mass times a prior of the ball."""
         p = self.center.pmf[:, None]
         scaled = cp.multiply(1 / np.sqrt(p), measures - p @ masses)
         return [
@@ -156,7 +156,7 @@ class ChiSquareBall(DivergenceBall):
         ]
 
     def to_cvxpy(self, mechanism: cp.Variable, largest: cp.Variable) -> MinMeanExpression:
-        """Return `<p, u> - sqrt(radius) s` with `s >= |sqrt(p) (u - mean)|` and u at most the column.
+        """Build the cvxpy expression `<p, u> - sqrt(radius) s` of the least mean, a second-order cone.
 
         Where no letter can be emptied u is the column itself.
         """
@@ -176,7 +176,7 @@ class ChiSquareBall(DivergenceBall):
         return MinMeanExpression(mean - math.sqrt(self.radius) * spread, constraints, variables)
 
     def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
-        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
+        """Return the values of the auxiliary cvxpy variables of `to_cvxpy` at a mechanism."""
         p, found = self.center.pmf[:, None], {}
         held = matrix
         if self.can_empty_letter:
@@ -192,7 +192,7 @@ class ChiSquareBall(DivergenceBall):
 
 
 def _round_root_up(number: Fraction) -> Fraction:
-    """Return a rational of at least the square root of a rational of at least 0, from slightly above."""
+    """Compute a rational upper bound on the square root of a rational."""
     if number <= 0:
         return Fraction(0)
     above, below = number.numerator, number.denominator

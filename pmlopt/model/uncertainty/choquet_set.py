@@ -1,4 +1,4 @@
-"""Sets of priors that are given by a lower probability of each set of letters."""
+"""Sets of priors given by a lower probability of each set of letters."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from pmlopt.solvers.structured.block_program import (
 
 @dataclass(frozen=True, eq=False)
 class LowerProbability:
-    """A lower probability nu of sets of letters, in floats or in integers.
+    """A lower probability nu on sets of letters, in floats or integers.
 
     `nu(A) = max(0, lower(A) - shift, total - upper(not A))`, and nu(all letters) = total.
 
@@ -90,24 +90,27 @@ class ChoquetSet(PriorSet):
     @cached_property
     @abstractmethod
     def integer_probability(self) -> LowerProbability:
-        """Return the lower probability times a positive number, in Python integers without rounding."""
+        """Return the lower probability times a positive number, in integers without rounding."""
 
     @property
     def size(self) -> int:
+        """Return the number of letters N."""
         return len(self.float_probability.lower)
 
     @cached_property
     def contains_all_priors(self) -> bool:
-        """Return whether the set is that of all priors: nu is 0 except on the set of all letters."""
+        """Return whether the set contains all priors."""
         return bool(
             (self.float_probability.evaluate_sets(~np.eye(self.size, dtype=bool)) <= 0).all()
         )
 
     def min_mean(self, matrix: FloatArray) -> FloatArray:
+        """Compute the (M,) least mean of each column over the set."""
         least, total = self.min_mean_scaled(matrix)
         return np.asarray(least / total)
 
     def min_mean_scaled(self, matrix: Any) -> tuple[Any, Any]:
+        """Compute the least means times a positive number, and that number; exact for integers."""
         # integer matrices come from exact verification, where a float would round
         nu = self.integer_probability if matrix.dtype == object else self.float_probability
         # Choquet integral: the worst prior of a column depends only on the order of its entries
@@ -116,6 +119,7 @@ class ChoquetSet(PriorSet):
         return (masses * np.take_along_axis(matrix, order, axis=0)).sum(axis=0), nu.total
 
     def minimizer(self, column: FloatArray) -> FloatArray:
+        """Return a prior of the set that minimises the mean of a column."""
         order = np.argsort(-column, kind="stable")
         worst = np.empty(len(column))
         # an extreme point of the set, by 2-monotonicity: the least mass on each set of first letters
@@ -125,6 +129,7 @@ class ChoquetSet(PriorSet):
         return np.asarray(worst / self.float_probability.total)
 
     def project_to_rationals(self, law: FloatArray) -> Any:
+        """Project a law to rationals that are in the set with certainty."""
         # Q is in the set iff `sum_x max(lower - Q, 0) <= shift` and Q <= upper: these are nu, set by set
         lower, shift, upper = self._rational_probability
         q = np.array([Fraction(max(mass, 0.0)) for mass in law.tolist()], dtype=object)
@@ -143,7 +148,7 @@ class ChoquetSet(PriorSet):
 
     @cached_property
     def _rational_probability(self) -> tuple[Any, Fraction, Any]:
-        """Return the lower probability's `lower`, `shift` and `upper` over its total, as rationals."""
+        """Return lower bounds, shift and upper bounds of the lower probability as rationals."""
         nu, n = self.integer_probability, self.size
         total = int(nu.total)
         ends = [nu.lower, np.full(n, total, dtype=object) if nu.upper is None else nu.upper]
@@ -153,13 +158,12 @@ class ChoquetSet(PriorSet):
         return lower, Fraction(int(nu.shift), total), upper
 
     def polytope(self) -> PriorPolytope:
-        """Return the set by linear rows, in floats."""
+        """Return the set as linear inequalities, in floats."""
         return self._polytope
 
     @cached_property
     def _polytope(self) -> PriorPolytope:
-        """Return the set as `Q = lower - taken + given`: at most `shift` is taken, and Q stays within 0 and
-        `upper`.
+        """Build the linear form `Q = lower - taken + given` of the set.
 
         The first part of z is one; what is taken and given follows. A letter that has more than `shift` can
         give all that is taken.
@@ -189,9 +193,7 @@ class ChoquetSet(PriorSet):
 
     @cached_property
     def _split_mass(self) -> tuple[FloatArray, FloatArray | None, float, float]:
-        """Return lower bounds, what letters can take beyond them, what moves from the top, and what others
-        get.
-        """
+        """Split the total mass into lower bounds, movable mass and its limits."""
         nu = self.float_probability
         lower, shift = nu.lower / nu.total, float(nu.shift / nu.total)
         # what a letter can take beyond its lower bound; without upper bounds there is no limit
@@ -200,15 +202,12 @@ class ChoquetSet(PriorSet):
 
     @cached_property
     def _can_empty_letter(self) -> bool:
-        """Return whether what moves from the largest entries can empty a letter, and is not one letter's
-        then.
-        """
+        """Return whether moving mass away from the largest entries can empty a letter."""
         lower, _, shift, _ = self._split_mass
         return shift > 0 and shift >= float(lower.min())
 
     def to_cvxpy(self, mechanism: cp.Variable, largest: cp.Variable) -> MinMeanExpression:
-        """Return `w(v) = lower'min(v, t) - shift t + rest e - width'max(e - v, 0)` by duality, at the best t
-        and e.
+        """Build the cvxpy expression of the least mean by LP duality.
 
         The rest goes to the entry at the edge e, and to those below it what they can take; without upper
         bounds e is the least entry. What lies above the threshold t is cut off; where no letter is emptied t
@@ -252,6 +251,7 @@ class ChoquetSet(PriorSet):
         return MinMeanExpression(value, constraints, variables)
 
     def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
+        """Return the values of the auxiliary cvxpy variables of `to_cvxpy` at a mechanism."""
         lower, width, shift, rest = self._split_mass
         # the best threshold and edge are quantiles of the column: the program need not be solved
         found = {}
@@ -266,6 +266,7 @@ class ChoquetSet(PriorSet):
         return found
 
     def cone_block(self, exp_neg_epsilon: float) -> ColumnBlock | None:
+        """Return the cone of columns with `e^-eps max v <= w(v)`; None without such a form."""
         lower, width, shift, rest = self._split_mass
         if self.contains_all_priors:
             return build_ratio_block(exp_neg_epsilon)
@@ -278,18 +279,20 @@ class ChoquetSet(PriorSet):
         )
 
     def support_function(self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> float:
+        """Compute the largest gain `<p g, v>` over allowed columns v and columns g."""
         if self.contains_all_priors:
             return max_gain_ldp(p, gains, exp_neg_epsilon)
         return max_gain(self.dual_pieces, p, gains, exp_neg_epsilon)
 
     @property
     def theta_rows(self) -> int:
-        """Return 1: of a lower probability a number for each column is enough."""
+        """Return 1, the number of dual multipliers per column."""
         return 1
 
     def dual_multipliers(
         self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
     ) -> FloatArray:
+        """Find (T, M) optimal multipliers of `e^-eps max v <= w(v)` for each column."""
         # two values or a constant column are optimal in closed form: no multiplier is used
         if self.contains_all_priors or exp_neg_epsilon >= 1:
             return np.zeros((1, gains.shape[1]))
@@ -298,13 +301,14 @@ class ChoquetSet(PriorSet):
     def dual_bound(
         self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float, theta: FloatArray
     ) -> float:
+        """Compute the upper bound on the gain proved by nonnegative (T, M) multipliers."""
         if self.contains_all_priors:
             return max_gain_ldp(p, gains, exp_neg_epsilon)
         return bound_gain(self.dual_pieces, p, gains, exp_neg_epsilon, theta)
 
     @property
     def dual_pieces(self) -> tuple[ThetaPiece, ...]:
-        """Return pieces of which the largest is the least total of `(a + theta Q)^+` over Q."""
+        """Return the linear pieces whose maximum is the least total of `(a + theta Q)^+` over Q."""
         nu, n = self.float_probability, self.size
         lower, shift = nu.lower / nu.total, nu.shift / nu.total
         # nu is never negative: where `lower - shift` is, this piece is larger
@@ -313,6 +317,7 @@ class ChoquetSet(PriorSet):
         return ThetaPiece(lower, float(lower.sum()) - shift), *nothing, ThetaPiece(upper, 1.0)
 
     def max_partial_entry(self, inner: Any, outer: Any, exp_neg_epsilon: float) -> FloatArray:
+        """Compute the (K,) least entry b on `outer` that keeps the least mean at e^-eps or more."""
         nu = self.float_probability
         low, high = nu.evaluate_sets(inner) / nu.total, nu.evaluate_sets(inner | outer) / nu.total
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -322,9 +327,7 @@ class ChoquetSet(PriorSet):
 
 
 def _weighted_quantile(matrix: FloatArray, weights: Any, mass: float, sign: int) -> FloatArray:
-    """Return the (1, M) entries at which weights have filled a mass, ascending (sign 1) or descending
-    (-1).
-    """
+    """Compute the (1, M) weighted quantiles of columns, ascending (sign 1) or descending (-1)."""
     order = np.argsort(sign * matrix, axis=0, kind="stable")
     filled = np.cumsum(weights[order], axis=0)
     # rounding may leave the total weight below the mass: the last entry is the edge then

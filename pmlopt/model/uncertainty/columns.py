@@ -1,4 +1,4 @@
-"""The columns of mean one that a requirement allows: families, cones, and their extreme rays."""
+"""The columns of mean one that a requirement allows: parametric families, and cones with extreme rays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.model.uncertainty.choquet_set import ChoquetSet
 from pmlopt.model.uncertainty.cut_polytopes import CutCube, cut_cube
 from pmlopt.model.uncertainty.prior_set import PriorSet, require_form
-from pmlopt.model.uncertainty.vertices import ConvexHull, build_member_hull
+from pmlopt.model.uncertainty.vertices import build_member_hull
 
 TIE_ATOL = 1e-13
 """Mass by which the letter between the two values may be off one of them and count as at it, by rounding."""
@@ -28,7 +28,7 @@ MAX_RELEVANT_LEVEL = 230.0
 
 @dataclass(frozen=True)
 class BoxFamily:
-    """The columns with bounds on each entry, `low <= lam <= high` and `<p, lam> = 1`.
+    """The columns of mean one with entrywise bounds: `low <= lam <= high` and `<p, lam> = 1`.
 
     An extreme column solves a fractional knapsack: it is high on a set S, between at one letter f at most,
     and low elsewhere. The columns of PML have low = 0 and high = e^eps, those of LIP low = e^-lower.
@@ -45,19 +45,18 @@ class BoxFamily:
 
     @property
     def max_mass(self) -> float:
-        """Return the mass under p that a column can have at `high`."""
+        """Return the largest mass of letters at the upper bound `high`."""
         return (1 - self.low) / (self.high - self.low) if self.high > 1 > self.low else 1.0
 
     @property
     def is_constant_only(self) -> bool:
-        """Return whether the constant column is the only one."""
+        """Return whether the bounds allow only the constant column."""
         return self.high <= 1 or self.low >= 1
 
     def compute_values(
         self, mass: FloatArray, between: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Compute the values (low, step, extra) of columns of mean one: lam is low, plus step on S, plus
-        extra at f.
+        """Compute the values (low, step, extra) of mean-one columns from the masses of high set and letter f.
 
         Args:
             mass: (K,) the masses p(S).
@@ -73,13 +72,13 @@ class BoxFamily:
         return low, np.where(full, (1 - self.low) / np.where(full, mass, 1.0), step), extra
 
     def tightened_by(self, fraction: float) -> BoxFamily:
-        """Return the family with both bounds stricter by a fraction, as far as the constant column allows."""
+        """Return the family with both bounds tightened by a fraction."""
         return BoxFamily(min(1.0, self.low * (1 + fraction)), max(1.0, self.high * (1 - fraction)))
 
 
 @dataclass(frozen=True)
 class StaircaseFamily:
-    """The columns with a bound on the ratio of entries: `m <= lam <= base + slope m`, `<p, lam> = 1`.
+    """The columns of mean one with bounded ratio of entries: `m <= lam <= base + slope m`.
 
     An extreme column takes two values, the upper one on a set S. The columns of LDP have base = 0 and
     slope = e^eps. Those of the l1 ball [grosse2025empirical, Proposition 2] that are nowhere zero have
@@ -93,31 +92,27 @@ class StaircaseFamily:
 
     @property
     def max_mass(self) -> float:
-        """Return the mass under p below which S must stay, so that m is positive."""
+        """Return the mass of S below which the lower value m is positive."""
         return 1 / self.base if self.base > 1 else 1.0
 
     @property
     def is_constant_only(self) -> bool:
-        """Return whether the constant column is the only one."""
+        """Return whether the bounds allow only the constant column."""
         return self.base + self.slope <= 1
 
     def lower_values(self, mass: FloatArray) -> FloatArray:
-        """Compute the (K,) lower value m of the extreme columns, from the masses p(S)."""
+        """Compute the (K,) lower values m of extreme columns from the masses p(S)."""
         return (1 - self.base * mass) / (1 - mass + self.slope * mass)
 
     def compute_values(
         self, mass: FloatArray, between: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Compute the values (m, the step up from it, 0) of columns of mean one; see
-        `BoxFamily.compute_values`.
-        """
+        """Compute lower value and step of columns of mean one; see `BoxFamily.compute_values`."""
         low = self.lower_values(mass)
         return low, self.base + (self.slope - 1) * low, np.zeros(mass.shape)
 
     def tightened_by(self, fraction: float) -> StaircaseFamily:
-        """Return the family with the upper bound stricter by a fraction, as far as the constant column
-        allows.
-        """
+        """Return the family with the upper bound tightened by a fraction."""
         # nothing is stricter than the constant column, which every requirement must allow
         if self.is_constant_only:
             return self
@@ -159,7 +154,7 @@ class ColumnCone:
     def from_members(
         cls, priors: PriorSet, exp_neg_epsilon: float, laws: FloatArray | None = None
     ) -> ColumnCone:
-        """Build the cone of the columns that some priors of a set allow; see `build_member_hull`."""
+        """Build the cone for finitely many priors of a set, an outer approximation."""
         return cls(build_member_hull(priors, laws), exp_neg_epsilon, priors)
 
     @cached_property
@@ -167,15 +162,15 @@ class ColumnCone:
         """Return the number of candidates that `extreme_columns` looks at, of which some are not columns
         or not extreme.
         """
-        n = self.priors.size
-        if isinstance(self.priors, ConvexHull):
-            k = len(self.priors.laws)
+        n, laws = self.priors.size, self.priors.list_vertices()
+        if laws is not None:
+            k = len(laws)
             return sum(comb(n, t) * comb(k, t) * 2 ** (n - t) for t in range(min(n, k) + 1))
         return int(2**n + n * 2 ** (n - 1)) if self.is_additive else int(3**n)
 
     @property
     def is_additive(self) -> bool:
-        """Return whether the set is given by lower bounds only, without upper bounds or a shift."""
+        """Return whether the set has only lower bounds, without upper bounds or a shift."""
         priors = self.priors
         return (
             isinstance(priors, ChoquetSet)
@@ -184,16 +179,15 @@ class ColumnCone:
         )
 
     def extreme_columns(self, p: FloatArray, limit: int) -> FloatArray | None:
-        """Return all (N, K) extreme columns of mean one under p, and possibly others; None above the
-        limit.
-        """
+        """Enumerate all (N, K) extreme columns of mean one under p; None above a limit."""
         if self.relaxed is not None:
             cut = self.cut_cube(limit)
             return None if cut is None else to_mean_one(p, cut.vertices.T)
         if self.candidate_count > limit:
             return None
-        if isinstance(self.priors, ConvexHull):
-            found = _list_vertices(self.priors.laws, self.exp_neg_epsilon)
+        laws = self.priors.list_vertices()
+        if laws is not None:
+            found = _list_vertices(laws, self.exp_neg_epsilon)
         elif self.is_additive:
             found = self._list_single_between()
         else:
@@ -211,21 +205,20 @@ class ColumnCone:
 
     @cached_property
     def member_cube(self) -> CutCube | None:
-        """Return the columns of `cut_cube` up to the largest number of vertices."""
+        """Return the vertices of `cut_cube` up to a default limit."""
         return self.cut_cube(MAX_CUT_VERTICES)
 
     def cut_cube(self, limit: int) -> CutCube | None:
-        """Return the columns with entries in [0, 1] of mean e^-eps or more under each of some priors.
+        """Enumerate the vertices of [0, 1]^N cut by mean constraints of some priors.
 
         None past a limit of vertices, which is at most 20,000.
         """
-        assert isinstance(self.priors, ConvexHull)
-        return cut_cube(self.priors.laws, self.exp_neg_epsilon, min(limit, MAX_CUT_VERTICES))
+        laws = self.priors.list_vertices()
+        assert laws is not None  # a cone of some priors of a set is of their hull
+        return cut_cube(laws, self.exp_neg_epsilon, min(limit, MAX_CUT_VERTICES))
 
     def _list_single_between(self) -> FloatArray:
-        """Return the (N, K) columns that are 1 on a set, and between at all other letters or at one, 0
-        elsewhere.
-        """
+        """List the (N, K) columns with entries 0 and 1 but for one fractional value."""
         n = self.priors.size
         # (2^n, n): the bits of each number are a subset of the letters
         sets = (np.arange(2**n)[:, None] >> np.arange(n)) & 1 == 1
@@ -237,7 +230,7 @@ class ColumnCone:
         return np.hstack(parts)
 
     def list_nested(self, inner: BoolArray, outer: BoolArray) -> FloatArray:
-        """Return the (N, K') columns that are 1 on `inner`, as small as allowed on `outer`, and 0 elsewhere.
+        """Build the (N, K') columns with 1 on `inner`, the least feasible value on `outer`, and 0 elsewhere.
 
         Args:
             inner: (K, N).
@@ -256,13 +249,13 @@ class ColumnCone:
 
 
 def to_mean_one(p: FloatArray, columns: FloatArray) -> FloatArray:
-    """Scale (N, K) columns to a mean of one; those of zeros are left out."""
+    """Scale nonzero (N, K) columns to mean one under p."""
     found = columns[:, columns.max(axis=0) > 0]
     return np.asarray(found / (p @ found))
 
 
 def _list_vertices(laws: FloatArray, exp_neg_epsilon: float) -> FloatArray:
-    """Return the (N, K) vertices of `0 <= v <= 1, laws v >= e^-eps`.
+    """Enumerate the (N, K) vertices of `0 <= v <= 1, laws v >= e^-eps`.
 
     Each has as many letters with entries between as tight rows.
     """
@@ -298,9 +291,7 @@ def _list_vertices(laws: FloatArray, exp_neg_epsilon: float) -> FloatArray:
 
 
 def _solve_scaled(square: FloatArray, right: FloatArray) -> FloatArray:
-    """Solve K linear equations, with unknowns scaled to one unit, for (K, M) solutions; NaN where
-    singular.
-    """
+    """Solve K scaled linear systems; NaN where singular."""
     units, none = square.max(axis=0, initial=0.0), np.full(right.shape, np.nan)
     # a column of zeros makes the system singular, and the scaling would divide by 0
     if not units.all():

@@ -1,4 +1,4 @@
-"""How far the true distribution may be from a sample's: sets of priors that hold it with confidence."""
+"""Confidence sets for the true distribution of a sample."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MAX_BISECTIONS = 64
 def binomial_intervals(
     successes: FloatArray, failures: FloatArray, tail: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Compute the ends of Clopper-Pearson intervals, each wrong with probability `tail` at most.
+    """Compute Clopper-Pearson interval ends, each with error probability `tail`.
 
     They are rounded outward, and looked for by the binomial's tails: SciPy's inverse of them can be far off
     in large samples.
@@ -72,7 +72,7 @@ def binomial_intervals(
 def _bisect_ends(
     start: FloatArray, furthest: FloatArray, right: Callable[[FloatArray], BoolArray]
 ) -> FloatArray:
-    """Find the nearest ends that are right, (K,) and at most 1, by bisection of their logarithms.
+    """Find (K,) the nearest valid interval ends by bisection of their logarithms.
 
     Args:
         start: (K,) where the ends are too near.
@@ -91,7 +91,7 @@ def _bisect_ends(
 
 
 def weissman_radius(samples: int, size: int, delta: float, kappa: float = 0.5) -> float:
-    """Compute the l1 distance that the empirical distribution exceeds with probability at most delta.
+    """Compute the l1 distance that the empirical distribution exceeds with probability delta (Weissman).
 
     `2 sqrt((log(2^N - 2) - log delta) / (m deviation_exponent(kappa)))`, at most 2, with
     `deviation_exponent(t) = log((1 - t) / t) / (1 - 2 t)` and phi(1/2) = 2. Without kappa it holds for every
@@ -125,7 +125,7 @@ def weissman_radius(samples: int, size: int, delta: float, kappa: float = 0.5) -
 
 
 def weissman_samples(radius: float, size: int, delta: float, kappa: float = 0.5) -> int:
-    """Compute the number of samples from which on `weissman_radius` is at most a radius.
+    """Compute the sample size for which `weissman_radius` is at most a radius.
 
     `4 (log(2^N - 2) - log delta) / (deviation_exponent(kappa) radius^2)`, rounded up.
 
@@ -155,7 +155,7 @@ def weissman_samples(radius: float, size: int, delta: float, kappa: float = 0.5)
 
 
 def weissman_delta(radius: float, samples: int, size: int, kappa: float = 0.5) -> float:
-    """Compute the probability over the sample that the empirical distribution is further off than a radius.
+    """Bound the probability that the empirical distribution is further than a radius from the truth.
 
     At most `(2^N - 2) exp(-m deviation_exponent(kappa) radius^2 / 4)`, and at most one. For more than one
     letter it is at least the smallest normal float, 2.2e-308.
@@ -181,7 +181,7 @@ def weissman_delta(radius: float, samples: int, size: int, kappa: float = 0.5) -
 
 
 def weissman_tail(half: float, samples: int, size: int, kappa: float) -> float:
-    """Compute the bound of `weissman_delta` at half a radius, which may be 0."""
+    """Compute the tail bound of `weissman_delta` at half a radius."""
     draws = check_integer(samples, "the number of samples", PrivacyError)
     letters = check_integer(size, "the size of the alphabet", PrivacyError)
     # multiplied in this order: half^2 could underflow where the product does not
@@ -194,8 +194,7 @@ def weissman_tail(half: float, samples: int, size: int, kappa: float) -> float:
 def find_min_samples(
     half: float, size: int, delta: float, kappa: float, enough: Callable[[int], bool], none: str
 ) -> int:
-    """Find the fewest samples that suffice, from about `(log(2^N - 2) - log delta) /
-    (deviation_exponent(kappa) half^2)` on.
+    """Find the least sufficient sample size, starting from its asymptotic formula.
 
     Raises:
         PrivacyError: an argument is outside its range, or, in the words of `none`, no number is enough.
@@ -214,7 +213,7 @@ def find_min_samples(
 
 
 def deviation_exponent(kappa: float) -> float:
-    """Compute the exponent `log((1 - k) / k) / (1 - 2 k)` of a deviation, which decreases on (0, 1/2] to 2.
+    """Compute the exponent constant `log((1 - k) / k) / (1 - 2 k)` of Weissman's inequality.
 
     Raises:
         PrivacyError: kappa is outside (0, 1/2].
@@ -235,7 +234,7 @@ def deviation_exponent(kappa: float) -> float:
 
 
 def weissman_kappa(prior: PriorLike) -> float:
-    """Compute kappa, `max_A min(p(A), 1 - p(A))` over the events A: how evenly a distribution can be halved.
+    """Compute `max_A min(p(A), 1 - p(A))` over events A, the constant of Weissman's inequality.
 
     Exact up to 20 letters, and for any number where one letter has half the mass or more; else the upper
     bound 1/2, which is safe in `weissman_radius`. One letter cannot be halved: 0.
@@ -374,8 +373,7 @@ def confidence_chain(
     smoothing: float = 0.5,
     labels: Iterable[Label] | None = None,
 ) -> Chain:
-    """Build the chain of counted moves within bounds that contain the true kernel, except with probability
-    delta.
+    """Build the Markov chain of counted transitions with confidence bounds on its kernel.
 
     The number of moves from a state depends on where they lead, so that an interval for a fixed number of
     moves would not have its confidence. Those of Clopper and Pearson hold here for every number of moves up
@@ -415,7 +413,7 @@ def confidence_chain(
 
 
 def _compute_intervals(counts: tuple[int, ...], tail: float) -> tuple[FloatArray, FloatArray]:
-    """Compute the ends of Clopper-Pearson intervals, (N,) each, wrong with probability `tail` at most."""
+    """Compute (N,) Clopper-Pearson interval ends from counts."""
     draws = sum(counts)
     try:
         float(draws)
@@ -436,7 +434,7 @@ REGIONS: Mapping[str, Callable[[Prior | Mapping[Label, int], float], PriorSet]] 
 
 
 def log_event_count(size: int) -> float:
-    """Return the logarithm log(2^N - 2) of the number of events between none and all; -inf for one letter.
+    """Return log(2^N - 2), the log-number of nontrivial events; -inf for one letter.
 
     Examples:
         >>> log_event_count(2) == math.log(2), round(log_event_count(2000) / math.log(2), 9)
@@ -450,7 +448,7 @@ def log_event_count(size: int) -> float:
 def _check_counts(
     counts: Prior | Mapping[Label, int] | Sequence[int],
 ) -> tuple[tuple[Label, ...], tuple[int, ...]]:
-    """Return the labels and counts of a sample, which are not all 0."""
+    """Validate sample counts, and return labels and counts."""
     if isinstance(counts, Prior):
         _get_sample_size(counts)
         if counts.counts is None:
@@ -466,7 +464,7 @@ def _check_counts(
 
 
 def _get_sample_size(prior: Prior) -> int:
-    """Return the sample size of a prior, and raise where it has none."""
+    """Return the sample size of an empirical prior; raise an error for others."""
     if not isinstance(prior, Prior) or prior.samples is None:
         raise PriorError(
             "the prior has no sample size, so nothing is known of its error: make it by Prior.from_counts or "

@@ -1,4 +1,4 @@
-"""Vertices of a unit cube that is cut by one half-space after another: the double description method."""
+"""Vertex enumeration of a unit cube cut by half-spaces, by the double description method."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ the polytope to its vertices."""
 
 @dataclass(frozen=True, eq=False)
 class CutCube:
-    """The polytope `0 <= v <= 1`, `<q, v> >= least` for the half-spaces q cut so far, by its vertices.
+    """The polytope `0 <= v <= 1`, `<q, v> >= least` by its vertices and their tight constraints.
 
     Attributes:
         vertices: (K, N) all vertices, and possibly other points of the polytope.
@@ -28,12 +28,12 @@ class CutCube:
 
     @classmethod
     def from_size(cls, size: int) -> CutCube:
-        """Build the whole cube."""
+        """Build the uncut cube."""
         corners = np.array([*itertools.product((0.0, 1.0), repeat=size)])
         return cls(corners, np.hstack([corners == 0, corners == 1]))
 
     def cut_by(self, law: FloatArray, least: float) -> CutCube:
-        """Return the part where `<law, v> >= least`.
+        """Cut the polytope by `<law, v> >= least`.
 
         Both ends of an edge share N - 1 tight constraints that no third vertex shares, so that every vertex
         of the cut is on the segment of a pair that does.
@@ -75,17 +75,19 @@ class CutCube:
         return left[kept], right[kept]
 
     def without_repeats(self) -> CutCube:
-        """Return the same with each point once, tight wherever one of the repeats is."""
+        """Merge duplicate vertices, with the union of their tight constraints."""
         _, first, place = np.unique(
             self.vertices.round(12), axis=0, return_index=True, return_inverse=True
         )
-        tight = np.zeros((len(first), self.tight.shape[1]), dtype=bool)
-        np.logical_or.at(tight, place.ravel(), self.tight)
+        tight = self.tight[first]
+        # few points are repeats, and a loop over all of them costs more than the cut
+        repeats = np.delete(np.arange(len(self.vertices)), first)
+        np.logical_or.at(tight, place.ravel()[repeats], self.tight[repeats])
         return CutCube(self.vertices[first], tight)
 
 
 def cut_cube(laws: FloatArray, least: float, limit: int) -> CutCube | None:
-    """Return the unit cube cut by `<q, v> >= least` for each of (K, N) laws q; None past a limit of vertices.
+    """Enumerate the vertices of the cube cut by `<q, v> >= least` for (K, N) laws q; None above a limit.
 
     Examples:
         >>> cut_cube(np.array([[0.5, 0.5]]), 0.75, 100).vertices.tolist()

@@ -1,4 +1,4 @@
-"""Sets of the priors within a divergence of a centre, which are convex and no polytopes."""
+"""Sets of priors within a divergence of a center, convex but not polyhedral."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DIGITS, DECIMAL_ERROR = 60, Decimal(10) ** -48
 
 
 class DivergenceBall(PriorSet):
-    """The priors within a divergence of a centre, `D(Q) <= radius`, D being convex and 0 at the centre.
+    """The base of balls `D(Q) <= radius` with a convex divergence D from a center.
 
     A subclass gives D in floats and its comparison with the radius in rationals, the priors of least mean,
     and a lower bound on the least mean from any multipliers, in rationals: exact checks rest on that. Its
@@ -72,12 +72,12 @@ class DivergenceBall(PriorSet):
 
     @property
     def size(self) -> int:
-        """Return N, the number of letters."""
+        """Return the number of letters N."""
         return self.center.size
 
     @cached_property
     def exact_center(self) -> tuple[Fraction, ...]:
-        """Return the N probabilities of the centre as rationals that sum to one."""
+        """Return the center's probabilities as rationals that sum to one."""
         total = sum(self.center.weights)
         return tuple(Fraction(weight, total) for weight in self.center.weights)
 
@@ -85,23 +85,23 @@ class DivergenceBall(PriorSet):
 
     @abstractmethod
     def compute_divergences(self, laws: FloatArray) -> FloatArray:
-        """Compute (M,) how far the (N, M) laws are from the centre; infinity is allowed."""
+        """Compute the (M,) divergences of (N, M) laws from the center."""
 
     @abstractmethod
     def contains_rationals(self, law: Sequence[Fraction]) -> bool:
-        """Return whether N rationals of at least 0 that sum to one are in the ball for certain."""
+        """Return whether a law of N rationals is in the ball with certainty."""
 
     @abstractmethod
     def find_minimizers(self, matrix: FloatArray) -> FloatArray:
-        """Find (N, M) for each column of an (N, M) matrix the prior of the ball with the least mean."""
+        """Find for each column of (N, M) the prior of the ball with the least mean."""
 
     @abstractmethod
     def find_multipliers(self, matrix: FloatArray) -> FloatArray:
-        """Find the (T, M) multipliers with which `bound_mean` is largest, for entries in [0, 1]."""
+        """Find the (T, M) multipliers that maximise `bound_mean`."""
 
     @abstractmethod
     def bound_mean(self, column: Sequence[Fraction], multipliers: Sequence[float]) -> Fraction:
-        """Compute a rational that no prior of the ball has a mean of the column below, from any multipliers.
+        """Compute a rational lower bound on a column's mean over the ball, from any multipliers.
 
         Args:
             column: N rationals in [0, 1].
@@ -111,14 +111,12 @@ class DivergenceBall(PriorSet):
     @property
     @abstractmethod
     def has_all_priors(self) -> bool:
-        """Return whether every prior is in the ball for certain."""
+        """Return whether the ball provably contains every prior."""
 
     # ------------------------------------------------------------ what follows
 
     def simplify(self) -> PriorSet | FloatArray:
-        """Return the centre where it is the only prior of the ball, all priors where all are in it, else
-        the ball.
-        """
+        """Return the center for a trivial ball, all priors for a complete one, else the ball."""
         if self.radius == 0:
             return self.center.pmf
         return AllPriors(self.size) if self.has_all_priors else self
@@ -137,18 +135,18 @@ class DivergenceBall(PriorSet):
         return type(self)(center, self.radius, self.delta)
 
     def minimizer(self, column: FloatArray) -> FloatArray:
-        """Return an (N,) prior of the ball at which the mean of the (N,) column is least."""
+        """Return an (N,) prior of the ball that minimises the mean of a column."""
         return np.asarray(self.find_minimizers(column[:, None])[:, 0])
 
     def min_mean(self, matrix: FloatArray) -> FloatArray:
-        """Compute the (M,) least mean of each column of an (N, M) matrix over the ball."""
+        """Compute the (M,) least mean of each column over the ball."""
         # taken from the least entry on: nothing cancels, and constant columns keep their value
         lowest = matrix.min(axis=0)
         above = matrix - lowest
         return np.asarray(lowest + (self.find_minimizers(above) * above).sum(axis=0))
 
     def min_mean_scaled(self, matrix: Any) -> tuple[Any, Any]:
-        """Compute the least means in floats and one; or lower bounds on them in whole parts of 2^-200.
+        """Compute the least means and the unit 1, or exact lower bounds in units of 2^-200.
 
         In integers the mean of a constant column, and all means over a ball of radius 0, are exact.
 
@@ -164,7 +162,7 @@ class DivergenceBall(PriorSet):
         return np.array(least, dtype=object), 1 << PROOF_BITS
 
     def _bound_integers(self, column: list[int]) -> int:
-        """Compute a lower bound on the least mean of integers, in parts of 2^-200."""
+        """Compute a lower bound on the least mean of integers, in units of 2^-200."""
         lowest, spread = min(column), max(column) - min(column)
         if spread == 0:
             return lowest << PROOF_BITS
@@ -174,12 +172,12 @@ class DivergenceBall(PriorSet):
         return math.floor((lowest + spread * mean) * (1 << PROOF_BITS))
 
     def contains_law(self, p: FloatArray) -> bool:
-        """Return whether the (N,) probabilities are in the ball, but for an l1 distance of 1e-12."""
+        """Return whether the (N,) probabilities are in the ball, up to an l1 distance of 1e-12."""
         weight = float(self._shares_within(p[:, None])[0])
         return (1 - weight) * float(np.abs(p - self.center.pmf).sum()) <= MEMBERSHIP_ATOL
 
     def _shares_within(self, laws: FloatArray) -> FloatArray:
-        """Compute (M,) the largest share of each law, the rest being the centre, that is in the ball."""
+        """Compute (M,) the largest weight of each law in a mixture with the center that is in the ball."""
         center = self.center.pmf[:, None]
 
         def are_inside(shares: FloatArray) -> BoolArray:
@@ -190,7 +188,7 @@ class DivergenceBall(PriorSet):
         return bisect_intervals(are_inside, np.where(whole, 1.0, 0.0), np.ones(laws.shape[1]))[0]
 
     def find_members(self, measures: FloatArray) -> FloatArray:
-        """Find (N, M) priors of the ball, near the (N, M) measures over their sums where these are near it.
+        """Find (N, M) priors of the ball near given normalized measures.
 
         The centre replaces a measure of no mass.
         """
@@ -204,12 +202,11 @@ class DivergenceBall(PriorSet):
 
     @property
     def member_slack(self) -> float:
-        """Return 0: what `find_members` gives is in the ball for certain."""
+        """Return 0: `find_members` returns elements of the ball with certainty."""
         return 0.0
 
     def project_to_rationals(self, law: FloatArray) -> Any:
-        """Return (N,) rationals: a prior of the ball, for certain, that is near a law where the law is near
-        the ball.
+        """Project a law to (N,) rationals that are in the ball with certainty.
 
         Args:
             law: (N,) finite; negative entries count as zero, and it need not sum to one.
@@ -229,7 +226,7 @@ class DivergenceBall(PriorSet):
             weight, step = max(weight - step, Fraction(0)), 4 * step
 
     def __repr__(self) -> str:
-        """Return the size and radius, without the whole centre."""
+        """Return size and radius as text."""
         return f"{type(self).__name__}(<prior on {self.size} letters>, {self.radius:g})"
 
 

@@ -1,4 +1,4 @@
-"""Multipliers of a bound over a set of priors as measures: priors of the set, times a number each."""
+"""Dual multipliers over a set of priors in the form of measures: priors times masses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sets of joint laws of a secret and the data: the law of the secret, and of the data given each value."""
+"""Sets of joint laws of a secret and the data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pmlopt.model.uncertainty.prior_set import PriorSet, scope_text
 
 
 class JointLaws(Record):
-    """The joint laws `Q(s, x) = w(s) mu_s(x)` with w in a set of laws of S, and each mu_s in another.
+    """The joint laws `Q(s, x) = w(s) mu_s(x)` with w and each mu_s in given sets of laws.
 
     The sets are independent. What a column v reveals of the value s is then most where mu_s gives it
     the largest mean, and the laws of X given other values the least ones:
@@ -70,7 +70,7 @@ class JointLaws(Record):
 
     @classmethod
     def ball(cls, secret: Secret, radius: float) -> JointLaws:
-        """Build a set that contains every joint law within an l1 distance of that of a secret, and some more.
+        """Build a product-form set that contains the l1 ball around a secret's joint law.
 
         Moving a mass of radius / 2 moves the law of S by at most `radius`, and the law of X given s by at
         most `radius / P(s)`: the overlap of Q(s, .) and P(s, .) is at least the larger of their masses less
@@ -96,7 +96,7 @@ class JointLaws(Record):
 
     @classmethod
     def confidence(cls, secret: Secret, delta: float) -> JointLaws:
-        """Build joint laws that contain the true one except with probability delta over a sample of pairs.
+        """Build a confidence set for the joint law from a sample of pairs.
 
         Each of the S + 1 laws has an equal part of delta and the l1 ball of its sample: that of S all n
         pairs, that of X given s the n_s pairs with s, which are independent draws once the secrets are known.
@@ -134,7 +134,7 @@ class JointLaws(Record):
     def _of_radii(
         cls, secret: Secret, own: float, given: Sequence[float], delta: float | None
     ) -> JointLaws:
-        """Build the set from l1 radii of the law of S and of each conditional law."""
+        """Build the set from l1 radii of the secret's law and of each conditional law."""
         joint = _get_single_law(secret)
         law = L1Ball(Center.of_counts(tuple(joint.sum(axis=1).tolist()), tuple(secret.values)), own)
         balls = [
@@ -146,7 +146,7 @@ class JointLaws(Record):
         return made
 
     def check_secret(self, secret: Secret) -> None:
-        """Raise a PrivacyError where the set is around another secret, or does not contain its joint law."""
+        """Raise a PrivacyError where the set does not belong to a secret."""
         if self.around not in (None, secret):
             raise PrivacyError(
                 f"the joint laws of `over` are around those of {self.around!r}, and `about` is {secret!r}: "
@@ -163,7 +163,7 @@ class JointLaws(Record):
 
     @property
     def description(self) -> str:
-        """Return which joint laws these are, in words that follow "for every joint law"."""
+        """Return text that describes the joint laws, to follow "for every joint law"."""
         given = {one.description for one in self.conditionals}
         each = given.pop() if len(given) == 1 else "in a separate set"
         return (
@@ -174,11 +174,11 @@ class JointLaws(Record):
 
     @property
     def scope(self) -> str:
-        """Return for which joint laws a bound over this set holds, in words."""
+        """Return text on the joint laws for which a bound over the set holds."""
         return scope_text(f"for every joint law {self.description}", "joint law", self.delta)
 
     def compute_extreme_means(self, matrix: Any) -> tuple[Any, Any, Any]:
-        """Compute the extreme means of each column given each value, times one number, and that number.
+        """Compute the extreme conditional means of each column given each secret value, with a common factor.
 
         Args:
             matrix: (N, M) floats, or an object array of Python integers.
@@ -198,7 +198,7 @@ class JointLaws(Record):
         return least, max_means, unit
 
     def min_outcome_sums(self, least: Any, max_means: Any) -> tuple[Any, Any]:
-        """Compute the least probability of each outcome for each value s, whose own mean is the largest one.
+        """Compute the least probability of each outcome, with the conditional mean of value s at its largest.
 
         Returns:
             (S, M) times a positive number, and that number.
@@ -212,16 +212,14 @@ class JointLaws(Record):
         return np.array(found), unit
 
     def max_ratios(self, matrix: FloatArray) -> FloatArray:
-        """Compute the (S, M) largest `Q(y | s) / Q(y)` over the set; 0 where the outcome never occurs."""
+        """Compute the (S, M) largest ratios `Q(y | s) / Q(y)` over the set."""
         min_means, max_means, _ = self.compute_extreme_means(matrix)
         sums, unit = self.min_outcome_sums(min_means, max_means)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(np.where(max_means > 0, max_means * unit / sums, 0.0))
 
     def find_worst_laws(self, column: FloatArray, value: int) -> tuple[FloatArray, FloatArray]:
-        """Find the law of X given a value, and the law of X, (N,) each, at which a column reveals most of
-        it.
-        """
+        """Find the conditional and marginal law (N,) at which a column reveals a value most."""
         rows = np.array([one.minimizer(column) for one in self.conditionals])
         rows[value] = self.conditionals[value].minimizer(column.max() - column)
         return rows[value], self.law.minimizer(rows @ column) @ rows
@@ -231,7 +229,7 @@ class JointLaws(Record):
 
 
 def _get_single_law(secret: Secret) -> Any:
-    """Return the (S, N) integers of the only joint law."""
+    """Return the (S, N) integer weights of a unique joint law; raise an error for several."""
     if len(secret.weights) != 1:
         raise PrivacyError(
             f"the secret has {len(secret.weights)} joint laws: a set is around one, and several hold without "

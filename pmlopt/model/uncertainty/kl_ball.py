@@ -1,4 +1,4 @@
-"""The set of all priors within a Kullback-Leibler divergence of a centre."""
+"""The set of all priors within a Kullback-Leibler divergence of a center."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class KLBall(DivergenceBall):
 
     @property
     def description(self) -> str:
-        """Return which priors these are, in words that follow "for every prior"."""
+        """Return text that describes the priors of the set, to follow "for every prior"."""
         return f"within a divergence of {self.radius:g} nats from the centre"
 
     @property
     def has_all_priors(self) -> bool:
-        """Return whether every prior is in the ball for certain."""
+        """Return whether the ball provably contains every prior."""
         # the law that is certain of the rarest letter is furthest, at -log of its mass
         rarest = min(self.exact_center)
         with localcontext(Context(prec=DIGITS)):
@@ -69,7 +69,7 @@ class KLBall(DivergenceBall):
         return Decimal(self.radius), Decimal(self.radius)
 
     def compute_divergences(self, laws: FloatArray) -> FloatArray:
-        """Compute (M,) the divergences of the (N, M) laws from the centre."""
+        """Compute the (M,) KL divergences of (N, M) laws from the center."""
         p = self.center.pmf[:, None]
         return np.asarray((p * _divergence_terms(laws / p)).sum(axis=0))
 
@@ -105,7 +105,7 @@ class KLBall(DivergenceBall):
         return np.where(logs >= MAX_LOG_RATE - 1, np.inf, np.exp(logs))
 
     def _tilt(self, matrix: FloatArray, rates: FloatArray) -> FloatArray:
-        """Compute the (N, M) laws `p e^(-rate v)` over their sums, from columns with a least entry of 0."""
+        """Compute the (N, M) exponentially tilted laws proportional to `p e^(-rate v)`."""
         with np.errstate(under="ignore", invalid="ignore"):
             # an infinite rate leaves the mass on the least entries
             powers = np.where(matrix > 0, np.exp(-rates * matrix), 1.0)
@@ -118,14 +118,14 @@ class KLBall(DivergenceBall):
         return self._tilt(unit, self._find_rates(unit))
 
     def find_multipliers(self, matrix: FloatArray) -> FloatArray:
-        """Find the (1, M) rates 1 / lam at which `bound_mean` is largest; 0 means the least entry."""
+        """Find the (1, M) tilting rates 1 / lam that maximise `bound_mean`."""
         lowest, spread = matrix.min(axis=0), np.ptp(matrix, axis=0)
         rates = self._find_rates(scale_to_unit(matrix)) / np.where(spread > 0, spread, 1.0)
         bounded = np.isfinite(rates) & (spread > 0) & np.isfinite(lowest)
         return np.asarray(np.where(bounded, rates, 0.0)[None, :])
 
     def bound_mean(self, column: Sequence[Fraction], multipliers: Sequence[float]) -> Fraction:
-        """Compute `-lam log sum p e^(-v / lam) - lam radius` at a rate 1 / lam in decimals, rounded down.
+        """Compute the dual bound `-lam log sum p e^(-v / lam) - lam radius` in decimals, rounded down.
 
         Any lam > 0 gives a bound, by the duality of Gibbs; at other rates it is the least entry.
         """
@@ -150,7 +150,7 @@ class KLBall(DivergenceBall):
     def constrain_measures(
         self, measures: cp.Expression, masses: cp.Expression
     ) -> list[cp.Constraint]:
-        """Return constraints by which each measure is a prior of the ball times its mass."""
+        """Build cvxpy constraints that each measure is its mass times a prior of the ball."""
         center = self.center.pmf[:, None] @ masses
         return [
             cp.sum(measures, axis=0, keepdims=True) == masses,
@@ -158,7 +158,7 @@ class KLBall(DivergenceBall):
         ]
 
     def to_cvxpy(self, mechanism: cp.Variable, largest: cp.Variable) -> MinMeanExpression:
-        """Return `s - lam radius` with `sum_x p[x] lam e^((s - v[x]) / lam) <= lam`, by exponential cones."""
+        """Build the cvxpy expression of the least mean by exponential cones."""
         ones = np.ones((self.size, 1))
         scale = cp.Variable(largest.shape, nonneg=True, name="scale")
         value = cp.Variable(largest.shape, name="soft_minimum")
@@ -171,7 +171,7 @@ class KLBall(DivergenceBall):
         return MinMeanExpression(value - self.radius * scale, constraints, variables)
 
     def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
-        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
+        """Return the values of the auxiliary cvxpy variables of `to_cvxpy` at a mechanism."""
         lowest, above = matrix.min(axis=0), matrix - matrix.min(axis=0)
         rates = self.find_multipliers(matrix)[0]
         scale = np.where(rates > 0, 1 / np.where(rates > 0, rates, 1.0), 0.0)
@@ -187,9 +187,14 @@ class KLBall(DivergenceBall):
 
 
 def _divergence_terms(ratios: FloatArray) -> FloatArray:
-    """Compute `t log t - t + 1` of ratios t, by its series next to one."""
+    """Compute `t log t - t + 1` accurately near one."""
     off = ratios - 1
     with np.errstate(divide="ignore", invalid="ignore"):
         far = np.where(ratios > 0, ratios * np.log(ratios), 0.0) - off
-    series = off**2 * sum((-off) ** k / ((k + 1) * (k + 2)) for k in range(8))
-    return np.asarray(np.where(np.abs(off) < 0.01, series, far))
+    near = np.abs(off) < 0.01
+    if not near.any():
+        return np.asarray(far)
+    series = np.zeros_like(off)
+    for k in reversed(range(8)):  # by Horner's rule, where powers would take most of the time
+        series = 1 / ((k + 1) * (k + 2)) - off * series
+    return np.asarray(np.where(near, off**2 * series, far))

@@ -1,4 +1,4 @@
-"""The set of all priors within an l1 distance of a centre, which may leave letters out."""
+"""The set of all priors within an l1 distance of a center, whose members may have zeros."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from pmlopt.model.uncertainty.support_functions import conditional_value_at_risk
 
 @dataclass(frozen=True, eq=False)
 class Center(Record):
-    """A centre in which some letters have probability 0, such as letters that a sample did not show.
+    """A center in which letters may have probability 0, such as unseen ones.
 
     It is no `Prior`, which a design needs; it has the attributes of one that a ball uses.
 
@@ -57,7 +57,7 @@ class Center(Record):
         labels: Annotated[tuple[Label, ...], ContextReference("labels"), Shape("letters")],
         counts: Annotated[tuple[Annotated[int, Range(0)], ...], Shape("letters")] | None = None,
     ) -> Center:
-        """Build a centre from the fields of a file, of which counts give the probabilities.
+        """Build a center from a saved file's fields.
 
         Raises:
             PrivacyError: they are no distribution, or another one than the counts.
@@ -80,14 +80,14 @@ class Center(Record):
 
     @classmethod
     def of_counts(cls, counts: tuple[int, ...], labels: tuple[Label, ...]) -> Center:
-        """Build the empirical distribution of counts, of which some are 0."""
+        """Build the empirical distribution of counts with zeros as a center."""
         # whole numbers, summed and divided once: the probabilities are correctly rounded
         total = sum(counts)
         return cls(np.array([count / total for count in counts]), labels, counts)
 
     @classmethod
     def of(cls, values: PriorLike | Center) -> Prior | Center:
-        """Build a centre from an array: a prior where no entry is 0."""
+        """Build a center from an array of probabilities."""
         if isinstance(values, Prior | Center):
             return values
         found = read_vector(values, "the centre", PrivacyError)
@@ -101,17 +101,17 @@ class Center(Record):
 
     @property
     def size(self) -> int:
-        """Return N, the number of letters."""
+        """Return the number of letters N."""
         return len(self.probabilities)
 
     @property
     def pmf(self) -> FloatArray:
-        """Return the (N,) probabilities over their sum."""
+        """Return the (N,) normalized probabilities."""
         return self.probabilities / math.fsum(self.probabilities)
 
     @property
     def weights(self) -> tuple[int, ...]:
-        """Return N integers whose ratios are exactly those of the probabilities."""
+        """Return N integers exactly proportional to the probabilities."""
         return (
             self.counts if self.counts is not None else common_integer_ratio(self.probabilities)[0]
         )
@@ -165,7 +165,7 @@ class L1Ball(ChoquetSet):
             check_possible(self.center.probabilities + self.radius)
 
     def on_cells(self, cells: LetterCells) -> L1Ball:
-        """Return the ball around the cells' masses, which are the masses of the priors of the ball."""
+        """Return the l1 ball around the cells' masses."""
         center = self.center
         if isinstance(center, SymmetricPrior):
             if not isinstance(cells.whole, SymmetricPrior) or center != cells.whole:
@@ -180,23 +180,21 @@ class L1Ball(ChoquetSet):
         )
 
     def simplify(self) -> PriorSet | FloatArray:
-        """Return the centre where it is the only prior of the ball, else the ball."""
+        """Return the center for radius 0, else the ball."""
         return self.center.pmf if self.radius == 0 else self
 
     @property
     def half_radius(self) -> float:
-        """Return the mass that can move, radius / 2."""
+        """Return radius / 2, the mass that can move between letters."""
         return self.radius / 2
 
     @property
     def can_empty_letter(self) -> bool:
-        """Return whether the adversary can take all of a letter's mass: the form without CVaR no longer
-        applies.
-        """
+        """Return whether some prior of the ball gives a letter probability 0."""
         return self.half_radius >= float(self.center.pmf.min())
 
     def column_families(self, exp_neg_epsilon: float) -> tuple[Family, ...]:
-        """Return extreme columns of mean one under the centre with `e^-eps max v <= w(v)`: all below 2 min p.
+        """Return the parametric families of extreme columns; for radii below 2 min p the complete ones.
 
         From there on there are those of `PlateauKinds` too.
         """
@@ -211,7 +209,7 @@ class L1Ball(ChoquetSet):
 
     @property
     def description(self) -> str:
-        """Return which priors these are, in words that follow "for every prior"."""
+        """Return text that describes the priors of the set, to follow "for every prior"."""
         return f"within l1 distance {self.radius:g} of the centre"
 
     @cached_property
@@ -223,7 +221,7 @@ class L1Ball(ChoquetSet):
     def integer_probability(self) -> LowerProbability:
         # a float is a dyadic rational: with its denominator as the unit all masses are whole
         # numbers
-        """Return the lower probability times a positive number, in Python integers without rounding."""
+        """Return the lower probability times a positive number, in integers without rounding."""
         half = Fraction(self.radius) / 2
         weights = np.array(self.center.weights, dtype=object)
         total = int(weights.sum())
@@ -243,9 +241,7 @@ class L1Ball(ChoquetSet):
         return distance <= Fraction(self.radius)
 
     def support_function(self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> float:
-        """Compute the support function of the bound: max `<p g, v>` over columns v >= 0 within it and columns
-        g.
-        """
+        """Compute the largest gain `<p g, v>` over allowed columns v and columns g."""
         if self.can_empty_letter or exp_neg_epsilon >= 1 or not np.array_equal(p, self.center.pmf):
             return super().support_function(p, gains, exp_neg_epsilon)
         # extreme columns: 0 and a peak, or two values, high on the k letters of largest gain
@@ -267,5 +263,5 @@ class L1Ball(ChoquetSet):
         )
 
     def __repr__(self) -> str:
-        """Return the size and radius, without the whole centre."""
+        """Return size and radius as text."""
         return f"L1Ball(<prior on {self.size} letters>, {self.radius:g})"

@@ -1,4 +1,4 @@
-"""The interface of sets of priors: the least mean of a column, as a number and as cvxpy constraints."""
+"""The interface of sets of priors: least means as numbers, and as cvxpy constraints."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pmlopt.solvers.structured.block_program import ColumnBlock
 
 
 def check_possible(max_masses: FloatArray) -> None:
-    """Raise a PrivacyError for a letter that has probability zero under every prior of a set.
+    """Raise a PrivacyError for a letter with probability zero under every prior of a set.
 
     Args:
         max_masses: (N,) the largest probabilities.
@@ -38,9 +38,7 @@ def check_possible(max_masses: FloatArray) -> None:
 
 
 def scope_text(members: str, truth: str, delta: float | None) -> str:
-    """Return for whom a bound over a set holds: its members, and with confidence the truth that it
-    contains.
-    """
+    """Return text on the priors of a bound, with the confidence of a confidence set."""
     if delta is None:
         return members
     return f"for the true {truth}, except with probability {delta:g} over the sample ({members})"
@@ -53,7 +51,7 @@ rounding."""
 
 @dataclass(frozen=True)
 class MinMeanExpression:
-    """The least mean of each column of a cvxpy variable, as the largest value of an expression.
+    """The cvxpy form of a column's least mean: an expression with constraints and variables.
 
     Attributes:
         value: (1, M) affine; under `constraints` its largest value is the least mean.
@@ -68,7 +66,7 @@ class MinMeanExpression:
 
 @dataclass(frozen=True, eq=False)
 class PriorPolytope:
-    """A set of priors as the image of a polyhedron: `Q = parts z` over z >= 0 with `rows z <= right`.
+    """A polyhedral set of priors: `Q = parts z` over z >= 0 with `rows z <= right`.
 
     Attributes:
         parts: (N, Z).
@@ -105,20 +103,27 @@ SYMMETRIC_DESIGNS, NO_CELLS = "designs on a symmetric prior", "no form by orbits
 Form = TypeVar("Form")
 
 
-def require_form(form: Form | None, priors: PriorSet, purpose: str, missing: str) -> Form:
-    """Return a form of a set of priors; raise a PrivacyError where the set has none.
+def require_form(
+    form: Form | None,
+    owner: object,
+    purpose: str,
+    missing: str,
+    *,
+    needs: str = "more than the least means of a set",
+    advice: str = "give a ConvexHull of some of its priors, or a Box around it",
+) -> Form:
+    """Return a form of a set of priors or a requirement; raise a PrivacyError where it has none.
 
     Args:
-        form: what the set gave, None where it has no such form.
-        priors: the set.
+        form: what the owner gave, None where it has no such form.
+        owner: the set, or the requirement.
         purpose: what needs the form, as a subject in the plural.
-        missing: what the set has not, such as "no polytope".
+        missing: what the owner has not, such as "no polytope".
+        needs: what is needed; left out, what a set needs.
+        advice: what to do; left out, what helps for a set.
     """
     if form is None:
-        raise PrivacyError(
-            f"{purpose} need more than the least means of a set, and {priors!r} has {missing}: give a "
-            "ConvexHull of some of its priors, or a Box around it"
-        )
+        raise PrivacyError(f"{purpose} need {needs}, and {owner!r} has {missing}: {advice}")
     return form
 
 
@@ -128,7 +133,7 @@ TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e
 
 @dataclass(frozen=True, eq=False)
 class LinearRows:
-    """Columns v >= 0 for which numbers u exist with `on_column v + on_numbers u <= 0` and `u >= least`.
+    """A linear representation of a cone of columns, with auxiliary variables u per column.
 
     Attributes:
         on_column: (R, N) sparse.
@@ -143,7 +148,7 @@ class LinearRows:
     def to_cvxpy(
         self, mechanism: cp.Expression
     ) -> tuple[dict[str, cp.Constraint], dict[str, cp.Variable]]:
-        """Return the rows on the columns of a cvxpy variable, and the (U, M) numbers that they bring."""
+        """Build cvxpy constraints on the columns of a variable, with (U, M) auxiliary variables."""
         numbers, bounded = (
             cp.Variable((len(self.least), mechanism.shape[1])),
             np.isfinite(self.least),
@@ -152,9 +157,7 @@ class LinearRows:
         return {**rows, "dual_signs": numbers[bounded] >= 0}, {"numbers": numbers}
 
     def find_numbers(self, matrix: FloatArray) -> FloatArray:
-        """Find (U, M) numbers with which the rows have the least violation or the largest slack at a
-        matrix.
-        """
+        """Find (U, M) auxiliary values of largest slack at a matrix."""
         system = sparse.hstack(
             [self.on_numbers, sparse.csr_array(-np.ones((self.on_numbers.shape[0], 1)))]
         )
@@ -169,7 +172,7 @@ class LinearRows:
     def find_multipliers(
         self, p: FloatArray, gains: FloatArray, pairs: Any | None = None
     ) -> FloatArray:
-        """Find (K + R, M) multipliers of the rows in `max <p g, v>`, `<p, v> = 1` for each column g of gains.
+        """Find (K + R, M) optimal multipliers of the rows in `max <p g, v>`, `<p, v> = 1`.
 
         HiGHS starts each from the basis of the one before.
 
@@ -212,7 +215,7 @@ class LinearRows:
 
 
 class PriorSet(Record, ABC):
-    """A closed convex set of priors Q on N letters, by its least mean `w(v) = min_Q <Q, v>`.
+    """A closed convex set of priors, represented by its least mean `w(v) = min_Q <Q, v>`.
 
     A mechanism satisfies epsilon-PML for every prior of the set iff `max_x v[x] <= e^epsilon w(v)` for
     each of its columns v: the set enters in no other way. What every set gives is abstract. The bounds on a
@@ -236,20 +239,20 @@ class PriorSet(Record, ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """Return N, the number of letters."""
+        """Return the number of letters N."""
 
     @property
     @abstractmethod
     def description(self) -> str:
-        """Return which priors these are, in words that follow "for every prior"."""
+        """Return text that describes the priors of the set, to follow "for every prior"."""
 
     @property
     def scope(self) -> str:
-        """Return for which priors a bound over this set holds, in words."""
+        """Return text on the priors for which a bound over the set holds."""
         return scope_text(f"for every prior {self.description}", "distribution", self.delta)
 
     def check_letters(self, letters: tuple[Label, ...], owner: str) -> None:
-        """Raise a PrivacyError for letters that are not those of the set, or are in another order.
+        """Raise a PrivacyError where letters differ from the set's, also in order.
 
         Args:
             letters: labels.
@@ -266,12 +269,11 @@ class PriorSet(Record, ABC):
 
     @abstractmethod
     def min_mean(self, matrix: FloatArray) -> FloatArray:
-        """Compute the (M,) least mean of each column of an (N, M) matrix over the set."""
+        """Compute the (M,) least mean of each column over the set."""
 
     @abstractmethod
     def min_mean_scaled(self, matrix: Any) -> tuple[Any, Any]:
-        """Compute the least means times a positive number, and that number; integers for a matrix of
-        integers.
+        """Compute the least means times a positive number, and that number; exact for integers.
 
         Where the least mean is no rational, the integers are at most it: proofs rest on them.
 
@@ -281,9 +283,7 @@ class PriorSet(Record, ABC):
 
     @abstractmethod
     def minimizer(self, column: FloatArray) -> FloatArray:
-        """Return an (N,) prior of the set at which the mean of the (N,) column is least; it may have
-        zeros.
-        """
+        """Return an (N,) prior of the set that minimises the mean of a column; it may have zeros."""
 
     def contains(self, prior: PriorLike) -> bool:
         """Return whether a prior is in the set, up to rounding (1e-12).
@@ -301,7 +301,7 @@ class PriorSet(Record, ABC):
 
     @abstractmethod
     def to_cvxpy(self, mechanism: cp.Variable, largest: cp.Variable) -> MinMeanExpression:
-        """Return the twin of `min_mean` for a cvxpy variable, in sparse form.
+        """Build the concave cvxpy expression of the least mean of each column of a variable.
 
         Args:
             mechanism: (N, M), non-negative.
@@ -310,12 +310,12 @@ class PriorSet(Record, ABC):
 
     @abstractmethod
     def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
-        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
+        """Return the values of the auxiliary cvxpy variables of `to_cvxpy` at a mechanism."""
 
     def constrain_measures(
         self, measures: cp.Expression, masses: cp.Expression
     ) -> list[cp.Constraint]:
-        """Return constraints by which each measure is a prior of the set times its mass.
+        """Build cvxpy constraints that each measure is its mass times a prior of the set.
 
         By default they are the rows of the `polytope`; a set without one gives its own.
 
@@ -335,7 +335,7 @@ class PriorSet(Record, ABC):
     # ------------------------------------------------------------ what follows
 
     def find_members(self, measures: FloatArray) -> FloatArray:
-        """Find (N, M) priors of the set, near the (N, M) measures over their sums where these are near it.
+        """Find (N, M) priors of the set near given normalized measures.
 
         A measure of next to no mass is a multiple of every prior, and gets any of the set. Without a
         projection they are in the set as `contains_law` decides.
@@ -344,12 +344,12 @@ class PriorSet(Record, ABC):
 
     @property
     def member_slack(self) -> float:
-        """Return how far what `find_members` gives may be outside of the set, in l1: 0 with a projection."""
+        """Return how far `find_members` may be outside of the set, in l1; 0 with an exact projection."""
         some = self.project_to_rationals(np.full(self.size, 1 / self.size))
         return self.size * MEMBERSHIP_ATOL if some is None else 0.0
 
     def _find_member(self, measure: FloatArray) -> FloatArray:
-        """Find a prior of the set near a measure over its sum."""
+        """Find a prior of the set near a normalized measure."""
         if not float(measure.sum()) > ZERO_MASS_ATOL:
             return self._any_member
         law = np.maximum(measure, 0.0) / np.maximum(measure, 0.0).sum()
@@ -365,12 +365,11 @@ class PriorSet(Record, ABC):
 
     @property
     def _any_member(self) -> FloatArray:
-        """Return one of the priors of the set."""
+        """Return a prior of the set."""
         return self.minimizer(np.arange(self.size, dtype=float))
 
     def support_function(self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> float:
-        """Compute the support function of the bound: max `<p g, v>` over columns v >= 0 within it and columns
-        g.
+        """Compute the largest gain `<p g, v>` over allowed columns v and columns g.
 
         The columns have `<p, v> = 1` and `e^-eps max v <= w(v)`.
 
@@ -384,14 +383,13 @@ class PriorSet(Record, ABC):
 
     @property
     def theta_rows(self) -> int:
-        """Return how many numbers `dual_multipliers` has for each column."""
+        """Return the number of dual multipliers per column."""
         return self.size
 
     def dual_multipliers(
         self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
     ) -> FloatArray:
-        """Return (T, M) multipliers of `e^-eps max v <= w(v)` for each column g, from which
-        `support_function` follows.
+        """Find (T, M) optimal multipliers of `e^-eps max v <= w(v)` for each column.
 
         By default they are measures: a multiplier of at least 0 times a prior of the set, by a program.
         """
@@ -400,7 +398,7 @@ class PriorSet(Record, ABC):
     def dual_bound(
         self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float, theta: FloatArray
     ) -> float:
-        """Compute what (T, M) multipliers prove that no column collects: any numbers of at least 0 do.
+        """Compute the upper bound on the gain proved by nonnegative (T, M) multipliers.
 
         It is the least tau at which `min_Q sum_x (p (g - tau) + theta Q)^+ - theta e^-eps` is at most 0
         for all columns g, with an allowance for rounding. By default theta Q is a measure for each column,
@@ -427,7 +425,7 @@ class PriorSet(Record, ABC):
     # ------------------------------------------------------------ forms that some sets have
 
     def simplify(self) -> PriorSet | FloatArray:
-        """Return the set in its simplest form: the (N,) only prior in it, all priors, or itself."""
+        """Return the simplest equal set: a single prior, all priors, or itself."""
         return self
 
     def on_cells(self, cells: LetterCells) -> PriorSet | None:
@@ -482,8 +480,12 @@ class PriorSet(Record, ABC):
         """
         return None
 
+    def list_vertices(self) -> FloatArray | None:
+        """List (K, N) priors of which the set is the convex hull, in floats; None where none are listed."""
+        return None
+
     def polytope(self) -> PriorPolytope | None:
-        """Return the set by linear rows, in floats; None where it is no polytope."""
+        """Return the set as linear inequalities in floats; None where it is no polytope."""
         return None
 
     def half_spaces(self) -> HalfSpaces | None:
@@ -512,7 +514,7 @@ class PriorSet(Record, ABC):
         )
 
     def cone_block(self, exp_neg_epsilon: float) -> ColumnBlock | None:
-        """Return the cone of columns with `e^-eps max v <= w(v)`; None where it has no such form or interior.
+        """Return the cone of columns with `e^-eps max v <= w(v)`; None without such a form or interior.
 
         Args:
             exp_neg_epsilon: e^-epsilon, in (0, 1].
@@ -522,7 +524,7 @@ class PriorSet(Record, ABC):
     def max_partial_entry(
         self, inner: Any, outer: Any, exp_neg_epsilon: float
     ) -> FloatArray | None:
-        """Compute the (K,) least b in [0, 1] such that w is at least e^-eps; None where no formula is known.
+        """Compute the (K,) least entry b on `outer` with a least mean of e^-eps; None without formula.
 
         The column is 1 on `inner`, b on `outer` and 0 elsewhere.
 

@@ -1,4 +1,4 @@
-"""Bounds of the literature on how leakage grows with the distance to a prior, each with its exact value.
+"""Sensitivity bounds from the literature on leakage under a change of prior, with exact values.
 
 For a given mechanism `leakage_capacity` and `leakage_sensitivity` are exact and never larger.
 
@@ -35,7 +35,7 @@ from pmlopt.model.uncertainty.prior_set import PriorSet
 
 
 class WorstCase(float):
-    """A number in nats that knows where it is attained.
+    """A worst-case value in nats, with the prior and output that attain it.
 
     Attributes:
         prior: (N,) a prior of the set with the largest leakage; it may have zeros.
@@ -46,7 +46,7 @@ class WorstCase(float):
     output: int
 
     def __new__(cls, value: float, prior: FloatArray, output: int) -> WorstCase:
-        """Return the value, with its witnesses."""
+        """Create the value with its maximising prior and output."""
         number = super().__new__(cls, value)
         number.prior, number.output = prior, output
         return number
@@ -233,8 +233,7 @@ def level_increase_within_distance(prior: PriorLike, epsilon: float, radius: flo
 
 
 def leakage_growth(epsilon: float, least: float | None) -> float:
-    """Compute how fast leakage can grow with the mass an adversary moves: the largest `(max v - min v) / <p,
-    v>`.
+    """Compute the rate of leakage growth per moved mass: the largest `(max v - min v) / <p, v>`.
 
     `(e^eps - 1) / min p` in the first privacy region and `e^eps` past it, or where min p is not known.
 
@@ -250,7 +249,7 @@ def leakage_growth(epsilon: float, least: float | None) -> float:
 
 
 def _is_in_first_region(least: float, epsilon: float) -> bool:
-    """Return whether `e^eps (1 - min p) < 1`: no mechanism of level eps has a zero."""
+    """Return whether `e^eps (1 - min p) < 1`: no mechanism of level epsilon has zero entries."""
     return least == 1 or epsilon < -math.log1p(-least)
 
 
@@ -350,7 +349,7 @@ def level_needed_at_centre(epsilon: float, radius: float) -> float:
 
 
 def _growth_of_decrease(decrease: float) -> float:
-    """Compute the growth -log(1 - decrease) of a level whose mean falls by a fraction; inf if to 0.
+    """Compute -log(1 - decrease), the level's growth when a mean decreases by a fraction.
 
     A mean that may be 0 up to rounding counts as 0: the bound errs upwards.
     """
@@ -358,7 +357,7 @@ def _growth_of_decrease(decrease: float) -> float:
 
 
 def check_min_mass(least: float | None) -> float | None:
-    """Check a least probability, above 0 and at most 1; None where it is not known."""
+    """Validate a minimum probability in (0, 1]."""
     hint = ", or leave it out"
     return (
         None
@@ -368,7 +367,7 @@ def check_min_mass(least: float | None) -> float | None:
 
 
 def _check_radius(radius: float) -> float:
-    """Check that an l1 radius is in [0, 2], and return it."""
+    """Validate an l1 radius in [0, 2]."""
     return check_in_interval(radius, "[0, 2]", "the radius", PrivacyError)
 
 
@@ -380,8 +379,7 @@ def samples_needed(
     kappa: float = 0.5,
     least: float | None = None,
 ) -> int:
-    """Compute the least m for which level epsilon at the estimate is level `target` in truth, except with
-    delta.
+    """Compute the sample size for which level epsilon at the estimate implies level `target`, but for delta.
 
     The least m with `failure_bound(m, ...) <= delta`, that is
     `m >= (log(2^N - 2) - log delta) / (phi(kappa) w^2)` with the half radius w of `failure_bound`.
@@ -419,8 +417,7 @@ def failure_bound(
     kappa: float = 0.5,
     least: float | None = None,
 ) -> float:
-    """Bound the probability over the sample that level epsilon at the estimate is not level `target` in
-    truth.
+    """Bound the probability that level epsilon at the estimate exceeds level `target` under the true law.
 
     At most `(2^N - 2) exp(-phi(kappa) m w^2)`, and at most one; `w = e^-eps - e^-eps'` is half the radius
     that takes the one level to the other, `(1 - e^(eps - eps')) least / (e^eps - 1)` in the first region.
@@ -454,8 +451,7 @@ def true_level_with_confidence(
     kappa: float = 0.5,
     least: float | None = None,
 ) -> float:
-    """Compute the level in truth of a mechanism with level epsilon at the estimate, except with delta, in
-    nats.
+    """Compute the level under the true law implied by level epsilon at the estimate, with confidence.
 
     `eps - log(1 - beta/2 e^eps)` with beta = `weissman_radius(m, N, delta, kappa)`; inf from beta = 2 e^-eps
     on. In the first region, `eps - log(1 - beta/2 (e^eps - 1) / least)`.
@@ -482,7 +478,7 @@ def true_level_with_confidence(
 
 
 def _half_radius(epsilon: float, target: float, least: float | None) -> float:
-    """Compute half the radius within which level eps at the centre is level eps' at most; 1 for all priors.
+    """Compute the half radius within which level epsilon at the center implies level `target`.
 
     `e^-eps - e^-eps'`, or in the first region `(1 - e^(eps - eps')) / leakage_growth(eps, least)`.
     """

@@ -1,4 +1,4 @@
-"""Support functions of bounds on a column, by sorting or by two nested searches in one dimension each."""
+"""Support functions of column constraints, by sorting or nested one-dimensional searches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_ITERATIONS = 200
 
 @dataclass(frozen=True, eq=False)
 class ThetaPiece:
-    """A convex, piecewise linear function of theta.
+    """A convex, piecewise linear function of the multiplier theta.
 
     `sum_x (a[x] + theta weights[x])^+ + theta (rate - sum(weights))`.
 
@@ -34,7 +34,7 @@ class ThetaPiece:
     def evaluate_at(
         self, costs: FloatArray, theta: FloatArray, exp_neg_epsilon: float
     ) -> tuple[FloatArray, FloatArray]:
-        """Return (M,) values less theta e^-eps and (M,) slopes, for the columns of costs."""
+        """Return (M,) values less theta e^-eps, and (M,) slopes, for each column of costs."""
         # the difference of the coefficients first: at a large theta the products would cancel
         rate = self.rate - exp_neg_epsilon
         values = costs.sum(axis=0) + theta * rate
@@ -50,7 +50,7 @@ class ThetaPiece:
 def max_gain(
     pieces: Sequence[ThetaPiece], p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
 ) -> float:
-    """Compute the support function of the columns that PML over a set allows, at the best column g of gains.
+    """Compute the support function of PML over a set of priors: the largest gain of an allowed column.
 
     `max <p g, v>` over g, and over v >= 0 with `<p, v> = 1` and `e^-eps max v <= min_Q <Q, v>`.
 
@@ -89,8 +89,7 @@ def max_gain(
 def find_mixture_thetas(
     laws: FloatArray, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Find the (K, M) theta of each column for the convex hull of (K, N) laws, and the (M,) tau that they
-    prove.
+    """Find the (K, M) optimal multipliers theta for a convex hull of (K, N) laws, and their (M,) bounds.
 
     Here theta has a coordinate for each law, and minimises
     `sum_x (p (g - tau) + theta laws)^+ - e^-eps theta`; the multipliers of that are a column, and its mean
@@ -128,7 +127,7 @@ def find_mixture_thetas(
 def find_best_thetas(
     pieces: Sequence[ThetaPiece], p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
 ) -> FloatArray:
-    """Find the (1, M) theta of each column at the tau of `max_gain`; e^-eps < 1."""
+    """Find the (1, M) optimal multipliers theta of `max_gain`."""
     # theta is best at the zero of the dual value, which the search for tau has found
     tau = max_gain(pieces, p, gains, exp_neg_epsilon)
     return _minimize_pieces(pieces, p[:, None] * (gains - tau), exp_neg_epsilon)[1][None, :]
@@ -141,7 +140,7 @@ def bound_gain(
     exp_neg_epsilon: float,
     theta: FloatArray,
 ) -> float:
-    """Compute the tau that (1, M) multipliers prove: an upper bound on `max_gain`.
+    """Compute the upper bound on `max_gain` proved by (1, M) multipliers.
 
     Examples:
         >>> uniform = (ThetaPiece(np.full(4, 0.25), 1.0),)
@@ -169,9 +168,7 @@ def bound_gain(
 def bound_gain_by_mixtures(
     laws: FloatArray, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float, theta: FloatArray
 ) -> float:
-    """Compute the tau that (K, M) multipliers of the (K, N) laws prove; the twin of `bound_gain` for a
-    convex hull.
-    """
+    """Compute the upper bound on the gain proved by (K, M) multipliers of the hull's vertices."""
     # weak duality needs theta >= 0 and nothing more of it
     multipliers = np.maximum(theta, 0.0)
     masses = multipliers.sum(axis=0)
@@ -185,7 +182,7 @@ def bound_gain_by_measures(
     gains: FloatArray,
     exp_neg_epsilon: float,
 ) -> float:
-    """Compute the tau that (N, M) measures prove, a prior of the set times a number for each column.
+    """Compute the upper bound on the gain proved by (N, M) measures on the set.
 
     Args:
         measures: (N, M) the priors of the set, times the masses.
@@ -214,7 +211,7 @@ def _make_excess(
     gains: FloatArray,
     exp_neg_epsilon: float,
 ) -> Callable[[FloatArray], FloatArray]:
-    """Return the dual values of columns of gains at measures of laws times masses, as a function of tau."""
+    """Return the dual function of measures as a function of the bound tau."""
 
     def compute_excess(tau: FloatArray) -> FloatArray:
         # (N, M) costs, and the weights of all laws together for the rounding
@@ -228,7 +225,7 @@ def _make_excess(
 def _minimize_over_mixtures(
     laws: FloatArray, costs: FloatArray, exp_neg_epsilon: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Approximate the theta (K, M) >= 0 that minimise `sum_x (costs + theta laws)^+ - e^-eps theta`.
+    """Minimise `sum_x (costs + theta laws)^+ - e^-eps theta` approximately over theta (K, M) >= 0.
 
     They are the multipliers of `max <costs, v>` over 0 <= v <= 1 with `laws v >= e^-eps`: by a primal-dual
     path from a point inside, for all columns at once, with a step length for each. The v (N, M) come too.
@@ -283,7 +280,7 @@ def _find_largest_root(
     low: float,
     high: float,
 ) -> float:
-    """Find the largest zero of decreasing functions, approached from the right.
+    """Find the largest root of decreasing functions, rounded up.
 
     Columns whose function is not positive at the left end are left out.
     """
@@ -299,7 +296,7 @@ def _find_largest_root(
 
 
 def _bound_rounding(costs: FloatArray, theta: FloatArray) -> FloatArray:
-    """Bound on the rounding error of a sum of N terms of these costs and this theta."""
+    """Bound the rounding error of a sum of N terms of costs and multiplier."""
     return np.asarray(
         bound_sum_rounding(len(costs), 1.0) / 16 * (np.abs(costs).sum(axis=0) + theta)
     )
@@ -308,7 +305,7 @@ def _bound_rounding(costs: FloatArray, theta: FloatArray) -> FloatArray:
 def _find_roots(
     function: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray
 ) -> FloatArray:
-    """Find the (M,) zeros of decreasing functions that are positive at `low`, approached from the right.
+    """Find (M,) roots of decreasing functions, rounded up.
 
     Regula falsi with halved weights, the Illinois method [dowell1971modified]; ends at a relative width of
     1e-15, or where nothing moves.
@@ -345,7 +342,7 @@ def _find_roots(
 def _minimize_pieces(
     pieces: Sequence[ThetaPiece], costs: FloatArray, exp_neg_epsilon: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Minimize the largest piece less theta e^-eps over theta >= 0: (M,) minima and (M,) minimisers."""
+    """Minimise the maximum of pieces less theta e^-eps over theta >= 0."""
 
     def evaluate_at(theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         values, slopes = zip(
@@ -369,7 +366,7 @@ def minimize_on_intervals(
     right: FloatArray,
     size: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Find the (M,) minima of convex functions on intervals, and the (M,) minimisers.
+    """Minimise (M,) convex functions on intervals.
 
     Cutting planes: the next point is where the lines at both ends cross.
 
@@ -405,7 +402,7 @@ def minimize_on_intervals(
 
 
 def conditional_value_at_risk(weights: FloatArray, values: FloatArray, mass: float) -> FloatArray:
-    """Compute the conditional value at risk of each column: its mean over its largest `mass` under `weights`.
+    """Compute each column's conditional value at risk: its mean over the largest `mass`.
 
     It solves a fractional knapsack. Computed as `c + sum_x w[x] max(v[x] - c, 0) / mass`
     [rockafellar2000optimization], which is at least the mean for every c and equal to it where the largest
@@ -436,7 +433,7 @@ def conditional_value_at_risk(weights: FloatArray, values: FloatArray, mass: flo
 
 
 def max_gain_ldp(p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> float:
-    """Compute the support function of the columns that LDP allows: the largest `<p g, v>`.
+    """Compute the largest gain `<p g, v>` over columns that LDP allows.
 
     The columns have `<p, v> = 1` and `e^-eps max v <= min v`. The extreme ones take two values, and the best
     is high on the k letters of largest gain for some k.

@@ -1,4 +1,4 @@
-"""Sets of priors given as the convex hull of finitely many."""
+"""Sets of priors given as convex hulls."""
 
 from __future__ import annotations
 
@@ -65,18 +65,18 @@ class ConvexHull(PriorSet):
 
     @property
     def size(self) -> int:
-        """Return N, the number of letters."""
+        """Return the number of letters N."""
         return int(self.points.shape[1])
 
     @property
     def description(self) -> str:
-        """Return which priors these are, in words that follow "for every prior"."""
+        """Return text that describes the priors of the set, to follow "for every prior"."""
         count = len(self.points)
         return "that is the one given" if count == 1 else f"in the convex hull of the {count} given"
 
     @cached_property
     def _integer_vertices(self) -> tuple[Any, int]:
-        """Return (K, N) integers, in each row proportional to a vertex, with one common sum."""
+        """Return the (K, N) vertices as integers with a common sum."""
         rows = [common_integer_ratio(point)[0] for point in self.points]
         total = math.lcm(*(sum(row) for row in rows))
         return np.array(
@@ -84,27 +84,27 @@ class ConvexHull(PriorSet):
         ), total
 
     def min_mean(self, matrix: FloatArray) -> FloatArray:
-        """Compute the (M,) least mean of each column of an (N, M) matrix over the set."""
+        """Compute the (M,) least mean of each column over the set."""
         return np.asarray((self.laws @ matrix).min(axis=0))
 
     def min_mean_scaled(self, matrix: Any) -> tuple[Any, Any]:
-        """Compute the least means times a positive number, and that number; integers for a matrix of
-        integers.
-        """
+        """Compute the least means times a positive number, and that number; exact for integers."""
         if matrix.dtype == object:
             weights, total = self._integer_vertices
             return (weights @ matrix).min(axis=0), total
         return self.min_mean(matrix), 1.0
 
     def minimizer(self, column: FloatArray) -> FloatArray:
-        """Return an (N,) prior of the set at which the mean of the (N,) column is least; it may have
-        zeros.
-        """
+        """Return an (N,) prior of the set that minimises the mean of a column; it may have zeros."""
         return np.asarray(self.laws[(self.laws @ column).argmin()])
 
     def contains_law(self, p: FloatArray) -> bool:
         """Return whether the (N,) probabilities are in the set, up to rounding (`MEMBERSHIP_ATOL`)."""
         return self._find_mixture(p)[1] <= MEMBERSHIP_ATOL
+
+    def list_vertices(self) -> FloatArray:
+        """List (K, N) priors of which the set is the convex hull, in floats."""
+        return np.asarray(self.laws)
 
     def project_to_rationals(self, law: FloatArray) -> Any:
         """Return (N,) rationals: a prior of the set, for certain, that is near a law where the law is near
@@ -118,24 +118,24 @@ class ConvexHull(PriorSet):
         return shares @ weights / (shares.sum() * total)
 
     def _find_mixture(self, law: FloatArray) -> tuple[FloatArray, float]:
-        """Find the (K,) weights of the vertices in the mixture nearest to a law, and its distance from it."""
+        """Find the (K,) weights of the vertices' mixture nearest to a law, and its distance."""
         system = np.vstack([self.laws.T, np.ones(len(self.laws))])
         shares, distance = optimize.nnls(system, np.append(law, 1.0))
         return shares, float(distance)
 
     def polytope(self) -> PriorPolytope:
-        """Return the set by linear rows, in floats."""
+        """Return the set as linear inequalities, in floats."""
         return self._polytope
 
     @cached_property
     def _polytope(self) -> PriorPolytope:
-        """Return mixtures of the vertices by their weights."""
+        """Build the polytope of mixtures of the vertices."""
         return PriorPolytope(
             self.laws.T, np.ones((1, len(self.laws))), np.ones(1), np.array([True])
         )
 
     def to_cvxpy(self, mechanism: cp.Variable, largest: cp.Variable) -> MinMeanExpression:
-        """Return the twin of `min_mean` for a cvxpy variable, in sparse form."""
+        """Build the concave cvxpy expression of the least mean of each column of a variable."""
         least = cp.Variable(largest.shape, nonneg=True, name="least_mean")
         rows = np.ones((len(self.laws), 1)) @ least <= self.laws @ mechanism
         return MinMeanExpression(least, {"least_mean": rows}, {"least_mean": least})
@@ -149,13 +149,11 @@ class ConvexHull(PriorSet):
         )
 
     def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
-        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
+        """Return the values of the auxiliary cvxpy variables of `to_cvxpy` at a mechanism."""
         return {"least_mean": self.min_mean(matrix)[None, :]}
 
     def support_function(self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> float:
-        """Compute the support function of the bound: max `<p g, v>` over columns v >= 0 within it and columns
-        g.
-        """
+        """Compute the largest gain `<p g, v>` over allowed columns v and columns g."""
         return float(
             (p @ gains).max()
             if exp_neg_epsilon >= 1
@@ -164,7 +162,7 @@ class ConvexHull(PriorSet):
 
     @property
     def theta_rows(self) -> int:
-        """Return one for each vertex."""
+        """Return the number of vertices."""
         return len(self.laws)
 
     def dual_multipliers(
@@ -178,7 +176,7 @@ class ConvexHull(PriorSet):
     def dual_bound(
         self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float, theta: FloatArray
     ) -> float:
-        """Compute what (T, M) multipliers prove that no column collects: any numbers of at least 0 do."""
+        """Compute the upper bound on the gain proved by nonnegative (T, M) multipliers."""
         return bound_gain_by_mixtures(self.laws, p, gains, exp_neg_epsilon, theta)
 
     def max_partial_entry(self, inner: Any, outer: Any, exp_neg_epsilon: float) -> FloatArray:
@@ -194,7 +192,7 @@ class ConvexHull(PriorSet):
 
 
 def build_member_hull(priors: PriorSet, laws: FloatArray | None = None) -> ConvexHull:
-    """Return the convex hull of some priors of a set: it allows the columns that the set allows, and more.
+    """Build the convex hull of some priors of a set, for an outer approximation of allowed columns.
 
     Bounds over the columns that it allows hold for the set too.
 
@@ -223,7 +221,7 @@ def build_member_hull(priors: PriorSet, laws: FloatArray | None = None) -> Conve
 
 
 def vertex_hull(priors: PriorSet) -> ConvexHull:
-    """Return a set of priors as the convex hull of the vertices of its polytope.
+    """Return a polyhedral set of priors as the convex hull of its vertices.
 
     Args:
         priors: with few rows and numbers.

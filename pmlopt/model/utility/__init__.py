@@ -1,4 +1,4 @@
-"""Utilities, each in two forms: a number on a given mechanism, and what an optimization problem needs."""
+"""Utilities: their value on a mechanism, and their form in an optimization problem."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The error with which frequencies can be estimated from what a mechanism releases."""
+"""The error of frequencies estimated from a mechanism's outputs, as a utility."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Workload: TypeAlias = str | Numbers | LabelledArray | None
 
 
 def workload_matrix(workload: Workload, labels: Sequence[Label]) -> FloatArray:
-    """Build the (K, N) matrix W of the combinations W f of the frequencies f of N letters.
+    """Build the (K, N) workload matrix W of linear combinations of N frequencies.
 
     Args:
         workload: K rows of N numbers, which may name their columns by the letters (a frame, mappings), one
@@ -49,7 +49,7 @@ def workload_matrix(workload: Workload, labels: Sequence[Label]) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class WorkloadRows:
-    """The rows of a workload with their names, exactly as they were given.
+    """The exact rows of a workload with their names.
 
     Frequencies sum to one, so that a row w and w - c require the same, up to the number c: errors, and what
     can be estimated, depend on differences within a row only.
@@ -68,7 +68,7 @@ class WorkloadRows:
         return self.exact.astype(float)
 
     def split(self, weights: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
-        """Return the (K,) median of each row, and the (K, N) differences of its entries from that.
+        """Return (K,) weighted row medians, and the (K, N) deviations from these.
 
         Args:
             weights: (N,) of the entries; left out, they are equal.
@@ -98,7 +98,7 @@ class WorkloadRows:
         return origins[:, 0].astype(float), apart
 
     def center_rows(self, prior: FloatArray) -> FloatArray:
-        """Return the (K, N) rows, each less its mean under a prior; a constant row is exactly zero.
+        """Return the (K, N) rows less their means under a prior.
 
         Examples:
             >>> build_workload_rows("mean", (10**18, 10**18 + 2)).center_rows(np.array([0.5, 0.5])).tolist()
@@ -142,7 +142,7 @@ Rows = tuple[tuple[Label, ...], NDArray[Any]]
 
 
 def _build_named_workload(workload: str) -> Callable[[Sequence[Label]], Rows]:
-    """Return the function that builds the rows of a workload of a given name."""
+    """Look up the builder of a named workload."""
     if workload not in WORKLOADS:
         raise UtilityError(
             f"the workload {workload!r} is not known: use {', '.join(WORKLOADS)}, or a matrix"
@@ -151,17 +151,17 @@ def _build_named_workload(workload: str) -> Callable[[Sequence[Label]], Rows]:
 
 
 def _build_identity(labels: Sequence[Label]) -> Rows:
-    """Return the workload of each frequency."""
+    """Build the workload of all single frequencies (the identity)."""
     return tuple(labels), np.eye(len(labels))
 
 
 def _build_prefixes(labels: Sequence[Label]) -> Rows:
-    """Return the workload of the cumulative frequencies."""
+    """Build the workload of cumulative frequencies (prefix sums)."""
     return tuple(f"<= {label}" for label in labels), np.tri(len(labels))
 
 
 def _build_ranges(labels: Sequence[Label]) -> Rows:
-    """Return the workload of all ranges of letters."""
+    """Build the workload of all ranges of consecutive letters."""
     n = len(labels)
     place, pairs = np.arange(n), [(i, j) for i in range(n) for j in range(i, n)]
     names = tuple(f"{labels[i]}" if i == j else f"{labels[i]}..{labels[j]}" for i, j in pairs)
@@ -169,7 +169,7 @@ def _build_ranges(labels: Sequence[Label]) -> Rows:
 
 
 def _build_mean(labels: Sequence[Label]) -> Rows:
-    """Return the workload of the mean of labels that are numbers."""
+    """Build the workload of the mean of numeric labels."""
     for label in labels:
         if not is_label_number(label):
             raise UtilityError(
@@ -183,7 +183,7 @@ def _build_mean(labels: Sequence[Label]) -> Rows:
 
 
 def _build_marginals(labels: Sequence[Label]) -> Rows:
-    """Return the workload of the marginals of labels that are tuples."""
+    """Build the workload of the marginals of tuple labels."""
     parts = {len(label) if isinstance(label, tuple) else 0 for label in labels}
     if len(parts) != 1 or 0 in parts:
         raise UtilityError("the labels are not tuples of one length, so there are no marginals")
@@ -212,7 +212,7 @@ Criterion = Literal["A", "D"]
 
 @dataclass(frozen=True, eq=False)
 class EstimationError(Utility):
-    """The error of the frequencies that are estimated from a release, to be minimised.
+    """The estimation error of frequencies from a release, to be minimised.
 
     n people have letters from frequencies f near the prior p, and each releases an output of the mechanism.
     With lam_y the column of y over its mean q[y], one output has the Fisher information
@@ -275,16 +275,13 @@ class EstimationError(Utility):
         criterion: Criterion = "A",
         letters: Annotated[tuple[Label, ...], Shape("letters")] | None = None,
     ) -> EstimationError:
-        """Build the utility from the fields of a file: the letters of a matrix's columns, where it names
-        them.
-        """
+        """Build the utility from a saved file's fields."""
         named = workload is not None and not isinstance(workload, str)
         given = LabelledArray(workload, (None, letters), "the workload") if named else workload
         return cls(given, criterion)
 
     def build_combinations(self, prior: PriorLike) -> FloatArray:
-        """Return the (K, N) workload for the letters of a prior; for "A" each row less its mean under the
-        prior.
+        """Build the (K, N) workload for a prior's letters; for "A" with centred rows.
 
         Raises:
             UtilityError: it does not fit them.
@@ -294,7 +291,7 @@ class EstimationError(Utility):
         return rows.matrix if self.criterion == "D" else rows.center_rows(p.pmf)
 
     def build_rows(self, prior: PriorLike) -> WorkloadRows:
-        """Return the rows of the workload for the letters of a prior.
+        """Build the named workload rows for a prior's letters.
 
         Raises:
             UtilityError: it does not fit them.
@@ -305,7 +302,7 @@ class EstimationError(Utility):
         return build_workload_rows(wanted, as_prior(prior).labels)
 
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
-        """Compute the error of a given mechanism: n times a variance ("A"), or nats ("D")."""
+        """Compute a mechanism's error: n times a variance ("A"), or nats ("D")."""
         p, m = pair_with_prior(prior, mechanism)
         return compute_error(p, m, self.build_combinations(p), self.criterion)
 
@@ -313,7 +310,7 @@ class EstimationError(Utility):
 def compute_error(
     prior: Prior, mechanism: Mechanism, combinations: FloatArray, criterion: Criterion
 ) -> float:
-    """Return the error of a mechanism; infinite where its rank does not allow the estimate.
+    """Compute a mechanism's estimation error; infinite where its rank is too small.
 
     Args:
         prior: N letters.

@@ -1,4 +1,4 @@
-"""A utility as it is given: an object, the name of one, or a loss as a function of two labels."""
+"""The conversion of user input to a utility: an object, a name, or a loss function of two labels."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ UtilityLike: TypeAlias = Utility | str | Callable[[Any, Any], float]
 
 
 def list_informations() -> dict[str, Callable[[], SubConvex]]:
-    """Return the sub-convex utilities that have a name, also those of other packages that are imported.
+    """List the named sub-convex utilities, including those of imported packages.
 
     Examples:
         >>> sorted(list_informations())[:3]
@@ -45,7 +45,7 @@ def list_informations() -> dict[str, Callable[[], SubConvex]]:
 
 
 def as_utility(given: UtilityLike) -> Utility:
-    """Return the utility that is given: itself, by its name, or a loss as a function d(x, y) of two labels.
+    """Convert user input to a utility: an object, a name, or a loss d(x, y) of two labels.
 
     The names are those of losses ("hamming"), of the gain "match", of informations ("mutual-information"),
     and "estimation-error", after which a colon and a workload may follow. They are read in any case, with
@@ -85,7 +85,7 @@ def as_utility(given: UtilityLike) -> Utility:
 
 
 def _is_table(given: Any) -> bool:
-    """Return whether rows of numbers are given: an array, a frame, or a list or mapping of rows."""
+    """Return whether the input is a table of numbers: array, frame, list of rows or mapping."""
     if hasattr(given, "__array__") or to_narwhals(given) is not None:
         return True
     rows = list(given.values()) if isinstance(given, dict) else given
@@ -95,7 +95,7 @@ def _is_table(given: Any) -> bool:
 
 
 def _find_named_utility(given: str) -> Utility:
-    """Return the utility of a name."""
+    """Look up a utility by name."""
     name = "-".join(given.lower().replace("_", " ").split()) if given.isascii() else given
     name = ABBREVIATIONS.get(name, name)
     kind, _, workload = name.partition(":")

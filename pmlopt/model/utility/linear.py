@@ -14,7 +14,7 @@ from pmlopt.core.arrays import DefaultLabels, FloatArray, Label, abbreviate, cop
 from pmlopt.core.differences import subtract_exactly
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.records import NamedValues, Record, Shape
-from pmlopt.data.labelled import Axes, LabelledArray, Numbers, table
+from pmlopt.data.labelled import Axes, LabelledArray, Numbers, read_labelled_table
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.symmetry.prior import PairSpace
@@ -22,7 +22,7 @@ from pmlopt.errors import PmloptError, UtilityError
 
 
 class Utility(Record, ABC):
-    """A utility of mechanisms, and whether it is maximised or minimised.
+    """The interface of utilities: a value on mechanisms, to be maximised or minimised.
 
     A class with a `kind` has that name on the command line and in problem files.
     """
@@ -31,7 +31,7 @@ class Utility(Record, ABC):
 
     @abstractmethod
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
-        """Compute the utility of a given mechanism, in the units of the utility."""
+        """Compute the utility of a mechanism, in its own units."""
 
 
 def hamming(x: Any, y: Any) -> float:
@@ -81,7 +81,7 @@ LOSSES: Mapping[str, Callable[[Any, Any], float]] = {
 
 
 def match(x: Any, y: Any) -> float:
-    """Return the gain of a right guess: 1 where the released label is the secret, 0 where it differs.
+    """Return the gain 1 for a correct guess, else 0.
 
     Examples:
         >>> match("a", "a"), match("a", "b")
@@ -97,7 +97,7 @@ PairFunction: TypeAlias = Annotated[Callable[[Any, Any], float], NamedValues(FUN
 
 
 def _subtract_labels(x: Any, y: Any) -> float:
-    """Return the difference of two labels, rounded once, and raise where they are no numbers."""
+    """Subtract numeric labels with one rounding; raise an error for others."""
     try:
         return subtract_exactly(x, y)
     except TypeError:
@@ -120,7 +120,7 @@ class LinearUtility(Utility):
             name = f"the {self.kind_text} matrix"
             values: Any = self.matrix
             if not (type(values) is np.ndarray and values.ndim == 2):
-                found = table(values, name, UtilityError)
+                found = read_labelled_table(values, name, UtilityError)
                 values = found.values
                 vars(self).update(axes=found.axes)
             vars(self).update(matrix=copy_float_array(values, 2, name, UtilityError))
@@ -132,9 +132,7 @@ class LinearUtility(Utility):
         letters: Annotated[tuple[Label, ...], Shape("letters")] | None = None,
         outputs: Annotated[tuple[Label, ...], Shape("outputs")] | None = None,
     ) -> LinearUtility:
-        """Build the utility from the fields of a file: by the name of a function, or a matrix and its
-        labels.
-        """
+        """Build the utility from a saved file's fields."""
         return cls(
             matrix if callable(matrix) else LabelledArray(matrix, (letters, outputs), "the matrix")
         )
@@ -146,21 +144,21 @@ class LinearUtility(Utility):
 
     @property
     def letters(self) -> tuple[Label, ...] | None:
-        """Return the labels of the rows of a matrix, where it has some."""
+        """Return the row labels of the utility matrix; None without labels."""
         return self.axes[0]
 
     @property
     def outputs(self) -> tuple[Label, ...] | None:
-        """Return the labels of its columns."""
+        """Return the column labels of the utility matrix; None without labels."""
         return self.axes[1]
 
     @property
     def fixed_outputs(self) -> int | tuple[Label, ...] | None:
-        """Return the outputs that a matrix fixes, or their number; None for a function of the labels."""
+        """Return the outputs (or their number) fixed by a utility matrix; None for a function."""
         return None if callable(self.matrix) else self.axes[1] or np.asarray(self.matrix).shape[1]
 
     def evaluate_table(self, inputs: Sequence[Label], outputs: Sequence[Label]) -> FloatArray:
-        """Compute the (N, M) values of f on the given labels.
+        """Evaluate the (N, M) utility table on letters and outputs.
 
         Raises:
             UtilityError: the matrix has another shape or other labels, or the function fails or is not
@@ -187,7 +185,7 @@ class LinearUtility(Utility):
         )
 
     def _evaluate_pair(self, x: Label, y: Label) -> float:
-        """Evaluate f on a letter and an output, and raise a UtilityError where it fails."""
+        """Evaluate the utility function on one letter and output; raise a UtilityError where it fails."""
         assert callable(self.matrix)
         try:
             value = self.matrix(x, y)
@@ -201,11 +199,11 @@ class LinearUtility(Utility):
 
     @property
     def shape(self) -> Any:
-        """Return what the utility fixes of the letters and outputs of a symmetric prior; None if nothing."""
+        """Return what the utility fixes of a symmetric prior's letters and outputs; None if nothing."""
         return None
 
     def evaluate_on_orbits(self, space: PairSpace) -> FloatArray:
-        """Compute the (C,) values of f on orbits of pairs, on which f must be constant.
+        """Evaluate the (C,) utility on orbits of pairs; raise an error where it is not constant on one.
 
         Where there are at most 2^20 pairs all are looked at. Of more, one of each orbit and three random
         images of it: that f is constant on orbits is then what the person states who gives it.
@@ -257,7 +255,7 @@ class LinearUtility(Utility):
         self, values: FloatArray, wanted: FloatArray, pair: Callable[[int], tuple[Label, Label]]
     ) -> None:
         # one pair is enough for the message
-        """Raise where f is not constant on an orbit of pairs."""
+        """Raise an error where the utility is not constant on an orbit of pairs."""
         worst = int(np.abs(values - wanted).argmax())
         # Differences within an orbit that are put down to rounding, as a share of the largest value.
         if abs(values[worst] - wanted[worst]) > 1e-12 * np.abs(values).max():
@@ -268,12 +266,12 @@ class LinearUtility(Utility):
             )
 
     def evaluate_gains(self, inputs: Sequence[Label], outputs: Sequence[Label]) -> FloatArray:
-        """Return the matrix as gains: of a loss, its negative."""
+        """Return the utility table as gains (negated losses)."""
         table = self.evaluate_table(inputs, outputs)
         return table if self.maximised else -table
 
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
-        """Compute the expectation under a given mechanism, in the units of the gain or loss.
+        """Compute the expected gain or loss of a mechanism.
 
         A square mechanism without any labels releases the letters of the prior, in their order.
 
@@ -300,7 +298,7 @@ class LinearUtility(Utility):
         return compute_expectation(p, self.evaluate_table(inputs, outputs), m.matrix)
 
     def to_cvxpy(self, prior: Prior, table: FloatArray, mechanism: cp.Variable) -> cp.Expression:
-        """Return the expectation as an affine expression of an (N, M) variable; twin of `value`."""
+        """Return the expected utility as an affine cvxpy expression of an (N, M) variable."""
         return cp.sum(cp.multiply(prior.pmf[:, None] * table, mechanism))
 
 
@@ -347,22 +345,20 @@ class ExpectedLoss(LinearUtility):
 
 
 def build_best_constant(p: FloatArray, gains: FloatArray) -> FloatArray:
-    """Build the (N, M) matrix that always releases the output of largest expected gain."""
+    """Build the (N, M) matrix of the best constant output."""
     return np.asarray(np.eye(gains.shape[1])[np.full(len(gains), np.argmax(p @ gains))])
 
 
 def build_best_deterministic(gains: FloatArray) -> FloatArray:
-    """Build the (N, M) matrix that releases each letter's output of largest gain, the first of equals."""
+    """Build the (N, M) matrix of each letter's best output."""
     return np.asarray(np.eye(gains.shape[1])[np.argmax(gains, axis=1)])
 
 
 def compute_row_offsets(table: FloatArray) -> FloatArray:
-    """Return the (N,) least entry of each row: an offset of the utility that no mechanism can change."""
+    """Compute the (N,) row minima of a utility table."""
     return np.asarray(table.min(axis=1))
 
 
 def compute_expectation(prior: Prior, table: FloatArray, matrix: FloatArray) -> float:
-    """Compute the expectation of a table under a prior and a mechanism, sum_xy p[x] table[x,y]
-    matrix[x,y].
-    """
+    """Compute the expected value sum_xy p[x] table[x,y] matrix[x,y]."""
     return float(prior.pmf @ (table * matrix).sum(axis=1))

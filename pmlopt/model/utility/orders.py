@@ -1,4 +1,4 @@
-"""Utility orders: the rank of each output for each letter, and the pairs that a threshold allows."""
+"""Utility orders: rank tables of outputs by letter, and the pairs that a threshold allows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Ties = Literal["first", "grouped"]
 
 
 def utility_order(utilities: ArrayLike, ties: Ties = "first") -> IntArray:
-    """Compute the rank of each output among those of its letter: 1 for the lowest utility, M for the highest.
+    """Rank each letter's outputs by utility, from 1 (lowest) to M.
 
     Args:
         utilities: (N, M) utility of releasing y when the secret is x; of a loss, hand over its negative.
@@ -47,7 +47,7 @@ def utility_order(utilities: ArrayLike, ties: Ties = "first") -> IntArray:
 
 
 def allowed_pairs(order: ArrayLike, threshold: int) -> BoolArray:
-    """Return (N, M) whether each pair of a letter and an output has a rank of at least the threshold.
+    """Return the (N, M) mask of pairs with a rank of at least the threshold.
 
     Args:
         order: (N, M) whole numbers from 1 to M, the higher the better, as from `utility_order`.
@@ -85,7 +85,7 @@ def allowed_pairs(order: ArrayLike, threshold: int) -> BoolArray:
 
 
 def kept_threshold(order: ArrayLike, mechanism: MechanismLike) -> int:
-    """Compute the threshold that a mechanism keeps: the lowest rank u[x,y] of the pairs with P[x,y] > 0.
+    """Compute the lowest rank that a mechanism emits with positive probability.
 
     Args:
         order: (N, M) whole numbers from 1 to M, as from `utility_order`.
@@ -109,7 +109,7 @@ def kept_threshold(order: ArrayLike, mechanism: MechanismLike) -> int:
 
 
 def highest_threshold(order: ArrayLike) -> int:
-    """Compute the highest rank that every letter has an output of: the largest threshold that is feasible.
+    """Compute the largest feasible threshold: the highest rank that every letter has an output of.
 
     Examples:
         >>> highest_threshold([[3, 2, 1], [2, 2, 2]])

@@ -1,4 +1,4 @@
-"""Sub-convex utilities: a convex, homogeneous function of each column, summed over the outputs."""
+"""Sub-convex utilities: sums over outputs of a convex, homogeneous function of the column."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ColumnFunction = Callable[[FloatArray, FloatArray], Any]
 
 @dataclass(frozen=True, eq=False)
 class SubConvex(Utility):
-    """A sub-convex utility `sum_y mu(P[:,y], p)` to be maximised, mu convex and homogeneous in the column.
+    """A utility `sum_y mu(P[:,y], p)` to be maximised, mu convex and homogeneous in the column.
 
     `P[:,y] = q[y] lam_y` with lam_y of mean one under p (the lift of the column), so the utility is
     `sum_y q[y] mu(lam_y, p)`, and extreme columns reach its maximum.
@@ -54,7 +54,7 @@ class SubConvex(Utility):
 
     @property
     def name(self) -> str:
-        """Return the name of the utility in messages and files."""
+        """Return the utility's name."""
         own: str | None = getattr(self, "kind", None)
         return own or getattr(self.function, "__name__", "function").replace("<lambda>", "function")
 
@@ -67,7 +67,7 @@ class SubConvex(Utility):
         return float(self.column_values(p.pmf, occurring / law) @ law)
 
     def column_values(self, p: FloatArray, lifts: FloatArray) -> FloatArray:
-        """Compute the (K,) values of mu on the columns of an (N, K) matrix.
+        """Compute the (K,) values of mu on (N, K) columns.
 
         Raises:
             UtilityError: the function fails, or gives anything but a finite number.
@@ -76,7 +76,7 @@ class SubConvex(Utility):
 
     def _evaluate_column(self, column: FloatArray, p: FloatArray) -> float:
         # copies that are read-only: a function that changes its arguments would change the design
-        """Evaluate mu on one column, and raise where it fails or is not finite."""
+        """Evaluate mu on one column; raise an error where that is not finite."""
         column, p = column.copy(), p.copy()
         column.setflags(write=False)
         p.setflags(write=False)
@@ -91,7 +91,7 @@ class SubConvex(Utility):
         return value
 
     def check(self, prior: PriorLike) -> None:
-        """Check finiteness, convexity and homogeneity on random columns, the same at every call.
+        """Check finiteness, convexity and homogeneity on fixed random columns.
 
         Raises:
             UtilityError: it is not finite, not convex or not homogeneous on one; the message shows which.
@@ -132,7 +132,7 @@ class SubConvex(Utility):
 
 
 def _format_column(column: FloatArray, p: FloatArray) -> str:
-    """Format a column and its prior for a message."""
+    """Format a column and its prior for an error message."""
     shown = np.array2string(np.asarray(column), precision=6, threshold=8, separator=", ")
     return (
         f"the column {shown} (p = {np.array2string(p, precision=6, threshold=8, separator=', ')})"
@@ -157,7 +157,7 @@ class GuessingProbability(SubConvex):
         super().__init__(lambda column, p: (p * column).max())
 
     def column_values(self, p: FloatArray, lifts: FloatArray) -> FloatArray:
-        """Compute the (K,) values of mu on the columns of an (N, K) matrix."""
+        """Compute the (K,) values of mu on (N, K) columns."""
         return np.asarray((p[:, None] * lifts).max(axis=0))
 
 
@@ -192,17 +192,17 @@ class FInformation(SubConvex):
 
     @property
     def name(self) -> str:
-        """Return the name of the utility in messages and files."""
+        """Return the utility's name."""
         own: str = getattr(self, "kind", "f-information")
         return own
 
     def phi(self, lifts: FloatArray) -> FloatArray:
-        """Compute the generator f entry by entry."""
+        """Evaluate the generator f elementwise."""
         return np.asarray(self.generator(lifts), dtype=float)
 
     def column_values(self, p: FloatArray, lifts: FloatArray) -> FloatArray:
         # homogeneous by construction: f is taken at the column over its mean, times the mean
-        """Compute the (K,) values of mu on the columns of an (N, K) matrix."""
+        """Compute the (K,) values of mu on (N, K) columns."""
         mean = p @ lifts
         worths = (p @ self.phi(lifts / mean)) * mean
         if not np.isfinite(worths).all():
@@ -212,7 +212,7 @@ class FInformation(SubConvex):
         return np.asarray(worths)
 
     def _evaluate_lift(self, column: FloatArray, p: FloatArray) -> float:
-        """Evaluate the f-information of one column of lifts."""
+        """Evaluate the f-information of one column."""
         return float(self.column_values(p, column[:, None])[0])
 
 
@@ -283,7 +283,7 @@ class Hellinger(FInformation):
 
 
 def check_generator(utility: FInformation) -> None:
-    """Raise a UtilityError where the generator is not finite, convex and 0 at 1, on a grid from 0 to 100."""
+    """Raise a UtilityError where the generator f is not finite, convex and 0 at 1, on a grid."""
     # dense near 1, where lifts of strict requirements are, and sparse above
     grid = np.concatenate([np.linspace(0.0, 2.0, 41), np.geomspace(2.1, 100.0, 40)])
     try:

@@ -1,4 +1,4 @@
-"""Gains and losses on structured letters: tables of records, circles, and several secrets side by side."""
+"""Utilities on structured letters: tables of records, circles, and several secrets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pmlopt.model.utility.linear import (
 
 
 class CoordinatewiseUtility(LinearUtility):
-    """A gain or loss that adds over the records of a table, `f(x, y) = sum_i f(x_i, y_i)`."""
+    """The base of utilities that are sums over the records of a table: `f(x, y) = sum_i f(x_i, y_i)`."""
 
     one_record: type[LinearUtility]
     each: LinearUtility
@@ -46,30 +46,28 @@ class CoordinatewiseUtility(LinearUtility):
     def from_fields(  # type: ignore[override]
         cls, function: PairFunction | Annotated[FloatArray, Shape("letters", "outputs")]
     ) -> CoordinatewiseUtility:
-        """Build the utility from the fields of a file: by the matrix of one record, or the name of a
-        function.
-        """
+        """Build the utility from a saved file's fields."""
         return cls(function)
 
     @property
     def function(self) -> Any:
-        """Return what one record adds: a matrix, or a function of two labels."""
+        """Return the utility of one record: a matrix, or a function of two labels."""
         return self.each.matrix
 
     @property
     def shape(self) -> Any:
-        """Return (A, B) the letters of a record and of an output's, where a matrix fixes them."""
+        """Return the alphabet sizes (A, B) of a record and its output, where a matrix fixes them."""
         return None if callable(self.each.matrix) else np.asarray(self.each.matrix).shape
 
     def _sum_over_records(self, x: Any, y: Any) -> float:
-        """Sum f over the coordinates of a letter and an output."""
+        """Sum the one-record utility over the records of letter and output."""
         if callable(self.each.matrix):
             return sum(self.each.matrix(a, b) for a, b in zip(x, y, strict=True))
         table = np.asarray(self.each.matrix)
         return float(sum(table[a, b] for a, b in zip(x, y, strict=True)))
 
     def evaluate_on_orbits(self, space: PairSpace) -> FloatArray:
-        """Compute the (C,) values of f on orbits of pairs, on which f must be constant."""
+        """Evaluate the (C,) utility on orbits of pairs; raise an error where it is not constant on one."""
         if not isinstance(space, TypePairs):
             return super().evaluate_on_orbits(space)
         return space.coordinate_sums(self.each.evaluate_table(*space.places))
@@ -116,7 +114,7 @@ class CoordinateGain(CoordinatewiseUtility):
 
 
 class DisplacementUtility(LinearUtility):
-    """A gain or loss on a circle of N letters that depends on `(y - x) mod N` only."""
+    """The base of utilities on a circle of N letters that depend on `(y - x) mod N` only."""
 
     def __init__(self, values: ArrayLike | Callable[[int], float]) -> None:
         if not callable(values):
@@ -129,17 +127,17 @@ class DisplacementUtility(LinearUtility):
 
     @classmethod
     def from_fields(cls, values: Annotated[FloatArray, Shape("letters")]) -> DisplacementUtility:  # type: ignore[override]
-        """Build the utility from the fields of a file."""
+        """Build the utility from a saved file's fields."""
         return cls(values)
 
     @property
     def fixed_outputs(self) -> int | None:
-        """Return the outputs that a matrix fixes, or their number; None for a function of the labels."""
+        """Return the outputs (or their number) fixed by a utility matrix; None for a function."""
         return None if callable(self.values) else len(self.values)
 
     @property
     def shape(self) -> Any:
-        """Return (N, N), where a list fixes it."""
+        """Return (N, N) where a list of values fixes it; else None."""
         return None if callable(self.values) else (len(self.values), len(self.values))
 
     def _list_values(self, size: int) -> FloatArray:
@@ -151,7 +149,7 @@ class DisplacementUtility(LinearUtility):
         return found
 
     def evaluate_table(self, inputs: Sequence[Label], outputs: Sequence[Label]) -> FloatArray:
-        """Compute the (N, M) values of f on the given labels."""
+        """Evaluate the (N, M) utility table on letters and outputs."""
         n = len(inputs)
         if len(outputs) != n:
             raise UtilityError(f"a circle has {n} letters and as many outputs, not {len(outputs)}")
@@ -159,7 +157,7 @@ class DisplacementUtility(LinearUtility):
         return np.asarray(self._list_values(n)[(places - places[:, None]) % n])
 
     def evaluate_on_orbits(self, space: PairSpace) -> FloatArray:
-        """Compute the (C,) values of f on orbits of pairs, on which f must be constant."""
+        """Evaluate the (C,) utility on orbits of pairs; raise an error where it is not constant on one."""
         if not isinstance(space, CirclePairs):
             return super().evaluate_on_orbits(space)
         values = self._list_values(space.prior.size)
@@ -173,12 +171,12 @@ class DisplacementUtility(LinearUtility):
         return values[space.displacements]
 
 
-def on_circle(loss: Callable[[int, int], float], size: int) -> FloatArray:
-    """Compute the (N,) loss on two numbers at the distances along a circle of N letters, by displacement.
+def evaluate_on_circle(loss: Callable[[int, int], float], size: int) -> FloatArray:
+    """Compute the (N,) values of a loss on the circular distances of N letters.
 
     Examples:
         >>> from pmlopt.model.utility import squared
-        >>> on_circle(squared, 5)
+        >>> evaluate_on_circle(squared, 5)
         array([0., 1., 4., 4., 1.])
     """
     return np.array([float(loss(0, min(d, size - d))) for d in range(size)])
@@ -221,7 +219,7 @@ class DisplacementGain(DisplacementUtility):
 
 
 class SumOfParts(LinearUtility):
-    """A gain or loss on several independent secrets that adds over them, `f(x, y) = sum_i f_i(x_i, y_i)`.
+    """The sum `f(x, y) = sum_i f_i(x_i, y_i)` of utilities of several independent secrets.
 
     Args:
         parts: a utility for each secret of a `ProductPrior`, all gains or all losses.
@@ -250,21 +248,21 @@ class SumOfParts(LinearUtility):
 
     @property
     def maximised(self) -> bool:  # type: ignore[override]
-        """Return whether the parts are gains."""
+        """Return whether the summed utilities are gains."""
         return self.parts[0].maximised
 
     @property
     def fixed_outputs(self) -> int | None:
-        """Return the outputs that a matrix fixes, or their number; None for a function of the labels."""
+        """Return the outputs (or their number) fixed by a utility matrix; None for a function."""
         return None
 
     @property
     def shape(self) -> Any:
-        """Return what each part fixes of letters and outputs."""
+        """Return what each utility determines of letters and outputs."""
         return tuple(part.shape for part in self.parts)
 
     def evaluate_table(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> FloatArray:
-        """Compute the (N, M) values of f on the given labels."""
+        """Evaluate the (N, M) utility table on letters and outputs."""
         found = np.zeros((len(inputs), len(outputs)))
         for place, part in enumerate(self.parts):
             own = [[label[place] for label in side] for side in (inputs, outputs)]
@@ -277,7 +275,7 @@ class SumOfParts(LinearUtility):
         return found
 
     def evaluate_on_orbits(self, space: PairSpace) -> FloatArray:
-        """Compute the (C,) values of f on orbits of pairs, on which f must be constant."""
+        """Evaluate the (C,) utility on orbits of pairs; raise an error where it is not constant on one."""
         if not isinstance(space, ProductPairs):
             return super().evaluate_on_orbits(space)
         own = zip(self.parts, space.spaces, space.places, strict=True)
@@ -290,8 +288,7 @@ GROWTHS: Mapping[str, Callable[[FloatArray], FloatArray]] = {"squared": np.squar
 
 @dataclass(frozen=True, eq=False)
 class DistanceLoss(Utility):
-    """The loss `E growth(d(X, Y))` for a `Continuous` secret X, with d the Euclidean distance, to be
-    minimised.
+    """The expected loss `E growth(d(X, Y))` of a `Continuous` secret X, d Euclidean, to be minimised.
 
     Args:
         growth: a function of an array of distances, such as `numpy.square`, that nowhere falls (1,001 steps
@@ -309,7 +306,7 @@ class DistanceLoss(Utility):
     maximised: ClassVar[bool] = False
 
     def evaluate_distances(self, distances: FloatArray) -> FloatArray:
-        """Compute the loss at distances.
+        """Evaluate the loss at given distances.
 
         Raises:
             UtilityError: it is not finite, or falls where the distance grows.
@@ -332,11 +329,11 @@ class DistanceLoss(Utility):
 
     @property
     def min_loss(self) -> float:
-        """Return the loss at the distance 0, the least there is."""
+        """Return the loss at distance 0, the minimum."""
         return float(self.evaluate_distances(np.zeros(1))[0])
 
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
-        """Compute the loss of a mechanism between labels that are numbers, or tuples of them."""
+        """Compute the expected loss of a mechanism between numeric labels or points."""
         p, m = pair_with_prior(prior, mechanism)
         here, there = (
             to_exact_array(side).reshape(len(side), -1) for side in (m.inputs, m.outputs)

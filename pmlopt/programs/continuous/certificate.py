@@ -28,7 +28,7 @@ VALUE_BOXES, BOUND_BOXES = 16_384, 2_048
 def compute_mean_losses(
     secret: Continuous, utility: DistanceLoss, grid: Grid
 ) -> tuple[FloatArray, BoolArray]:
-    """Compute (N, M) the mean loss of each centre in each bin of positive probability, and the mask of bins.
+    """Compute the (N, M) mean loss of each output in each bin, and the mask of nonempty bins.
 
     The mean over a bin is that of the farthest points of its parts, so that it errs upwards.
     """
@@ -58,7 +58,7 @@ def bound_loss(
     multipliers: FloatArray,
     boxes: int = BOUND_BOXES,
 ) -> float:
-    """Bound the loss of every mechanism on the secret from below, from a multiplier for each bin.
+    """Compute a lower bound on the loss of every mechanism for the continuous secret, from dual multipliers.
 
     By duality on the boxes of a divided grid: `<p, rho> + min_y (least of E[(loss - rho) lam_y])`, over the
     columns lam_y that the requirement allows, with the multipliers constant on bins or linear between them.
@@ -82,7 +82,7 @@ def bound_loss(
 def _extend_multipliers(
     grid: Grid, fine: Grid, pieces: int, multipliers: FloatArray
 ) -> Iterator[FloatArray]:
-    """Iterate over multipliers on a divided grid: constant on each bin, and linear between centres."""
+    """Yield the multipliers on a refined grid: constant on bins, and interpolated between centres."""
     yield multipliers[grid.find_parents(pieces)]
     if len(grid.edges) == 1:
         at, known = fine.centres[:, 0], grid.centres[:, 0]
@@ -90,13 +90,13 @@ def _extend_multipliers(
 
 
 def _count_pieces(grid: Grid, boxes: int) -> int:
-    """Return into how many parts each interval is cut, for about so many boxes in all."""
+    """Return the number of parts into which each interval is divided to get about `boxes` boxes."""
     return max(2, math.ceil(math.pow(boxes / grid.size, 1 / len(grid.edges))))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BinsCertificate(Certificate):
-    """The claims about a mechanism on the bins of a continuous secret.
+    """The claims about a mechanism on the discretized (binned) values of a continuous secret.
 
     Attributes:
         grid: the bins.
@@ -126,12 +126,12 @@ class BinsCertificate(Certificate):
 
     @property
     def statement(self) -> str:
-        """Return the level, and on how many bins."""
+        """Return the leakage level and the number of bins as text."""
         return f"{self.bins.statement}, on {self.mechanism.matrix.shape[0]} bins"
 
     @property
     def has_matching_shapes(self) -> bool:
-        """Return whether each bin of the grid has an output and a multiplier, and at most one row."""
+        """Return whether grid, outputs, multipliers and mechanism have consistent shapes."""
         rows, outputs = self.mechanism.matrix.shape
         rising = all(
             len(edges) > 1 and bool((np.diff(edges) > 0).all()) for edges in self.grid.edges
@@ -140,16 +140,16 @@ class BinsCertificate(Certificate):
 
     @property
     def is_maximised(self) -> bool:
-        """Return whether more of the value is better, so that the bound is above it."""
+        """Return whether the objective is maximised, so that the bound is an upper bound on the optimum."""
         return False
 
     @property
     def bound_rounding(self) -> float:
-        """Return by how much rounding only may put the value beyond the bound."""
+        """Return the floating-point allowance by which the value may pass its bound."""
         return bound_sum_rounding(2, abs(self.value))
 
     def checks(self) -> tuple[Claim, ...]:
-        """Return the claims about the bins, and those that the law of the secret adds."""
+        """Recheck the claims about the bins, and those that follow from the secret's density."""
         fits = self.has_matching_shapes and self.mechanism == self.bins.mechanism
         fit = "there are rows, outputs and multipliers for each bin of the grid"
         return (
@@ -162,7 +162,7 @@ class BinsCertificate(Certificate):
         )
 
     def _check_law(self) -> tuple[Claim, ...]:
-        """Check the claims on the law of the secret: that the losses are those of the bins, and the bound."""
+        """Recheck the bins' losses and the bound against the continuous law of the secret."""
         same = self.value == self.bins.value
         text = "it is the loss on the bins" if same else "it is not the loss on the bins"
         return (
@@ -174,7 +174,7 @@ class BinsCertificate(Certificate):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ContinuousCertificate(BinsCertificate):
-    """The claim that the mechanism loses at most `value`, and that none loses less than `bound`.
+    """The certificate that a mechanism's loss is at most `value` and no mechanism's is below `bound`.
 
     Attributes:
         secret: the secret, with its law.
@@ -187,7 +187,7 @@ class ContinuousCertificate(BinsCertificate):
     utility: DistanceLoss
 
     def rows(self, points: ArrayLike) -> IntArray:
-        """Find (n,) the row of the mechanism for each of (n, axes) secrets.
+        """Look up the (n, M) mechanism rows for secrets given as (n, axes) points.
 
         Raises:
             PriorError: a secret is outside of the support, or in a bin that has no probability under the law.
@@ -205,7 +205,7 @@ class ContinuousCertificate(BinsCertificate):
         return np.asarray(rows[boxes])
 
     def _check_law(self) -> tuple[Claim, ...]:
-        """Compute the probabilities of the bins, the losses in them and the bound anew from the law."""
+        """Recompute bin probabilities, mean losses and the bound from the continuous law."""
         prior = self.secret.prior(self.grid)
         same = np.array_equal(prior.pmf, self.bins.prior.pmf)
         text = f"the bins have {'the' if same else 'other'} probabilities of the law"

@@ -1,4 +1,4 @@
-"""The method for continuous secrets: solve on bins, bound from below, halve the bins that cost most."""
+"""The method for continuous secrets: solve on bins, compute a lower bound, and refine costly bins."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pmlopt.programs.program import (
     refuse_to_certify,
     reject_warm_start,
 )
-from pmlopt.programs.registry import find_question, register_question
+from pmlopt.programs.registry import find_registry, register_question
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline, MethodOptions
 
 
@@ -54,7 +54,7 @@ class GridRefinement:
     def __call__(
         self, program: ContinuousDesign, options: MethodOptions, _: None
     ) -> MethodResult[ContinuousCertificate]:
-        """Solve, bound and halve; the best bound of all steps is kept with the best value."""
+        """Alternate solving, bounding and bin refinement; keep the best value and the best bound."""
         begin = time.perf_counter()
         deadline = options.deadline
         allowed = program.compute_allowed_gap(options.tolerance)
@@ -97,12 +97,12 @@ def certify_on_grid(
     boxes: int = BOUND_BOXES,
     deadline: Deadline = NO_DEADLINE,
 ) -> ContinuousCertificate:
-    """Solve the design on the bins of a grid, and certify its best mechanism."""
+    """Solve the design on the bins of one grid, and certify its best mechanism."""
     # The tolerance of the design on the bins, as a share of its scale: far below what bins cost.
     on_bins = 1e-6
     design = program.design_on_grid(grid)
     options = MethodOptions(deadline.at_least(1e-3), on_bins)
-    question = find_question(design)
+    question = find_registry(design)
     start = question.make_start(design, None, options.deadline)
     failed: list[str] = []
     found: LinearCertificate | None = None
@@ -138,7 +138,7 @@ def certify_on_grid(
 def _compute_bound(
     program: ContinuousDesign, grid: Grid, rho: FloatArray, boxes: int, deadline: Deadline
 ) -> tuple[float, int]:
-    """Compute the bound and its number of boxes: in a limited time on more and more, while time remains."""
+    """Compute the lower bound on more and more boxes until time is over; return it with their number."""
     # in limited time the first bound is computed on 8 times fewer boxes
     count, found = max(2, boxes // 8) if deadline.is_limited else boxes, []
     while True:
@@ -155,7 +155,7 @@ def _compute_bound(
 def _spread_multipliers(
     program: ContinuousDesign, design: LinearDesign, grid: Grid, found: FloatArray | None
 ) -> FloatArray:
-    """Expand (size,) the multipliers of losses to all bins; bins without probability take a neighbour's."""
+    """Expand the multipliers of bins with positive probability to all bins, by nearest neighbours."""
     inside = np.zeros(design.prior.size) if found is None else found
     kept = program.secret.masses(grid) > 0
     where = np.flatnonzero(kept)
@@ -168,7 +168,7 @@ def _spread_multipliers(
 
 
 def _compute_bin_costs(found: ContinuousCertificate) -> FloatArray:
-    """Compute (size,) the cost of each bin: its loss less that of the nearest points."""
+    """Compute each bin's contribution to the discretization gap, which decides where to refine."""
     grid, matrix = found.grid, found.bins.prior.pmf[:, None] * found.mechanism.matrix
     kept = found.secret.masses(grid) > 0
     apart = found.utility.evaluate_distances(grid.compute_min_distances())[kept]

@@ -40,19 +40,19 @@ class ContinuousDesign(Program[ContinuousCertificate]):
 
     @cached_property
     def first_grid(self) -> Grid:
-        """Return the bins that the search begins with."""
+        """Return the initial grid of about 32 bins."""
         # the first grid has about 32 boxes
         return self.secret.even(max(2, round(32 ** (1 / self.secret.axes))))
 
     @cached_property
     def scale(self) -> float:
-        """Return the loss of the best constant on the first bins, above that of releasing the truth."""
+        """Return the utility range: the loss of the best constant output less the minimal loss."""
         design = self.design_on_grid(self.first_grid)
         # a constant is always feasible, so that no optimum lies above its loss
         return float((design.prior.pmf @ design.table).min()) - self.utility.min_loss
 
     def design_on_grid(self, grid: Grid) -> LinearDesign:
-        """Build the design on the bins of a grid, with the mean loss in each; one output at each centre."""
+        """Build the finite design problem on a grid: bins as letters, bin centres as outputs."""
         table, _ = compute_mean_losses(self.secret, self.utility, grid)
         outputs = tuple(make_box_labels(grid, np.ones(grid.size, dtype=bool)))
         return linear_design(self.secret.prior(grid), self.privacy, ExpectedLoss(table), outputs)
@@ -61,7 +61,7 @@ class ContinuousDesign(Program[ContinuousCertificate]):
 def continuous_design(
     secret: Continuous | PriorLike, privacy: Requirement, utility: Utility, outputs: Outputs = None
 ) -> ContinuousDesign:
-    """Declare the least loss of a distance for a continuous secret; see `design`."""
+    """Build the problem of the minimal expected distance for a continuous secret under a requirement."""
     if not isinstance(secret, Continuous) or not isinstance(utility, DistanceLoss):
         raise UtilityError(
             f"{utility!r:.60} of {secret!r:.60}: a Continuous secret takes a DistanceLoss, nothing else does"

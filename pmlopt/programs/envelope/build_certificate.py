@@ -31,7 +31,7 @@ from pmlopt.solvers.solver_result import Deadline
 def find_ratio_by_newton(
     program: EnvelopeProgram, multipliers: FloatArray, max_ratio: float
 ) -> float:
-    """Find in floats where the mass that multipliers leave falls to delta, at most `max_ratio`: no proof.
+    """Find by Newton's method, in floats, the ratio at which the multipliers' dual bound is delta.
 
     For any lam >= 0 no post-processing gives outcomes that leak log t or more a larger mass than
     `sum_y max(0, max_x (q[y] + lam[x] (P[x,y] - t q[y])))`, the dual of `PostProcessingProgram.problem`. Over
@@ -80,7 +80,7 @@ def prove_level(
     max_level: float,
     digits: float = 1e-12,
 ) -> float:
-    """Find a level that multipliers prove in rational arithmetic, in nats, or the known bound `max_level`.
+    """Find in rational arithmetic a leakage level, in nats, that the multipliers prove; at most `max_level`.
 
     It is above the least that they prove by a share of `digits` at most.
     """
@@ -105,7 +105,7 @@ def prove_level(
 def set_closed_multipliers(
     law: FloatArray, gains: FloatArray, multipliers: FloatArray, closed: BoolArray
 ) -> FloatArray:
-    """Set the multipliers of closed letters to the least that adds nothing to the dual at a ratio t.
+    """Set the multipliers of letters without outputs at ratio t to the least that leaves the dual unchanged.
 
     A letter is closed where `P[x,y] - t q[y]` is negative for all y: with `u[y]` what the others give for y,
     any `lam[x] >= (q[y] - u[y]) / (t q[y] - P[x,y])` for all y will do. A solver that has the letter in its
@@ -131,7 +131,7 @@ def set_closed_multipliers(
 
 
 class RatioPrograms:
-    """The linear programs of a post-processing at one ratio after another, in HiGHS without cvxpy.
+    """The linear programs for the worst post-processing at a sequence of likelihood ratios, in HiGHS.
 
     HiGHS' tolerances are absolute. So probabilities count as shares of a mass, that of the outcomes in
     question, and no entry that matters is far from one: the entries of output y are in units of
@@ -150,7 +150,7 @@ class RatioPrograms:
     def _build_scaled_model(
         self, ratio: float, closed: BoolArray
     ) -> tuple[highspy.HighsLp, FloatArray]:
-        """Build the program at a ratio, with the attack and over a set the ends, and return the units.
+        """Build the scaled HiGHS model of the post-processing at a ratio, with the column units.
 
         Rows: leaks, outputs, and over a set the ends and their total.
         """
@@ -217,15 +217,15 @@ class RatioPrograms:
 
 
 def build_binary_attack(program: EnvelopeProgram) -> FloatArray:
-    """Build the event of mass delta that leaks most, through the letter that it leaks most about."""
+    """Build the two-outcome post-processing of mass delta that leaks most, as a feasible start."""
     event = binary_event(program.prior, program.merged, program.delta)
     point = np.zeros(program.merged.T.shape)
     point[:, int((program.merged @ event).argmax())] = event
     return point
 
 
-def build_plain_attack(program: EnvelopeProgram) -> FloatArray:
-    """Build the point of no post-processing: outputs at or above their quantile, by revealed letter."""
+def build_quantile_attack(program: EnvelopeProgram) -> FloatArray:
+    """Build the start that assigns outputs above the delta-quantile to the letter they reveal most."""
     ratios = program.merged.max(axis=0) / program.law
     revealing = np.flatnonzero(
         ratios >= compute_quantile(ratios, program.law, program.delta, upper=True)
@@ -236,7 +236,7 @@ def build_plain_attack(program: EnvelopeProgram) -> FloatArray:
 
 
 def top_up_mass(program: EnvelopeProgram, point: FloatArray) -> FloatArray:
-    """Add what little the mass of a point is short of delta to its likeliest outcome."""
+    """Raise the mass of a post-processing to delta where it is short by solver tolerance only."""
     law = program.law
     scaled = np.asarray(point / np.maximum(point.sum(axis=1, keepdims=True), 1.0))
     rest = 1 - scaled.sum(axis=1)
@@ -250,8 +250,8 @@ def top_up_mass(program: EnvelopeProgram, point: FloatArray) -> FloatArray:
 
 
 def compute_attack_ratio(program: EnvelopeProgram, point: FloatArray) -> float:
-    """Compute the upper quantile of the likelihood ratio after the post-processing of a point."""
-    columns = program.merged @ np.column_stack([point, _compute_rest(point)])
+    """Compute the delta-quantile of the likelihood ratio after a post-processing."""
+    columns = program.merged @ np.column_stack([point, _compute_remaining_mass(point)])
     masses = program.prior.pmf @ columns
     used = masses > 0
     ratios, masses = columns[:, used].max(axis=0) / masses[used], masses[used]
@@ -259,7 +259,7 @@ def compute_attack_ratio(program: EnvelopeProgram, point: FloatArray) -> float:
 
 
 def expand_outputs(program: PostProcessingProgram[Any], point: FloatArray) -> FloatArray:
-    """Expand (M, N) the point to all given outputs; those that never occur go to no letter."""
+    """Expand a post-processing of the merged outputs to all (M, N) original outputs."""
     shares = np.zeros((len(program.given_mechanism.outputs), point.shape[1]))
     for row, group in zip(point, program.groups, strict=True):
         shares[list(group)] = row
@@ -267,7 +267,7 @@ def expand_outputs(program: PostProcessingProgram[Any], point: FloatArray) -> Fl
 
 
 def repair_attack(gains: FloatArray, shares: FloatArray) -> FloatArray:
-    """Repair (M, N) shares until the outcome of each letter leaks log t or more.
+    """Repair an (M, N) post-processing until the outcome of each letter leaks at least log t.
 
     What a letter's outputs have to spare, `P[x,y] - t q[y]` where that is positive, must cover the others: of
     these it gives back what it cannot cover, with a margin for rounding. Outputs that leak so much by
@@ -279,17 +279,17 @@ def repair_attack(gains: FloatArray, shares: FloatArray) -> FloatArray:
     covered = np.minimum(1.0, spare * (1 - margin) / np.where(cost > 0, cost, 1.0))
     mended = np.where(terms < 0, shares * covered, shares)
     free = np.flatnonzero(gains.max(axis=0) >= 0)
-    mended[free, gains.argmax(axis=0)[free]] += _compute_rest(mended)[free]
+    mended[free, gains.argmax(axis=0)[free]] += _compute_remaining_mass(mended)[free]
     return mended
 
 
 def build_post_processing(program: PostProcessingProgram[Any], shares: FloatArray) -> Mechanism:
-    """Build the post-processing that gives (M, N) shares to the letters; one more outcome takes the rest.
+    """Build the post-processing `Mechanism` from (M, N) weights; an added outcome takes the remaining mass.
 
     Its outcomes have the labels of the letters, and that one (), or a tuple around it that no letter is.
     """
     used = np.flatnonzero(program.prior.pmf @ program.given_mechanism.matrix @ shares > 0)
-    matrix = np.column_stack([shares[:, used], _compute_rest(shares[:, used])])
+    matrix = np.column_stack([shares[:, used], _compute_remaining_mass(shares[:, used])])
     matrix /= matrix.sum(axis=1, keepdims=True)
     kept = np.flatnonzero(matrix.max(axis=0) > 0)
     rest: Label = ()
@@ -301,8 +301,8 @@ def build_post_processing(program: PostProcessingProgram[Any], shares: FloatArra
     )
 
 
-def _compute_rest(point: FloatArray) -> FloatArray:
-    """Compute the remainder of each row."""
+def _compute_remaining_mass(point: FloatArray) -> FloatArray:
+    """Compute one minus the row sums, with rounding set to zero."""
     rest = np.maximum(0.0, 1 - point.sum(axis=1))
     # a few units in the last place of 1 are rounding
     return np.where(rest > 1e-15, rest, 0.0)
@@ -311,7 +311,7 @@ def _compute_rest(point: FloatArray) -> FloatArray:
 def certify_envelope(
     program: EnvelopeProgram, attack: Mechanism, multipliers: FloatArray | None
 ) -> EnvelopeCertificate:
-    """Certify an (M, K) post-processing, and the bound that any multipliers prove.
+    """Certify a post-processing (M, K) as a lower bound, and multipliers as an upper bound on the envelope.
 
     Where they prove nothing better, or there are none, it is that of [saeidian2026envelopes, Theorem 3].
 
@@ -344,7 +344,7 @@ def certify_envelope(
 def certify_failure(
     program: ProcessedFailureProgram, attack: Mechanism, multipliers: FloatArray | None
 ) -> ProcessedFailureCertificate:
-    """Certify an (M, K) post-processing, and the probability that any multipliers prove.
+    """Certify a post-processing (M, K) as lower bound, multipliers as upper bound on the probability.
 
     Where `1 / t` for each letter is better, which gives `sum_y max_x P[x,y] / t` [saeidian2026envelopes,
     Theorem 3], or zeros are, which give 1, those are taken.
@@ -385,7 +385,7 @@ def certify_failure(
 def _check_sizes(
     program: PostProcessingProgram[Any], attack: Mechanism, multipliers: FloatArray | None
 ) -> None:
-    """Raise where an attack or multipliers have the wrong size."""
+    """Raise an error where post-processing or multipliers have the wrong shape."""
     if len(attack.inputs) != len(program.given_mechanism.outputs):
         raise MechanismError(
             f"the post-processing has {len(attack.inputs)} rows: give one for each of the "
@@ -399,7 +399,7 @@ def _check_sizes(
 
 
 def _compute_value(program: EnvelopeProgram, attack: Mechanism) -> float:
-    """Compute the upper quantile of the leakage after the attack, lowered until rationals reach it.
+    """Compute the leakage quantile after a post-processing, rounded down until it holds exactly.
 
     Where the mass of the likeliest leaks is short of delta by rounding only, the next outcome counts.
     """

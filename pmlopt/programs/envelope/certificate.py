@@ -23,7 +23,7 @@ from pmlopt.programs.envelope.masses import Outcomes, RationalMechanism, compute
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PostProcessingCertificate(Certificate):
-    """The claims about a mechanism and all its post-processings, in rational arithmetic.
+    """The base of certificates about a mechanism under every post-processing, in rational arithmetic.
 
     Every float is a dyadic rational; the prior and the rows of mechanism and attack are over their sums,
     e^value or e^epsilon is replaced by a rational above it for the value and by one below it for the bound.
@@ -43,21 +43,21 @@ class PostProcessingCertificate(Certificate):
 
     @property
     def is_maximised(self) -> bool:
-        """Return whether more of the value is better, so that the bound is above it."""
+        """Return whether the objective is maximised, so that the bound is an upper bound on the optimum."""
         return True
 
     @property
     def bound_rounding(self) -> float:
-        """Return by how much rounding only may put the value beyond the bound."""
+        """Return the floating-point allowance by which the value may pass its bound."""
         return 1e-15 * max(1.0, self.bound)  # a probability is at most 1
 
     @property
     def scope(self) -> str:
-        """Return the priors for which the bound holds, after a comma; nothing where it is one."""
+        """Return text on the set of priors of the bound, starting with a comma; empty for one prior."""
         return "" if self.over is None else f", {self.over.scope}"
 
     def compute_outcomes(self) -> Outcomes:
-        """Compute the outcomes of the attack under the prior; none where it does not fit the mechanism."""
+        """Compute likelihood ratio and mass of each outcome of the attack; empty where shapes do not fit."""
         if len(self.attack.matrix) != len(self.mechanism.outputs):
             return []
         return RationalMechanism.from_floats(self.prior, self.mechanism.matrix).compute_outcomes(
@@ -65,11 +65,11 @@ class PostProcessingCertificate(Certificate):
         )
 
     def to_rational(self) -> RationalMechanism:
-        """Return the mechanism with all priors that the bound is for, as rationals."""
+        """Return the mechanism and all priors of the bound in rational arithmetic."""
         return RationalMechanism.from_floats(self.prior, self.mechanism.matrix, self.over)
 
     def check_priors(self) -> tuple[Claim, ...]:
-        """Check that the attack's prior is in the set, up to rounding, and that a sample shows the set."""
+        """Check that the worst-case prior lies in the uncertainty set, and the set's sampling data."""
         over = self.over
         if over is None:
             return ()
@@ -82,7 +82,7 @@ class PostProcessingCertificate(Certificate):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EnvelopeCertificate(PostProcessingCertificate):
-    """The certificate of the envelope of a mechanism from both sides, in nats.
+    """The certificate of a leakage envelope: a post-processing as lower bound, multipliers as upper bound.
 
     `value` is reached by `attack`: outcomes of mass delta or more leak as much or more. `bound` is what no
     post-processing exceeds with probability delta or more: by the multipliers, or, where there are none,
@@ -107,12 +107,12 @@ class EnvelopeCertificate(PostProcessingCertificate):
 
     @property
     def statement(self) -> str:
-        """Return the bound with its probability."""
+        """Return the leakage bound with its exception probability as text."""
         claim = f"no post-processing leaks more than {self.bound:.9g} nats with probability {self.delta:g}"
         return claim + self.scope
 
     def checks(self) -> tuple[Claim, ...]:
-        """Return the claims that the attack reaches the value and no post-processing exceeds the bound."""
+        """Recheck that the post-processing reaches the value and that none can exceed the bound."""
         reached = compute_reached_mass(self.compute_outcomes(), self.value) >= self.delta
         bounded = self.to_rational().is_bound_proved(self.delta, self.bound, self.multipliers)
         more = f"nats or more with probability {self.delta:g}"
@@ -129,7 +129,7 @@ class EnvelopeCertificate(PostProcessingCertificate):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ProcessedFailureCertificate(PostProcessingCertificate):
-    """The certificate of how likely the worst post-processing leaks epsilon nats or more, from both sides.
+    """The certificate of the largest probability, over post-processings, of leaking epsilon nats or more.
 
     `value` is the probability with which the outcomes of `attack` do; no post-processing exceeds `bound`, by
     the multipliers.
@@ -154,14 +154,14 @@ class ProcessedFailureCertificate(PostProcessingCertificate):
 
     @property
     def statement(self) -> str:
-        """Return the level with the bound on its probability."""
+        """Return the leakage level with the bound on its probability as text."""
         return (
             f"no post-processing leaks {self.epsilon:.9g} nats or more with a probability above "
             f"{self.bound:.9g}{self.scope}"
         )
 
     def checks(self) -> tuple[Claim, ...]:
-        """Return the claims that the attack reaches the value and no post-processing exceeds the bound."""
+        """Recheck that the post-processing reaches the value and that none can exceed the bound."""
         mass = compute_reached_mass(self.compute_outcomes(), self.epsilon)
         mass_bound = self.to_rational().bound_mass(self.epsilon, self.multipliers.tolist())
         bounded = mass_bound <= self.bound

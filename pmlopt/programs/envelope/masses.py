@@ -68,7 +68,7 @@ class RationalMechanism:
         return cls(matrix, columns * unit, laws, unit * rows)
 
     def compute_outcomes(self, attack: FloatArray) -> Outcomes:
-        """Compute the outcomes of an (M, K) post-processing that occur."""
+        """Compute likelihood ratio and mass of each outcome of an (M, K) post-processing that occurs."""
         entries = scale_to_integers(attack)
         sums = entries.sum(axis=1)
         rows = math.lcm(*sums.tolist())
@@ -84,11 +84,11 @@ class RationalMechanism:
         return found
 
     def scaled_excesses(self, ratio: Fraction) -> list[Integers]:
-        """Compute (N, M) `P[x,y] - t q[y]` times `total` and the denominator of t, for each law."""
+        """Compute the integers (N, M) proportional to `P[x,y] - t q[y]`, for each output law."""
         return [self.columns * ratio.denominator - law * ratio.numerator for law in self.laws]
 
     def compute_gains(self, level: float) -> FloatArray:
-        """Compute (N, K) `P[x,y] - t q[y]` with a rational t just above e^level, each to the nearest float.
+        """Compute `P[x,y] - t q[y]` as floats, with a rational t just above e^level.
 
         Differences that floats would take for rounding have their sign here. Over a set the outputs are there
         twice, with their least and with their largest probability.
@@ -104,7 +104,7 @@ class RationalMechanism:
         multipliers: Sequence[float | Fraction],
         left_out: BoolArray | None = None,
     ) -> Fraction:
-        """Bound the mass that a post-processing can give to outcomes that leak `level` nats or more.
+        """Bound by multipliers the mass of post-processed outcomes that leak `level` nats or more.
 
         `sum_y max(0, max_x (q[y] + lam[x] (P[x,y] - t q[y])))`, with a rational t of at most e^level;
         negative lam count for nothing. Over a set of priors the last multiplier, which may have any sign, is
@@ -147,7 +147,7 @@ class RationalMechanism:
     def _list_candidates(
         self, law: Integers, ratio: float, letters: IntArray, weights: Integers, unit: int
     ) -> tuple[IntArray, IntArray]:
-        """List outputs y in order, each with the indices of letters x that may have its largest term.
+        """List for each output the letters x that may attain the maximum of `lam[x] (P[x,y] - t q[y])`.
 
         The terms are `lam[x] (P[x,y] - t q[y])`. Floats rule out those that are further below the largest
         than what rounding may hide: on a large matrix integers of thousands of digits are left to one or
@@ -165,7 +165,7 @@ class RationalMechanism:
         return outputs, rivals
 
     def is_bound_proved(self, delta: float, bound: float, multipliers: FloatArray | None) -> bool:
-        """Return whether no post-processing leaks more than `bound` nats with probability delta or more.
+        """Return whether multipliers prove that leakage above `bound` has probability below delta, exactly.
 
         By multipliers; without, because no output leaks more, or by maximal leakage: post-processing does not
         raise `sum_y max_x P[x,y]`, and to it outcomes that leak more than log t give more than t times their
@@ -209,7 +209,7 @@ def compute_reached_mass(outcomes: Outcomes, level: float) -> Fraction:
 def bound_leaking_mass(
     prior: Prior, matrix: FloatArray, epsilon: float, margins: FloatArray
 ) -> Fraction | None:
-    """Bound the mass of outcomes leaking more than epsilon in any post-processing, by the letters' margins.
+    """Bound the mass of outcomes leaking more than epsilon under any post-processing, from dual margins.
 
     For every t above e^epsilon the multipliers `1 / s` of the worst post-processing's linear program
     prove that outcomes that leak log t or more have less mass than this, or none; a letter with the

@@ -16,8 +16,8 @@ from pmlopt.model.privacy.factors import MAX_EXPONENT
 from pmlopt.programs.envelope.build_certificate import (
     RatioPrograms,
     build_binary_attack,
-    build_plain_attack,
     build_post_processing,
+    build_quantile_attack,
     certify_envelope,
     certify_failure,
     compute_attack_ratio,
@@ -47,7 +47,7 @@ from pmlopt.solvers.two_sided_search import MARK_RTOL, ParameterSolution, TwoSid
 
 
 class _RatioFeasibility:
-    """Whether outcomes of mass delta can have the likelihood ratio t: the infeasibility is delta - V(t)."""
+    """The feasibility problem whether outcomes of mass delta can reach a likelihood ratio, for bisection."""
 
     blur = 0.0
 
@@ -59,7 +59,7 @@ class _RatioFeasibility:
         self.programs = RatioPrograms(program, program.delta)
 
     def solve_at(self, number: float, deadline: Deadline) -> ParameterSolution[FloatArray | None]:
-        """Solve the linear program at a ratio; the infeasibility is a fraction of delta."""
+        """Solve the linear program at a likelihood ratio; the infeasibility is relative to delta."""
         program = self.program
         # rounding cannot explain a ratio above a letter's largest by more than a share of 1e-12
         past_marks = self.marks * (1 + 1e-12)
@@ -82,7 +82,7 @@ class _RatioFeasibility:
         )
 
     def lower_bound_of(self, point: FloatArray) -> tuple[float, FloatArray]:
-        """Compute the ratio of a (K, N) point, under the worst known prior of the program."""
+        """Compute the likelihood ratio that a feasible (K, N) post-processing attains."""
         together = self.program.add_copies(point)
         attacks = [top_up_mass(single, together) for single in self.program.single_prior_programs]
         reached = [
@@ -93,7 +93,7 @@ class _RatioFeasibility:
         return reached[best], attacks[best]
 
     def upper_bound_of(self, proof: FloatArray | None) -> float:
-        """Compute the ratio that multipliers prove, or the least of others, or that of Theorem 3."""
+        """Compute the best known upper bound on the likelihood ratio, also by the given multipliers."""
         if proof is not None:
             self.max_level = prove_level(self.program, proof, self.max_level, self.accuracy)
         return math.exp(self.max_level)
@@ -101,7 +101,7 @@ class _RatioFeasibility:
     def extrapolate(
         self, now: FloatArray | None, then: FloatArray | None, step: float
     ) -> FloatArray | None:
-        """Compute multipliers extrapolated along a line, and clip those of letters at zero."""
+        """Extrapolate multipliers along the line through two iterates, clipped at zero."""
         if now is None or then is None:
             return None
         # any multipliers of at least 0 prove a bound: extrapolated ones are cut off
@@ -116,7 +116,7 @@ many linear programs there were; how it ended, in words; and whether separately.
 
 
 def search_worst_ratio(program: EnvelopeProgram, options: MethodOptions) -> AttackAndProof:
-    """Search the largest ratio that outcomes of mass delta can have, from both ends.
+    """Search the largest likelihood ratio of outcomes of mass delta, by lower and upper bounds.
 
     Over a set of priors the attacks come from the priors that look worst, each searched only.
     """
@@ -139,7 +139,9 @@ def _search_ratio(
     singles = program.single_prior_programs
     alone = [] if program.over is None else [_search_ratio(one, options) for one in singles]
     first = [
-        attack(single) for attack in (build_plain_attack, build_binary_attack) for single in singles
+        attack(single)
+        for attack in (build_quantile_attack, build_binary_attack)
+        for single in singles
     ]
     first += [end.witness for end, *_ in alone if end.witness is not None]
     # a tenth of the tolerance costs at most one program more
@@ -153,7 +155,7 @@ def _search_ratio(
 
 
 def solve_worst_failure(program: ProcessedFailureProgram, options: MethodOptions) -> AttackAndProof:
-    """Find the outputs that leak epsilon or more with most probability, and the multipliers that bound it.
+    """Maximise by a linear program the probability of leaking epsilon or more, with its dual multipliers.
 
     Over a set of priors the shares are the worst of those found under single priors, and the multipliers are
     those of the program over the set.
@@ -182,7 +184,7 @@ def solve_worst_failure(program: ProcessedFailureProgram, options: MethodOptions
 
 
 def _solve_at_level(program: ProcessedFailureProgram, options: MethodOptions) -> AttackAndProof:
-    """Solve the linear program at e^epsilon; over a set its shares are those of both copies of each output.
+    """Solve the linear program at the likelihood ratio e^epsilon, for a prior or a set of priors.
 
     Which letters are closed, so that no outcome can leak epsilon through them, is decided in rational
     arithmetic: the probability jumps there.
@@ -233,7 +235,7 @@ def _make_registry(
     find: Callable[[P, MethodOptions], AttackAndProof],
     certify: CertifyAttack[P, C],
 ) -> MethodRegistry[P, None, C]:
-    """Make the registry of a kind of program with one method, which finds both bounds."""
+    """Build the method registry of a kind of program that is solved by one method."""
 
     def run_method(program: P, options: MethodOptions, _: None) -> MethodResult[C]:
         begin = time.perf_counter()

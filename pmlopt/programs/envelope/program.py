@@ -12,7 +12,7 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, check_nonnegative, check_probability
 from pmlopt.core.lazy_imports import cp
-from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_prior
+from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_names
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import (
@@ -23,7 +23,6 @@ from pmlopt.measures import (
     maximal_leakage,
 )
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.model.uncertainty.vertices import ConvexHull
 from pmlopt.programs.certificate import C_co
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
 from pmlopt.programs.envelope.masses import RationalMechanism
@@ -34,7 +33,7 @@ P = TypeVar("P", bound="PostProcessingProgram[Any]")
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PostProcessingProgram(Program[C_co]):
-    """The base of programs of the mass that post-processing can give to outcomes that leak log t or more.
+    """The base of programs for the probability of leaking log t or more after the worst post-processing.
 
     `problem` is the linear program for one likelihood ratio t: V(t), the largest probability that an outcome
     of a post-processing Z leaks log t or more. Each bad outcome z leaks through a letter x,
@@ -69,22 +68,22 @@ class PostProcessingProgram(Program[C_co]):
 
     @property
     def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
-        """Return the outputs of the mechanism, which are the inputs of a post-processing."""
+        """Return the mechanism's outputs as row labels; the columns are free."""
         return self.given_mechanism.outputs, None
 
     @property
     def attack(self) -> cp.Variable:
-        """Return (K, N) the post-processing of the merged outputs; rows may sum to less than one."""
+        """Return the (K, N) post-processing matrix as a cvxpy expression; rows may sum to less than one."""
         return self.variables["attack"]
 
     @cached_property
     def columns(self) -> FloatArray:
-        """Return (N, K) `merged`; over a set twice, K = 2 M'."""
+        """Return the (N, K) mechanism matrix with merged outputs; over a set of priors repeated twice."""
         return self.merged if self.over is None else np.tile(self.merged, (1, 2))
 
     @cached_property
     def law(self) -> FloatArray:
-        """Return (K,) the law of the merged outputs; over a set their least, then their largest, masses."""
+        """Return the (K,) output law; over a set of priors the lower, then the upper probabilities."""
         if self.over is None:
             return np.asarray(self.prior.pmf @ self.merged)
         least, negative = self.over.min_mean(self.merged), self.over.min_mean(-self.merged)
@@ -92,7 +91,7 @@ class PostProcessingProgram(Program[C_co]):
 
     @cached_property
     def max_ratios(self) -> FloatArray:
-        """Return (N,) `max_y P[x,y] / q[y]`, above which no outcome can leak through the letter x."""
+        """Return each letter's largest likelihood ratio `max_y P[x,y] / q[y]`."""
         # an output of least probability 0 over the set has no largest ratio
         with np.errstate(divide="ignore"):
             ratios = self.columns / self.law
@@ -100,12 +99,12 @@ class PostProcessingProgram(Program[C_co]):
 
     @cached_property
     def rational_mechanism(self) -> RationalMechanism:
-        """Return the mechanism with its prior, or with all priors of the set, as rationals for proofs."""
+        """Return the mechanism and its prior or priors in rational arithmetic."""
         return RationalMechanism.from_floats(self.prior, self.given_mechanism.matrix, self.over)
 
     @cached_property
     def single_prior_programs(self) -> tuple[Self, ...]:
-        """Return the program under one prior: this one, or those of the set that look worst.
+        """Return the same program for each of the priors that look worst.
 
         Of its extreme points, those at which an output or a letter is least or most likely, and their middle;
         of `ConvexHull` all.
@@ -117,8 +116,8 @@ class PostProcessingProgram(Program[C_co]):
             return (self,)
         directions = np.hstack([self.merged, np.eye(len(self.merged))])
         ends = [over.minimizer(sign * column) for column in directions.T for sign in (1.0, -1.0)]
-        if isinstance(over, ConvexHull):
-            ends += list(over.laws)
+        if (vertices := over.list_vertices()) is not None:
+            ends += list(vertices)
         points = np.unique(np.maximum(ends, 0.0), axis=0)
         # the middle has every letter that any point has
         middle = points.mean(axis=0)
@@ -132,29 +131,29 @@ class PostProcessingProgram(Program[C_co]):
 
     @abstractmethod
     def estimate_leakage(self, prior: Prior) -> float:
-        """Estimate quickly how much leaks under a prior: the most of no or simple post-processings."""
+        """Estimate the leakage under a prior from a few simple post-processings."""
 
     @abstractmethod
     def with_prior(self, prior: Prior) -> Self:
-        """Return the same program under one prior."""
+        """Return the same program for one prior."""
 
     @property
     def multiplier_count(self) -> int:
-        """Return how many multipliers a bound takes: one for each letter, over a set of priors one more."""
+        """Return the number of dual multipliers: one per letter, and one more over a set of priors."""
         return self.prior.size + (self.over is not None)
 
     def pad_multipliers(self, weights: FloatArray) -> FloatArray:
-        """Append zeros to (N,) multipliers of the letters, up to the number that a bound takes."""
+        """Pad letter multipliers with zeros to the length that a bound needs."""
         return np.append(weights, np.zeros(self.multiplier_count - len(weights)))
 
     def add_copies(self, point: FloatArray) -> FloatArray:
-        """Add up the copies of an output in a (K, N) point: (M', N)."""
+        """Sum the rows of a (K, N) post-processing that belong to the same output, to (M', N)."""
         return np.asarray(point.reshape(-1, *self.merged.T.shape).sum(axis=0))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class EnvelopeProgram(PostProcessingProgram[EnvelopeCertificate]):
-    """The program of the leakage that the worst post-processing exceeds with probability delta.
+    """The program of the leakage level that the worst post-processing exceeds with probability delta.
 
     `problem` is the linear program for one likelihood ratio t (see `PostProcessingProgram`): V(t), the
     largest probability that an outcome of a post-processing leaks log t or more. The envelope at delta is the
@@ -177,7 +176,7 @@ class EnvelopeProgram(PostProcessingProgram[EnvelopeCertificate]):
 
     @cached_property
     def simple_bound(self) -> float:
-        """Return an upper bound without a linear program: the level, or maximal leakage - log(delta).
+        """Compute an upper bound without optimization: the PML level, or maximal leakage minus log(delta).
 
         Over a set of priors, the level is the largest over the set.
 
@@ -189,17 +188,17 @@ class EnvelopeProgram(PostProcessingProgram[EnvelopeCertificate]):
         return min(math.log(max(1.0, self.max_ratios.max())), composed)
 
     def estimate_leakage(self, prior: Prior) -> float:
-        """Return the lower of both simple bounds on the envelope, in nats."""
+        """Return the smaller of two simple upper bounds on the envelope, in nats."""
         return envelope_bounds(prior, self.given_mechanism, self.delta)[0]
 
     def with_prior(self, prior: Prior) -> EnvelopeProgram:
-        """Return the envelope under one prior."""
+        """Return the envelope program for one prior."""
         return envelope(prior, self.given_mechanism, self.delta)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ProcessedFailureProgram(PostProcessingProgram[ProcessedFailureCertificate]):
-    """The program of how likely the worst post-processing leaks epsilon or more: V(e^epsilon).
+    """The program of the largest probability, over post-processings, of leaking epsilon or more.
 
     `problem` is the linear program of `PostProcessingProgram`; `solve` sets its `ratio` to e^epsilon.
 
@@ -213,18 +212,18 @@ class ProcessedFailureProgram(PostProcessingProgram[ProcessedFailureCertificate]
     tolerance = 1e-8
 
     def estimate_leakage(self, prior: Prior) -> float:
-        """Return the probability without any post-processing."""
+        """Return the probability of leaking epsilon or more without post-processing."""
         return failure_probability(prior, self.given_mechanism, self.epsilon)
 
     def with_prior(self, prior: Prior) -> ProcessedFailureProgram:
-        """Return the probability under one prior."""
+        """Return the failure-probability program for one prior."""
         return failure_after_processing(prior, self.given_mechanism, self.epsilon)
 
 
 def envelope(
     prior: PriorLike, mechanism: MechanismLike, delta: float, over: PriorSet | None = None
 ) -> EnvelopeProgram:
-    """Declare the PML envelope: the leakage of the worst post-processing, but for a probability.
+    """Build the PML envelope problem: leakage after the worst post-processing, but for probability delta.
 
     `eps_c(delta)` is the least level that no randomised function of the output exceeds with a probability
     above delta. `solve` closes in on it from both sides. The value of the result is reached by the
@@ -267,7 +266,7 @@ def envelope(
 def failure_after_processing(
     prior: PriorLike, mechanism: MechanismLike, epsilon: float, over: PriorSet | None = None
 ) -> ProcessedFailureProgram:
-    """Declare the closed failure probability: how likely the worst post-processing leaks epsilon or more.
+    """Build the problem of the largest probability of leaking epsilon or more under any post-processing.
 
     `V(e^epsilon) = max_Z P(l(Z) >= epsilon)` over all randomised functions Z of the output, the inverse of
     `envelope`: V is at least delta iff the envelope at delta is at least epsilon. It is `failure_probability`
@@ -309,7 +308,7 @@ def _make_program(
     kind: type[P], prior: PriorLike, mechanism: MechanismLike, over: PriorSet | None, **fields: Any
 ) -> P:
     """Make a program of one kind for a prior, or a set of priors, and a mechanism."""
-    p, m = pair_with_prior(prior, mechanism)
+    p, m = pair_with_names(prior, mechanism)
     if over is not None:
         if not isinstance(over, PriorSet):
             raise PrivacyError(

@@ -31,7 +31,7 @@ MIN_BOX_WIDTH_FRACTION = 1e-7
 
 @dataclass(eq=False)
 class MarginBox:
-    """A box of margins with a `bound` on the gain with margins in it, by its `rows` and `thresholds`.
+    """A node of the branch and bound: lower and upper margins, with a bound on the gain inside.
 
     `scores` (N,) states what cutting across each letter promises, and `likely_margins` (N,) the margins with
     which the optimum of the relaxation is nearest to a design; cut across `letter` at `cut`, it has two
@@ -53,7 +53,7 @@ class MarginBox:
 def search_margins(
     programs: MarginPrograms, allowed: float
 ) -> tuple[MarginAscent, BoxProof, bool, str]:
-    """Search the best margins, and boxes that prove how much better others may be.
+    """Run branch and bound over the margins; return the best margins and the boxes that prove the bound.
 
     It may end at a gap of `allowed`, in the unit of the gains. It returns the margins with their optimum, the
     proof, whether no time limit ended it, and its ending.
@@ -102,7 +102,7 @@ def search_margins(
 
 
 def _solve_from_starts(programs: MarginPrograms) -> MarginAscent:
-    """Solve from several starts, and return the best; the first of them must succeed."""
+    """Run the local ascent from several starting margins, and return the best result."""
     first, *others = list_start_margins(programs.span)
     found = [programs.solve_at(first)]
     for margins in others:
@@ -116,14 +116,16 @@ def _solve_from_starts(programs: MarginPrograms) -> MarginAscent:
     best = found[0]
     # margins are moved from the three best starts only
     for start in found[:3]:
-        best = _improve(programs, start, best)
+        best = _improve_from_start(programs, start, best)
     return best
 
 
-def _improve(programs: MarginPrograms, start: MarginAscent, best: MarginAscent) -> MarginAscent:
-    """Return the end of the ascent from a start, where that is better than the best one so far."""
+def _improve_from_start(
+    programs: MarginPrograms, start: MarginAscent, best: MarginAscent
+) -> MarginAscent:
+    """Run the local ascent from a start, and return the result if it is better than the best so far."""
     try:
-        end = programs.ascend(start)
+        end = programs.ascend_margins(start)
     except ArithmeticError as cause:
         raise_if_strict(cause)
         end = start
@@ -131,7 +133,7 @@ def _improve(programs: MarginPrograms, start: MarginAscent, best: MarginAscent) 
 
 
 def _divide_box(programs: MarginPrograms, box: MarginBox, best: MarginAscent) -> MarginAscent:
-    """Cut a box in two, look for better margins in both, and return the best."""
+    """Split a box in two, bound both halves, run a local ascent in them, and return the best solution."""
     widths = box.upper - box.lower
     # where no violation is left to cut, the widest side is
     promising = box.scores * (widths > MIN_BOX_WIDTH_FRACTION * programs.span.max_margins.max())
@@ -149,7 +151,7 @@ def _divide_box(programs: MarginPrograms, box: MarginBox, best: MarginAscent) ->
         if part.bound > best.solution.gain:
             inside = programs.solve_at(part.likely_margins)
             if inside.solution.gain > best.solution.gain:
-                best = _improve(programs, inside, inside)
+                best = _improve_from_start(programs, inside, inside)
     box.letter, box.cut, box.parts = letter, middle, tuple(parts)
     return best
 
@@ -157,7 +159,7 @@ def _divide_box(programs: MarginPrograms, box: MarginBox, best: MarginAscent) ->
 def _make_box(
     programs: MarginPrograms, lower: FloatArray, upper: FloatArray, parent: MarginBox | None
 ) -> MarginBox:
-    """Make a box with its bound, by the multipliers of its relaxation or of the box that it is a part of."""
+    """Build a box and its bound from the dual multipliers of its relaxation or of its parent's."""
     caps, slopes = programs.span.relax_box(lower, upper)
     known, scores, likely = [], upper - lower, (lower + upper) / 2
     if parent is not None:
@@ -186,7 +188,7 @@ def _make_box(
 def _compute_scores(
     programs: MarginPrograms, point: MarginSolution, box: tuple[FloatArray, FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
-    """Compute (N,) the promise of cutting a box across each letter, and (N,) the likeliest margins.
+    """Score each letter as branching variable, and predict the best margins in the box.
 
     The optimum of a relaxation may violate `P <= (t - s) q + s b` at every margin s of the box.
     Violations count at their multipliers and a little more, for a constraint may be without a price only
@@ -207,7 +209,7 @@ def _compute_scores(
 
 
 def _collect_proof(root: MarginBox) -> BoxProof:
-    """Collect the tree of boxes with the multipliers of those that were not cut."""
+    """Collect the branch-and-bound tree with the multipliers of its leaves as a proof."""
     letters, cuts, rows, thresholds, ahead = [], [], [], [], [root]
     while ahead:
         box = ahead.pop()

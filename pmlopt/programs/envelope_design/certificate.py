@@ -1,4 +1,4 @@
-"""The certificate of an envelope design: margins that prove what leaks, boxes that bound the gain."""
+"""The certificate of an envelope design: margins that bound the leakage, boxes that bound the gain."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pmlopt.programs.linear.columns import DenseColumns, round_outward
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EnvelopeDesignCertificate(Certificate):
-    """The claims about a mechanism whose post-processings leak at most epsilon but with probability delta.
+    """The certificate that leakage after post-processing exceeds epsilon with probability delta at most.
 
     `value` is its expected gain or loss; `bound` is what no such mechanism betters, by `proof`.
 
@@ -58,7 +58,7 @@ class EnvelopeDesignCertificate(Certificate):
     repair: RepairRecord
 
     def recompute_numbers(self) -> tuple[float, float]:
-        """Compute the value of the mechanism and the bound of the proof anew, in the unit of the table.
+        """Recompute the mechanism's value and the proved bound, in the unit of the utility table.
 
         The bound is on the table without the least entry of each row, which no choice of outputs changes.
         """
@@ -73,22 +73,22 @@ class EnvelopeDesignCertificate(Certificate):
 
     @property
     def columns(self) -> DenseColumns:
-        """Return the columns of the letters under PML(epsilon), which is enough for the condition."""
+        """Return the column system under PML(epsilon), which is sufficient for the envelope condition."""
         return DenseColumns(self.prior, PML(self.epsilon))
 
     @property
     def centered_gains(self) -> FloatArray:
-        """Return (N, M) the gains with the sign that makes more better, less the least entry of each row."""
+        """Return (N, M) signed gains with each row's minimum subtracted."""
         return self.columns.center_table(self.table, self.maximised)
 
     @property
     def level(self) -> float:
-        """Return epsilon, in nats: the level that no post-processing exceeds but with probability delta."""
+        """Return epsilon in nats, which post-processings exceed with probability delta at most."""
         return self.epsilon
 
     @property
     def statement(self) -> str:
-        """Return the promise."""
+        """Return the guarantee (level and exception probability) as text."""
         return (
             f"no post-processing leaks more than {self.epsilon:.9g} nats but with a probability of at most "
             f"{self.delta:g}"
@@ -96,16 +96,16 @@ class EnvelopeDesignCertificate(Certificate):
 
     @property
     def is_maximised(self) -> bool:
-        """Return whether more of the value is better, so that the bound is above it."""
+        """Return whether the objective is maximised, so that the bound is an upper bound on the optimum."""
         return self.maximised
 
     @property
     def bound_rounding(self) -> float:
-        """Return by how much rounding only may put the value beyond the bound."""
+        """Return the floating-point allowance by which the value may pass its bound."""
         return self.columns.bound_value_rounding(self.table, self.mechanism.matrix)
 
     def checks(self) -> tuple[Claim, ...]:
-        """Return the claims on the leakage of post-processings, on the value and on the bound.
+        """Recheck the leakage under post-processing, the value and the bound.
 
         What leaks is decided in rational arithmetic, with rows that sum to exactly one; value and bound are
         computed again, and may be off by rounding, the bound only to the side that claims less.

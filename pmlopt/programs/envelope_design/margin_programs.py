@@ -1,4 +1,4 @@
-"""The linear programs of an envelope design: margins fixed, within a box, or moving around a point."""
+"""The linear programs of an envelope design: with fixed margins, within a box, or local around a point."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MARGIN_RTOL = 1e-14
 
 @dataclass(frozen=True, eq=False)
 class MarginRange:
-    """The range of margins for a prior, a level and a probability.
+    """The feasible range of the letters' margins for a prior, epsilon and delta.
 
     Attributes:
         pmf: (N,) the prior.
@@ -40,7 +40,7 @@ class MarginRange:
 
     @classmethod
     def from_prior(cls, prior: Prior, epsilon: float, delta: float) -> MarginRange:
-        """Compute the range for a prior, epsilon in nats and delta in (0, 1)."""
+        """Compute the range of margins from a prior, epsilon in nats and delta in (0, 1)."""
         # above the largest leakage of the prior no likelihood ratio exists: exp cannot overflow
         ratio = math.exp(min(epsilon, prior.max_leakage))
         rooms = 1 / prior.pmf - ratio
@@ -50,7 +50,7 @@ class MarginRange:
         return cls(prior.pmf, delta, ratio, rooms, np.where(rooms > 0, max_margin, 0.0))
 
     def relax_box(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Compute caps c and slopes a: `P[x,y] <= c[x] q[y] + a[x] b[y]` for all margins in a box.
+        """Compute coefficients of the relaxation `P[x,y] <= c[x] q[y] + a[x] b[y]` over a box of margins.
 
         For a ratio r = P[x,y] / q[y] below t, `b / q >= 1 - (t - r) / s` grows with s, and above t it falls:
         between both, r being at most 1/p, it is above the line from (t - l, 0) to (1/p, 1 + (1/p - t) / u).
@@ -69,7 +69,7 @@ def bound_gain(
     rows: FloatArray,
     thresholds: FloatArray,
 ) -> FloatArray:
-    """Compute (...) bounds on the expected gain of mechanisms with `P <= c q + a b` and `sum b <= delta`.
+    """Compute dual bounds on the expected gain of mechanisms with `P <= c q + a b` and `sum b <= delta`.
 
     For any rho in R^N and theta in R^M, with `v[x,y] = max(0, g[x,y] - rho[x] - theta[y])`:
 
@@ -103,7 +103,7 @@ def bound_gain(
 
 @dataclass(frozen=True, eq=False)
 class BoxProof:
-    """Boxes that cover all margins, and for each a bound on its mechanisms.
+    """A branch-and-bound proof: boxes that cover all margins, each with dual multipliers.
 
     The box of all margins is cut in two again and again. The nodes of the tree are listed from the root
     on, each before those below it, the lower part first.
@@ -121,7 +121,7 @@ class BoxProof:
     thresholds: Annotated[FloatArray, Shape("K", "M")]
 
     def compute_bound(self, margins: MarginRange, gains: FloatArray) -> float:
-        """Compute the largest of the bounds on the boxes; inf where this is no proof."""
+        """Compute the largest dual bound over the boxes; infinite where the proof is invalid."""
         boxes = self._rebuild_boxes(margins.max_margins)
         n, m = gains.shape
         numbers = np.isfinite(self.rows).all() and np.isfinite(self.thresholds).all()
@@ -135,7 +135,7 @@ class BoxProof:
         return float(bound_gain(margins, gains, caps, slopes, self.rows, self.thresholds).max())
 
     def _rebuild_boxes(self, largest: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Rebuild the lower and upper corners, (K, N) each, of the uncut boxes; None for no tree."""
+        """Rebuild the (K, N) lower and upper corners of the leaf boxes; None for an invalid tree."""
         if self.letters.shape != self.cuts.shape:
             return None
         ahead, leaves = [(np.zeros(len(largest)), largest)], []
@@ -158,14 +158,14 @@ class BoxProof:
 
 
 def build_trivial_proof(gains: FloatArray) -> BoxProof:
-    """Build the proof that no mechanism gains more than the largest gain of each letter."""
+    """Build the trivial proof: no mechanism gains more than each letter's largest gain."""
     n, m = gains.shape
     return BoxProof(np.array([-1]), np.zeros(1), gains.max(axis=1).reshape(1, n), np.zeros((1, m)))
 
 
 @dataclass(frozen=True, eq=False)
 class MarginSolution:
-    """The optimum of one margin program.
+    """The optimal solution of the linear program for fixed margins.
 
     Attributes:
         gain: the expected gain.
@@ -188,7 +188,7 @@ class MarginSolution:
 
 @dataclass(frozen=True, eq=False)
 class MarginAscent:
-    """Margins (N,), and the optimum with them."""
+    """The (N,) margins reached by the local ascent, with their optimal solution."""
 
     margins: FloatArray
     solution: MarginSolution
@@ -203,7 +203,7 @@ UNIFORM_START_FRACTIONS = (0.05, 0.25, 0.6, 0.9, 1.0)
 
 
 class MarginPrograms:
-    """The programs `max E[g]` over `P[x,y] <= c[x] q[y] + a[x] b[y]`, `b >= 0` and `sum b <= delta`.
+    """The linear programs `max E[g]` over `P[x,y] <= c[x] q[y] + a[x] b[y]`, `b >= 0` and `sum b <= delta`.
 
     HiGHS keeps the basis from one program to the next.
 
@@ -243,7 +243,7 @@ class MarginPrograms:
 
     @property
     def expired(self) -> bool:
-        """Return whether the time is over."""
+        """Return whether the time limit is reached."""
         return self.options.deadline.expired
 
     def solve_program(
@@ -253,7 +253,7 @@ class MarginPrograms:
         step_gains: FloatArray | None = None,
         step_range: tuple[FloatArray, FloatArray] | None = None,
     ) -> MarginSolution:
-        """Solve for (N,) caps c and slopes a of at least 0.
+        """Solve the linear program for (N,) caps c and nonnegative slopes a.
 
         With a `step_range`, the least and the largest step (N,) of each margin, a unit of a step adds (M,)
         `step_gains` to the right side.
@@ -303,14 +303,14 @@ class MarginPrograms:
         )
 
     def solve_at(self, margins: FloatArray) -> MarginAscent:
-        """Solve with given margins, which are clipped to their range; tiny ones become 0."""
+        """Solve the linear program for given margins, clipped to their range."""
         cut = np.clip(margins, 0.0, self.span.max_margins)
         # margins below 1e-9 of the largest are set to 0
         cut = np.where(cut > 1e-9 * self.span.max_margins.max(), cut, 0.0)
         return MarginAscent(cut, self.solve_program(self.span.ratio - cut, cut))
 
-    def ascend(self, start: MarginAscent) -> MarginAscent:
-        """Move the margins to where no small step gains.
+    def ascend_margins(self, start: MarginAscent) -> MarginAscent:
+        """Improve the margins by successive linear programs until no small step increases the gain.
 
         With steps d of the margins, `P[x,y] <= (t - s[x]) q[y] + s[x] b[y] + d[x] (b'[y] - q'[y])` at the
         masses b' and the current law q' is linear in all; steps are kept short, and count where the program
@@ -346,7 +346,7 @@ class MarginPrograms:
 
 
 def list_start_margins(span: MarginRange) -> list[FloatArray]:
-    """List margins to start from: none, which is PML(epsilon), uniform ones, and each letter's at the most.
+    """List starting margins: zero (that is PML(epsilon)), uniform, and each letter's maximum.
 
     With margins of t - 1, that is with ratios of at most 1 but for the masses, designs are no worse than
     those under approximate PML at the level 0 with the slack of `measures.envelope_slack`.

@@ -1,4 +1,4 @@
-"""The method for envelope designs: branch and bound over the margins, repair, and the certificate."""
+"""The method for envelope designs: branch and bound over the margins, then repair and certification."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions
 def _solve_by_margins(
     program: EnvelopeDesign, options: MethodOptions, _: None
 ) -> MethodResult[EnvelopeDesignCertificate]:
-    """Search, repair and certify; `iterations` counts the linear programs."""
+    """Search the margins, repair the mechanism and certify it; `iterations` counts linear programs."""
     begin = time.perf_counter()
     programs = MarginPrograms(program.margin_range, program.centered_gains, options)
     try:
@@ -74,7 +74,7 @@ def _solve_by_margins(
 def certify_envelope_design(
     program: EnvelopeDesign, matrix: FloatArray, margins: FloatArray, proof: BoxProof
 ) -> EnvelopeDesignCertificate:
-    """Repair a matrix until it meets the condition with its margins, and compute every number from it.
+    """Repair a matrix to meet the envelope condition with its margins, and build its certificate.
 
     The margins (N,) are at least 0 and less than the largest by a share of 1e-9 or more; any proof will do.
 
@@ -102,7 +102,7 @@ def certify_envelope_design(
 def repair_design(
     program: EnvelopeDesign, matrix: FloatArray, margins: FloatArray
 ) -> RepairedMatrix:
-    """Put the matrix on the exact grid, mixed with as little of a constant as the condition needs.
+    """Round a matrix to the exact grid, and mix in the smallest constant part that makes it feasible.
 
     Constants meet it with any margins below the largest, and with fixed margins it is convex. Entries
     that look like noise become zeros, unless that costs more than it mends; the constant is the law of
@@ -127,7 +127,7 @@ def repair_design(
 
 
 def find_margins(program: EnvelopeDesign, matrix: FloatArray, options: MethodOptions) -> FloatArray:
-    """Find (N,) the margins by which a mechanism is nearest to the condition, from its worst attack."""
+    """Find the (N,) margins of smallest violation for a mechanism, from its worst post-processing."""
     audited = failure_after_processing(program.prior, Mechanism(matrix), program.epsilon)
     _, found, *_ = solve_worst_failure(audited, options)
     assert found is not None
@@ -141,15 +141,15 @@ def find_margins(program: EnvelopeDesign, matrix: FloatArray, options: MethodOpt
 
 
 def clip_margins(program: EnvelopeDesign, margins: FloatArray) -> FloatArray:
-    """Clip (N,) the margins to those with which a mechanism can be repaired."""
+    """Clip (N,) margins to the range in which a mechanism can be repaired."""
     # no mixing with a constant would mend a matrix with the largest margins themselves
     return np.asarray(np.clip(margins, 0.0, (1 - 1e-9) * program.margin_range.max_margins))
 
 
-def _certify_given(
+def _certify_given_matrix(
     program: EnvelopeDesign, matrix: FloatArray, multipliers: FloatArray | None
 ) -> MethodResult[EnvelopeDesignCertificate]:
-    """Repair and certify a matrix with the margins of its worst post-processing, and the trivial bound."""
+    """Repair and certify a given matrix, with margins of its worst post-processing and a trivial bound."""
     check_shape(matrix, program.table, "the mechanism")
     if multipliers is not None:
         raise ProgramError("multipliers of the rows bound no envelope design: leave them out")
@@ -161,8 +161,8 @@ def _certify_given(
     )
 
 
-def _find_first(program: EnvelopeDesign) -> MethodResult[EnvelopeDesignCertificate]:
-    """Certify the best constant, which meets the condition with any margins."""
+def _find_first_feasible(program: EnvelopeDesign) -> MethodResult[EnvelopeDesignCertificate]:
+    """Certify the best constant mechanism as a first feasible solution."""
     matrix = build_best_constant(program.prior.probabilities, program.centered_gains)
     margins = np.zeros(program.prior.size)
     certificate = certify_envelope_design(
@@ -181,8 +181,8 @@ METHODS = MethodRegistry(
         ),
     ),
     reject_warm_start("an envelope design cannot start from a mechanism: leave it out"),
-    _certify_given,
-    find_first_result=_find_first,
+    _certify_given_matrix,
+    find_first_result=_find_first_feasible,
 )
 """Designs within an envelope: the best mechanism found is returned with its gap."""
 

@@ -1,4 +1,4 @@
-"""The best utility among mechanisms whose post-processings leak at most epsilon but with a probability."""
+"""Designs of best utility whose post-processed leakage exceeds epsilon with probability delta at most."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pmlopt.programs.program import CvxpyModel, build_problem
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class EnvelopeDesign(ExpectationProgram[EnvelopeDesignCertificate]):
-    """The best expected gain or loss of a mechanism whose envelope at delta is at most epsilon.
+    """The design of the best expected gain or loss whose envelope at delta is at most epsilon.
 
     The condition is not convex. For fixed margins s it is: `problem` is the linear program over
     mechanisms P with `P[x,y] <= t q[y] - s[x] (q[y] - b[y])`, `b >= 0` and `sum b <= delta`, where
@@ -59,17 +59,17 @@ class EnvelopeDesign(ExpectationProgram[EnvelopeDesignCertificate]):
 
     @cached_property
     def columns(self) -> DenseColumns:  # type: ignore[override]
-        """Return the columns of the letters under PML(epsilon), which is enough for the condition."""
+        """Return the column system under PML(epsilon), which is sufficient for the envelope condition."""
         return DenseColumns(self.prior, PML(self.epsilon))
 
     @property
     def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
-        """Return the letters of the prior and the outputs."""
+        """Return the labels of the mechanism's rows (letters) and columns (outputs)."""
         return self.prior.labels, self.outputs
 
     @property
     def mechanism(self) -> cp.Variable:
-        """Return the (N, M) variable of the mechanism matrix."""
+        """Return the (N, M) cvxpy variable of the mechanism matrix."""
         return self.variables["mechanism"]
 
     def __repr__(self) -> str:
@@ -79,7 +79,7 @@ class EnvelopeDesign(ExpectationProgram[EnvelopeDesignCertificate]):
 def envelope_design(
     prior: PriorLike, epsilon: float, delta: float, utility: LinearUtility, outputs: Outputs = None
 ) -> EnvelopeDesign:
-    """Declare the design within an envelope: nothing leaks more than epsilon but with probability delta.
+    """Build a design whose post-processed leakage exceeds epsilon with probability delta at most.
 
     The best expected gain or loss over the mechanisms with `eps_c(delta) <= epsilon` (see `envelope`).
     PML(epsilon) implies that, and so does `ApproximatePML(0, envelope_slack(N, epsilon, delta))`; the
@@ -136,7 +136,7 @@ def envelope_design(
 
 
 def _build_model(program: EnvelopeDesign) -> CvxpyModel:
-    """Build the cvxpy model of an envelope design for given margins."""
+    """Build the cvxpy model of an envelope design with fixed margins."""
     span, margins = program.margin_range, program.margins
     mechanism = cp.Variable(program.table.shape, nonneg=True, name="mechanism")
     law = cp.Variable((1, len(program.outputs)), nonneg=True, name="output_law")

@@ -1,4 +1,4 @@
-"""Lower bounds on the error of designs for estimation: by duality from listed columns, or by relaxations."""
+"""Lower bounds on the estimation error of designs: by duality from listed columns, or by relaxations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pmlopt.solvers.solver_result import MethodOptions
 
 @dataclass(frozen=True, eq=False)
 class BestMoments:
-    """The best second moments that weights of the letters allow, and the bound that they prove.
+    """The optimal second moments for given letter weights, and the lower bound they prove.
 
     Attributes:
         value: the bound.
@@ -34,7 +34,7 @@ class BestMoments:
 
 
 class MomentProblem:
-    """The least error over second moments V of columns v = (1 + d, s), where `<p, d>` and E d are zero.
+    """The least estimation error over second moments V of columns v = (1 + d, s) with `<p, d>` and E d zero.
 
     All that is kept of a column is `(rows_x v) (rows_{N+x} v) >= 0`: each letter is between its two ends. For
     weights w >= 0 of these the error is at least `min_V error(J) - sum_x w[x] <F_x, V>`, which is in closed
@@ -62,7 +62,7 @@ class MomentProblem:
         self.volume = 2 * float(volume)
 
     def solve_at(self, weights: FloatArray) -> BestMoments | None:
-        """Solve for the best moments at some weights of the letters; None where they bound nothing."""
+        """Solve for the optimal second moments at given letter weights; None where they prove no bound."""
         n, (lower, upper) = self.n, self.ends
         form = -(lower.T * weights) @ upper
         form = (form + form.T) / 2
@@ -100,7 +100,7 @@ class MomentProblem:
         )
 
     def maximize_bound(self) -> tuple[FloatArray, BestMoments] | None:
-        """Find the weights at which the bound is largest, as far as the search goes, and the moments."""
+        """Maximise the lower bound over the letter weights, and return the optimal moments."""
 
         def evaluate_logs(logs: FloatArray) -> tuple[float, FloatArray]:
             # weights as exponentials: positive without constraints, over many orders of magnitude
@@ -129,7 +129,7 @@ class MomentProblem:
         return None if found is None else (weights, found)
 
     def build_proof(self, objective: EstimationObjective) -> ErrorBoundProof | None:
-        """Build the numbers that prove the bound for another objective's workload; None where there are none.
+        """Build the dual multipliers that bound the error of another objective's workload, or None.
 
         S V = 0 at the best moments V, so S V mean = 0, and V mean is the mean column.
         """
@@ -159,7 +159,7 @@ class MomentProblem:
 
 @dataclass(frozen=True, eq=False)
 class ErrorBoundProof:
-    """The numbers that bound the error of every design from below; any numbers do.
+    """The dual multipliers of a lower bound on the error of every design; any values prove a bound.
 
     Attributes:
         sensitivities: (N, L) Z; for "D" (N, N).
@@ -173,14 +173,14 @@ class ErrorBoundProof:
     products: tuple[FloatArray, ...] = ()
 
     def scaled_by(self, unit: float) -> ErrorBoundProof:
-        """Return the numbers that bound the error for a workload that is so many times as large."""
+        """Rescale the multipliers to a workload multiplied by `unit`."""
         products = tuple(unit**2 * one for one in self.products)
         return ErrorBoundProof(unit * self.sensitivities, unit**2 * self.multipliers, products)
 
 
 @dataclass(frozen=True, eq=False)
 class EstimationObjective:
-    """The error that a design minimises, `tr(W J^-1 W') - |W p|^2` ("A") or `-log det J` ("D").
+    """The objective `tr(W J^-1 W') - |W p|^2` (A-optimality) or `-log det J` (D-optimality).
 
     Attributes:
         p: (N,) the prior.
@@ -193,7 +193,7 @@ class EstimationObjective:
     criterion: Criterion
 
     def compute_sensitivities(self, information: FloatArray) -> FloatArray:
-        """Compute (N, L) the best Z at an information matrix: `J^-1 W'`, or for "D" a root of J^-1."""
+        """Compute the (N, L) optimal dual matrix Z: `J^-1 W'`, or for "D" a root of J^-1."""
         sizes, axes = np.linalg.eigh(information)
         # a singular J would divide by zero; any Z bounds the error, so that the cut is safe
         sizes = np.maximum(sizes, np.finfo(float).tiny * 1e20)
@@ -202,7 +202,7 @@ class EstimationObjective:
         return np.asarray(axes @ ((axes.T @ self.workload.T) / sizes[:, None]))
 
     def compute_bound(self, columns: DesignColumns, proof: ErrorBoundProof) -> float:
-        """Compute the lower bound from a requirement's columns, or from their cones; at least 0 for "A"."""
+        """Compute the lower bound on the error from a requirement's columns, or from their cones."""
         if columns.is_complete:
             bound = self.bound_from_columns(columns.exact, proof)
         else:
@@ -211,7 +211,7 @@ class EstimationObjective:
 
     @property
     def trivial_bound(self) -> float:
-        """Return the bound that needs no proof: no error "A" is negative."""
+        """Return the bound that needs no proof: 0 for "A", -inf for "D"."""
         return -math.inf if self.criterion == "D" else 0.0
 
     def bound_from_columns(self, columns: FloatArray, proof: ErrorBoundProof) -> float:
@@ -281,7 +281,7 @@ class EstimationObjective:
         return self._combine_bound(z, float(pi.sum()) + missing, float(np.abs(pi).sum()), z.size)
 
     def _combine_bound(self, z: FloatArray, spent: float, sizes: float, terms: int) -> float:
-        """Compute `2 tr(W Z) - |W p|^2` or `log det(Z Z') + N`, less the spent budget and rounding."""
+        """Compute the dual bound `2 tr(W Z) - |W p|^2` or `log det(Z Z') + N`, less rounding."""
         if self.criterion == "D":
             sign, volume = np.linalg.slogdet(z)  # of Z Z' the condition would be squared
             gained = 2 * float(volume) + len(z) if sign else -np.inf
@@ -300,7 +300,7 @@ def solve_relaxation(
     information: FloatArray,
     options: MethodOptions,
 ) -> ErrorBoundProof | None:
-    """Solve semidefinite programs for the best numbers of `bound_from_cones`; None without any in time.
+    """Solve semidefinite programs for the best multipliers of `bound_from_cones`; None when none end in time.
 
     For "D" one has the logarithm of a determinant in it, which may cost a solver its digits, and another
     keeps the Z of J up to a factor; the better bound counts.
@@ -346,7 +346,7 @@ def _solve_semidefinite(
     unit: float,
     options: MethodOptions,
 ) -> ErrorBoundProof | None:
-    """Solve one semidefinite program, in the basis `root` and with z over `unit`.
+    """Solve one semidefinite program of the relaxation, scaled by a basis `root` and a unit.
 
     Without what it has `gained` Z is kept up to a factor.
     """
@@ -354,7 +354,7 @@ def _solve_semidefinite(
     pi = cp.Variable((n, 1))
     cost = cp.sum(cp.multiply(np.linalg.solve(root, np.ones(n)), pi[:, 0]))
     forms = [_build_cone_form(cone, root, pi) for cone in cones]
-    constraints = [_subtract_square(form, z, whole) >> 0 for _, _, form in forms]
+    constraints = [_build_schur_matrix(form, z, whole) >> 0 for _, _, form in forms]
     problem = cp.Problem(cp.Maximize((0.0 if gained is None else gained) - cost), constraints)
     outcome = cvxpy_interface.solve_problem(problem, "CLARABEL", options, {})
     if outcome.state != "point" or z.value is None or pi.value is None:
@@ -381,7 +381,7 @@ def _solve_semidefinite(
 def _build_cone_form(
     cone: EstimationCone, root: FloatArray, pi: cp.Variable
 ) -> tuple[cp.Variable, FloatArray, cp.Expression]:
-    """Build the weights of the quadratic forms, the sizes by which these were divided, and S without Z."""
+    """Build the quadratic forms of a cone's relaxation, with their scaling factors."""
     n, m = cone.letters, len(cone.mean)
     basis = np.eye(m)
     basis[:n, :n] = root
@@ -397,8 +397,8 @@ def _build_cone_form(
     return weights, sizes, (padded @ mean[None, :] + mean[:, None] @ padded.T) / 2 - form
 
 
-def _subtract_square(form: cp.Expression, z: cp.Expression, whole: bool) -> cp.Expression:
-    """Build S where z is Z Z' as a whole; else the matrix of which S is Schur's complement."""
+def _build_schur_matrix(form: cp.Expression, z: cp.Expression, whole: bool) -> cp.Expression:
+    """Build the matrix that must be positive semidefinite, or that whose Schur complement it is."""
     into = np.eye(form.shape[0], z.shape[0])  # scalars of the cone have no part in Z
     if whole:
         return (form + form.T) / 2 - into @ z @ into.T

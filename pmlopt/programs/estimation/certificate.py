@@ -19,7 +19,7 @@ from pmlopt.programs.estimation.columns import build_design_columns
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EstimationCertificate(DesignCertificate):
-    """The certificate of a design for estimation.
+    """The certificate of the estimation error of a mechanism, with its lower bound.
 
     The bound is `bound_from_columns(columns, p, workload, criterion, sensitivities, multipliers)`, the
     maximum over the listed extreme columns being taken one by one.
@@ -44,17 +44,17 @@ class EstimationCertificate(DesignCertificate):
 
     @property
     def is_maximised(self) -> bool:
-        """Return whether more of the value is better, so that the bound is above it."""
+        """Return whether the objective is maximised, so that the bound is an upper bound on the optimum."""
         return False
 
     @property
     def bound_rounding(self) -> float:
         # an error has the unit of the workload, whatever that is; a logarithm has none
-        """Return by how much rounding only may put the value beyond the bound."""
+        """Return the floating-point allowance by which the value may pass its bound."""
         return 1e-9 * (abs(self.value) if self.criterion == "A" else max(1.0, abs(self.value)))
 
     def checks(self) -> tuple[Claim, ...]:
-        """Return the claims of level, value and bound, with the extreme columns listed again."""
+        """Recheck level, value and bound; the extreme columns are enumerated again."""
         rows = WorkloadRows((), self.workload)
         wanted = rows.matrix if self.criterion == "D" else rows.center_rows(self.prior.pmf)
         value = compute_error(self.prior, self.mechanism, wanted, self.criterion)
@@ -77,7 +77,7 @@ class EstimationCertificate(DesignCertificate):
         return (*found, check_bound(self.bound, proved + slack, False))
 
     def _recompute_bound(self, proof: ErrorBoundProof) -> float:
-        """Compute what the numbers prove; -inf where the columns are other ones."""
+        """Recompute the bound that the multipliers prove; -inf where they belong to other columns."""
         columns = build_design_columns(self.prior, self.privacy)
         if (columns.exact.shape[1] if columns.is_complete else None) != self.columns:
             return -math.inf

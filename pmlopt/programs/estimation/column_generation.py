@@ -1,4 +1,4 @@
-"""Generation of the columns of a design for estimation: few are weighed, the list is priced."""
+"""Column generation for estimation designs: optimize weights of a few columns, and price the others."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pmlopt.programs.estimation.columns import MAX_RELAXED_LETTERS, prepend_cons
 from pmlopt.programs.estimation.fewer_outputs import (
     merge_outputs,
     reduce_by_information,
+    scale_to_rows,
     thin_columns,
 )
 from pmlopt.programs.estimation.interior_point import OptimalWeights, optimize_weights
@@ -40,7 +41,7 @@ LIMIT_MESSAGE = "the rounds or the time are used up"
 
 @dataclass(frozen=True, eq=False)
 class GenerationResult:
-    """A mechanism with the proof that bounds the error of all others, and how the search ended.
+    """The mechanism of a column generation, the proof of its lower bound, and how the search ended.
 
     Attributes:
         matrix: (N, M) of the weights.
@@ -55,12 +56,12 @@ class GenerationResult:
     iterations: int
 
     def scaled_by(self, unit: float) -> GenerationResult:
-        """Return the same for a workload that is so many times as large."""
+        """Rescale the result to a workload multiplied by `unit`."""
         return self if self.proof is None else replace(self, proof=self.proof.scaled_by(unit))
 
 
 def generate_columns(program: EstimationDesign, options: MethodOptions) -> GenerationResult:
-    """Weigh some columns, and add those that would lower the error most, until none would.
+    """Alternate optimal weights of the known columns and pricing of new ones, until none lowers the error.
 
     Where every extreme column is listed they are priced from the list, which bounds the error. Else they come
     from a search, and a relaxation bounds the error in the remaining time.
@@ -142,7 +143,7 @@ def _find_new_columns(
     allowed: float,
     deadline: Deadline,
 ) -> FloatArray:
-    """Find (N, K) columns that are new and lower the error most, from the list or by a search."""
+    """Price for (N, K) new columns that lower the error most, from the list or by local search."""
     columns, n = program.columns, program.prior.size
     exact, within, least = columns.exact, columns.inner, 0.0
     if not columns.is_complete:
@@ -159,7 +160,7 @@ def _find_new_columns(
 
 
 def _prove_by_moments(program: EstimationDesign) -> ErrorBoundProof | None:
-    """Return the proof by second moments; None where letters have no two ends."""
+    """Bound the error by second moments; None where the requirement's columns have no such form."""
     cones = program.columns.cones
     if len(cones) != 1 or not cones[0].has_two_ends:
         return None
@@ -175,7 +176,7 @@ def _reduce_outputs(
     max_outputs: int,
     deadline: Deadline,
 ) -> FloatArray:
-    """Find the best mechanism with so many outputs: merged ones, or columns with new weights.
+    """Find the best mechanism with at most `max_outputs` outputs, by merging outputs or dropping columns.
 
     Raises:
         MethodError: none of these reveals enough.
@@ -204,13 +205,13 @@ def _reduce_outputs(
 
 
 def _is_mechanism(matrix: FloatArray) -> bool:
-    """Return whether rows sum to one, up to the rounding that a `Mechanism` accepts."""
+    """Return whether the rows sum to one within the tolerance of `Mechanism`."""
     # rows may be off one by 5e-10 after they are corrected
     return bool(np.abs(matrix.sum(axis=1) - 1).max() <= 5e-10)
 
 
 def _draw_columns(columns: FloatArray, size: int) -> FloatArray:
-    """Draw the constant and some of the columns, more where these have not the rank of all."""
+    """Draw a random starting subset of columns whose rank equals that of all."""
     n, count = columns.shape
     # doubled until the columns have full rank, as J has to be regular
     while size < count:
@@ -225,7 +226,7 @@ def _draw_columns(columns: FloatArray, size: int) -> FloatArray:
 def _weigh_columns(
     program: EstimationDesign, columns: FloatArray, gap: float, deadline: Deadline
 ) -> OptimalWeights:
-    """Find the best weights of columns from equal ones, or, where that fails, from an interior point.
+    """Optimize the weights of given columns, from equal weights or from an interior point found by an LP.
 
     Where the workload leaves frequencies out, and that keeps the weights from converging, a little is added
     to it.
@@ -250,7 +251,7 @@ def _weigh_columns(
 
 
 def _list_full_rank(workload: FloatArray) -> list[FloatArray]:
-    """List a workload, and one to which a little of every frequency is added, where it leaves some out.
+    """List the workload, and where it is rank deficient also a slightly regularised one.
 
     The information that is best for few combinations may be singular, where the error has no slope.
     """
@@ -265,7 +266,7 @@ def _list_full_rank(workload: FloatArray) -> list[FloatArray]:
 
 
 def _find_interior_weights(columns: FloatArray) -> FloatArray:
-    """Find weights that make the constant, the least of them as large as possible, by a linear program."""
+    """Find strictly positive weights whose weighted columns sum to one, by a linear program."""
     n, count = columns.shape
     solved = optimize.linprog(
         np.append(np.zeros(count), -1.0),  # q = r + s, r >= 0, and s is maximised
@@ -282,9 +283,9 @@ def _find_interior_weights(columns: FloatArray) -> FloatArray:
 def _build_matrix(
     columns: FloatArray, weights: FloatArray, idle: float = IDLE_ENTRY_ATOL
 ) -> FloatArray:
-    """Build the mechanism of some weights: without idle columns, rows summing to one up to rounding."""
+    """Build the mechanism of weighted columns, without unused ones, with rows summing to one."""
     used = weights * columns.max(axis=0) > idle  # of rare letters all weights are small
     scaled = columns[:, used] * weights[used]
     # in shares of the weights, so that those of rare letters stay positive
-    change = np.linalg.lstsq(scaled, 1 - scaled.sum(axis=1), rcond=None)[0]
-    return np.asarray(scaled * (1 + change) if change.min() > -1 else scaled)
+    fitted = scale_to_rows(scaled)
+    return scaled if fitted is None else fitted

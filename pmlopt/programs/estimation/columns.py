@@ -18,7 +18,7 @@ from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL
 from pmlopt.model.privacy.ratios import RatioBounds
-from pmlopt.model.uncertainty import ColumnCone, ConvexHull
+from pmlopt.model.uncertainty import ColumnCone
 from pmlopt.model.uncertainty.columns import TIE_ATOL, BoxFamily, Family, StaircaseFamily
 from pmlopt.programs.subconvex.columns import (
     ColumnBatch,
@@ -36,7 +36,7 @@ CONE_RTOL = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class EstimationCone:
-    """Columns lam of mean one, with own scalars s, on which linear forms are not negative.
+    """A cone of columns lam of mean one with auxiliary scalars s, given by nonnegative linear forms.
 
     With v = (lam, s): `rows v >= 0` and `<mean, v> = 1`. Products of two rows are quadratic forms that are
     not negative either, and so are the `forms` at the extreme columns.
@@ -60,16 +60,16 @@ class EstimationCone:
 
     @cached_property
     def product_pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the two rows of each product."""
+        """Return the index pairs of the linear forms whose products are relaxed."""
         return np.triu_indices(len(self.rows), 1)
 
     @property
     def form_count(self) -> int:
-        """Return how many quadratic forms there are: products of two rows, and `forms`."""
+        """Return the number of quadratic forms: products of two linear forms, and `forms`."""
         return len(self.product_pairs[0]) + len(self.forms)
 
     def combine_forms(self, weights: FloatArray, absolute: bool = False) -> FloatArray:
-        """Compute (N + S, N + S) the weighted sum of the quadratic forms, or of their absolute values."""
+        """Compute the (N + S, N + S) weighted sum of the quadratic forms, or of their absolute values."""
         rows = np.abs(self.rows) if absolute else self.rows
         # the sum of w_ij r_i r_j' over pairs as one product: rows' W rows
         products = np.zeros((len(rows), len(rows)))
@@ -80,7 +80,7 @@ class EstimationCone:
         return np.asarray(total)
 
     def list_forms(self) -> FloatArray:
-        """List (count, N + S, N + S) the quadratic forms one by one."""
+        """List all quadratic forms as an array (count, N + S, N + S)."""
         one, other = (self.rows[place] for place in self.product_pairs)
         products = one[:, :, None] * other[:, None, :]
         return np.concatenate(
@@ -91,7 +91,7 @@ class EstimationCone:
 def build_column_cones(
     p: FloatArray, allowed: tuple[Family, ...] | ColumnCone | RatioBounds
 ) -> tuple[EstimationCone, ...] | None:
-    """Build the cones of a requirement's extreme columns; None where that takes too many forms."""
+    """Build the cones of a requirement's extreme columns; None where these have too many quadratic forms."""
     if isinstance(allowed, tuple):
         return tuple(
             _build_box_cone(p, one) if isinstance(one, BoxFamily) else _build_staircase_cone(p, one)
@@ -107,7 +107,7 @@ def build_column_cones(
 
 
 def _build_box_cone(p: FloatArray, box: BoxFamily) -> EstimationCone:
-    """Build the cone of `lam - low q >= 0` and `high q - lam >= 0` with q = <p, lam>."""
+    """Build the cone `lam >= low q`, `lam <= high q` with q = <p, lam>."""
     n, low, high = len(p), box.low * (1 - CONE_RTOL), box.high * (1 + CONE_RTOL)
     # (N, N) with the prior in each row: lam -> q for every letter
     q = np.ones((n, 1)) * p
@@ -118,7 +118,7 @@ def _build_box_cone(p: FloatArray, box: BoxFamily) -> EstimationCone:
 def _build_equal_mass_form(
     p: FloatArray, box: BoxFamily, rows: FloatArray
 ) -> tuple[FloatArray, ...]:
-    """Build the form for equal masses: an extreme column is low, high, and at one letter r, which is known.
+    """Build the quadratic form that holds for extreme columns of a box where all letters are equally likely.
 
     So `sum_x (lam[x] - low) (high - lam[x])` is `(r - low) (high - r)`, where a relaxation would have 0.
     """
@@ -138,7 +138,7 @@ def _build_equal_mass_form(
 
 
 def _build_staircase_cone(p: FloatArray, family: StaircaseFamily) -> EstimationCone:
-    """Build the cone of `lam - m >= 0`, `base q + slope m - lam >= 0` and m >= 0, with m as a scalar."""
+    """Build the cone `lam - m >= 0`, `base q + slope m - lam >= 0`, m >= 0 with the auxiliary scalar m."""
     n, base, slope = len(p), family.base * (1 + CONE_RTOL), family.slope * (1 + CONE_RTOL)
     rows = np.zeros((2 * n + 1, n + 1))
     rows[:n, :n], rows[:n, n] = np.eye(n), -1.0
@@ -150,7 +150,7 @@ def _build_staircase_cone(p: FloatArray, family: StaircaseFamily) -> EstimationC
 
 
 def _build_ratio_cone(p: FloatArray, ratios: RatioBounds) -> EstimationCone:
-    """Build the cone of the entries and of e^exponent times denominator less numerator of each pair."""
+    """Build the cone of nonnegative entries and ratio bounds `<num, lam> <= e^exponent <den, lam>`."""
     above, below = (side.toarray() for side in ratios.differences)
     pairs = np.exp(ratios.exponents)[:, None] * (1 + CONE_RTOL) * below - above
     # rows of size one: factors e^eps of different pairs differ by orders of magnitude
@@ -162,9 +162,9 @@ def _build_ratio_cone(p: FloatArray, ratios: RatioBounds) -> EstimationCone:
 
 def _build_vertex_cone(p: FloatArray, cone: ColumnCone) -> EstimationCone | None:
     """Build the cone of entries below their maximum M and of `<Q, lam> - keep M` for each vertex Q."""
-    if not isinstance(cone.priors, ConvexHull):
+    laws, n = cone.priors.list_vertices(), len(p)
+    if laws is None:
         return None
-    laws, n = cone.priors.laws, len(p)
     rows = np.zeros((2 * n + len(laws), n + 1))
     rows[:n, :n] = np.eye(n)
     rows[n : 2 * n, :n], rows[n : 2 * n, n] = -np.eye(n), 1.0
@@ -173,25 +173,25 @@ def _build_vertex_cone(p: FloatArray, cone: ColumnCone) -> EstimationCone | None
 
 
 class ColumnSearch(ABC):
-    """A search of extreme columns of a requirement, and of better ones near them."""
+    """The interface of heuristic searches for extreme columns of a requirement."""
 
     @cached_property
     @abstractmethod
     def start_columns(self) -> FloatArray:
-        """Return (K, N) columns to start a design from."""
+        """Return (K, N) initial extreme columns for the column generation."""
 
     @abstractmethod
     def improve_columns(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
-        """Return (K, N) a column near each, of larger value where one step leads to such."""
+        """Improve each of (K, N) columns by one local-search step, where that increases its value."""
 
     @abstractmethod
     def to_batch(self, columns: FloatArray) -> ColumnBatch:
-        """Return the columns without repetition, as a batch."""
+        """Drop duplicates of (K, N) columns, and pack the others into a batch."""
 
     def find_local_maxima(
         self, sensitivities: FloatArray, multipliers: FloatArray, deadline: Deadline = NO_DEADLINE
     ) -> ColumnBatch:
-        """Find local maxima of `|Z' lam|^2 - <pi, lam>` over the extreme columns, near those of the start.
+        """Find local maxima of `|Z' lam|^2 - <pi, lam>` over the extreme columns by local search.
 
         Args:
             sensitivities: (N, L) Z.
@@ -214,27 +214,27 @@ class ColumnSearch(ABC):
 
 
 def _evaluate_columns(columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
-    """Compute (K,) `lam' form lam - <pi, lam>` of (K, N) columns."""
+    """Evaluate the quadratic objective `lam' form lam - <pi, lam>` of (K, N) columns."""
     return np.asarray(((columns @ form) * columns).sum(axis=1) - columns @ pi)
 
 
 @dataclass(frozen=True, eq=False)
 class TwoValueSearch(ColumnSearch):
-    """The search of columns of two values: one letter moves into or out of the set of the larger one."""
+    """A local search over two-valued columns that moves one letter into or out of the high set."""
 
     p: FloatArray
     family: StaircaseFamily
 
     @cached_property
     def start_columns(self) -> FloatArray:
-        """Return (K, N) columns to start a design from."""
+        """Return (K, N) initial extreme columns for the column generation."""
         sets = list_start_sets(len(self.p), self._find_best_mass())
         allowed, low, step = self._compute_two_values((sets @ self.p)[:, None])
         return np.asarray((low + step * sets)[allowed[:, 0]])
 
     def improve_columns(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
         # all N single moves of all K sets at once: (K, N) values by rank-one updates
-        """Return (K, N) a column near each, of larger value where one step leads to such."""
+        """Improve each of (K, N) columns by one local-search step, where that increases its value."""
         sets, rows = _find_high_sets(columns), np.arange(len(columns))
         # a member leaves, another letter enters
         sign = np.where(sets, -1.0, 1.0)
@@ -251,18 +251,18 @@ class TwoValueSearch(ColumnSearch):
         return np.asarray(low + step * sets)
 
     def to_batch(self, columns: FloatArray) -> ColumnBatch:
-        """Return the columns without repetition, as a batch."""
+        """Drop duplicates of (K, N) columns, and pack the others into a batch."""
         sets = np.unique(_find_high_sets(columns), axis=0)
         return ColumnFamily(self.family, sets, np.full(len(sets), -1))
 
     def _find_best_mass(self) -> float:
-        """Find the mass of the set at which the two values vary most."""
+        """Find the probability of the high set at which the two values have the largest variance."""
         masses = np.linspace(0.005, 0.995, 199) * min(1.0, self.family.max_mass)
         allowed, _, step = self._compute_two_values(masses)
         return float(masses[np.where(allowed, masses * (1 - masses) * step**2, 0.0).argmax()])
 
     def _compute_two_values(self, mass: FloatArray) -> tuple[BoolArray, FloatArray, FloatArray]:
-        """Return whether a set may have this mass, with its smaller value and the step, or a constant's."""
+        """Compute the two values of columns for a high set of this mass, and whether it is feasible."""
         allowed = mass < self.family.max_mass * (1 - TIE_ATOL)
         low, step, _ = self.family.compute_values(
             np.where(allowed, mass, 0.0), np.zeros(mass.shape)
@@ -271,13 +271,13 @@ class TwoValueSearch(ColumnSearch):
 
 
 def _find_high_sets(columns: FloatArray) -> BoolArray:
-    """Find (K, N) the sets of the larger of two values."""
+    """Find the (K, N) sets of letters with the larger of two values."""
     return np.asarray(columns > columns.mean(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True, eq=False)
 class BoxColumnSearch(ColumnSearch):
-    """The search of columns with bounds on each entry: by the slope at each column, or along an edge.
+    """A local search over columns with entrywise bounds: along the gradient, or along an edge.
 
     The best column for the slope is a knapsack; since the worth is convex, it is worth no less. An edge leads
     from a column to one at which another letter is between.
@@ -288,7 +288,7 @@ class BoxColumnSearch(ColumnSearch):
 
     @cached_property
     def start_columns(self) -> FloatArray:
-        """Return the best columns for some sets, and for directions at random."""
+        """Return initial columns for some sets of letters and for random directions."""
         set_fraction = (1 - self.family.low) / (self.family.high - self.family.low)
         sets = list_start_sets(len(self.p), set_fraction).astype(float)
         drawn = np.random.default_rng(0).normal(size=sets.shape)
@@ -300,7 +300,7 @@ class BoxColumnSearch(ColumnSearch):
 
     def improve_columns(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
         # convexity: a column that is best for the gradient is worth no less than the start
-        """Return (K, N) a column near each, of larger value where one step leads to such."""
+        """Improve each of (K, N) columns by one local-search step, where that increases its value."""
         sloped = self._maximize_slopes(2 * columns @ form - pi)
         moved = self._move_along_edges(columns, form, pi)
         return np.where(
@@ -310,11 +310,11 @@ class BoxColumnSearch(ColumnSearch):
         )
 
     def to_batch(self, columns: FloatArray) -> ColumnBatch:
-        """Return the columns without repetition, as a batch."""
+        """Drop duplicates of (K, N) columns, and pack the others into a batch."""
         return recognize_columns(self.family, columns.T).drop_duplicates(self.p)
 
     def _maximize_slopes(self, slopes: FloatArray) -> FloatArray:
-        """Find (K, N) the columns that maximise (K, N) slopes: high where slope over mass is largest."""
+        """Find the (K, N) columns that maximise linear objectives, by a fractional knapsack."""
         order = np.argsort(-slopes / self.p, axis=1, kind="stable")
         # the mass of the letters before, by which a letter is full, in part, or low
         before = self.p[order].cumsum(axis=1) - self.p[order]
@@ -327,7 +327,7 @@ class BoxColumnSearch(ColumnSearch):
     def _move_along_edges(
         self, columns: FloatArray, form: FloatArray, pi: FloatArray
     ) -> FloatArray:
-        """Move (K, N) each column along its best edge: mass goes between one letter and that between."""
+        """Move each of (K, N) columns along its best edge: mass moves between two letters."""
         low, high, p, rows = self.family.low, self.family.high, self.p, np.arange(len(columns))
         middle = np.minimum(columns - low, high - columns).argmax(axis=1)  # the letter between
         mass, value = p[middle][:, None], columns[rows, middle][:, None]
@@ -352,7 +352,7 @@ class BoxColumnSearch(ColumnSearch):
 
 @dataclass(frozen=True, eq=False)
 class LPColumnSearch(ColumnSearch):
-    """The search of columns of a cone, as in `BoxColumnSearch`, by a linear program for the knapsack."""
+    """A local search over the columns of a general cone, by linear programs."""
 
     cone: EstimationCone
     raisable: bool
@@ -372,24 +372,24 @@ class LPColumnSearch(ColumnSearch):
 
     @cached_property
     def start_columns(self) -> FloatArray:
-        """Return (K, N) columns to start a design from."""
+        """Return (K, N) initial extreme columns for the column generation."""
         n = self.cone.letters
         # thirty random directions for each letter
         slopes = np.random.default_rng(0).normal(size=(30 * n, n))
         return self._maximize_slopes(slopes, np.ones(slopes.shape))
 
     def improve_columns(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
-        """Return (K, N) a column near each, of larger value where one step leads to such."""
+        """Improve each of (K, N) columns by one local-search step, where that increases its value."""
         return self._maximize_slopes(2 * columns @ form - pi, columns)
 
     def _maximize_slopes(self, slopes: FloatArray, before: FloatArray) -> FloatArray:
-        """Find (K, N) the columns that maximise (K, N) slopes; the given ones where the solver finds none."""
+        """Find the (K, N) columns that maximise linear objectives by LPs; keep one where its LP fails."""
         n, m = self.cone.letters, len(self.cone.mean)
         every, found = np.arange(m, dtype=np.int32), before.copy()
         for place, slope in enumerate(slopes):
-            self._solver.changeColsCost(
-                m, every, np.append(-slope / np.abs(slope).max(), np.zeros(m - n))
-            )
+            costs = np.zeros(m)
+            costs[:n] = -slope / np.abs(slope).max()
+            self._solver.changeColsCost(m, every, costs)
             self._solver.run()
             # a solver returns entries just below 0, and nothing at all if it fails
             column = np.maximum(np.array(self._solver.getSolution().col_value)[:n], 0.0)
@@ -398,7 +398,7 @@ class LPColumnSearch(ColumnSearch):
         return found
 
     def to_batch(self, columns: FloatArray) -> ColumnBatch:
-        """Return the columns without repetition, as a batch."""
+        """Drop duplicates of (K, N) columns, and pack the others into a batch."""
         return DenseBatch(columns.T, self.raisable).drop_duplicates(
             self.cone.mean[: self.cone.letters]
         )
@@ -409,7 +409,7 @@ START_SET_COUNT, LETTER_SWAP_COUNT = 4, 3000
 
 
 def list_start_sets(size: int, set_fraction: float) -> BoolArray:
-    """List (K, N) sets of letters: all intervals, their complements, and as many that are drawn at random.
+    """List (K, N) starting sets of letters: intervals, their complements, and random sets.
 
     Of many letters it is the rotations of few sets of about a share of them, and each single letter: for
     equal masses their information has the sums of the squared Fourier coefficients as its eigenvalues, which
@@ -425,24 +425,29 @@ def list_start_sets(size: int, set_fraction: float) -> BoolArray:
 
 
 def _list_rotations(size: int, set_fraction: float) -> BoolArray:
-    """List all rotations of a few sets of letters with even information, and all singletons."""
+    """List all rotations of a few sets with nearly isotropic Fisher information, and all singletons."""
     rng, count = np.random.default_rng(0), min(max(round(set_fraction * size), 1), size - 1)
     bases = np.array([rng.permutation(size) < count for _ in range(START_SET_COUNT)])
     # rotations have a circulant information matrix: its eigenvalues are Fourier powers
     squares = np.abs(np.fft.rfft(bases, axis=1)[:, 1:]) ** 2
-    # the trace of the inverse of the information, up to a factor
-    lost = float((1 / (squares.sum(axis=0) + 1e-9)).sum())
+    lost = _sum_inverses(squares)
     for which in rng.integers(START_SET_COUNT, size=LETTER_SWAP_COUNT):
         moved = bases[which].copy()
         moved[rng.choice(np.flatnonzero(moved))] = False
         moved[rng.choice(np.flatnonzero(~bases[which]))] = True
-        own = np.abs(np.fft.rfft(moved)[1:]) ** 2
-        now = float((1 / (squares.sum(axis=0) - squares[which] + own + 1e-9)).sum())
+        others = squares.copy()
+        others[which] = np.abs(np.fft.rfft(moved)[1:]) ** 2
+        now = _sum_inverses(others)
         if now < lost:
-            bases[which], squares[which], lost = moved, own, now
+            bases[which], squares, lost = moved, others, now
     # unit columns make the rank full where rotations lack it
     turned = [np.roll(base, turn) for base in bases for turn in range(size)]
     return np.unique(np.array([*turned, *np.eye(size, dtype=bool)]), axis=0)
+
+
+def _sum_inverses(squares: FloatArray) -> float:
+    """Compute the trace of the inverse of the information from squared coefficients, up to a factor."""
+    return float((1 / np.maximum(squares.sum(axis=0), 1e-9)).sum())
 
 
 MAX_ESTIMATION_COLUMNS = 300_000
@@ -455,7 +460,7 @@ two rows; and those of columns between two ends, where the second moments of the
 
 @dataclass(frozen=True, eq=False)
 class DesignColumns:
-    """Extreme columns of mean one, with the constant.
+    """The extreme columns of mean one of a requirement, and the constant column.
 
     Attributes:
         exact: (N, K) the columns.
@@ -471,18 +476,19 @@ class DesignColumns:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether every extreme column is among them."""
+        """Return whether all extreme columns are included."""
         return not self.searches
 
 
 def build_design_columns(prior: Prior, privacy: Requirement) -> DesignColumns:
-    """List the extreme columns; where they are too many, a few to start from.
+    """Enumerate the extreme columns of a requirement, or some of them where there are too many.
 
     Raises:
         PrivacyError: the requirement does not bound each column separately.
         ProgramError: there are too many; the message states how many can be listed.
     """
-    p, allowed = prior.pmf, privacy.extreme_columns(prior)
+    p, purpose = prior.pmf, "designs for estimation"
+    allowed = privacy.require_extreme_columns(prior, purpose)
     batches: Sequence[ColumnBatch] | None = None
     if prior.size == 1:
         batches = []
@@ -524,7 +530,7 @@ def build_design_columns(prior: Prior, privacy: Requirement) -> DesignColumns:
 def prepend_constant(
     p: FloatArray, batches: Sequence[ColumnBatch]
 ) -> tuple[FloatArray, FloatArray]:
-    """Add the constant to columns of mean one, as they are and a little inside of the requirement."""
+    """Prepend the constant column to columns of mean one, and pull these slightly into the interior."""
     constant = np.ones((len(p), 1))
     exact, inner = (
         [batch.build_lifts(p, margin) for batch in batches] for margin in (0.0, FACTOR_MARGIN_RTOL)

@@ -1,4 +1,4 @@
-"""A mechanism for estimation with fewer outputs: at no cost as far as that goes, then by leaving some out."""
+"""Reduction of the number of outputs of an estimation design: without loss where possible, else greedily."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pmlopt.programs.program import MethodError
 
 
 def reduce_by_information(matrix: FloatArray, p: FloatArray) -> FloatArray:
-    """Reduce (N, L) the columns to a scaled subset with the information of all: L <= N (N + 1) / 2.
+    """Select and rescale columns (N, L), L <= N (N + 1) / 2, that keep the Fisher information.
 
     `sum_y q[y] lam_y lam_y' = J` for the columns lam_y of mean one is a linear program in q >= 0, of which a
     vertex has no more columns than equations; J p = 1 are the rows. The matrix itself where none is found.
@@ -32,15 +32,23 @@ def reduce_by_information(matrix: FloatArray, p: FloatArray) -> FloatArray:
     if solved.x is None:
         return matrix
     scaled = (lifts * solved.x)[:, solved.x * lifts.max(axis=0) > 1e-12]
-    # a relative correction keeps small entries positive, as long as it is above -1
-    change = np.linalg.lstsq(scaled, 1 - scaled.sum(axis=1), rcond=None)[0]
-    return np.asarray(scaled * (1 + change) if change.min() > -1 else matrix)
+    fitted = scale_to_rows(scaled)
+    return matrix if fitted is None else fitted
+
+
+def scale_to_rows(matrix: FloatArray) -> FloatArray | None:
+    """Scale the columns of (N, M) numbers so that rows sum to one; None where a factor is not positive.
+
+    Factors keep small entries positive, and are those nearest to one.
+    """
+    change = np.linalg.lstsq(matrix, 1 - matrix.sum(axis=1), rcond=None)[0]
+    return np.asarray(matrix * (1 + change)) if change.min() > -1 else None
 
 
 def thin_columns(
     columns: FloatArray, weigh: Callable[[FloatArray], FloatArray], max_columns: int
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Drop columns until at most so many are left with weights; None where that fails before.
+    """Drop columns until at most `max_columns` are left with feasible weights; None where that fails.
 
     Those of the least weight are left out, a quarter of what there is too much at a time, and the rest is
     weighed again.
@@ -69,7 +77,7 @@ def thin_columns(
 def merge_outputs(
     matrix: FloatArray, p: FloatArray, sensitivities: FloatArray, max_outputs: int
 ) -> FloatArray:
-    """Merge outputs two at a time where that costs least, until (N, most) are left.
+    """Merge pairs of outputs greedily, at the least increase of the error, until `max_outputs` are left.
 
     With Z the derivative of the error, the outputs y and z together cost, to first order,
     `q[y] q[z] / (q[y] + q[z]) |Z' (lam_y - lam_z)|^2`: the distance of Ward between the points Z' lam_y.

@@ -1,4 +1,4 @@
-"""The best weights of given columns, by a primal-dual interior point in the weights."""
+"""The optimal weights of given columns, by a primal-dual interior-point method."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pmlopt.solvers.solver_result import Deadline
 
 @dataclass(frozen=True, eq=False)
 class OptimalWeights:
-    """Weights of columns with their multipliers.
+    """Optimal weights of columns with their dual multipliers.
 
     Attributes:
         weights: (K,) q.
@@ -37,7 +37,7 @@ def optimize_weights(
     gap: float,
     deadline: Deadline,
 ) -> OptimalWeights:
-    """Find weights at which the error is within a gap of the least that these columns reach.
+    """Minimise the estimation error over weights of given columns, to within a gap.
 
     Columns are near the constant where little may leak, so they are written in a basis in which those of the
     start are white, and the error in units of that of the start.
@@ -71,7 +71,7 @@ def optimize_weights(
 
 
 class _CentralPath:
-    """A point, and Newton steps from it, for minimising tr(W J^-1 W') or -log det J over q >= 0, L q = t.
+    """The primal-dual iterate for `tr(W J^-1 W')` or `-log det J` over q >= 0, L q = t, with Newton steps.
 
     Attributes:
         columns, target: L and t.
@@ -98,11 +98,11 @@ class _CentralPath:
 
     @property
     def dual_residual(self) -> FloatArray:
-        """Return (K,) the dual residual of the multipliers."""
+        """Return the (K,) dual residual."""
         return np.asarray(self.columns.T @ self.pi - self.gains - self.z)
 
     def _compute_derivatives(self, q: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Compute the gains and the curvature; None where J is singular."""
+        """Compute gradient and curvature of the objective; None where J is singular."""
         try:
             root = np.linalg.cholesky((self.columns * q) @ self.columns.T)
         except np.linalg.LinAlgError:
@@ -118,14 +118,14 @@ class _CentralPath:
         return np.diag(errors).copy(), 2 * products * errors
 
     def _compute_residual(self, barrier: float) -> float:
-        """Compute the size of the residual of the point on the central path, relative to its parts."""
+        """Compute the relative norm of the central-path residual at a barrier parameter."""
         size = 1 + float(np.abs(self.gains).max())
         primal, dual = self.columns @ self.q - self.target, self.dual_residual / size
         centre = (self.q * self.z - barrier) / size
         return float(np.sqrt(dual @ dual / len(dual) + primal @ primal + centre @ centre))
 
     def advance(self) -> bool:
-        """Take a Newton step that stays inside and decreases the residual; return False where none does."""
+        """Take a Newton step with line search; return False where no step decreases the residual."""
         # a step goes at most 99 % of the way to the boundary
         step_fraction = 0.99
         q, z, pi, gains, curvature = self.q, self.z, self.pi, self.gains, self.curvature

@@ -46,7 +46,7 @@ from pmlopt.solvers.solver_result import MethodOptions, limit_threads
 def certify_estimation(
     program: EstimationDesign, matrix: FloatArray, proof: ErrorBoundProof | None, noise: float
 ) -> EstimationCertificate:
-    """Repair a matrix, recompute its error, and bound that of all others.
+    """Repair a matrix, recompute its estimation error, and certify a lower bound on all others.
 
     Args:
         program: the design problem.
@@ -85,7 +85,7 @@ def certify_estimation(
 
 
 def compute_information(p: FloatArray, matrix: FloatArray) -> FloatArray:
-    """Compute (N, N) the Fisher information `J = P diag(1/q) P'` of one output, over outputs that occur."""
+    """Compute the (N, N) Fisher information `J = P diag(1/q) P'` of one output."""
     # outputs that never occur carry no information, and would divide by zero
     occurring = matrix[:, matrix.max(axis=0) > 0]
     # J as a Gram matrix: positive semidefinite even after rounding
@@ -94,7 +94,7 @@ def compute_information(p: FloatArray, matrix: FloatArray) -> FloatArray:
 
 
 def solve_for_multipliers(columns: FloatArray, sensitivities: FloatArray) -> FloatArray:
-    """Solve for (N,) the pi of the least sum with `<pi, lam> >= |Z' lam|^2` for all columns."""
+    """Solve an LP for the (N,) multipliers pi of least sum with `<pi, lam> >= |Z' lam|^2` for all columns."""
     heights = ((sensitivities.T @ columns) ** 2).sum(axis=0)
     # heights of size one for the absolute tolerances of the solver
     size = float(heights.max())
@@ -109,7 +109,7 @@ def solve_for_multipliers(columns: FloatArray, sensitivities: FloatArray) -> Flo
 
 
 def find_known_error(program: EstimationDesign, value: float) -> ClosedForm | None:
-    """Return the least error by formula: frequencies under LDP or PML, where the prior is uniform."""
+    """Return the closed-form least error of frequencies under a uniform prior; None for other cases."""
     p, privacy = program.prior.pmf, program.privacy
     every = EstimationError().build_combinations(program.prior)
     # the formulas are for all frequencies with equal weight
@@ -139,7 +139,7 @@ WeighColumns = Callable[[EstimationDesign, MethodOptions], GenerationResult]
 def _solve_and_certify(
     weigh: WeighColumns, program: EstimationDesign, options: MethodOptions, _: None
 ) -> MethodResult[EstimationCertificate]:
-    """Solve, and certify the mechanism of the weighted columns."""
+    """Run a solver for the columns' weights, and certify the resulting mechanism."""
     begin = time.perf_counter()
     try:
         unit = program.workload_unit
@@ -168,7 +168,7 @@ def _solve_and_certify(
 def _solve_declared(
     name: str, program: EstimationDesign, options: MethodOptions
 ) -> GenerationResult:
-    """Solve the declared program by a solver of cvxpy, and return the weighted columns."""
+    """Solve the declared semidefinite program by a cvxpy solver, and return the weighted columns."""
     outcome = cvxpy_interface.solve_problem(program.problem, name.upper(), options, {})
     weights = np.asarray(program.variables["weights"].value, dtype=float)
     if outcome.state != "point" or not np.isfinite(weights).all():
@@ -181,10 +181,10 @@ def _solve_declared(
     )
 
 
-def _certify_given(
+def _certify_given_matrix(
     program: EstimationDesign, matrix: FloatArray, multipliers: FloatArray | None
 ) -> MethodResult[EstimationCertificate]:
-    """Repair a matrix, and bound the error by given multipliers, or by the best for the matrix.
+    """Repair a given matrix, and bound the error by given or best multipliers.
 
     Raises:
         MechanismError: the matrix has other letters than the prior, or is no mechanism even roughly.
@@ -199,8 +199,8 @@ def _certify_given(
     return wrap_given_certificate(certificate, find_known_error(program, certificate.value))
 
 
-def _find_first(program: EstimationDesign) -> MethodResult[EstimationCertificate]:
-    """Certify the best of the closed forms, or of the extreme columns in equal shares.
+def _find_first_feasible(program: EstimationDesign) -> MethodResult[EstimationCertificate]:
+    """Certify the better of the closed forms and of the extreme columns with equal weights.
 
     Raises:
         MethodError: none of these reveals enough for an estimate.
@@ -231,7 +231,7 @@ def _find_first(program: EstimationDesign) -> MethodResult[EstimationCertificate
 
 
 def _make_cvxpy_method(name: str) -> Method[EstimationDesign, None, EstimationCertificate]:
-    """Make the method of a solver for the semidefinite program that is declared."""
+    """Build the method that solves the declared semidefinite program by a named cvxpy solver."""
     return Method(
         name,
         "chosen by name",
@@ -254,9 +254,9 @@ METHODS = MethodRegistry(
         ),
     ),
     reject_warm_start("a design for estimation starts from its columns: leave out the mechanism"),
-    _certify_given,
+    _certify_given_matrix,
     make_cvxpy_method=_make_cvxpy_method,
-    find_first_result=_find_first,
+    find_first_result=_find_first_feasible,
 )
 """Designs for estimation: a mechanism is returned with the gap that could be proved."""
 

@@ -1,4 +1,4 @@
-"""Designs for estimation: an optimal design of experiments over extreme columns."""
+"""Estimation designs: optimal experimental design over extreme columns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pmlopt.programs.program import CvxpyModel, build_problem
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class EstimationDesign(Design[EstimationCertificate]):
-    """The least error of estimated frequencies: `min tr(W J^-1 W')`, `J = sum_y q[y] lam_y lam_y'`.
+    """The design of least estimation error: `min tr(W J^-1 W')`, `J = sum_y q[y] lam_y lam_y'`.
 
     `problem` is a semidefinite program in the law `variables["weights"]` of the output over the columns;
     `constraints["rows"]` states that rows of the mechanism sum to one, and for "A" Schur's complement makes
@@ -54,22 +54,22 @@ class EstimationDesign(Design[EstimationCertificate]):
 
     @property
     def criterion(self) -> Criterion:
-        """Return how the error is measured."""
+        """Return the optimality criterion, "A" or "D"."""
         return self.utility.criterion
 
     @cached_property
     def objective(self) -> EstimationObjective:
-        """Return the error as a function of the information."""
+        """Return the estimation error as a function of the Fisher information."""
         return EstimationObjective(self.prior.pmf, self.centered_workload, self.criterion)
 
     def compute_error(self, matrix: MechanismLike) -> float:
-        """Compute the error of a mechanism in the unit of `centered_workload`."""
+        """Compute the estimation error of a mechanism, in the unit of `centered_workload`."""
         prior, mechanism = pair_with_prior(self.prior, matrix)
         return compute_error(prior, mechanism, self.centered_workload, self.criterion)
 
     @property
     def workload_unit(self) -> float:
-        """Return the largest power of two that is at most an entry of the workload; 1 for "D"."""
+        """Return the power of two that scales the workload, at most its largest entry; 1 for "D"."""
         max_entry = float(np.abs(self.centered_workload).max())
         return (
             1.0
@@ -78,27 +78,25 @@ class EstimationDesign(Design[EstimationCertificate]):
         )
 
     def with_unit(self, unit: float) -> EstimationDesign:
-        """Return the same design with the combinations in another unit, a power of two: nothing is rounded.
+        """Rescale the workload by a power of two, without rounding.
 
         Solvers have absolute tolerances, which are useless for nanoseconds or for shares of 1e-12.
         """
         if unit == 1:
             return self
         workload = self.centered_workload / unit
-        declare = partial(
-            _build_model, self.columns.inner, self.prior.pmf, workload, self.criterion
-        )
+        declare = partial(_build_model, self.columns.inner, workload, self.criterion)
         return replace(self, build_model=declare, centered_workload=workload)
 
     @property
     def mechanism(self) -> cp.Expression:
-        """Return (N, K) the columns times their weights."""
+        """Return the (N, K) weighted columns as a cvxpy expression."""
         weights = cp.reshape(self.variables["weights"], (1, self.columns.inner.shape[1]), order="C")
         return cp.multiply(self.columns.inner, np.ones((self.prior.size, 1)) @ weights)
 
     @cached_property
     def scale(self) -> float:
-        """Return the unit of the tolerance: "A" the error of equal weights of all columns, "D" N nats."""
+        """Return the tolerance unit: for "A" the error of equally weighted columns, for "D" N nats."""
         if self.criterion == "D":
             return float(self.prior.size)
         axes, sizes, _ = np.linalg.svd(self.columns.exact, full_matrices=False)
@@ -111,7 +109,7 @@ class EstimationDesign(Design[EstimationCertificate]):
 
     @property
     def rounding_gap(self) -> float:
-        """Return the gap that rounding and the margin of the columns may leave."""
+        """Return the gap that rounding and the columns' safety margin may leave."""
         exact, inner = self.columns.exact, self.columns.inner
         relative_error = float(np.abs(exact - inner).max() / max(np.abs(exact - 1).max(), 1e-300))
         return self.scale * (
@@ -122,7 +120,7 @@ class EstimationDesign(Design[EstimationCertificate]):
 def estimation_design(
     prior: Prior, privacy: Requirement, utility: EstimationError, outputs: object
 ) -> EstimationDesign:
-    """Declare the design of experiments; see `design`."""
+    """Build an optimal experimental design for estimating frequencies; see `design`."""
     if outputs is not None and not isinstance(outputs, int):
         raise ProgramError(
             "which outputs there are is part of the answer of a design for estimation: give the most that "
@@ -140,7 +138,7 @@ def estimation_design(
             "frequencies cannot be estimated from any: allow more leakage"
         )
     return EstimationDesign(
-        build_model=partial(_build_model, columns.inner, prior.pmf, centred, utility.criterion),
+        build_model=partial(_build_model, columns.inner, centred, utility.criterion),
         prior=prior,
         privacy=privacy,
         utility=utility,
@@ -152,10 +150,8 @@ def estimation_design(
     )
 
 
-def _build_model(
-    columns: FloatArray, p: FloatArray, workload: FloatArray, criterion: Criterion
-) -> CvxpyModel:
-    """Build the cvxpy model of an estimation design over given columns."""
+def _build_model(columns: FloatArray, workload: FloatArray, criterion: Criterion) -> CvxpyModel:
+    """Build the cvxpy model of an estimation design over given columns, for a centred workload."""
     n, k = columns.shape
     weights = cp.Variable(k, nonneg=True, name="weights")
     squares = (columns[:, None, :] * columns[None, :, :]).reshape(n * n, k)
@@ -174,6 +170,6 @@ def _build_model(
         "workload": block[n:, :n] == workload,
         "error": block[n:, n:] == error,
     }
-    objective = cp.Minimize(cp.trace(error) - float(((workload @ p) ** 2).sum()))
+    objective = cp.Minimize(cp.trace(error))
     variables = {"weights": weights, "error": error, "block": block}
     return CvxpyModel(build_problem(objective, constraints), variables, constraints)

@@ -110,7 +110,7 @@ def round_up_to_float(number: Fraction) -> float:
 
 
 def is_met_exactly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
-    """Return whether the numbers in `matrix` meet the requirement, as rationals: a proof, not a test.
+    """Return whether the matrix meets the requirement in rational arithmetic.
 
     The prior's weights are its counts, or its floats as rationals over their sum; e^epsilon is
     replaced by a rational below it.
@@ -154,7 +154,7 @@ def sum_decimals(terms: Iterable[Decimal]) -> Decimal:
 
 
 def has_entropy(joint: FloatArray, log_counts: FloatArray, least: float, log_size: float) -> bool:
-    """Return whether a law of (X_i, T) is one, and its dataset has at least an entropy, up to rounding."""
+    """Return whether a joint law of record and class is valid and has at least a given dataset entropy."""
     if not (joint >= 0).all() or not joint.any():
         return False
     masses, counts = normalize_decimal_rows(joint.reshape(1, -1))[0], log_counts.ravel().tolist()
@@ -168,7 +168,7 @@ def has_entropy(joint: FloatArray, log_counts: FloatArray, least: float, log_siz
 
 
 def normalize_decimal_rows(matrix: FloatArray) -> DecimalRows:
-    """Return rows as decimals, divided by their sums."""
+    """Normalize rows to sum one in decimal arithmetic."""
     sums = ((row, sum_decimals(row)) for row in to_decimal_rows(matrix))
     return [[x / mass for x in row] for row, mass in sums if mass]
 
@@ -184,30 +184,30 @@ def to_decimals(row: Iterable[float]) -> list[Decimal]:
 
 
 def mix_decimal_rows(weights: Sequence[Decimal], rows: DecimalRows) -> list[Decimal]:
-    """Compute the mean of some rows under weights."""
+    """Compute the weighted mean of rows in decimal arithmetic."""
     return [dot_decimals(weights, column) for column in zip(*rows, strict=True)]
 
 
 def dot_decimals(left: Sequence[Decimal], right: Sequence[Decimal]) -> Decimal:
-    """Compute the inner product of two rows of decimals, of one length."""
+    """Compute the inner product of two rows in decimal arithmetic."""
     return sum_decimals(map(mul, left, right))
 
 
 def negative_entropy(law: Sequence[Decimal]) -> Decimal:
-    """Compute `sum v log(v / sum v)`: minus the entropy of a law, times its mass."""
+    """Compute `sum v log(v / sum v)`, the negative entropy of an unnormalized law."""
     mass = sum_decimals(law)
     return sum_decimals(x * (x / mass).ln() for x in law if x > 0)
 
 
 def log_sum_exp_decimals(terms: Sequence[Decimal]) -> Decimal:
-    """Compute `log sum_k e^(t_k)` of decimals, the largest taken out first."""
+    """Compute `log sum_k e^(t_k)` in decimal arithmetic, shifted by the maximum."""
     # the largest exponent becomes 0: no term overflows, and the sum is at least one
     peak = max(terms)
     return peak + sum_decimals((term - peak).exp() for term in terms).ln()
 
 
 def normalize_log_law(logs: Iterable[float]) -> list[Decimal]:
-    """Subtract the log-sum of all from the logarithms of a law."""
+    """Normalize a law given by logarithms, by subtracting its log-sum-exp."""
     terms = to_decimals(logs)
     whole = log_sum_exp_decimals(terms)
     return [term - whole for term in terms]

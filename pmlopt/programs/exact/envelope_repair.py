@@ -1,4 +1,4 @@
-"""Repair under bounds on pairs of letters, such as a metric: the lower McShane envelope, on the exact grid.
+"""Repair of a matrix under ratio bounds on letter pairs, by lower McShane envelopes on the exact grid.
 
 A column v is within the bounds where `v[z] <= e^d[z,x] v[x]` for every two letters. The least column above
 any other w that is within them is `v[x] = max_z e^-d[z,x] w[z]`, if d satisfies the triangle inequality. Rows
@@ -15,7 +15,7 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.privacy.metric_privacy import shortest_ways
+from pmlopt.model.privacy.metric_privacy import compute_shortest_paths
 from pmlopt.programs.exact.arithmetic import GRID_DENOMINATOR
 
 MAX_MIXING_WEIGHT = 0.5
@@ -24,7 +24,7 @@ MAX_MIXING_WEIGHT = 0.5
 
 @dataclass(frozen=True, eq=False)
 class EnvelopeRepair:
-    """A mechanism within bounds on pairs of letters, and the share of its constant part.
+    """A mechanism repaired by McShane envelopes, with the weight of the constant part mixed in.
 
     Attributes:
         matrix: (N, M) on the exact grid, rows that sum to exactly one.
@@ -36,7 +36,7 @@ class EnvelopeRepair:
 
 
 def pair_exponents(prior: Prior, privacy: Requirement) -> FloatArray | None:
-    """Return the (N, N) least d with `v[z] <= e^d[z,x] v[x]` for every column; None for other bounds.
+    """Return (N, N) exponents d with `v[z] <= e^d[z,x] v[x]` implied for every column; None for other bounds.
 
     Bounds on a way over other letters imply one on its ends: d is the length of the shortest way.
     """
@@ -48,16 +48,16 @@ def pair_exponents(prior: Prior, privacy: Requirement) -> FloatArray | None:
     np.minimum.at(exponents, (ratios.above, ratios.below), ratios.exponents)
     # shortest paths start from 0 at each letter
     np.fill_diagonal(exponents, 0.0)
-    exponents = shortest_ways(exponents)
+    exponents = compute_shortest_paths(exponents)
     # v[z] <= v[x] for every column of a mechanism means equality, for rows have equal sums
     tied = (exponents == 0) | (exponents.T == 0)
     if (tied & (exponents > 0)).any():
-        exponents = shortest_ways(np.where(tied, 0.0, exponents))
+        exponents = compute_shortest_paths(np.where(tied, 0.0, exponents))
     return exponents
 
 
 def lower_envelope(exponents: FloatArray, matrix: FloatArray) -> FloatArray:
-    """Return the (N, M) least matrix above another one of which every column is within the bounds."""
+    """Compute the smallest (N, M) matrix above a given one whose columns meet the pair bounds."""
     # e^-inf is 0: pairs without a bound drop out
     factors = np.exp(-exponents)
     found = matrix.copy()
@@ -70,7 +70,7 @@ def lower_envelope(exponents: FloatArray, matrix: FloatArray) -> FloatArray:
 def repair_by_envelope(
     prior: Prior, exponents: FloatArray, matrix: FloatArray, gains: FloatArray | None = None
 ) -> EnvelopeRepair | None:
-    """Repair a matrix by envelopes of its columns; None where more would be lost than is kept.
+    """Repair a matrix by McShane envelopes of its columns; None where too much mass would be lost.
 
     Args:
         prior: N letters.
@@ -84,7 +84,7 @@ def repair_by_envelope(
     # rows lack different amounts, which on one output may break the bounds there
     rest = sums.max() - sums
     # adding a constant to a column brings every ratio closer to one
-    constants = _missing_constants(np.exp(-exponents), envelope + rest[:, None])
+    constants = _compute_missing_constants(np.exp(-exponents), envelope + rest[:, None])
     totals = sums.max() + constants
     if gains is None:
         cost = constants
@@ -105,8 +105,8 @@ def repair_by_envelope(
     )
 
 
-def _missing_constants(factors: FloatArray, columns: FloatArray) -> FloatArray:
-    """(M,) the least constants to add to columns w so that `w[x] >= factors[z,x] w[z]` for every pair.
+def _compute_missing_constants(factors: FloatArray, columns: FloatArray) -> FloatArray:
+    """Compute the (M,) smallest constants that make columns meet `w[x] >= factors[z,x] w[z]`.
 
     The pairs with the factor one are passed over: their entries are equal already, and no constant helps.
     """
@@ -121,7 +121,7 @@ def _missing_constants(factors: FloatArray, columns: FloatArray) -> FloatArray:
 
 
 def _round_to_grid(exponents: FloatArray, matrix: FloatArray, output: int) -> EnvelopeRepair | None:
-    """Round columns that are nearly within the bounds to multiples of 2^-53, all pairs with their slack.
+    """Round the columns to multiples of 2^-53 so that all pair bounds hold exactly.
 
     Entries are rounded down, and raised as far as other entries of the column require. What the rows then
     lack goes to one output. It differs between rows by rounding, so a share of all rows is set aside for it.
@@ -133,7 +133,9 @@ def _round_to_grid(exponents: FloatArray, matrix: FloatArray, output: int) -> En
     # Shares of one output that are tried until the rest of the rows is within the bounds on the grid.
     for _ in range(12):
         # rounded down first: raising by the envelope then terminates near the input
-        whole = _raise_on_grid(factors, np.floor((1 - theta) * matrix * GRID_DENOMINATOR))
+        whole = _raise_to_feasible_integers(
+            factors, np.floor((1 - theta) * matrix * GRID_DENOMINATOR)
+        )
         if whole is None or theta > MAX_MIXING_WEIGHT:
             return None
         # summed as integers: floats of up to 2^53 would round beyond it
@@ -141,7 +143,7 @@ def _round_to_grid(exponents: FloatArray, matrix: FloatArray, output: int) -> En
         for column in whole.T:
             taken += column.astype(np.int64)
         last = whole[:, output] + (GRID_DENOMINATOR - taken).astype(float)
-        missing = _missing_on_grid(factors, last)
+        missing = _compute_missing_integer(factors, last)
         lowest = float((last - whole[:, output]).min())
         if missing == 0 and lowest >= 0:
             whole[:, output] = last
@@ -150,8 +152,8 @@ def _round_to_grid(exponents: FloatArray, matrix: FloatArray, output: int) -> En
     return None
 
 
-def _raise_on_grid(factors: FloatArray, whole: FloatArray) -> FloatArray | None:
-    """Raise whole numbers until `w[x] >= factors[z,x] w[z]` for every pair; None after too many passes."""
+def _raise_to_feasible_integers(factors: FloatArray, whole: FloatArray) -> FloatArray | None:
+    """Raise integers until `w[x] >= factors[z,x] w[z]` for every pair; None after too many passes."""
     changed: BoolArray = whole.max(axis=0) > 0
     # Passes over all pairs in which entries on the grid are raised; two to five are usual.
     for _ in range(100):
@@ -172,8 +174,8 @@ def _raise_on_grid(factors: FloatArray, whole: FloatArray) -> FloatArray | None:
     return None
 
 
-def _missing_on_grid(factors: FloatArray, column: FloatArray) -> float:
-    """Return the least constant that puts one column within all pairs; 0 where it is within them."""
+def _compute_missing_integer(factors: FloatArray, column: FloatArray) -> float:
+    """Compute the smallest integer that, added to a column, makes it meet all pair bounds."""
     # (N, N): how much each letter is below what each other one requires
     short = factors * column[:, None] - column
     if not (short > 0).any():

@@ -16,7 +16,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import wrap_checked_matrix
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError
-from pmlopt.model.privacy import Requirement, RequirementConjunction
+from pmlopt.model.privacy import Requirement
 from pmlopt.programs.exact.arithmetic import GRID_DENOMINATOR, is_met_exactly, round_rows_to_grid
 from pmlopt.programs.exact.envelope_repair import pair_exponents, repair_by_envelope
 
@@ -32,7 +32,7 @@ MAX_COLUMN_CHANGE = 1e-6
 
 @dataclass(frozen=True)
 class RepairRecord:
-    """How far a matrix that satisfies the requirement is from the solver's: a record, which claims nothing.
+    """How far a repaired, exactly feasible matrix is from the solver's matrix.
 
     Attributes:
         theta: the share in which one law of the output was mixed into every row, in [0, 1].
@@ -47,7 +47,7 @@ class RepairRecord:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RepairedMatrix(RepairRecord):
-    """A matrix that satisfies the requirement, with the changes that were made to reach it.
+    """A matrix repaired to exact feasibility, with the size of the changes.
 
     Attributes:
         matrix: (N, M) on the exact grid.
@@ -57,12 +57,12 @@ class RepairedMatrix(RepairRecord):
 
     @property
     def to_record(self) -> RepairRecord:
-        """Return the record of the changes."""
+        """Return the summary of the changes for a saved result."""
         return RepairRecord(theta=self.theta, shift=self.shift, dropped=self.dropped)
 
     @classmethod
     def from_matrices(cls, before: FloatArray, after: FloatArray, theta: float) -> RepairedMatrix:
-        """Describe what turned one matrix into another, a share theta of one law mixed in on the way."""
+        """Measure the change from one matrix to another, with mixing weight theta."""
         dropped = np.flatnonzero((before.max(axis=0) > 0) & (after.max(axis=0) == 0))
         shift = float(np.abs(after - before).max())
         return cls(matrix=after, theta=theta, shift=shift, dropped=tuple(dropped.tolist()))
@@ -71,7 +71,7 @@ class RepairedMatrix(RepairRecord):
 def repair_matrix(
     prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float = ENTRY_NOISE_ATOL
 ) -> RepairedMatrix:
-    """Find the nearest mechanism of a simple kind that satisfies the requirement in exact arithmetic.
+    """Repair a solver's matrix into a nearby mechanism that meets the requirement in exact arithmetic.
 
     First the noise: entries of at most `noise` become zero (unless that costs more than it mends), each
     output that breaks the bound by little is mixed with its own mean as far as it must, rows are
@@ -99,18 +99,18 @@ def repair_matrix(
 
 
 def approximate_repair(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray:
-    """Approximate the result of `repair_matrix` but for the last digits: to be judged, not to be claimed."""
+    """Compute a quick floating-point approximation of `repair_matrix`, only to compare candidates."""
     clean = _mix_columns(prior, privacy, drop_noise(matrix, ENTRY_NOISE_ATOL), ENTRY_NOISE_ATOL)
     # mixing in the output's own law leaves that law unchanged
     law = prior.pmf @ clean
-    theta = float(_needed_shares(prior, privacy, clean, law).max())
+    theta = float(_compute_mixing_weights(prior, privacy, clean, law).max())
     return np.asarray((1 - theta) * clean + theta * law)
 
 
 def _repair_once(
     prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float
 ) -> tuple[float, FloatArray]:
-    """Compute theta and the repaired matrix, entries of at most `noise` taken for zeros."""
+    """Compute the repaired matrix and its mixing weight theta; entries up to `noise` are set to zero."""
     clean = drop_noise(matrix, noise)
     candidate = round_rows_to_grid(clean)
     if is_satisfied(prior, privacy, candidate):
@@ -125,10 +125,10 @@ def _repair_once(
 def _mix_with_constant(
     prior: Prior, privacy: Requirement, clean: FloatArray
 ) -> tuple[float, FloatArray]:
-    """Compute theta and the mixture with which the requirement is met, starting at the chord's theta."""
+    """Mix a matrix with a constant until it is feasible, starting from a linear estimate of theta."""
 
     def needed_share(candidate: FloatArray, law: FloatArray) -> float:
-        return float(_needed_shares(prior, privacy, candidate, law).max())
+        return float(_compute_mixing_weights(prior, privacy, candidate, law).max())
 
     return mix_with_constant(prior, clean, partial(is_satisfied, prior, privacy), needed_share)
 
@@ -139,7 +139,7 @@ def mix_with_constant(
     holds: Callable[[FloatArray], bool],
     missing: Callable[[FloatArray, FloatArray], float],
 ) -> tuple[float, FloatArray]:
-    """Mix in the output law or the uniform one with the least theta that meets the requirement on the grid.
+    """Mix a matrix with the output law or the uniform law, at the smallest feasible weight theta on the grid.
 
     Args:
         prior: N letters.
@@ -174,7 +174,7 @@ def min_mixing_weight(
     holds: Callable[[T], bool],
     missing: Callable[[T], float],
 ) -> tuple[float, T]:
-    """Find the least share of a constant by a doubling search, and the mixture; it ends at theta = 1.
+    """Find the smallest feasible mixing weight by doubling, with the mixture; it ends at theta = 1.
 
     Args:
         theta: the share that the chord of the convex excess reveals.
@@ -196,13 +196,13 @@ def min_mixing_weight(
 
 
 def is_satisfied(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
-    """Return whether a matrix meets the requirement, exactly and in the floats of a checker."""
+    """Return whether a matrix meets the requirement, both exactly and in floating point."""
     mechanism = wrap_checked_matrix(matrix, prior.labels)
     return privacy.holds(prior, mechanism) and is_met_exactly(prior, privacy, matrix)
 
 
 def drop_noise(matrix: FloatArray, noise: float) -> FloatArray:
-    """Set small entries to zero, and divide the rows by their sums."""
+    """Set entries up to `noise` to zero, and renormalize the rows."""
     if not np.isfinite(matrix).all():
         raise MechanismError("the matrix to repair has an entry that is not finite")
     sparse = np.where(matrix > noise, matrix, 0.0)
@@ -218,9 +218,9 @@ def drop_noise(matrix: FloatArray, noise: float) -> FloatArray:
 def _mix_columns(
     prior: Prior, privacy: Requirement, sparse: FloatArray, noise: float
 ) -> FloatArray:
-    """Mix outputs that miss the bound by little with their means, one by one, and normalize the rows."""
+    """Mix slightly infeasible columns with their means, one by one, and normalize the rows."""
     means = prior.pmf @ sparse
-    weights = _needed_shares(prior, privacy, sparse, means)
+    weights = _compute_mixing_weights(prior, privacy, sparse, means)
     # repairing one column by much would shift the rows of all letters
     weights = np.where(weights * np.ptp(sparse, axis=0) <= MAX_COLUMN_CHANGE, weights, 0.0)
     mixed = (1 - weights) * sparse + weights * means
@@ -228,18 +228,17 @@ def _mix_columns(
     return np.asarray(kept / kept.sum(axis=1, keepdims=True))
 
 
-def _needed_shares(
+def _compute_mixing_weights(
     prior: Prior, privacy: Requirement, matrix: FloatArray, means: FloatArray
 ) -> FloatArray:
-    """Compute the share of a constant that each column needs mixed in; one number where the bound is joint.
+    """Compute per column the mixing weight of a constant that restores feasibility.
 
     The excess is convex along the mixture, so the chord between both ends gives a weight that suffices: for
     each of several requirements separately, since the units of their excesses differ.
     """
-    parts = privacy.parts if isinstance(privacy, RequirementConjunction) else (privacy,)
     constant = np.broadcast_to(means, matrix.shape)
     shares = []
-    for part in parts:
+    for part in privacy.list_parts():
         # the violation is convex, and at the constant at most 0: the chord bounds it
         over = np.asarray(part.violation(prior.pmf, matrix, math.exp))
         slack = np.maximum(-np.asarray(part.violation(prior.pmf, constant, math.exp)), 0.0)
@@ -251,7 +250,7 @@ def _needed_shares(
 def round_with_equalities(
     prior: Prior, privacy: Requirement, matrix: FloatArray, mixing: float = 0.0
 ) -> FloatArray | None:
-    """Find the nearest mechanism in multiples of 2^-53 that meets ratio bounds of 0 nats as equations.
+    """Round a matrix to multiples of 2^-53 that meet zero-level ratio bounds as exact equalities.
 
     A pair that a constant meets with equality, such as one of 0 nats about a secret, holds for all columns of
     a mechanism only with equality: their sum is a constant. With joint counts the equations have whole
@@ -306,7 +305,7 @@ def round_with_equalities(
 
 
 def _list_equations(prior: Prior, privacy: Requirement) -> list[list[int]]:
-    """List the integer coefficients of the pairs of 0 nats that a constant meets with equality."""
+    """List the integer equations of the ratio bounds of 0 nats that force equality."""
     ratios = privacy.ratios(np.array(prior.weights, dtype=object))
     if ratios is None or ratios.exponents.min(initial=1.0) > 0:
         return []
@@ -327,7 +326,7 @@ def _list_equations(prior: Prior, privacy: Requirement) -> list[list[int]]:
 def _find_integer_basis(
     equations: list[list[int]], support: tuple[int, ...]
 ) -> tuple[list[int], list[int], Any] | None:
-    """Find integer columns on a support that span the solutions of the equations.
+    """Find an integer basis of the equations' solution space on a given support.
 
     Returns:
         The free letters, the units of each (the multiples of which the entry of a column is), and the columns
@@ -365,7 +364,7 @@ def _find_integer_basis(
 
 
 def _round_to_integers(target: FloatArray, bases: dict[tuple[int, ...], Any]) -> Any:
-    """Find (N, M) integers near a matrix that solve the equations; None where one is negative."""
+    """Round to nearby (N, M) integers that solve the equations; None where one would be negative."""
     whole = np.zeros(target.shape, dtype=object)
     for y, column in enumerate(target.T):
         support = np.flatnonzero(column)
@@ -389,7 +388,7 @@ def polish_and_repair(
     noise: float = ENTRY_NOISE_ATOL,
     gains: FloatArray | None = None,
 ) -> RepairedMatrix:
-    """Repair a matrix; where much was mixed in, repair the polished one, if that is near and better.
+    """Repair a matrix; if that changes it much, repair its polished version where this is better.
 
     Pairs that leave a constant no room, such as those of 0 nats, are met exactly where whole numbers can.
     Bounds on pairs of letters, such as a metric, are met by the envelopes of the columns where these keep
@@ -419,7 +418,7 @@ def polish_and_repair(
         exact = _repair_with_equalities(prior, privacy, matrix, noise, mixing)
         if exact is not None:
             return RepairedMatrix.from_matrices(matrix, exact, mixing)
-    polish = _polished_repair(prior, privacy, matrix, noise)
+    polish = _repair_polished_matrix(prior, privacy, matrix, noise)
     if polish is not None and polish.theta < fixed.theta:
         fixed = polish
     envelope = (
@@ -427,14 +426,18 @@ def polish_and_repair(
         if fixed.theta <= negligible_mixing
         else _repair_by_envelope(prior, privacy, matrix, noise, gains)
     )
-    return fixed if envelope is None else min(fixed, envelope, key=partial(_loss, prior, gains))
+    return (
+        fixed
+        if envelope is None
+        else min(fixed, envelope, key=partial(_compute_repair_loss, prior, gains))
+    )
 
 
-def _polished_repair(
+def _repair_polished_matrix(
     prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float
 ) -> RepairedMatrix | None:
-    """Return the repair of the polished matrix; None where that is not near."""
-    near = polish(prior, privacy, np.where(matrix > noise, matrix, 0.0))
+    """Repair the polished matrix; None where that is too far away."""
+    near = polish_matrix(prior, privacy, np.where(matrix > noise, matrix, 0.0))
     # a projection that moves far has left the vertex that the solver found
     if near is None or np.abs(near - matrix).max() > MAX_COLUMN_CHANGE:
         return None
@@ -442,18 +445,18 @@ def _polished_repair(
     return replace(better, shift=float(np.abs(better.matrix - matrix).max()))
 
 
-def _loss(prior: Prior, gains: FloatArray | None, found: RepairedMatrix) -> float:
-    """Return what a repair has lost: of the expected gain, or the largest change where no gains are known."""
+def _compute_repair_loss(prior: Prior, gains: FloatArray | None, found: RepairedMatrix) -> float:
+    """Compute the loss of a repair: in expected gain, or as the largest entry change without gains."""
     return found.shift if gains is None else -float(prior.pmf @ (gains * found.matrix).sum(axis=1))
 
 
 def _repair_many_pairs(
     prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float, gains: FloatArray | None
 ) -> RepairedMatrix | None:
-    """Return the matrix if it meets bounds on pairs of letters, or its envelopes; None for other bounds."""
+    """Repair a matrix under ratio bounds on letter pairs, by envelopes; None for other bounds."""
     if pair_exponents(prior, privacy) is None:
         return None
-    candidate = round_rows_to_grid(drop_noise(without_rare_outputs(matrix, noise), 0.0))
+    candidate = round_rows_to_grid(drop_noise(drop_rare_outputs(matrix, noise), 0.0))
     if is_satisfied(prior, privacy, candidate):
         return RepairedMatrix.from_matrices(matrix, candidate, 0.0)
     return _repair_by_envelope(prior, privacy, matrix, noise, gains)
@@ -462,19 +465,19 @@ def _repair_many_pairs(
 def _repair_by_envelope(
     prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float, gains: FloatArray | None
 ) -> RepairedMatrix | None:
-    """Return the repair by envelopes of the columns; None where the bounds are not on pairs of letters."""
+    """Repair a matrix by column envelopes; None where the bounds are not on letter pairs."""
     exponents = pair_exponents(prior, privacy)
     if exponents is None:
         return None
-    clean = drop_noise(without_rare_outputs(matrix, noise), 0.0)
+    clean = drop_noise(drop_rare_outputs(matrix, noise), 0.0)
     found = repair_by_envelope(prior, exponents, clean, gains)
     if found is None or not is_satisfied(prior, privacy, found.matrix):
         return None
     return RepairedMatrix.from_matrices(matrix, found.matrix, found.theta)
 
 
-def without_rare_outputs(matrix: FloatArray, noise: float) -> FloatArray:
-    """Return the matrix with zeros in the outputs that no letter has more often than `noise`.
+def drop_rare_outputs(matrix: FloatArray, noise: float) -> FloatArray:
+    """Set to zero the outputs whose probability is at most `noise` for every letter.
 
     Under bounds on pairs of letters no entry of another output is noise: an output that one letter never has
     none of them has.
@@ -485,7 +488,7 @@ def without_rare_outputs(matrix: FloatArray, noise: float) -> FloatArray:
 def _repair_with_equalities(
     prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float, mixing: float
 ) -> FloatArray | None:
-    """Mix in a share of the law, and meet pairs of 0 nats exactly; None where that fails."""
+    """Repair a matrix under bounds that force equalities (0 nats) by rounding in their solution space."""
     exact = round_with_equalities(
         prior, privacy.for_prior(prior), drop_noise(matrix, noise), mixing
     )
@@ -494,8 +497,8 @@ def _repair_with_equalities(
     return exact if is_satisfied(prior, privacy, exact) else None
 
 
-def polish(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray | None:
-    """Find the nearest matrix with the same zeros that meets ratio bounds and row sums, up to rounding.
+def polish_matrix(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray | None:
+    """Project a matrix on its active ratio bounds and row sums, keeping its zeros.
 
     Solvers leave pairs broken by 1e-10. Where a constant is within a pair by 1e-9 only, mixing that away
     would take a tenth of the mechanism. The pairs that are broken are kept with equality instead, by the
@@ -510,7 +513,7 @@ def polish(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray
         (N, M); None where the requirement is no list of ratio bounds, the equations are too many, or no
         such matrix is near.
     """
-    ratios = privacy.for_prior(prior).ratios(prior.pmf)
+    ratios = privacy.list_ratios(prior)
     if ratios is None or not len(ratios.exponents):
         return None
     pairs, sizes = (part.toarray() for part in ratios.excess_rows)
@@ -542,7 +545,7 @@ def polish(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray
 def _project_on_equations(
     moved: FloatArray, entries: Any, pairs: FloatArray, held: Any, margin: FloatArray
 ) -> FloatArray:
-    """Make the least change by which the active pairs have their margin, and rows sum to one."""
+    """Make the smallest change that puts active pairs at their margin and row sums at one."""
     rows, columns = entries.T
     which, where = np.nonzero(held)
     system = np.vstack([

@@ -1,1 +1,1 @@
-"""The least leakage at which a utility can be promised, in expectation or in the worst case."""
+"""The smallest leakage level at which a utility can be guaranteed, in expectation or in the worst case."""

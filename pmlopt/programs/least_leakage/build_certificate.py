@@ -34,7 +34,7 @@ NOISE_THRESHOLDS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
 def certify_level(
     program: LeastLeakage, matrix: FloatArray, proofs: Iterable[LevelMultipliers]
 ) -> LevelCertificate:
-    """Put a matrix on the exact grid without noise, and claim the level it then has.
+    """Round a matrix to the exact grid without noise, and certify its level.
 
     Args:
         program: what was requested.
@@ -70,7 +70,7 @@ def certify_level(
 def certify_symmetric_level(
     program: SymmetricLeastLeakage, lifts: FloatArray, proofs: Iterable[LevelMultipliers]
 ) -> SymmetricLevelCertificate:
-    """Certify (C,) lifts on orbits of pairs, in integers, with the level they then have."""
+    """Certify (C,) orbit values in integer arithmetic, with their level."""
     exact, bound, best = _clean_and_bound(program, lifts, proofs)
     columns = program.columns
     mechanism = round_lifts_to_integers(program.space, exact, columns.mean_by_output(exact))
@@ -99,7 +99,7 @@ def certify_symmetric_level(
 def _clean_and_bound(
     program: LeastLeakage, lifts: FloatArray, proofs: Iterable[LevelMultipliers]
 ) -> tuple[FloatArray, float, LevelMultipliers]:
-    """Return the lifts without noise, and the best of the proofs with its bound."""
+    """Remove noise from the orbit values, and select the proof with the best bound."""
     exact = remove_noise(program, lifts)
     if exact is None:
         raise MechanismError("the matrix does not meet the demands, not even roughly")
@@ -109,14 +109,14 @@ def _clean_and_bound(
 
 
 def prove_level(program: LeastLeakage, proof: LevelMultipliers) -> float:
-    """Compute the level that multipliers prove to be a lower bound."""
+    """Compute the lower bound on the level that multipliers prove."""
     if isinstance(program, SymmetricLeastLeakage):
         return bound_level_on_columns(program.columns, program.allowed, program.floor, proof)
     return bound_level(program.prior, program.allowed, program.floor, proof, program.over)
 
 
 def remove_noise(program: LeastLeakage, matrix: FloatArray) -> FloatArray | None:
-    """Return the matrix without noise, on the exact grid: the version that leaks least and meets the demands.
+    """Remove solver noise from a matrix: select the rounded version of least level that meets all demands.
 
     None where none does.
     """
@@ -126,7 +126,7 @@ def remove_noise(program: LeastLeakage, matrix: FloatArray) -> FloatArray | None
 
 def _iterate_versions(program: LeastLeakage, matrix: FloatArray) -> Iterator[FloatArray]:
     # forbidden entries are 0 by the demand, whatever a solver left there
-    """Yield repaired versions of a matrix, without entries up to each noise threshold."""
+    """Yield repaired versions of a matrix, with entries up to rising thresholds set to zero."""
     inside = np.where(program.allowed, np.maximum(matrix, 0.0), 0.0)
     # nan equals nothing: the first version is always tried
     before = np.full_like(inside, np.nan)
@@ -146,7 +146,7 @@ def _iterate_versions(program: LeastLeakage, matrix: FloatArray) -> Iterator[Flo
 
 
 def mix_in_best_outputs(program: LeastLeakage, matrix: FloatArray) -> FloatArray:
-    """Mix in as much of each letter's best output as the floor needs.
+    """Mix in each letter's best output until the utility floor is met.
 
     Of the outputs that occur: a little of another one would leak much.
     """
@@ -161,7 +161,7 @@ def mix_in_best_outputs(program: LeastLeakage, matrix: FloatArray) -> FloatArray
 
 
 def build_best_allowed(program: LeastLeakage, among: BoolArray | bool = True) -> FloatArray:
-    """Build the mechanism of each letter's allowed output with the largest gain, the first of equals.
+    """Build the deterministic mechanism of each letter's best allowed output.
 
     Args:
         program: with a floor.
@@ -173,7 +173,9 @@ def build_best_allowed(program: LeastLeakage, among: BoolArray | bool = True) ->
     usable = program.allowed & columns.broadcast_outputs(every, gains.shape)
     # a letter without such an output takes any that is allowed to it
     usable = np.where(
-        columns.broadcast_letters(columns.max_by_letter(usable + 0.0)) > 0, usable, program.allowed
+        columns.broadcast_letters(columns.max_by_letter(usable.astype(float))) > 0,
+        usable,
+        program.allowed,
     )
     best = np.where(usable, gains, -np.inf)
     ties = np.flatnonzero((best == columns.broadcast_letters(columns.max_by_letter(best))).ravel())
@@ -186,7 +188,7 @@ def build_best_allowed(program: LeastLeakage, among: BoolArray | bool = True) ->
 
 
 def _find_claimed_level(prior: Prior, over: PriorSet | None, matrix: FloatArray) -> PML:
-    """Find the least PML level of a matrix on the grid that holds in exact arithmetic, as a float."""
+    """Find the smallest float PML level that a grid matrix meets in exact arithmetic."""
     labelled = Mechanism(matrix, prior.labels)
 
     def is_level(level: float) -> bool:

@@ -1,4 +1,4 @@
-"""The certificate of a least leakage: a level with its floor on the utility, and a level that bounds it."""
+"""The certificate of a least leakage level: a mechanism that meets the utility floor, and a lower bound."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pmlopt.programs.linear.columns import ColumnSystem, DenseColumns
 
 @dataclass(frozen=True, eq=False)
 class ExpectedUtilityFloor:
-    """A required expected gain, or the largest expected loss that is allowed.
+    """A lower limit on the expected gain, or an upper limit on the expected loss.
 
     Attributes:
         maximised: whether the table holds gains.
@@ -40,7 +40,7 @@ class ExpectedUtilityFloor:
 
 @dataclass(frozen=True, eq=False)
 class NormalizedFloor:
-    """The floor on an expected gain, or cap on a loss, in units that keep its digits.
+    """A utility floor in normalized units that avoid cancellation.
 
     It works on gains less the best that a letter can have, in units of what lies between the best constant
     output and those: neither an offset nor a rare letter takes digits from it.
@@ -62,7 +62,7 @@ class NormalizedFloor:
 
     @cached_property
     def normalized_gains(self) -> FloatArray:
-        """Return the gain of an output, 0 at a letter's best and less elsewhere, divided by `unit`."""
+        """Return nonpositive gains relative to each letter's best output, divided by `unit`."""
         return np.asarray(
             (self._signed_table - self.columns.broadcast_letters(self._best_gains))
             / self._scaled_unit
@@ -70,7 +70,7 @@ class NormalizedFloor:
 
     @cached_property
     def min_gain(self) -> float:
-        """Return the least expectation of the normalized gains, where 0 is the most there is.
+        """Return the lower limit on the expected normalized gain; the best possible is 0.
 
         Computed as a rational.
         """
@@ -84,24 +84,24 @@ class NormalizedFloor:
 
     @property
     def unit(self) -> float:
-        """Return the difference of the best constant output's expectation and the largest one."""
+        """Return the scaling unit: the range between best constant output and best mechanism."""
         return math.ldexp(self._scaled_unit, self._exponent)
 
     @cached_property
     def rounding(self) -> float:
-        """Return what rounding may have taken off the given floor, and off an expectation of the gains."""
+        """Bound the rounding errors of the floor and of an expected gain."""
         return (
             bound_sum_rounding(self.columns.terms, 2.0 + abs(self.min_gain)) + self._input_rounding
         )
 
     @property
     def solver_target(self) -> float:
-        """Return the target for a solver: `min_gain` less most of the rounding of the given numbers."""
+        """Return the floor used by solvers: `min_gain`, lowered by most of the input rounding."""
         return self.min_gain - 0.9 * self._input_rounding
 
     @cached_property
     def _input_rounding(self) -> float:
-        """Return two units in the last place of the terms of a table's expectation, before they cancel."""
+        """Bound the rounding of the terms of an expected utility, before they cancel."""
         table = np.ldexp(np.abs(self.expected.table), -self._exponent)
         target = float(abs(Fraction(self.expected.value)) / Fraction(2) ** self._exponent)
         size = float(self.columns.masses @ self.columns.max_by_letter(table)) + target
@@ -109,7 +109,7 @@ class NormalizedFloor:
 
     @cached_property
     def _scaled_unit(self) -> float:
-        """Return `unit` divided by the power of two that makes the largest entry of size 1."""
+        """Return `unit` divided by the power of two that scales the table."""
         short = self.columns.broadcast_letters(self._best_gains) - self._signed_table
         room = float(self.columns.mean_by_output(np.where(self.allowed, short, np.inf)).min())
         if not math.isfinite(room):
@@ -119,7 +119,7 @@ class NormalizedFloor:
         return room or 1.0
 
     def compute_slack(self, lifts: FloatArray) -> float:
-        """Compute by how much a mechanism is above, in units of the gains; negative where it is below."""
+        """Compute the slack of the floor at a mechanism, in normalized units; negative if violated."""
         return (
             self.columns.compute_expectation(
                 np.where(self.allowed, self.normalized_gains, 0.0), lifts
@@ -137,7 +137,7 @@ class NormalizedFloor:
 
     @property
     def _sign(self) -> float:
-        """Return 1 for a gain and -1 for a loss."""
+        """Return +1 for a gain and -1 for a loss."""
         return 1.0 if self.expected.maximised else -1.0
 
     @cached_property
@@ -147,7 +147,7 @@ class NormalizedFloor:
 
     @cached_property
     def _signed_table(self) -> FloatArray:
-        """Return the table as gains, scaled by a power of two."""
+        """Return the utility table as gains, scaled by a power of two."""
         return np.asarray(self._sign * np.ldexp(self.expected.table, -self._exponent))
 
     @cached_property
@@ -157,7 +157,7 @@ class NormalizedFloor:
 
 
 def find_usable_pairs(allowed: BoolArray, over: PriorSet) -> BoolArray:
-    """Find (N, M) the allowed pairs of the outputs that can occur at a finite level, decided in integers.
+    """Find the (N, M) allowed pairs whose output can occur at a finite level, in integer arithmetic.
 
     Those are the ones whose letters have together a positive probability under every prior of the set:
     under a prior that leaves all of them out, the output reveals all.
@@ -174,7 +174,7 @@ def find_usable_pairs(allowed: BoolArray, over: PriorSet) -> BoolArray:
 
 
 def find_highest_rank(order: FloatArray, over: PriorSet | None = None) -> int:
-    """Find the highest rank h such that each letter has an output of rank h or more, at a finite level.
+    """Find the highest rank h feasible at a finite level: each letter has an output of rank h or more.
 
     Args:
         order: (N, M) ranks, from 1.
@@ -202,7 +202,7 @@ MAX_EXACT_ENTRIES = 100
 
 @dataclass(frozen=True, eq=False)
 class LevelMultipliers:
-    """The numbers that prove that a level is too low: any numbers do, and better ones prove more.
+    """The dual multipliers of a lower bound on the leakage level; any values prove a bound.
 
     Attributes:
         rows: (N,) one for each letter.
@@ -217,11 +217,11 @@ class LevelMultipliers:
 
     @property
     def is_finite(self) -> bool:
-        """Return whether all are finite numbers: others prove nothing."""
+        """Return whether all multipliers are finite."""
         return bool(np.isfinite(self.rows).all()) and math.isfinite(self.floor)
 
     def interpolate(self, other: LevelMultipliers, fraction: float) -> LevelMultipliers:
-        """Return a fraction of the way to other multipliers; negative fractions extrapolate.
+        """Interpolate linearly between two sets of multipliers; negative fractions extrapolate.
 
         The laws stay, within the set.
         """
@@ -240,7 +240,7 @@ def bound_exp_neg_level(
     *,
     exact: bool = True,
 ) -> Any:
-    """Compute a bound on e^-epsilon over mechanisms of level epsilon, for the prior or a set of priors.
+    """Bound e^-epsilon over the feasible mechanisms, by dual multipliers, for a prior or a set of priors.
 
     For any y in R^N and k >= 0 let `c = p (y + k g - C)` with `C = <p, y> + k f`, f being the floor on the
     expected gain. A mechanism's columns sum to the vector of ones, so that one of them, scaled to a largest
@@ -306,7 +306,7 @@ def bound_exp_neg_level(
 def _get_law(
     laws: FloatArray | None, output: int, among: BoolArray, over: PriorSet
 ) -> tuple[FloatArray, float]:
-    """Return a given prior for an output with its sum, or the prior under which the output leaks most."""
+    """Return the prior that bounds an output's leakage: the given one, or the worst of a set."""
     law = np.zeros(len(among)) if laws is None else np.maximum(laws[:, output], 0.0)
     size = float(law.sum())
     if np.isfinite(law).all() and np.isfinite(size) and size > 0:
@@ -315,7 +315,7 @@ def _get_law(
 
 
 def _fill_knapsack(items: list[tuple[Any, Any]], room: Any) -> Any:
-    """Compute the largest sum of items, parts of which may be taken, each at its rate, within a budget."""
+    """Solve a fractional knapsack: the largest value of items within a budget."""
     taken = 0
     for value, rate in sorted(items, key=lambda item: item[1]):
         cost = value * rate
@@ -332,7 +332,7 @@ def bound_level(
     proof: LevelMultipliers,
     over: PriorSet | None = None,
 ) -> float:
-    """Compute a PML level that no mechanism on allowed pairs, with the floor met, can be below, in nats.
+    """Compute from multipliers a lower bound on the PML level of every feasible mechanism, in nats.
 
     It is -log of `bound_exp_neg_level`. Small tables, and those over a set of priors, are computed as
     rationals; of others, what rounding may have taken off the sums is allowed for.
@@ -366,7 +366,7 @@ def bound_level_on_columns(
     floor: NormalizedFloor | None,
     proof: LevelMultipliers,
 ) -> float:
-    """Compute the bound of `bound_level` in floats, on listed letters or on orbits, where y is (L,)."""
+    """Compute the bound of `bound_level` in floats, on dense columns or on orbits."""
     if not proof.is_finite:
         return 0.0
     y = proof.rows
@@ -400,7 +400,7 @@ def bound_level_on_columns(
 
 
 def _compute_filled_masses(masses: FloatArray, over: FloatArray) -> FloatArray:
-    """Compute (M,) the masses up to which the sum of `masses * over` is at least 0 in each column."""
+    """Compute (M,) where the cumulative sum of `masses * over` crosses zero in each column."""
     filled, sums = np.cumsum(masses, axis=0), np.cumsum(masses * over, axis=0)
     negative = sums < 0
     last = np.where(negative.any(axis=0), negative.argmax(axis=0), len(masses) - 1)[None, :]
@@ -415,14 +415,14 @@ def _compute_filled_masses(masses: FloatArray, over: FloatArray) -> FloatArray:
 
 
 class _LeastLeakageCertificate(RequirementCertificate):
-    """The base of certificates of a least leakage: a floor that is met, and a bound from any multipliers."""
+    """The base of certificates of a least leakage level: a floor that is met, and a dual bound."""
 
     if TYPE_CHECKING:  # each kind has its own shapes of these
         privacy: PML
 
         @property
         def lifts(self) -> FloatArray:
-            """Return the mechanism as values on pairs."""
+            """Return the mechanism as values on (letter, output) pairs or their orbits."""
 
         @property
         def normalized_floor(self) -> NormalizedFloor | None:
@@ -430,20 +430,20 @@ class _LeastLeakageCertificate(RequirementCertificate):
 
     @abstractmethod
     def recompute_bound(self) -> float:
-        """Compute again the level that the multipliers prove to be a lower bound; 0 without any."""
+        """Recompute the lower bound on the level from the multipliers; 0 without any."""
 
     @property
     def is_maximised(self) -> bool:
-        """Return whether more of the value is better, so that the bound is above it."""
+        """Return whether the objective is maximised, so that the bound is an upper bound on the optimum."""
         return False
 
     @property
     def bound_rounding(self) -> float:
-        """Return by how much rounding only may put the value beyond the bound."""
+        """Return the floating-point allowance by which the value may pass its bound."""
         return 1e-15 * max(1.0, self.value)
 
     def checks(self) -> tuple[Claim, ...]:
-        """Return the claims of level, demands and bound of a least leakage."""
+        """Recheck the level, the utility demands and the lower bound."""
         value, level = self.value, self.float_levels[0]["pml"]
         sharp = value == self.privacy.limits.get("pml") and abs(level - value) <= 1e-12 * max(
             1.0, value
@@ -462,7 +462,7 @@ class _LeastLeakageCertificate(RequirementCertificate):
 
     @property
     def _arithmetic_of_bound(self) -> str:
-        """Name the arithmetic in which the bound is checked."""
+        """Return the name of the arithmetic in which the bound is checked."""
         return FLOATS
 
     def _check_demands(self) -> tuple[Claim, ...]:
@@ -479,7 +479,7 @@ class _LeastLeakageCertificate(RequirementCertificate):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LevelCertificate(_LeastLeakageCertificate, DesignCertificate):
-    """The certificate of a least leakage: `value` is the level, `bound` what none can be below, in nats.
+    """The certificate of a least leakage level: `value` is reached, no mechanism is below `bound`.
 
     The bound is `bound_level(prior, allowed, normalized_floor, proof, over)`.
 
@@ -511,22 +511,22 @@ class LevelCertificate(_LeastLeakageCertificate, DesignCertificate):
 
     @property
     def lifts(self) -> FloatArray:
-        """Return the lifts of the mechanism, which are the entries of its matrix."""
+        """Return the mechanism matrix."""
         return self.mechanism.matrix
 
     @property
     def has_constant_utility(self) -> bool:
-        """Return whether the utility is the same for every mechanism."""
+        """Return whether every mechanism has the same utility."""
         return bool(self.allowed.all()) and self.normalized_floor is None
 
     @property
     def _arithmetic_of_bound(self) -> str:
-        """Name the arithmetic of the bound: rational, but floats for many pairs under one prior."""
+        """Return the arithmetic's name: rational, or floats for large tables under one prior."""
         exact = self.allowed.size <= MAX_EXACT_ENTRIES or self.privacy.over is not None
         return RATIONAL if exact else FLOATS
 
     def _check_demands(self) -> tuple[Claim, ...]:
-        """Check the claims that only allowed pairs occur, and that the floor is reached."""
+        """Check that only allowed pairs occur, and that the utility floor is met."""
         broken = np.argwhere((self.mechanism.matrix != 0) & ~self.allowed)
         text = "no pair occurs that is not allowed"
         if len(broken):
@@ -535,7 +535,7 @@ class LevelCertificate(_LeastLeakageCertificate, DesignCertificate):
         return (Claim("pairs", not len(broken), RATIONAL, text), *super()._check_demands())
 
     def recompute_bound(self) -> float:
-        """Compute again the level that the multipliers prove to be a lower bound; 0 without any."""
+        """Recompute the lower bound on the level from the multipliers; 0 without any."""
         if self.multipliers is None:
             return 0.0
         proof = LevelMultipliers(self.multipliers, self.weight, self.laws)
@@ -546,7 +546,7 @@ class LevelCertificate(_LeastLeakageCertificate, DesignCertificate):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SymmetricLevelCertificate(OrbitCertificate, _LeastLeakageCertificate):
-    """The certificate of a least leakage by orbits: `value` is the level, `bound` what none can be below.
+    """The certificate of a least leakage level of a mechanism by orbits, with its lower bound.
 
     The bound is `bound_level_on_columns(columns, allowed, normalized_floor, LevelMultipliers(multipliers,
     weight))`, all allowed.
@@ -576,7 +576,7 @@ class SymmetricLevelCertificate(OrbitCertificate, _LeastLeakageCertificate):
         return NormalizedFloor(self.columns, np.ones(self.table.shape, dtype=bool), floor)
 
     def recompute_bound(self) -> float:
-        """Compute again the level that the multipliers prove to be a lower bound; 0 without any."""
+        """Recompute the lower bound on the level from the multipliers; 0 without any."""
         if self.multipliers is None or self.multipliers.shape != self.columns.masses.shape:
             return 0.0
         proof = LevelMultipliers(self.multipliers, self.weight)

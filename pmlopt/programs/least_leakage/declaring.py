@@ -14,18 +14,18 @@ from pmlopt.core.lazy_imports import cp
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import CvxpyConstraints, RenyiPML, Requirement, SibsonLeakage
-from pmlopt.model.privacy.factors import MAX_EXPONENT, tightened
+from pmlopt.model.privacy.factors import MAX_EXPONENT, tighten_factor
 from pmlopt.model.privacy.mean_bounds import MeanBounds, declare_bounds
 from pmlopt.model.privacy.of_order import apply_view, express_norms
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
-from pmlopt.programs.least_leakage.families import at_level
+from pmlopt.programs.least_leakage.families import replace_level
 from pmlopt.programs.program import CvxpyModel, build_problem
 
 
-def level_factor(
+def make_level_factor(
     epsilon: cp.Parameter, factor: Callable[[float], Any], shape: tuple[int, ...] = ()
 ) -> cp.Expression:
-    """Return a parameter that is computed from the value of another one, the level.
+    """Return a cvxpy parameter that is a function of the level parameter.
 
     Args:
         epsilon: a scalar parameter in nats.
@@ -51,7 +51,7 @@ def declare_requirement(
     law: cp.Variable,
     epsilon: cp.Parameter,
 ) -> CvxpyConstraints | None:
-    """Declare a requirement whose level is a parameter; None for families that are not affine in a factor.
+    """Express a requirement in cvxpy with its level as a parameter; None where that is not possible.
 
     Args:
         privacy: of the family, at any level.
@@ -61,13 +61,16 @@ def declare_requirement(
         epsilon: the level.
     """
     if isinstance(privacy, MeanBounds):
-        keep = level_factor(epsilon, lambda level: tightened(math.exp(-level)))
-        ceiling = level_factor(epsilon, lambda level: 1 / tightened(math.exp(-level)))
+        keep = make_level_factor(epsilon, lambda level: tighten_factor(math.exp(-level)))
+        ceiling = make_level_factor(epsilon, lambda level: 1 / tighten_factor(math.exp(-level)))
         bounds = [replace(one, factors=(keep, ceiling)) for one in privacy.bounds_for(prior)]
         return declare_bounds(bounds, mechanism, law)
-    if isinstance(privacy, RenyiPML | SibsonLeakage) and not at_level(privacy, 1.0).is_near_one:
+    if (
+        isinstance(privacy, RenyiPML | SibsonLeakage)
+        and not replace_level(privacy, 1.0).is_near_one
+    ):
         return _declare_norms(privacy, prior, mechanism, law, epsilon)
-    if isinstance(privacy, RatioRequirement) and privacy.has_ratios:
+    if isinstance(privacy, RatioRequirement):
         return _declare_ratios(privacy, prior, mechanism, epsilon)
     return None
 
@@ -79,11 +82,11 @@ def _declare_norms(
     law: cp.Variable,
     epsilon: cp.Parameter,
 ) -> CvxpyConstraints:
-    """Declare a bound of finite order, on each column or on the sum over all."""
+    """Express a bound of finite Renyi order on each column, or on the sum over columns."""
 
     def keep(p: FloatArray) -> cp.Expression:
-        return level_factor(
-            epsilon, lambda level: tightened(1 / at_level(privacy, level).max_norm(p))
+        return make_level_factor(
+            epsilon, lambda level: tighten_factor(1 / replace_level(privacy, level).max_norm(p))
         )
 
     if isinstance(privacy, SibsonLeakage):
@@ -101,16 +104,16 @@ def _declare_norms(
 def _declare_ratios(
     privacy: RatioRequirement, prior: Prior, mechanism: cp.Variable, epsilon: cp.Parameter
 ) -> CvxpyConstraints:
-    """Declare ratio bounds whose exponents are proportional to the level."""
-    ratios = at_level(privacy, 1.0).ratios(prior.pmf)
+    """Express ratio bounds whose exponents are proportional to the level parameter."""
+    ratios = replace_level(privacy, 1.0).ratios(prior.pmf)
     assert ratios is not None
-    constraints, variables = ratios.to_cvxpy(mechanism, tightened)
+    constraints, variables = ratios.to_cvxpy(mechanism, tighten_factor)
     sides = cp.vstack([mechanism, variables["products"]]) if variables else mechanism
     denominators = -ratios.linear_system(np.zeros_like)
     numerators = ratios.linear_system(np.ones_like) + denominators
-    keep = level_factor(
+    keep = make_level_factor(
         epsilon,
-        lambda level: tightened(np.exp(-level * ratios.exponents))[:, None],
+        lambda level: tighten_factor(np.exp(-level * ratios.exponents))[:, None],
         (len(ratios.exponents), 1),
     )
     wide = keep @ np.ones((1, mechanism.shape[1]))
@@ -125,7 +128,7 @@ def declare_at_level(
     target: float,
     epsilon: cp.Parameter,
 ) -> CvxpyModel | None:
-    """Declare by how much the best mechanism of a level stays short of an expected gain; None as above.
+    """Build the cvxpy problem of the utility shortfall, parametric in the level; None where impossible.
 
     Args:
         privacy: of the family, at any level.

@@ -11,12 +11,17 @@ from pmlopt.core.records import have_equal_content
 from pmlopt.data.prior import Prior
 from pmlopt.programs.certificate import FLOATS, RATIONAL, Certificate, Claim, check_gap
 from pmlopt.programs.estimation.certificate import EstimationCertificate
-from pmlopt.programs.least_leakage.families import is_same_family, level_of
+from pmlopt.programs.least_leakage.families import get_level, is_same_family
 from pmlopt.programs.linear.certificate import LinearCertificate, SymmetricCertificate
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
+from pmlopt.programs.subconvex.cost_certificate import ColumnCostCertificate
 
 DesignProof: TypeAlias = (
-    LinearCertificate | SymmetricCertificate | ColumnCertificate | EstimationCertificate
+    LinearCertificate
+    | SymmetricCertificate
+    | ColumnCertificate
+    | ColumnCostCertificate
+    | EstimationCertificate
 )
 """Certificates of designs, from which the two ends of a least epsilon follow."""
 
@@ -24,13 +29,14 @@ UTILITY_FIELDS: Mapping[type, tuple[str, ...]] = {
     LinearCertificate: ("table", "maximised", "added"),
     SymmetricCertificate: ("table", "maximised"),
     ColumnCertificate: ("utility",),
+    ColumnCostCertificate: ("utility",),
     EstimationCertificate: ("criterion", "workload"),
 }
 """The fields of certificates in which their utility is."""
 
 
-def reach_rounding(certificate: DesignProof) -> float:
-    """Return what rounding may take off the utility of a certificate, in its unit."""
+def bound_utility_rounding(certificate: DesignProof) -> float:
+    """Bound the rounding error of a certificate's utility."""
     if isinstance(certificate, EstimationCertificate):
         # The share of an error of estimation by which it may be above its target: rounding of its
         # decomposition.
@@ -38,20 +44,20 @@ def reach_rounding(certificate: DesignProof) -> float:
     return certificate.bound_rounding
 
 
-def reaches(certificate: DesignProof, target: float) -> bool:
-    """Return whether the mechanism of a certificate reaches a target, up to the rounding of its utility."""
+def reaches_target(certificate: DesignProof, target: float) -> bool:
+    """Return whether a certificate's utility reaches a target, up to rounding."""
     sign = 1.0 if certificate.is_maximised else -1.0
-    return sign * (certificate.value - target) >= -reach_rounding(certificate)
+    return sign * (certificate.value - target) >= -bound_utility_rounding(certificate)
 
 
-def is_short(certificate: DesignProof, target: float) -> bool:
-    """Return whether the bound of a certificate proves that no mechanism reaches a target."""
+def is_target_unreachable(certificate: DesignProof, target: float) -> bool:
+    """Return whether a certificate's bound proves a target unreachable."""
     sign = 1.0 if certificate.is_maximised else -1.0
     return sign * certificate.bound < sign * target
 
 
-def without_bound(certificate: DesignProof) -> DesignProof:
-    """Return a certificate of the mechanism only, which claims no bound."""
+def drop_bound(certificate: DesignProof) -> DesignProof:
+    """Return a copy of a certificate that claims no bound."""
     bound = math.inf if certificate.is_maximised else -math.inf
     found: DesignProof = replace(certificate, bound=bound, multipliers=None)
     return found
@@ -59,7 +65,7 @@ def without_bound(certificate: DesignProof) -> DesignProof:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LeastEpsilonCertificate(Certificate):
-    """The certificate of a least epsilon: at `value` a mechanism reaches the target, at `bound` none does.
+    """The certificate of a least epsilon: a mechanism reaches the target at `value`, and none at `bound`.
 
     Attributes:
         reach: the target: what a utility that is maximised is at least, and another one at most.
@@ -79,32 +85,32 @@ class LeastEpsilonCertificate(Certificate):
 
     @property
     def listed_prior(self) -> Prior | None:
-        """Return the prior that the claim is about; None where it is about none that is listed."""
+        """Return the prior of the claim as a list of probabilities; None for a claim without one."""
         return self.witness.listed_prior
 
     @property
     def is_maximised(self) -> bool:
-        """Return whether more of the value is better, so that the bound is above it."""
+        """Return whether the objective is maximised, so that the bound is an upper bound on the optimum."""
         return False
 
     @property
     def level(self) -> float:
-        """Return the leakage level of the mechanism, in nats; a certificate states where it is rounded."""
+        """Return the mechanism's leakage level, in nats."""
         return self.witness.level
 
     @property
     def utility(self) -> float:
-        """The utility of the mechanism, in its unit."""
+        """Return the utility of the mechanism, in its own unit."""
         return self.witness.value
 
     @property
     def statement(self) -> str:
-        """The level with its limit, and the utility with its target."""
+        """Return level and limit, utility and target as text."""
         relation = ">=" if self.witness.is_maximised else "<="
         return f"{self.witness.statement}; utility {self.utility:.9g} {relation} {self.reach:.9g}"
 
     def checks(self) -> tuple[Claim, ...]:
-        """Check the mechanism, its level, its utility against the target, and the bound below that level."""
+        """Recheck the mechanism, its level, its utility against the target, and the lower bound."""
         own = [
             replace(one, name="utility") if one.name == "value" else one
             for one in self.witness.checks()
@@ -112,34 +118,34 @@ class LeastEpsilonCertificate(Certificate):
         ]
         return (
             *own,
-            self._reach_claim(),
-            self._value_claim(),
-            *self._bound_claims(),
+            self._check_target_reached(),
+            self._check_stated_level(),
+            *self._check_lower_bound(),
             check_gap(self, 0, False),
         )
 
-    def _reach_claim(self) -> Claim:
-        """Return the claim that the witness reaches the target."""
-        holds = reaches(self.witness, self.reach)
+    def _check_target_reached(self) -> Claim:
+        """Check the claim that the mechanism reaches the target."""
+        holds = reaches_target(self.witness, self.reach)
         text = f"the target {self.reach:.12g} is {'reached' if holds else 'missed'}"
         return Claim("reach", holds, FLOATS, text, self.reach, self.witness.value)
 
-    def _value_claim(self) -> Claim:
-        """Return the claim that the witness has the stated level."""
-        limit = level_of(self.witness.privacy)
+    def _check_stated_level(self) -> Claim:
+        """Check the claim that the mechanism has the stated level."""
+        limit = get_level(self.witness.privacy)
         text = f"the requirement of the mechanism is at {'no single level' if limit is None else limit}"
         return Claim("value", limit == self.value, RATIONAL, text, self.value, limit)
 
-    def _bound_claims(self) -> tuple[Claim, ...]:
-        """Prove by multipliers that no mechanism within the level `bound` reaches the target."""
+    def _check_lower_bound(self) -> tuple[Claim, ...]:
+        """Check by dual multipliers that no mechanism of level `bound` reaches the target."""
         if self.bound == 0.0:
             return (Claim("bound", True, RATIONAL, "no level is below 0", 0.0, 0.0),)
         if self.proof is None:
             return (Claim("bound", False, FLOATS, "nothing proves it", self.bound),)
-        if not self._is_about_the_same(self.proof):
+        if not self._is_same_design(self.proof):
             text = "the proof is of another requirement, level or utility"
             return (Claim("bound", False, FLOATS, text, self.bound),)
-        if not is_short(self.proof, self.reach):
+        if not is_target_unreachable(self.proof, self.reach):
             text = (
                 f"at {self.bound:.12g} the best is {self.proof.bound:.12g}, not short of the target"
             )
@@ -155,13 +161,13 @@ class LeastEpsilonCertificate(Certificate):
             Claim("bound", True, FLOATS, text, self.bound, self.bound),
         )
 
-    def _is_about_the_same(self, proof: DesignProof) -> bool:
-        """Return whether a proof is at the level `bound` and else about what the witness is about."""
+    def _is_same_design(self, proof: DesignProof) -> bool:
+        """Return whether a proof concerns the same design as the certificate, at the level `bound`."""
         witness = self.witness
         names = UTILITY_FIELDS[type(witness)]
         return (
             type(proof) is type(witness)
-            and level_of(proof.privacy) == self.bound
+            and get_level(proof.privacy) == self.bound
             and is_same_family(proof.privacy, witness.privacy)
             and all(
                 have_equal_content(getattr(proof, name), getattr(witness, name)) for name in names
@@ -170,5 +176,5 @@ class LeastEpsilonCertificate(Certificate):
 
 
 def _prefix_name(claim: Claim, prefix: str) -> Claim:
-    """Return a claim of the proof under a name that distinguishes it from those of the least epsilon."""
+    """Prefix the name of a claim, to distinguish proof and mechanism claims."""
     return replace(claim, name=f"{prefix}{claim.name}")

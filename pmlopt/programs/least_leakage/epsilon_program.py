@@ -18,7 +18,7 @@ from pmlopt.model.utility import LinearUtility, Utility
 from pmlopt.programs.design_program import Design, Outputs, resolve_outputs
 from pmlopt.programs.designs import design
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
-from pmlopt.programs.least_leakage.families import at_level
+from pmlopt.programs.least_leakage.families import replace_level
 from pmlopt.programs.linear.columns import OrbitColumns
 from pmlopt.programs.program import Program
 
@@ -66,32 +66,32 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
 
     @property
     def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
-        """The letters of the prior, and the outputs where the utility fixes them."""
+        """Return the prior's letters, and the outputs where the utility fixes them."""
         if isinstance(self.prior, SymmetricPrior):
             return None, None
-        return self.prior.labels, self.letters
+        return self.prior.labels, self.output_labels
 
     @cached_property
-    def letters(self) -> tuple[Label, ...] | None:
-        """The labels of the outputs; None where the solution decides how many there are."""
+    def output_labels(self) -> tuple[Label, ...] | None:
+        """Return the output labels; None where the solution determines their number."""
         if isinstance(self.utility, LinearUtility):
             return resolve_outputs(self.prior.labels, self.utility.fixed_outputs, self.outputs)
         return None
 
     def at(self, epsilon: float) -> Design[Any]:
-        """Declare the design at one level.
+        """Build the design at a given level.
 
         Args:
             epsilon: in nats.
         """
         found: Design[Any] = design(  # type: ignore[assignment]
-            self.prior, at_level(self.privacy, epsilon), self.utility, self.outputs
+            self.prior, replace_level(self.privacy, epsilon), self.utility, self.outputs
         )
         return found
 
     @property
     def is_concave(self) -> bool:
-        """Whether the optimum is concave in e^epsilon: a mixture of mechanisms has a level below the mean.
+        """Return whether the optimal utility is concave in e^epsilon.
 
         That is so for an expected value under a bound on largest entries by means of the columns.
         """
@@ -99,15 +99,15 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
 
     @cached_property
     def best_table(self) -> FloatArray | None:
-        """(N, M) gains, or losses times -1; None for other utilities and for orbits."""
+        """Return the (N, M) table of gains (negated losses); None for other utilities."""
         if not isinstance(self.utility, LinearUtility) or isinstance(self.prior, SymmetricPrior):
             return None
-        assert self.letters is not None
-        return self.utility.evaluate_gains(self.prior.labels, self.letters)
+        assert self.output_labels is not None
+        return self.utility.evaluate_gains(self.prior.labels, self.output_labels)
 
     @cached_property
     def best_matrix(self) -> FloatArray | None:
-        """A mechanism of the best utility there is: the best outputs of each letter, or the letter."""
+        """Return the mechanism of the best utility without any privacy requirement."""
         if isinstance(self.prior, SymmetricPrior) and isinstance(self.utility, LinearUtility):
             return None
         if self.best_table is not None:
@@ -117,7 +117,7 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
 
     @cached_property
     def constant_matrix(self) -> FloatArray | None:
-        """A mechanism that is constant, and the best of those."""
+        """Return the best constant mechanism."""
         if self.best_matrix is None:
             return None
         if self.best_table is not None:
@@ -127,9 +127,9 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
 
     @cached_property
     def best_value(self) -> float:
-        """The best utility that any mechanism has, whatever it reveals."""
+        """Return the best utility of any mechanism without a privacy requirement."""
         if self.best_matrix is not None:
-            return self.value_of(self.best_matrix)
+            return self.compute_utility(self.best_matrix)
         assert isinstance(self.prior, SymmetricPrior)
         assert isinstance(self.utility, LinearUtility)
         space = self.prior.make_pairs(self.utility.shape)
@@ -138,8 +138,8 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
         sign = 1.0 if self.utility.maximised else -1.0
         return sign * float(columns.masses @ columns.max_by_letter(sign * table))
 
-    def value_of(self, matrix: FloatArray) -> float:
-        """Compute the utility of a mechanism on listed letters."""
+    def compute_utility(self, matrix: FloatArray) -> float:
+        """Compute the utility of a mechanism matrix."""
         if self.best_table is not None:
             sign = 1.0 if self.utility.maximised else -1.0
             return sign * float(
@@ -149,7 +149,7 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
 
     @property
     def unit(self) -> float:
-        """What rounding of a target is a share of, in the unit of the utility."""
+        """Return the largest magnitude of target and utility, to which the target's rounding is relative."""
         sizes = [abs(self.best_value), abs(self.reach)]
         if self.best_table is not None:
             sizes.append(float(self.prior.pmf @ np.abs(self.best_table).max(axis=1)))

@@ -31,7 +31,7 @@ from pmlopt.solvers.two_sided_search import ParameterSolution
 
 
 class LevelProgram:
-    """The linear program over mechanisms of a level on allowed pairs: least short rows, or the largest gain.
+    """The linear program at a fixed level on allowed pairs: least row shortfall, or largest gain.
 
     With `s = e^-epsilon` the entries of P on allowed pairs, the largest entry v of each output and what each
     row is short of one, all non-negative, are the variables, under
@@ -53,6 +53,9 @@ class LevelProgram:
     of `bound_exp_neg_level`.
     """
 
+    MASS_RTOL = 1e-12
+    """The share of e^-level by which rounding may have taken an output's largest probability below it."""
+
     def __init__(self, program: LeastLeakage, rows: PriorPolytope | None = None) -> None:
         """Build the program.
 
@@ -62,7 +65,7 @@ class LevelProgram:
         """
         # The least coefficient of an entry in a row: HiGHS takes those below 1e-12 for zeros.
         least_coefficient = 4e-12
-        self.program, self._masses = program, program.max_shares
+        self.program, self._masses = program, program.max_output_probabilities
         self._set = rows
         self._letter, self._output, self._in_row, p = program.columns.list_pairs(program.allowed)
         n, m, k = len(program.columns.masses), len(self._masses), len(self._letter)
@@ -89,7 +92,7 @@ class LevelProgram:
         )
 
     def _compute_losses(self, p: FloatArray) -> tuple[FloatArray, float]:
-        """Compute (K,) what each pair takes from the expected gain, and how much the floor allows in all."""
+        """Compute the (K,) loss of each pair and the loss budget of the utility floor."""
         floor = self.program.floor
         if floor is None:
             return np.zeros(len(p)), 1.0
@@ -98,7 +101,7 @@ class LevelProgram:
     def _build_model(
         self, levels: IntArray, peak: FloatArray, level_coefficients: FloatArray
     ) -> highspy.HighsLp:
-        """Build the program, whose columns are entries, largest entries, d and shortfalls.
+        """Build the HiGHS model in matrix entries, column maxima, set duals and shortfalls.
 
         Rows: sums, largest entries, set, levels.
         """
@@ -114,7 +117,7 @@ class LevelProgram:
             *(
                 [(levels[self._output], entry, -level_coefficients)]
                 if self._set is None
-                else self._build_set_parts(levels)
+                else self._build_worst_prior_rows(levels)
             ),
         ]
         rows, columns, values = (np.concatenate(several) for several in zip(*parts, strict=True))
@@ -131,8 +134,10 @@ class LevelProgram:
             (system.indptr.astype(np.int32), system.indices.astype(np.int32), system.data),
         )
 
-    def _build_set_parts(self, levels: IntArray) -> list[tuple[IntArray, IntArray, FloatArray]]:
-        """Build the rows of the set of priors: columns in its coordinates, d in these and in the levels."""
+    def _build_worst_prior_rows(
+        self, levels: IntArray
+    ) -> list[tuple[IntArray, IntArray, FloatArray]]:
+        """Build the dual rows and columns that represent the worst prior of a polytope."""
         assert self._set is not None
         n, m, k, _, size = self._size
         each, part = np.nonzero(self._set.parts[self._letter] != 0)
@@ -147,7 +152,7 @@ class LevelProgram:
 
     @property
     def iterations(self) -> int:
-        """Return the simplex iterations so far."""
+        """Return the total number of simplex iterations."""
         return self.model.iterations
 
     def solve_at(
@@ -156,7 +161,7 @@ class LevelProgram:
         """Solve the program at e^-epsilon."""
         program, (n, m, k, _, size) = self.program, self._size
         # an output whose letters have less probability (under a prior of the set) leaks more: it cannot occur
-        closed = self._masses < exp_neg_level * (1 - 1e-12)
+        closed = self._masses < exp_neg_level * (1 - self.MASS_RTOL)
         self.model.fix_at_zero(self._peaks, closed)
         point = self.model.solve_at(exp_neg_level, deadline)
         rows, gaining = point.duals[:n] / program.columns.masses, program.floor is not None
@@ -176,7 +181,7 @@ class LevelProgram:
 
 
 class PriorCutLevelProgram:
-    """The linear program at a level over a set of priors that is no polytope, by cuts of its worst priors.
+    """The linear program at a fixed level over a non-polyhedral set of priors, by cutting planes.
 
     It is solved over some priors of the set, and those under which its outputs leak more than the level come
     in. Its multipliers are of priors of the set, so that they prove a bound at any time.
@@ -191,7 +196,7 @@ class PriorCutLevelProgram:
         self._spent = 0
 
     def _build(self, laws: FloatArray) -> None:
-        """Build the program over some priors of the set."""
+        """Build the linear program for a finite list of priors."""
         self._laws = laws
         self._levels = LevelProgram(self.program, build_member_hull(self._over, laws).polytope())
 
@@ -218,7 +223,7 @@ class PriorCutLevelProgram:
 
 
 def build_level_program(program: LeastLeakage) -> LevelProgram | PriorCutLevelProgram:
-    """Build the linear programs at one level after another, for the priors of a program."""
+    """Build the linear program at a level, for a prior, a polytope or a general set."""
     if program.over is None:
         return LevelProgram(program)
     rows = program.over.polytope()
@@ -226,7 +231,7 @@ def build_level_program(program: LeastLeakage) -> LevelProgram | PriorCutLevelPr
 
 
 class BestGainPrograms:
-    """The designs of the best expected gain within one level after another."""
+    """The linear programs of the best expected gain at a sequence of levels."""
 
     def __init__(self, program: LeastLeakage) -> None:
         assert program.floor is not None
@@ -236,7 +241,7 @@ class BestGainPrograms:
     def solve_at(
         self, exp_neg_level: float, deadline: Deadline
     ) -> ParameterSolution[LevelMultipliers]:
-        """Solve for the best expected gain at e^-epsilon."""
+        """Solve for the best expected gain at level -log(exp_neg_level)."""
         prior = self.program.prior
         design = linear_design(
             prior, PML(-math.log(exp_neg_level)), self.utility, self.program.outputs
@@ -265,7 +270,7 @@ class BestGainPrograms:
 def _compute_slope(
     design: LinearDesign, matrix: FloatArray, row_prices: FloatArray, exp_neg_level: float
 ) -> float:
-    """Compute by how much the best expected gain falls with e^-epsilon.
+    """Compute the derivative of the best expected gain in e^-epsilon from dual values.
 
     With the multipliers w of the rows it is `<p, w>` plus the mean over outputs of the largest mean of g - w
     over a share s of the letters. The derivative of that in s is what the last letter in it has beyond the
@@ -284,7 +289,7 @@ def _compute_slope(
 
 
 class LargestMassPrograms:
-    """The programs of the largest mass of the rows that allowed pairs can fill within a level."""
+    """The linear programs of the largest probability that allowed pairs can carry at a level."""
 
     def __init__(self, program: LeastLeakage) -> None:
         self.program, self.iterations = program, 0
@@ -292,7 +297,7 @@ class LargestMassPrograms:
     def solve_at(
         self, exp_neg_level: float, deadline: Deadline
     ) -> ParameterSolution[LevelMultipliers]:
-        """Solve for the largest mass `sum_xy p[x] P[x,y]` at e^-epsilon, where rows may stay short."""
+        """Solve for the largest mass `sum_xy p[x] P[x,y]` with rows of sum at most one."""
         # The gap of each largest mass, which is 1 where a level suffices.
         mass_tolerance = 1e-11
         prior = self.program.prior

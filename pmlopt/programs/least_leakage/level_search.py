@@ -31,7 +31,7 @@ from pmlopt.solvers.two_sided_search import BOUNDS_MEET, ParameterSolution, TwoS
 
 
 def polish_vertex(laws: FloatArray, matrix: FloatArray, exp_neg_level: float) -> FloatArray | None:
-    """Find the mechanism near a matrix whose outputs all have the same leakage, where they almost do.
+    """Compute the mechanism near a matrix whose outputs all have exactly equal leakage.
 
     With v[y] the largest entry of output y and s the share e^-level, the unknowns are v, s and the entries
     that are neither 0 nor v[y]. The equations are that rows sum to one, and `sum_x Q[x,y] P[x,y] = s v[y]`
@@ -107,7 +107,7 @@ SolveAtLevel = Callable[[float, Deadline], ParameterSolution[LevelMultipliers]]
 
 
 class LevelProgramFamily:
-    """The programs of a least leakage, one for each e^-level, as a `TwoSidedSearch` takes them.
+    """The linear programs over e^-level in the interface of `TwoSidedSearch`.
 
     At the mass of the letters that may emit an output it can occur, and not above: no tangent foresees that
     (and where there is a floor, the least level of the pairs only is known).
@@ -119,18 +119,18 @@ class LevelProgramFamily:
         self.program, self.solve_at = program, ask
         # an output closes at the mass of its letters: the infeasibility jumps there
         self.marks = (
-            np.unique(program.max_shares[program.max_shares > 0])
+            np.unique(program.max_output_probabilities[program.max_output_probabilities > 0])
             if program.floor is None
             else np.zeros(0)
         )
 
     def lower_bound_of(self, point: FloatArray) -> tuple[float, FloatArray] | None:
-        """Return the mechanism of a point that meets the demands, if repaired, with its e^-level; or None."""
+        """Repair a primal point to a feasible mechanism, with its e^-level; None where that fails."""
         clean = remove_noise(self.program, self._fill_rows(point))
         return None if clean is None else (math.exp(-self.program.compute_level(clean)), clean)
 
     def upper_bound_of(self, proof: LevelMultipliers) -> float:
-        """Compute an e^-level that multipliers prove none to exceed."""
+        """Compute an upper bound on e^-level from dual multipliers."""
         program = self.program
         if program.over is not None:  # in floats: the certificate has it in rationals
             known = (program.prior, program.allowed, None, proof, program.over)
@@ -140,11 +140,11 @@ class LevelProgramFamily:
     def extrapolate(
         self, now: LevelMultipliers, then: LevelMultipliers, step: float
     ) -> LevelMultipliers:
-        """Compute multipliers extrapolated on the line through two others."""
+        """Extrapolate multipliers on the line through two iterates."""
         return now.interpolate(then, -step)
 
     def _fill_rows(self, matrix: FloatArray) -> FloatArray:
-        """Put what the rows of a matrix are short on the allowed outputs; noise is left short."""
+        """Distribute the shortfall of the rows over the allowed outputs."""
         program = self.program
         short = np.maximum(1 - program.columns.row_sums(matrix), 0.0)
         # the repair adds what is short by a solver's tolerance
@@ -156,7 +156,7 @@ class LevelProgramFamily:
 
 @dataclass(frozen=True, eq=False)
 class LevelSearchResult:
-    """The best mechanism of a search over levels, the multipliers that prove its bound, and how it ended."""
+    """The result of a level search: the best mechanism, the multipliers of its bound, and how it ended."""
 
     matrix: FloatArray | None
     proof: LevelMultipliers
@@ -172,7 +172,7 @@ LevelSearch = Callable[[LeastLeakage, FloatArray | None, MethodOptions], LevelSe
 def search_level(
     program: LeastLeakage, start: FloatArray | None, options: MethodOptions
 ) -> LevelSearchResult:
-    """Search the least level from both ends, by linear programs at e^-epsilon.
+    """Bracket the least level by linear programs at fixed e^-epsilon.
 
     First the least level of the allowed pairs only, then, where there is a floor on the expectation, from
     there on the least at which the best expected gain reaches it.
@@ -214,7 +214,7 @@ def search_level(
 def search_by_interior_point(
     program: LeastLeakage, start: FloatArray | None, options: MethodOptions
 ) -> LevelSearchResult:
-    """Search the least level by the interior-point method, for one floor or for allowed pairs."""
+    """Search the least level by the interior-point method, for a single floor or a set of allowed pairs."""
     if program.floor is None:
         return decide_level(None, program, start, options)
     gains = BestGainPrograms(program)
@@ -227,7 +227,7 @@ def search_by_interior_point(
 def decide_level(
     level: float | None, program: LeastLeakage, start: FloatArray | None, options: MethodOptions
 ) -> LevelSearchResult:
-    """Determine by the interior-point method whether allowed pairs are possible within a level.
+    """Decide by the interior-point method whether the allowed pairs are feasible at a level.
 
     Without a level, at which they can.
     """
@@ -247,7 +247,7 @@ def _make_search(
     before: LevelSearchResult | None = None,
     gap_fraction: float = 1,
 ) -> TwoSidedSearch[FloatArray, LevelMultipliers]:
-    """Make the search from known mechanisms and proofs; it ends within a fraction of the tolerance."""
+    """Set up the two-sided search from known mechanisms and multipliers."""
     program = family.program
     proofs = [build_support_multipliers(program), *([] if before is None else [before.proof])]
     known = [start, None if before is None else before.matrix]
@@ -269,7 +269,7 @@ def _make_search_result(
     iterations: int,
     before: LevelSearchResult | None = None,
 ) -> LevelSearchResult:
-    """Return the result of a search over the level, with the counts of an earlier one added."""
+    """Collect the result of a level search, with the iteration counts of an earlier one."""
     programs = search.programs + (0 if before is None else before.programs)
     return LevelSearchResult(
         matrix=search.witness,
@@ -282,13 +282,15 @@ def _make_search_result(
 
 
 def build_support_multipliers(program: LeastLeakage) -> LevelMultipliers:
-    """Build a one for the letter whose likeliest output is least likely: proves `support_bound`.
+    """Build the multipliers that prove `support_bound`: one for the letter with the least likely outputs.
 
     Over a set of priors it is the output with the largest of its letters' least probabilities.
     """
     columns, shape = program.columns, program.allowed.shape
     best = columns.max_by_letter(
-        np.where(program.allowed, columns.broadcast_outputs(program.max_shares, shape), 0.0)
+        np.where(
+            program.allowed, columns.broadcast_outputs(program.max_output_probabilities, shape), 0.0
+        )
     )
     rows = np.zeros(len(best))
     # one letter is enough: no mechanism beats the support bound of the worst one

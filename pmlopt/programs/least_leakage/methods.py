@@ -1,4 +1,4 @@
-"""The method for least leakages: the level is searched from both ends."""
+"""The methods for least leakage levels, by a two-sided search over the level."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def search_and_certify(
     options: MethodOptions,
     start: FloatArray | None,
 ) -> MethodResult[C]:
-    """Search over the level, with a program at each, and certify both ends by its multipliers."""
+    """Search over the level with a linear program at each, and certify both ends."""
     begin = time.perf_counter()
     found = search(program, start, options)
     if found.matrix is None:
@@ -90,7 +90,7 @@ def search_and_certify(
 def make_start(
     program: LeastLeakage, warm_start: WarmStartLike, _: Deadline = NO_DEADLINE
 ) -> FloatArray | None:
-    """Return the given mechanism, where it meets the demands, or that of a formula; None for a cold start."""
+    """Return a starting mechanism: the given one if feasible, or a closed form; None for a cold start."""
     if warm_start is False:
         return None
     if warm_start is not None and not isinstance(warm_start, WarmStart):
@@ -105,10 +105,10 @@ def make_start(
         return form
 
 
-def certify_given(
+def certify_given_matrix(
     program: LeastLeakage, matrix: FloatArray, multipliers: FloatArray | None
 ) -> MethodResult[LevelCertificate]:
-    """Certify a matrix on the exact grid, with the better bound of its multipliers and of the supports."""
+    """Certify a matrix on the exact grid, with the best available lower bound."""
     proofs = [build_support_multipliers(program)]
     if multipliers is not None:
         if multipliers.shape != (program.prior.size,):
@@ -120,20 +120,20 @@ def certify_given(
     return wrap_given_certificate(certificate, _find_closed_form(program, certificate))
 
 
-def find_first(prove: CertifyLevel[C], program: LeastLeakage) -> MethodResult[C]:
-    """Certify a constant, or what is uniform mixed with the best as far as the floor needs."""
+def find_first_feasible(prove: CertifyLevel[C], program: LeastLeakage) -> MethodResult[C]:
+    """Certify a constant, or a mixture with the best mechanism, as a first feasible solution."""
     matrix = build_known_mechanism(program)
     certificate = prove(program, matrix, [build_support_multipliers(program)])
     return MethodResult(certificate=certificate, finished=False, message="a mechanism by formula")
 
 
 def _has_single_demand(program: LeastLeakage) -> bool:
-    """Return whether there is only a floor on the expectation, or only a set of allowed pairs."""
+    """Return whether there is only one demand: an expectation floor, or a set of allowed pairs."""
     return program.floor is None or bool(program.allowed.all())
 
 
 def build_known_mechanism(program: LeastLeakage) -> FloatArray:
-    """Build a mechanism that meets the demands: a constant, or a uniform one mixed with the best."""
+    """Build a feasible mechanism: a constant, or a uniform one mixed with the best."""
     constant = program.best_constant
     # a constant leaks nothing: if it meets the floor, it is optimal
     if not np.isnan(constant).any() and program.floor_violation(constant) == 0:
@@ -142,7 +142,7 @@ def build_known_mechanism(program: LeastLeakage) -> FloatArray:
 
 
 def _check_warm_start(program: LeastLeakage, start: MechanismLike) -> FloatArray:
-    """Return the matrix of a warm start that meets the demands; raise a ProgramError for others."""
+    """Check that a warm start is feasible, and return its matrix; else raise a ProgramError."""
     matrix = pair_with_prior(program.prior, start)[1].matrix
     check_shape(matrix, program.allowed)
     wrong = np.argwhere((matrix > 0) & ~program.allowed)
@@ -158,7 +158,7 @@ def _check_warm_start(program: LeastLeakage, start: MechanismLike) -> FloatArray
 
 
 def _find_closed_form(program: LeastLeakage, certificate: Certificate) -> ClosedForm | None:
-    """Return the utility-safe mechanism M*(h), where it is optimal; else None."""
+    """Return the closed-form mechanism M*(h) where it is optimal; else None."""
     if program.floor is not None:
         return None
     level = program.compute_level(build_known_mechanism(program))
@@ -169,7 +169,7 @@ def _find_closed_form(program: LeastLeakage, certificate: Certificate) -> Closed
 
 
 def _is_large(program: LeastLeakage, _: FloatArray | None) -> bool:
-    """Return whether there is one demand, on a table so large that the interior point is faster."""
+    """Return whether there is a single demand on a table so large that the interior point is faster."""
     # with allowed pairs only, the interior point needs three times as many programs
     small = 9_000 if program.floor is None else MAX_SMALL_ENTRIES
     return _has_single_demand(program) and program.allowed.size > small
@@ -201,8 +201,8 @@ METHODS = MethodRegistry(
         ),
     ),
     make_start,
-    certify_given,
-    find_first_result=partial(find_first, certify_level),
+    certify_given_matrix,
+    find_first_result=partial(find_first_feasible, certify_level),
 )
 """Least leakages under floors on the utility: the best mechanism found is returned with its gap."""
 
@@ -219,7 +219,7 @@ ORBIT_METHODS = MethodRegistry(
     refuse_to_certify(
         "a mechanism by orbits is no matrix: a matrix without orbits has no certificate here"
     ),
-    find_first_result=partial(find_first, certify_symmetric_level),
+    find_first_result=partial(find_first_feasible, certify_symmetric_level),
 )
 """The same on a symmetric prior."""
 

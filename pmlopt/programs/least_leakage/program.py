@@ -33,7 +33,7 @@ from pmlopt.programs.least_leakage.certificate import (
 )
 from pmlopt.programs.least_leakage.epsilon_builder import least_epsilon
 from pmlopt.programs.least_leakage.epsilon_program import LeastEpsilon
-from pmlopt.programs.least_leakage.families import Family, family_of
+from pmlopt.programs.least_leakage.families import Family, parse_family
 from pmlopt.programs.linear.build_certificate import round_lifts_to_integers
 from pmlopt.programs.linear.columns import ColumnSystem, DenseColumns, OrbitColumns
 from pmlopt.programs.program import CvxpyModel, Program, build_problem
@@ -43,7 +43,7 @@ P = TypeVar("P", bound="LeastLeakage")
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class LeastLeakage(Program[LevelCertificate]):
-    """The program of the least PML level of a mechanism that emits allowed pairs only and reaches a floor.
+    """The program of the least PML level of a mechanism on allowed pairs with a utility floor.
 
     `problem` is the linear program for one level: how far mechanisms of level epsilon stay short of the
     demands. Its optimum is 0 iff there is one that meets them. `exp_neg_epsilon` is the parameter e^-epsilon;
@@ -78,7 +78,7 @@ class LeastLeakage(Program[LevelCertificate]):
 
     @property
     def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
-        """Return the letters of the prior and the outputs."""
+        """Return the labels of the mechanism's rows (letters) and columns (outputs)."""
         return self.prior.labels, self.outputs
 
     @property
@@ -92,8 +92,8 @@ class LeastLeakage(Program[LevelCertificate]):
         return self.allowed if self.over is None else find_usable_pairs(self.allowed, self.over)
 
     @cached_property
-    def max_shares(self) -> FloatArray:
-        """Return (M,) the least probability of the letters that may emit each output: its largest share."""
+    def max_output_probabilities(self) -> FloatArray:
+        """Return (M,) the least prior probability of the letters that may emit each output."""
         if self.over is None:
             return self.columns.mean_by_output(self.allowed)
         return np.where(
@@ -102,39 +102,39 @@ class LeastLeakage(Program[LevelCertificate]):
 
     @property
     def uniform_mechanism(self) -> FloatArray:
-        """Return (N, M) the mechanism that is uniform on the usable pairs of each letter."""
+        """Return the (N, M) mechanism that is uniform on the usable pairs of each letter."""
         return build_uniform_on(self.usable_pairs).matrix
 
     def find_worst_priors(self, matrix: FloatArray) -> FloatArray:
-        """Find (N, M) for each output the prior under which it leaks most; without a set the given one."""
+        """Find for each output the (N, M) prior of the set under which it leaks most."""
         if self.over is None:
             return np.repeat(self.prior.pmf[:, None], matrix.shape[1], axis=1)
         return np.stack([self.over.minimizer(column) for column in matrix.T], axis=1)
 
     def compute_level(self, matrix: FloatArray) -> float:
-        """Compute the PML level of a matrix, over the set where there is one, in nats."""
+        """Compute the PML level of a matrix, in nats; over a set of priors the largest."""
         if self.over is None:
             return leakage_level(self.prior, matrix)
         return float(pointwise_capacity(self.over, Mechanism(matrix, self.prior.labels)).max())
 
     @property
     def mechanism(self) -> cp.Expression:
-        """Return (N, M) the matrix; zero where a pair is not allowed."""
+        """Return the (N, M) mechanism matrix as a cvxpy expression; zero where a pair is not allowed."""
         return _express_matrix(self.allowed, self.variables["entries"])
 
     def round_to_grid(self, lifts: FloatArray) -> FloatArray:
-        """Round the lifts to a mechanism nearby whose rows sum to exactly one."""
+        """Round a mechanism to the exact grid, with rows summing to exactly one."""
         return round_rows_to_grid(lifts)
 
     def expand_entries(self, entries: FloatArray) -> FloatArray:
-        """Expand the values of `variables["entries"]` to lifts."""
+        """Expand the values on allowed pairs to a full matrix."""
         lifts = np.zeros(self.allowed.shape)
         lifts[self.allowed] = entries
         return lifts
 
     @property
     def best_constant(self) -> FloatArray:
-        """Return the lifts of the best constant output of those that all letters may emit; or NaN."""
+        """Return the best constant mechanism on outputs that all letters may emit; NaN without one."""
         gains = np.zeros(self.allowed.shape) if self.floor is None else self.floor.normalized_gains
         gains_by_output = self.columns.mean_by_output(np.where(self.allowed, gains, -np.inf))
         if np.isneginf(gains_by_output).all():
@@ -145,7 +145,7 @@ class LeastLeakage(Program[LevelCertificate]):
         return np.asarray(best, dtype=float)
 
     def floor_violation(self, matrix: FloatArray) -> float:
-        """Compute by how much a mechanism misses the floor, in its unit; 0 where it is met or absent."""
+        """Compute the violation of the utility floor by a mechanism, in its unit."""
         if self.floor is None:
             return 0.0
         short = -self.floor.compute_slack(matrix)
@@ -154,7 +154,7 @@ class LeastLeakage(Program[LevelCertificate]):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class SymmetricLeastLeakage(LeastLeakage):
-    """The program of the least PML level at which an expected gain reaches a floor, in orbits of pairs.
+    """The program of the least PML level for an expected gain, on orbits of pairs.
 
     `problem` and `exp_neg_epsilon` are as those of `LeastLeakage`, with an entry for each orbit of pairs: the
     probability of an output of the orbit given a letter of it, times the number of outputs in their orbit.
@@ -198,7 +198,7 @@ class SymmetricLeastLeakage(LeastLeakage):
         return max(0.0, float(np.log(np.max(matrix[matrix > 0] / laws[matrix > 0]))))
 
     def round_to_grid(self, lifts: FloatArray) -> FloatArray:
-        """Round (C,) the lifts to integers whose rows sum to exactly one, as floats."""
+        """Round (C,) orbit values to integers with exact row sums, returned as floats."""
         return round_lifts_to_integers(
             self.space, lifts, self.columns.mean_by_output(lifts)
         ).scaled_entries
@@ -214,7 +214,7 @@ def worst_case_utility(
     outputs: Outputs = None,
     over: PriorSet | None = None,
 ) -> LeastLeakage:
-    """Declare the worst-case design: never an output of a rank below the threshold, at the least PML.
+    """Build the design of least PML level that never emits an output below a rank.
 
     Args:
         prior: N letters.
@@ -260,7 +260,7 @@ def worst_case_utility(
 def build_least_leakage(
     prior: Prior, allowed: BoolArray, outputs: tuple[Label, ...], over: PriorSet | None = None
 ) -> LeastLeakage:
-    """Build the design of least PML on allowed pairs, of which each letter has one.
+    """Build the design of least PML level on a set of allowed pairs.
 
     Raises:
         PrivacyError: `over` is no set of priors on these letters.
@@ -327,7 +327,7 @@ def least_leakage(  # type: ignore[misc]  # the second argument may be either
     over: PriorSet | JointLaws | None = None,
     about: Secret | None = None,
 ) -> LeastLeakage | LeastEpsilon:
-    """Declare the search for the least level of a requirement at which a utility reaches a target.
+    """Build the search for the smallest leakage level at which a utility reaches a target.
 
     It is `least_leakage(prior, privacy, utility, reach)`, or `least_leakage(prior, utility, expected=...)`
     for PML, also with a floor on the worst case. Under PML of the prior, with an expected gain or loss, it
@@ -370,9 +370,9 @@ def least_leakage(  # type: ignore[misc]  # the second argument may be either
     """
     if utility is None:
         privacy, utility = None, cast("UtilityLike | None", privacy)
-    known, chosen = as_prior(prior), _checked_utility(utility)
-    target = _target(chosen, reach, expected, worst)
-    family = family_of(cast("Family | None", privacy), over, about)
+    known, chosen = as_prior(prior), _check_utility(utility)
+    target = _choose_target(chosen, reach, expected, worst)
+    family = parse_family(cast("Family | None", privacy), over, about)
     of_pairs = isinstance(chosen, LinearUtility) and type(family) is PML
     if worst is not None and not of_pairs:
         raise ProgramError(
@@ -384,13 +384,13 @@ def least_leakage(  # type: ignore[misc]  # the second argument may be either
         and type(family) is PML
         and (worst is not None or not family.over)
     ):
-        return _least_of_pairs(known, chosen, target, worst, outputs, family.over)
+        return _build_pair_floor_program(known, chosen, target, worst, outputs, family.over)
     assert target is not None
     return least_epsilon(known, family, chosen, target, outputs)
 
 
-def _checked_utility(utility: object) -> Utility:
-    """Return the utility, or raise a UtilityError where it is none, such as a requirement."""
+def _check_utility(utility: object) -> Utility:
+    """Validate the utility argument; raise a UtilityError for other objects, such as a requirement."""
     named = utility if isinstance(utility, type) else type(utility)
     if utility is None or issubclass(named, Requirement):
         given = "missing" if utility is None else f"the requirement {named.__name__}"
@@ -401,10 +401,10 @@ def _checked_utility(utility: object) -> Utility:
     return as_utility(utility)  # type: ignore[arg-type]
 
 
-def _target(
+def _choose_target(
     utility: Utility, reach: float | None, expected: float | None, worst: float | None
 ) -> float | None:
-    """Return what the utility must reach; None where there is a floor on the worst case only."""
+    """Return the utility target from the arguments; None where only the worst case is bounded."""
     if reach is not None and expected is not None:
         raise ProgramError("`reach` and `expected` are both the target of the utility: give one")
     if expected is not None:
@@ -419,7 +419,7 @@ def _target(
     return None
 
 
-def _least_of_pairs(
+def _build_pair_floor_program(
     known: Prior | SymmetricPrior,
     utility: LinearUtility,
     expected: float | None,
@@ -427,7 +427,7 @@ def _least_of_pairs(
     outputs: Outputs,
     over: PriorSet | None,
 ) -> LeastLeakage:
-    """Declare the least PML under floors on the expected gain and on the gain of each pair."""
+    """Build the least-PML program with floors on the expected gain and on each pair's gain."""
     if expected is not None and over is not None:
         raise ProgramError(
             "`worst`, a target of the expected utility and `over` cannot be given together: leave one out"
@@ -461,7 +461,7 @@ def _least_of_pairs(
 def _build_symmetric(
     prior: SymmetricPrior, utility: LinearUtility, expected: float
 ) -> SymmetricLeastLeakage:
-    """Build the search for the least level under a floor on the expected utility, in orbits of pairs."""
+    """Build the least-level search for an expected utility on orbits of pairs."""
     space = prior.make_pairs(utility.shape)
     table = utility.evaluate_on_orbits(space)
     columns, allowed = OrbitColumns.from_space(space, PML(0.0)), np.ones(table.shape, dtype=bool)
@@ -474,7 +474,7 @@ def _build_symmetric(
 
 
 def _check_reachable(floor: NormalizedFloor) -> NormalizedFloor:
-    """Return the floor; raise a ProgramError where no mechanism reaches it."""
+    """Return the floor after checking that some mechanism reaches it."""
     if floor.min_gain > floor.rounding:
         raise ProgramError(
             f"no mechanism has an expected {floor.kind_text} of {floor.expected.value:.12g}: "
@@ -486,7 +486,7 @@ def _check_reachable(floor: NormalizedFloor) -> NormalizedFloor:
 def _check_allowed_outputs(
     prior: Prior, utility: LinearUtility, table: FloatArray, allowed: BoolArray, limit: float
 ) -> None:
-    """Raise where a letter has no output whose utility is within the limit."""
+    """Raise an error where a letter has no output within the utility limit."""
     empty = np.flatnonzero(~allowed.any(axis=1))
     if len(empty):
         x = int(empty[0])
@@ -498,7 +498,7 @@ def _check_allowed_outputs(
 
 
 def _resolve_labels(prior: Prior, count: int, outputs: Outputs) -> tuple[Label, ...]:
-    """Return the labels of the outputs, and raise where their number is not that of the columns."""
+    """Return the output labels; raise an error where their number is not that of the columns."""
     letters = resolve_outputs(prior.labels, count, outputs)
     if len(letters) != count:
         raise ProgramError(f"there are {len(letters)} outputs, and the order has {count} columns")
@@ -506,7 +506,7 @@ def _resolve_labels(prior: Prior, count: int, outputs: Outputs) -> tuple[Label, 
 
 
 def _make_program(kind: type[P], **fields: Any) -> P:
-    """Make a program of one kind, whose model has e^-epsilon as a parameter."""
+    """Build the program, whose cvxpy model has e^-epsilon as a parameter."""
     exp_neg_level = cp.Parameter(nonneg=True, value=1.0, name="share")
     program = kind(
         build_model=lambda: _build_model(program), exp_neg_epsilon=exp_neg_level, **fields
@@ -515,7 +515,7 @@ def _make_program(kind: type[P], **fields: Any) -> P:
 
 
 def _express_matrix(allowed: BoolArray, entries: cp.Variable) -> cp.Expression:
-    """Build the expression of the (N, M) matrix with these entries on allowed pairs, and zeros elsewhere."""
+    """Build the (N, M) cvxpy matrix with variables on allowed pairs and zeros elsewhere."""
     k = entries.size
     place = sparse.csc_array(
         (np.ones(k), (np.flatnonzero(allowed), np.arange(k))), shape=(allowed.size, k)
@@ -524,7 +524,7 @@ def _express_matrix(allowed: BoolArray, entries: cp.Variable) -> cp.Expression:
 
 
 def _build_model(program: LeastLeakage) -> CvxpyModel:
-    """Build the cvxpy model of how far mechanisms of a level stay short of the demands."""
+    """Build the cvxpy model of the total violation of the demands at a level."""
     columns, allowed, floor, over = program.columns, program.allowed, program.floor, program.over
     n, m = len(columns.masses), len(columns.mean_by_output(allowed))
     letter, output, in_row, in_law = columns.list_pairs(allowed)

@@ -230,7 +230,9 @@ def _repair_for_program(program: LinearDesign, matrix: FloatArray) -> RepairedMa
             program.prior, program.privacy, matrix, 0.0, program.centered_gains
         )
         return min(fixed, kept, key=lambda one: _max_residual(program, one.matrix))
-    if program.privacy.has_ratios or program.added:  # bounds on single columns
+    block = program.column_block
+    bands = block is not None and block.is_banded
+    if program.added or bands or program.list_ratios() is not None:  # bounds on single columns
         return fixed
     utilities = [
         program.columns.compute_expectation(program.centered_gains, one)
@@ -361,7 +363,7 @@ def _certify_multipliers(
 def _price_columns(program: LinearDesign, gains: FloatArray) -> _BoundProof:
     """Compute the dual bound of multipliers for the bounds on pairs of letters, all columns at once."""
     p = program.prior.pmf
-    ratios = program.privacy.ratios(p) if program.privacy.by_pairs else None
+    ratios = program.privacy.list_weighted_ratios(program.prior)
     found = None if ratios is None else ratios.find_prices(p, gains)
     if found is None:
         return _BoundProof(math.inf, None, {})

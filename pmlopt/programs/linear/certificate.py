@@ -216,17 +216,17 @@ class _ExpectationCertificate(RequirementCertificate):
 
         @property
         def lifts(self) -> FloatArray:
-            """Return the mechanism as values on pairs."""
+            """Return the mechanism as values on (letter, output) pairs or their orbits."""
 
     @property
     def is_maximised(self) -> bool:
-        """Return whether more of the value is better, so that the bound is above it."""
+        """Return whether the objective is maximised, so that the bound is an upper bound on the optimum."""
         return self.maximised
 
     @property
     def bound_rounding(self) -> float:
         # and what breaking an added constraint by as much as is allowed may gain beyond the bound
-        """Return by how much rounding only may put the value beyond the bound."""
+        """Return the floating-point allowance by which the value may pass its bound."""
         rows = self.added_rows or ()
         return self._value_rounding + sum(
             float(self._allowed_violations(one) @ np.abs(one.multipliers)) for one in rows
@@ -345,17 +345,17 @@ class LinearCertificate(_ExpectationCertificate, DesignCertificate):
 
     @property
     def columns(self) -> DenseColumns:
-        """Return the columns of the letters under the requirement."""
+        """Return the dense columns under the requirement."""
         return DenseColumns(self.prior, self.privacy)
 
     @property
     def lifts(self) -> FloatArray:
-        """Return the lifts of the mechanism, which are the entries of its matrix."""
+        """Return the mechanism matrix."""
         return self.mechanism.matrix
 
     @property
     def has_constant_utility(self) -> bool:
-        """Return whether the utility is the same for every mechanism."""
+        """Return whether every mechanism has the same utility."""
         return bool((np.ptp(self.table, axis=1) == 0).all())
 
 
@@ -397,7 +397,7 @@ class OrbitCertificate(RequirementCertificate):
 
     @property
     def float_levels(self) -> tuple[Mapping[str, float], float]:
-        """Return the levels in floats, by name, and the relative error of a probability by rounding."""
+        """Return the leakage levels by name in floats, and the relative rounding error of a probability."""
         return self.columns.compute_levels(self.lifts), (self.columns.terms + 8) * FLOAT_EPSILON
 
     @cached_property

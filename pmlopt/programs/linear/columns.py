@@ -1,4 +1,4 @@
-"""The columns of a mechanism with their multiplicities, of which linear designs consist.
+"""The columns of a mechanism (one per output) with their multiplicities, in dense form or by orbits.
 
 A plain design has the trivial group, and a column for each output. On a symmetric prior it has one for each
 orbit of outputs, with a prior of its own on the cells of its letters, and the same formulas hold.
@@ -32,14 +32,13 @@ from pmlopt.data.symmetry.invariant import InvariantPrior
 from pmlopt.data.symmetry.prior import LetterCells, PairOrbits, PairSpace
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.privacy.ratio_bound import RatioRequirement, check_ratios_invariant
-from pmlopt.model.privacy.requirement import RequirementConjunction, Witness
+from pmlopt.model.privacy.requirement import Witness
 from pmlopt.programs.exact.arithmetic import round_down_to_float, round_exp_down, round_up_to_float
 from pmlopt.programs.program import CvxpyModel, build_problem
 
 
 def round_outward(constant: Fraction, bound: float, maximised: bool) -> float:
-    """Return `constant + bound` of a gain, `constant - bound` of a loss, rounded outward."""
+    """Return `constant + bound` of a gain, `constant - bound` of a loss, rounded in the safe direction."""
     if not math.isfinite(bound):
         return bound if maximised else -bound
     if maximised:
@@ -48,7 +47,7 @@ def round_outward(constant: Fraction, bound: float, maximised: bool) -> float:
 
 
 class ColumnSystem(ABC):
-    """The columns of a mechanism under a requirement.
+    """The interface of a mechanism's columns under a requirement, in dense form or by orbits.
 
     Values on pairs are (N, M), or (C,) on C orbits of pairs.
 
@@ -65,54 +64,53 @@ class ColumnSystem(ABC):
 
     @abstractmethod
     def broadcast_letters(self, rho: FloatArray) -> FloatArray:
-        """Expand a number for each letter to values on pairs."""
+        """Broadcast one number per letter to all (letter, output) pairs."""
 
     @abstractmethod
     def min_by_letter(self, values: FloatArray) -> FloatArray:
-        """Compute (N,) the least value of each letter."""
+        """Compute the (N,) minimum over outputs of values on pairs, for each letter."""
 
     @abstractmethod
     def mean_by_letter(self, values: FloatArray, lifts: FloatArray) -> FloatArray:
-        """Compute (N,) the expectation of values for each letter."""
+        """Compute the (N,) conditional expectation of values for each letter, under a mechanism."""
 
     @abstractmethod
     def mean_by_output(self, values: FloatArray | BoolArray) -> FloatArray:
-        """Compute (M,) the mean of the values of each output, or orbit of outputs: of lifts, its mass."""
+        """Compute the (M,) mean over letters of values on pairs, for each output (or orbit of outputs)."""
 
     @abstractmethod
     def broadcast_outputs(self, each: Any, shape: tuple[int, ...]) -> Any:
-        """Expand a number for each output to values on pairs: of ones, a constant's lifts."""
+        """Broadcast one number per output to all (letter, output) pairs."""
 
     @abstractmethod
     def iterate_parts(self, values: Any) -> Iterator[tuple[FloatArray, Any]]:
-        """Iterate over the values of columns that have cells in common, with the masses of the cells."""
+        """Yield the values column group by column group, with the probabilities of their cells."""
 
     @abstractmethod
     def list_pairs(self, allowed: BoolArray) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
-        """List letter and output of each allowed pair, and a lift's weights in its row sum and output law."""
+        """List letter, output, row-sum coefficient and output-law coefficient of each allowed pair."""
 
     @property
     @abstractmethod
     def letter_weights(self) -> Sequence[int]:
-        """Return N integers, proportional to the masses."""
+        """Return N integer weights proportional to the letters' probabilities."""
 
     @abstractmethod
     def support_function(self, gains: FloatArray) -> float:
-        """Compute the most that columns within the requirement gain; see `Requirement.support_function`."""
+        """Compute the requirement's support function: the largest gain of all columns together."""
 
     def compute_expectation(self, values: FloatArray, lifts: FloatArray) -> float:
-        """Compute the expectation of values under the prior and a mechanism."""
+        """Compute the expected value of a table under the prior and a mechanism."""
         return float(self.masses @ self.mean_by_letter(values, lifts))
 
     def exact_letter_mean(self, values: FloatArray) -> Fraction:
-        """Compute the mean of a number for each letter under the prior, in rational arithmetic."""
+        """Compute the prior mean of one number per letter in rational arithmetic."""
         weights = self.letter_weights
         numbers, denominator = common_integer_ratio(values.tolist())
         return Fraction(sum(map(operator.mul, weights, numbers)), denominator * sum(weights))
 
     def compute_value(self, table: FloatArray, maximised: bool, lifts: FloatArray) -> float:
-        """Compute the expectation of a table, up to `bound_value_rounding`, without the digits that outputs
-        share.
+        """Compute the expected utility of a mechanism, with common offsets removed for accuracy.
 
         It is rounded as bounds are: a value that reaches its bound is the same float.
         """
@@ -133,7 +131,7 @@ class ColumnSystem(ABC):
         maximised: bool,
         lifts: FloatArray,
     ) -> float:
-        """Compute the same from a table that is centred already.
+        """Compute the expected utility from a table that is centred already; see `compute_value`.
 
         Args:
             table: the values.
@@ -151,40 +149,40 @@ class ColumnSystem(ABC):
         return round_outward(offsets[1], self.compute_expectation(gains, lifts), maximised)
 
     def bound_value_rounding(self, table: FloatArray, lifts: FloatArray) -> float:
-        """Bound what rounding may have taken off the expectation of a table.
+        """Bound the rounding error of an expected utility.
 
         It is in units of the terms of the sum: an entry at a pair that never occurs has no part in it.
         """
         return bound_sum_rounding(sum(table.shape), self.compute_expectation(np.abs(table), lifts))
 
     def normalize_rows(self, values: FloatArray) -> FloatArray:
-        """Divide values by the sums of their rows, which are positive."""
+        """Divide positive values on pairs by their row sums."""
         return np.asarray(values / self.broadcast_letters(self.row_sums(values)))
 
     def row_sums(self, lifts: FloatArray) -> FloatArray:
-        """Compute (N,) the sums of the rows."""
+        """Compute the (N,) row sums of the mechanism."""
         return self.mean_by_letter(np.ones_like(lifts), lifts)
 
     def max_by_letter(self, values: FloatArray) -> FloatArray:
-        """Compute (N,) the largest value of each letter."""
+        """Compute the (N,) maximum over outputs of values on pairs, for each letter."""
         return -self.min_by_letter(-values)
 
     def center_table(self, table: FloatArray, maximised: bool) -> FloatArray:
-        """Subtract the least value of each letter from the table, with the sign that makes more better."""
+        """Convert a utility table to gains with a row minimum of zero."""
         # adding a number to a row of the table shifts every mechanism's value alike
         found = table - self.broadcast_letters(self.min_by_letter(table))
         return found if maximised else -found
 
     def compute_bound(self, gains: FloatArray, rho: FloatArray) -> float:
-        """Compute an upper bound on the expected gain, from any rho, with an allowance for rounding."""
+        """Compute a dual bound on the expected gain from row multipliers rho, with a rounding allowance."""
         return self.unrounded_bound(gains, rho) + self.bound_rounding(gains, rho)
 
     def unrounded_bound(self, gains: FloatArray, rho: FloatArray) -> float:
-        """Compute the bound without an allowance for rounding: it must not be claimed."""
+        """Compute the dual bound on the expected gain without a rounding allowance (not to be claimed)."""
         return float(self.masses @ rho) + self.support_function(gains - self.broadcast_letters(rho))
 
     def bound_rounding(self, gains: FloatArray, rho: FloatArray) -> float:
-        """Bound what rounding may have taken off the bound."""
+        """Bound the rounding error of the dual bound."""
         # sums of N terms err by about N units in the last place of the sum of their sizes, and the
         # relaxation is sublinear: what rounding takes off g - rho counts as its relaxation
         sizes = np.abs(gains) + self.broadcast_letters(np.abs(rho))
@@ -198,21 +196,21 @@ class ColumnSystem(ABC):
         return bound_sum_rounding(self.terms, float(self.masses @ np.abs(rho)) + max_size)
 
     def _max_size(self, sizes: FloatArray, rows: float) -> float:
-        """Bound the sizes of the terms of any column, where they are far from even."""
+        """Bound the magnitude of the terms in any column, for the rounding analysis."""
         return self.support_function(sizes)
 
     def dual_certificate(self, gains: FloatArray, rho: FloatArray) -> Witness:
-        """Return numbers that prove the bound without a search, where there are such."""
+        """Return dual variables that prove the support-function value without a search, if available."""
         return {}
 
-    def dual_bound(self, gains: FloatArray, rho: FloatArray, witness: Witness) -> float:
-        """Compute the bound that a dual certificate proves, but for rounding."""
+    def dual_bound(self, gains: FloatArray, rho: FloatArray, certificate: Witness) -> float:
+        """Compute the upper bound on the gain from given dual variables, without a rounding allowance."""
         return self.unrounded_bound(gains, rho)
 
 
 @dataclass(frozen=True, eq=False)
 class DenseColumns(ColumnSystem):
-    """The columns of listed letters and outputs: the trivial group."""
+    """The columns of a mechanism as a dense matrix, without symmetry."""
 
     prior: Prior
     privacy: Requirement
@@ -223,62 +221,63 @@ class DenseColumns(ColumnSystem):
         vars(self).update(masses=self.prior.pmf, terms=self.prior.size)
 
     def broadcast_letters(self, rho: FloatArray) -> FloatArray:
-        """Expand a number for each letter to values on pairs."""
+        """Broadcast one number per letter to all (letter, output) pairs."""
         return rho[:, None]
 
     def min_by_letter(self, values: FloatArray) -> FloatArray:
-        """Compute (N,) the least value of each letter."""
+        """Compute the (N,) minimum over outputs of values on pairs, for each letter."""
         return np.asarray(values.min(axis=1))
 
     def mean_by_letter(self, values: FloatArray, lifts: FloatArray) -> FloatArray:
-        """Compute (N,) the expectation of values for each letter."""
+        """Compute the (N,) conditional expectation of values for each letter, under a mechanism."""
         return np.asarray((values * lifts).sum(axis=1))
 
     def mean_by_output(self, values: FloatArray | BoolArray) -> FloatArray:
-        """Compute (M,) the mean of the values of each output, or orbit of outputs: of lifts, its mass."""
+        """Compute the (M,) mean over letters of values on pairs, for each output (or orbit of outputs)."""
         return np.asarray(self.prior.pmf @ values)
 
     def broadcast_outputs(self, each: Any, shape: tuple[int, ...]) -> Any:
-        """Expand a number for each output to values on pairs: of ones, a constant's lifts."""
+        """Broadcast one number per output to all (letter, output) pairs."""
         return np.broadcast_to(each, shape)
 
     def iterate_parts(self, values: Any) -> Iterator[tuple[FloatArray, Any]]:
-        """Iterate over the values of columns that have cells in common, with the masses of the cells."""
+        """Yield the values column group by column group, with the probabilities of their cells."""
         yield self.prior.pmf, values
 
     def list_pairs(self, allowed: BoolArray) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
-        """List letter and output of each allowed pair, and a lift's weights in its row sum and output law."""
+        """List letter, output, row-sum coefficient and output-law coefficient of each allowed pair."""
         letter, output = np.nonzero(allowed)
         return letter, output, np.ones(len(letter)), self.prior.pmf[letter]
 
     @property
     def letter_weights(self) -> Sequence[int]:
-        """Return N integers, proportional to the masses."""
+        """Return N integer weights proportional to the letters' probabilities."""
         return self.prior.weights
 
     def support_function(self, gains: FloatArray) -> float:
-        """Compute the most that columns within the requirement gain; see `Requirement.support_function`."""
+        """Compute the requirement's support function: the largest gain of all columns together."""
         return self.privacy.support_function(self.prior, gains)
 
     def _max_size(self, sizes: FloatArray, rows: float) -> float:
         # weights of pairs allow for their own rounding: what is left off g - rho is that of a mechanism
         """Bound the sizes of the terms of any column, where they are far from even."""
-        return rows if self.privacy.by_pairs else self.support_function(sizes)
+        by_formula = self.privacy.list_weighted_ratios(self.prior) is None
+        return self.support_function(sizes) if by_formula else rows
 
     def dual_certificate(self, gains: FloatArray, rho: FloatArray) -> Witness:
-        """Return numbers that prove the bound without a search, where there are such."""
+        """Return dual variables that prove the support-function value without a search, if available."""
         return self.privacy.dual_certificate(self.prior, gains - rho[:, None])
 
-    def dual_bound(self, gains: FloatArray, rho: FloatArray, witness: Witness) -> float:
-        """Compute the bound that a dual certificate proves, but for rounding."""
+    def dual_bound(self, gains: FloatArray, rho: FloatArray, certificate: Witness) -> float:
+        """Compute the upper bound on the gain from given dual variables, without a rounding allowance."""
         return float(self.masses @ rho) + self.privacy.dual_bound(
-            self.prior, gains - rho[:, None], witness
+            self.prior, gains - rho[:, None], certificate
         )
 
 
 @dataclass(frozen=True, eq=False)
 class OrbitColumns(ColumnSystem):
-    """The columns of a mechanism that is constant on orbits of pairs, under a requirement.
+    """The columns of a mechanism that is constant on orbits of (letter, output) pairs under a symmetry group.
 
     A column v of it is constant on the cells of its output y. With w the masses of the cells its mean is
     `<w, v>`: it meets PML, LDP or LIP iff the values on the cells do under the prior w. So each orbit of
@@ -298,7 +297,7 @@ class OrbitColumns(ColumnSystem):
     def from_space(
         cls, space: PairSpace | EquitablePartition, privacy: Requirement
     ) -> OrbitColumns:
-        """Build the columns of pairs under a requirement.
+        """Build the orbit columns of a pair space under a requirement.
 
         Raises:
             PrivacyError: the requirement is not on each column, or not the same for all letters of an orbit.
@@ -315,17 +314,17 @@ class OrbitColumns(ColumnSystem):
 
     @property
     def masses(self) -> FloatArray:  # type: ignore[override]
-        """Return the probabilities of the orbits of letters."""
+        """Return the probability of each orbit of letters."""
         return self.orbits.masses
 
     @property
     def terms(self) -> int:  # type: ignore[override]
-        """Return the largest number of cells of letters in a column."""
+        """Return the largest number of letter cells in a column."""
         return max(own.size for own in self.cells)
 
     @cached_property
     def cell_masses(self) -> FloatArray:
-        """Return (C,) the masses of the cells, column after column; those of each column sum to one."""
+        """Return (C,) the probabilities of the cells, column by column; each column sums to one."""
         return np.concatenate([own.prior.pmf for own in self.cells])
 
     @cached_property
@@ -341,35 +340,35 @@ class OrbitColumns(ColumnSystem):
         return _build_sum_matrix(self.cell_masses, self.orbits.output, len(self.orbits.outputs))
 
     def broadcast_letters(self, rho: FloatArray) -> FloatArray:
-        """Expand a number for each letter to values on pairs."""
+        """Broadcast one number per letter to all (letter, output) pairs."""
         return rho[self.orbits.letter]
 
     def min_by_letter(self, values: FloatArray) -> FloatArray:
-        """Compute (N,) the least value of each letter."""
+        """Compute the (N,) minimum over outputs of values on pairs, for each letter."""
         found = np.full(len(self.orbits.letters), np.inf)
         # unbuffered: several pairs of one letter compete for the same place
         np.minimum.at(found, self.orbits.letter, values)
         return found
 
     def mean_by_letter(self, values: FloatArray, lifts: FloatArray) -> FloatArray:
-        """Compute (N,) the expectation of values for each letter."""
+        """Compute the (N,) conditional expectation of values for each letter, under a mechanism."""
         return np.asarray(self.row_sum_matrix @ (values * lifts))
 
     def mean_by_output(self, values: FloatArray | BoolArray) -> FloatArray:
-        """Compute (M,) the mean of the values of each output, or orbit of outputs: of lifts, its mass."""
+        """Compute the (M,) mean over letters of values on pairs, for each output (or orbit of outputs)."""
         return np.asarray(self._output_law_matrix @ values)
 
     def broadcast_outputs(self, each: Any, shape: tuple[int, ...]) -> Any:
-        """Expand a number for each output to values on pairs: of ones, a constant's lifts."""
+        """Broadcast one number per output to all (letter, output) pairs."""
         return each[self.orbits.output]
 
     def iterate_parts(self, values: Any) -> Iterator[tuple[FloatArray, Any]]:
-        """Iterate over the values of columns that have cells in common, with the masses of the cells."""
+        """Yield the values column group by column group, with the probabilities of their cells."""
         for _, prior, column in self._iterate_columns(values):
             yield prior.pmf, column
 
     def list_pairs(self, allowed: BoolArray) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
-        """List letter and output of each allowed pair, and a lift's weights in its row sum and output law."""
+        """List letter, output, row-sum coefficient and output-law coefficient of each allowed pair."""
         orbits = self.orbits
         return (
             orbits.letter[allowed],
@@ -380,30 +379,30 @@ class OrbitColumns(ColumnSystem):
 
     @property
     def letter_weights(self) -> Sequence[int]:
-        """Return N integers, proportional to the masses."""
+        """Return N integer weights proportional to the letters' probabilities."""
         return [n * w for n, w in zip(self.orbits.letters, self.orbits.weights, strict=True)]
 
     def _iterate_columns(self, values: Any) -> Iterator[tuple[Requirement, Prior, Any]]:
-        """Iterate over columns: the requirement, the prior on the cells, and the (C_y, 1) values."""
+        """Yield for each column the requirement, the prior on the cells, and the values on them."""
         for place, (own, cells) in enumerate(zip(self.privacy, self.cells, strict=True)):
             yield own, cells.prior, values[self.orbits.orbits_of_output(place)][:, None]
 
     def support_function(self, gains: FloatArray) -> float:
-        """Compute the most that columns within the requirement gain; see `Requirement.support_function`."""
+        """Compute the requirement's support function: the largest gain of all columns together."""
         return max(
             own.support_function(prior, column)
             for own, prior, column in self._iterate_columns(gains)
         )
 
     def max_violations(self, lifts: FloatArray) -> FloatArray:
-        """Compute (K,) the largest violation by each column, in floats; at most 0 where there is none."""
+        """Compute the (K,) largest constraint violation of each column, in floats."""
         each = self._iterate_columns(lifts)
         return np.array(
             [np.max(own.violation(prior.pmf, column, math.exp)) for own, prior, column in each]
         )
 
     def is_met_exactly(self, masses: tuple[int, ...]) -> bool:
-        """Return whether masses of orbits of pairs meet the requirement, in integers: a proof, not a test."""
+        """Return whether integer masses of pair orbits meet the requirement exactly."""
         for place, (own, cells) in enumerate(zip(self.privacy, self.cells, strict=True)):
             part = self.orbits.orbits_of_output(place)
             if not any(masses[part]):
@@ -422,7 +421,7 @@ class OrbitColumns(ColumnSystem):
         return True
 
     def compute_levels(self, lifts: FloatArray) -> dict[str, float]:
-        """Compute the largest levels of the columns that occur, by name, in nats.
+        """Compute the mechanism's leakage levels by name, in nats.
 
         Each is measured next to a column that reveals nothing, which has no larger level than the largest.
         """
@@ -439,7 +438,7 @@ class OrbitColumns(ColumnSystem):
     def build_model(
         self, names: Sequence[Label], maximised: bool, values: FloatArray
     ) -> CvxpyModel:
-        """Build the linear program with one variable for each orbit of pairs.
+        """Build the cvxpy linear program with one variable per orbit of pairs.
 
         The constraints of the requirement are named after the orbits of outputs; values are gains, or losses.
         """
@@ -468,27 +467,26 @@ class OrbitColumns(ColumnSystem):
 
 
 def _build_sum_matrix(values: FloatArray, rows: Any, count: int) -> Any:
-    """Build the sparse (count, C) matrix that sums the places of each row, each times its value."""
+    """Build the sparse (count, C) matrix that sums entries by row index, with coefficients."""
     return sparse.csr_array((values, (rows, np.arange(len(rows)))), (count, len(rows)))
 
 
 def build_invariant_columns(space: PairSpace, privacy: Requirement) -> OrbitColumns:
-    """Build the columns of pairs under a requirement that is invariant under the group.
+    """Build the orbit columns of a pair space; raise an error where the requirement is not invariant.
 
     Raises:
         PrivacyError: it is not invariant, or has no form by orbits.
     """
     prior = space.prior
     if isinstance(prior, InvariantPrior):
-        for part in privacy.parts if isinstance(privacy, RequirementConjunction) else (privacy,):
-            if isinstance(part, RatioRequirement) and len(prior.moves):
-                check_ratios_invariant(part, prior.base, [move[0] for move in prior.moves])
+        for part in privacy.list_parts():
+            part.check_invariant(prior.base, [move[0] for move in prior.moves])
     return OrbitColumns.from_space(space, privacy)
 
 
 @dataclass(frozen=True, eq=False)
 class EquitablePartition:
-    """Classes of letters, outputs and pairs on which some optimal mechanism is constant.
+    """Classes of letters, outputs and pairs (an equitable partition) on which some optimum is constant.
 
     Every letter of a class has the same probability and meets, in each class of outputs, each value of the
     utility equally often; and every output of a class meets each value equally often in each class of
@@ -515,14 +513,14 @@ class EquitablePartition:
     prior: Prior
 
     def get_cells(self, place: int) -> LetterCells:
-        """Return the classes of letters as one output of a class meets them."""
+        """Return the letter classes of an output of a class, as its cells."""
         return self.orbits.get_cells(
             place, self.prior, self.prior, self.table[:, self.output_names[place]]
         )
 
 
 def refine_colors(prior: Prior, table: FloatArray, max_classes: int) -> EquitablePartition | None:
-    """Find the coarsest classes for a prior and a utility; None for more than `max_classes` of pairs.
+    """Find the coarsest equitable partition for prior and utility; None if it has over `max_classes` pairs.
 
     Probabilities and values count as equal where their floats are.
 
@@ -557,19 +555,20 @@ def refine_colors(prior: Prior, table: FloatArray, max_classes: int) -> Equitabl
         if (int(letter.max()), int(output.max())) == before:
             break
     # a mixed radix code of output class, letter class and value
-    codes = (output * (letter.max() + 1) + letter[:, None]) * len(kinds) + values
-    different, places = np.unique(codes, return_inverse=True)
+    places = np.broadcast_arrays(output, letter[:, None], values)
+    codes = np.ravel_multi_index(places, (int(output.max()) + 1, int(letter.max()) + 1, len(kinds)))
+    different, numbers = np.unique(codes, return_inverse=True)
     if len(different) > max_classes:
         return None
-    places = places.reshape(table.shape)
-    orbits = PairOrbits.from_listed(letter, output, places, prior.weights)
+    classes = numbers.reshape(table.shape)
+    orbits = PairOrbits.from_listed(letter, output, classes, prior.weights)
     return EquitablePartition(
-        orbits, places, np.unique(output, return_index=True)[1].tolist(), prior
+        orbits, classes, np.unique(output, return_index=True)[1].tolist(), prior
     )
 
 
 def _hash_rows(values: IntArray, colours: IntArray, kinds: int) -> Any:
-    """Hash (N,) how often each row has each value in the columns of each colour.
+    """Hash (N,) the multiset of values in the columns of each colour, row by row.
 
     The sum of pseudo-random numbers of 64 bits, one for each pair of a value and a colour: two rows that
     differ have the same one with probability 2^-64 or so, and what follows from a wrong class the certificate
@@ -591,6 +590,6 @@ _SPLITMIX_STEPS = (0xBF58476D1CE4E5B9, 30), (0x94D049BB133111EB, 27)
 
 
 def _split_classes(classes: IntArray, signatures: Any) -> IntArray:
-    """Split classes by the signatures of their members."""
+    """Refine a partition by the signatures of its elements."""
     pairs = np.stack([classes.astype(np.uint64), signatures], axis=1)
     return np.asarray(np.unique(pairs, axis=0, return_inverse=True)[1].ravel())

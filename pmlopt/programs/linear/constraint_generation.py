@@ -1,4 +1,4 @@
-"""Designs under many bounds on pairs of letters, such as metric privacy: violated bounds are added.
+"""Constraint generation for many bounds on letter pairs, such as metric privacy: violated bounds are added.
 
 Where the way over a third letter is hardly longer, the bound on a pair nearly follows from those on the way.
 So a program with the other pairs only is small, and its answer breaks few of the bounds that it leaves out.
@@ -13,7 +13,7 @@ import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.core.lazy_imports import sparse
-from pmlopt.model.privacy.factors import tightened
+from pmlopt.model.privacy.factors import tighten_factor
 from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.model.privacy.requirement import Witness
 from pmlopt.model.utility.linear import build_best_constant
@@ -49,7 +49,7 @@ STEP_SHARE = 0.3
 
 
 def reserve_pair_seconds(program: LinearDesign, name: str, options: MethodOptions) -> MethodOptions:
-    """Return options that leave a solver of many bounds on pairs the time for a last step.
+    """Return options that reserve time for the final step of a solver under many pair bounds.
 
     Raises:
         MethodError: the time would be over before the solver had the program and had set it up.
@@ -58,7 +58,7 @@ def reserve_pair_seconds(program: LinearDesign, name: str, options: MethodOption
         return options
     bounds = len(ratios.exponents) * program.table.shape[1]
     # HiGHS looks at the clock while it sets a program up; Clarabel and SCS do only from step to step
-    setup = 0.0 if name in highs.METHOD_OPTIONS else _setup_seconds(bounds)
+    setup = 0.0 if name in highs.METHOD_OPTIONS else _estimate_setup_seconds(bounds)
     # compiling and loading take at least 4e-6 s for each bound of a column
     if options.deadline.expired_for(-4e-6 * bounds - setup):
         raise MethodError(f"{TIME_LIMIT}: compiling takes longer than there is")
@@ -66,7 +66,7 @@ def reserve_pair_seconds(program: LinearDesign, name: str, options: MethodOption
 
 
 def _build_constant_point(program: LinearDesign, ratios: RatioBounds) -> PrimalDualPoint:
-    """Build the best constant, with the bound of no privacy at all."""
+    """Build the best constant mechanism as a starting point, with the trivial bound."""
     weights = np.zeros((len(ratios.exponents), program.table.shape[1]))
     best = build_best_constant(program.prior.probabilities, program.centered_gains)
     return PrimalDualPoint(
@@ -75,7 +75,7 @@ def _build_constant_point(program: LinearDesign, ratios: RatioBounds) -> PrimalD
 
 
 def read_weights(program: LinearDesign, ratios: RatioBounds) -> Witness | None:
-    """Read the weights of the pairs from the multipliers that a solver left in the program's constraints."""
+    """Read the dual weights of the pair bounds from the constraints of the cvxpy problem."""
     duals = program.constraints["pairs"].dual_value
     if duals is None or not np.isfinite(duals).all():
         return None
@@ -85,7 +85,7 @@ def read_weights(program: LinearDesign, ratios: RatioBounds) -> Witness | None:
 def solve_by_simplex(
     program: LinearDesign, ratios: RatioBounds, options: MethodOptions
 ) -> SolverResult:
-    """Solve a small program under ratio bounds by HiGHS, from sparse rows built by index arithmetic.
+    """Solve a small program under ratio bounds with HiGHS, from sparse rows built directly.
 
     Its variables are the matrix and the products of its columns with the rows that several bounds share.
     """
@@ -94,7 +94,7 @@ def solve_by_simplex(
     gains = program.prior.pmf[:, None] * program.centered_gains
     scale = float(np.abs(gains).max()) or 1.0
     products = ratios.compute_products(np.eye(n))
-    pairs = ratios.linear_system(tightened).tocsc()
+    pairs = ratios.linear_system(tighten_factor).tocsc()
     # a product that one bound uses is substituted; shared ones become variables
     several = (
         np.bincount(np.append(ratios.above, ratios.below), minlength=n + len(products))[n:] > 1
@@ -132,7 +132,7 @@ def solve_by_simplex(
 def generate_constraints(
     program: LinearDesign, ratios: RatioBounds, options: MethodOptions
 ) -> SolverResult:
-    """Solve `max <c, P>` by Clarabel, adding bounds `P[x'] - e^-eps P[x] >= 0` as they are violated.
+    """Solve `max <c, P>` with Clarabel, adding pair bounds `P[x'] >= e^-eps P[x]` when violated.
 
     The multipliers of every round bound the whole program, since it requires less.
     """
@@ -141,7 +141,7 @@ def generate_constraints(
     gains = program.prior.pmf[:, None] * program.centered_gains
     scale = float(np.abs(gains).max()) or 1.0
     # tightened a little, so that rounding of the answer stays inside the bounds
-    keep = tightened(np.exp(-ratios.exponents))
+    keep = tighten_factor(np.exp(-ratios.exponents))
     # (K, M): which bound is in the program for which column
     chosen = np.repeat(_find_essential_pairs(ratios, n)[:, None], m, axis=1)
     point, tolerance, iterations, ending, rounds = (
@@ -152,7 +152,7 @@ def generate_constraints(
         0,
     )
     while not ending:
-        setup = _setup_seconds(int(chosen.sum()))
+        setup = _estimate_setup_seconds(int(chosen.sum()))
         # Steps for which there must be time: an earlier iterate is no better than a mechanism by formula.
         if options.deadline.expired_for(-setup * (1 + STEP_SHARE * 12)):
             if not rounds:
@@ -191,13 +191,13 @@ def generate_constraints(
     return SolverResult("point", finished, words, iterations, False, 0.0, seconds, point)
 
 
-def _setup_seconds(bounds: int) -> float:
-    """Return what Clarabel takes to set up a program of so many bounds on pairs in columns, at most."""
+def _estimate_setup_seconds(bounds: int) -> float:
+    """Estimate an upper limit on Clarabel's setup time for a number of pair bounds."""
     return float(SETUP_SECONDS * bounds**SETUP_POWER)
 
 
 def _find_essential_pairs(ratios: RatioBounds, size: int) -> BoolArray:
-    """Return (K,) which pairs no path over a third letter nearly implies."""
+    """Find (K,) the pair bounds that no two-step path through a third letter nearly implies."""
     length = np.full((size, size), np.inf)
     length[ratios.above, ratios.below] = ratios.exponents
     ways = np.full((size, size), np.inf)
@@ -215,7 +215,7 @@ def _run_clarabel(
     tolerance: float,
     deadline: Deadline,
 ) -> tuple[PrimalDualPoint, bool, int]:
-    """Solve by Clarabel's interior point, given the sparse rows directly.
+    """Run Clarabel on the chosen constraints, with sparse rows passed directly.
 
     Returns:
         The matrix, with the multipliers of the rows and the weights of the pairs; whether the solver states

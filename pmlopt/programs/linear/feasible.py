@@ -1,4 +1,4 @@
-"""First mechanisms of linear designs, found in milliseconds, for solves that no solver ends in time."""
+"""Feasible mechanisms found in milliseconds, used where no solver ends within the time limit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pmlopt.programs.linear.certificate import (
     LinearCertificate,
     SymmetricCertificate,
 )
-from pmlopt.programs.linear.known_optima import allowed_forms
+from pmlopt.programs.linear.known_optima import list_feasible_forms
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import C, MethodError, MethodResult
 from pmlopt.solvers import cvxpy_interface, highs
@@ -26,7 +26,7 @@ from pmlopt.solvers.solver_result import SolverResult as SolverOutcome
 
 
 def find_first_mechanism(program: LinearDesign) -> MethodResult[LinearCertificate]:
-    """Certify the best of some mechanisms that need no solver.
+    """Certify the best of several mechanisms that need no solver.
 
     They are the best constant and, where bounds are on pairs of letters, an exponential mechanism and the
     envelopes of sharper ones. Added constraints take a linear program.
@@ -36,16 +36,18 @@ def find_first_mechanism(program: LinearDesign) -> MethodResult[LinearCertificat
     """
     begin = time.perf_counter()
     if program.added:
-        return _make_formula_result(find_within_constraints(program), time.perf_counter() - begin)
+        return _make_formula_result(
+            find_feasible_for_constraints(program), time.perf_counter() - begin
+        )
     candidates = [build_best_constant(program.prior.probabilities, program.centered_gains)]
-    candidates += _exponential_candidates(program)
+    candidates += _build_exponential_candidates(program)
     # all candidates are feasible, so that only their gain decides
     best = max(
         candidates,
         key=lambda matrix: program.columns.compute_expectation(program.centered_gains, matrix),
     )
-    ratios = program.privacy.for_prior(program.prior).ratios(program.prior.pmf)
-    if program.privacy.by_pairs and ratios is not None and np.ndim(ratios.exponents):
+    ratios = program.privacy.list_weighted_ratios(program.prior)
+    if ratios is not None:
         # the bound of no privacy at all: a better one takes a linear program
         weights = np.zeros((len(ratios.exponents), best.shape[1]))
         certificate = certify_linear(
@@ -56,8 +58,8 @@ def find_first_mechanism(program: LinearDesign) -> MethodResult[LinearCertificat
     return _make_formula_result(certificate, time.perf_counter() - begin)
 
 
-def _exponential_candidates(program: LinearDesign) -> list[FloatArray]:
-    """Return an exponential mechanism within bounds on pairs, and the envelopes of sharper ones."""
+def _build_exponential_candidates(program: LinearDesign) -> list[FloatArray]:
+    """Return an exponential mechanism within the pair bounds, and envelopes of ones with larger exponents."""
     exponents = pair_exponents(program.prior, program.privacy)
     if exponents is None:
         return []
@@ -80,7 +82,7 @@ SHARPER = (2.0, 1.5, 4.0, 16.0, 64.0)
 
 
 def build_exponential_matrix(gains: FloatArray, exponents: FloatArray) -> FloatArray:
-    """Build `P[x,y] ~ exp(s g[x,y])` with the largest s at which every bound on a pair of letters is kept.
+    """Build `P[x,y] ~ exp(s g[x,y])` with the largest scale s that meets every pair bound.
 
     A ratio of two rows is `exp(s (g[x,y] - g[z,y]))` over the ratio of their sums, which lies between the
     least and the largest of these: its logarithm is at most s times their spread over the outputs.
@@ -108,8 +110,8 @@ MAX_LP_ENTRIES, MAX_CONE_ENTRIES = 10_000, 1_000
 programs, and where constraints are curved."""
 
 
-def find_within_constraints(program: LinearDesign) -> LinearCertificate:
-    """Certify a mechanism that meets the constraints that a person added.
+def find_feasible_for_constraints(program: LinearDesign) -> LinearCertificate:
+    """Certify a mechanism that satisfies the user's added constraints.
 
     It is the best mixture of constants and of mechanisms by formula; where no mixture meets the constraints,
     the first of all mechanisms that a solver finds in a second.
@@ -121,7 +123,7 @@ def find_within_constraints(program: LinearDesign) -> LinearCertificate:
     outcome = _mix_within_constraints(program)
     max_entries = MAX_LP_ENTRIES if program.problem.is_lp() else MAX_CONE_ENTRIES
     if outcome.state != "point" and program.table.size <= max_entries:
-        outcome = _solve_in_short(program.problem)
+        outcome = _solve_within_second(program.problem)
         if outcome.state == "infeasible" and program.problem.is_lp():
             raise InfeasibleError(
                 f"no mechanism satisfies the constraints ({outcome.message}); a design without added "
@@ -147,9 +149,9 @@ def find_within_constraints(program: LinearDesign) -> LinearCertificate:
 
 
 def _mix_within_constraints(program: LinearDesign) -> SolverOutcome:
-    """Solve for the best mixture of constants and mechanisms by formula that meets the added constraints."""
-    forms = [form.matrix for _, form in allowed_forms(program)]
-    parts = [*forms, *_exponential_candidates(program)]
+    """Optimize over mixtures of closed-form and constant mechanisms that meet the added constraints."""
+    forms = [form.matrix for _, form in list_feasible_forms(program)]
+    parts = [*forms, *_build_exponential_candidates(program)]
     shares = cp.Variable(len(parts), nonneg=True)
     law = cp.Variable((1, program.table.shape[1]), nonneg=True)
     # (N M, parts): a mixture of matrices is one product with the shares
@@ -163,11 +165,11 @@ def _mix_within_constraints(program: LinearDesign) -> SolverOutcome:
         program.mechanism == mixture,
         program.variables["output_law"] == program.prior.pmf[None, :] @ program.mechanism,
     ]
-    return _solve_in_short(cp.Problem(program.problem.objective, constraints))
+    return _solve_within_second(cp.Problem(program.problem.objective, constraints))
 
 
-def _solve_in_short(problem: cp.Problem) -> SolverOutcome:
-    """Solve a problem in a second, or stop."""
+def _solve_within_second(problem: cp.Problem) -> SolverOutcome:
+    """Solve a cvxpy problem with a time limit of one second; None where that fails."""
     # Limits of the search for a mechanism within added constraints.
     options = MethodOptions(Deadline.after(0.9), 1e-9)
     if problem.is_lp():
@@ -176,7 +178,7 @@ def _solve_in_short(problem: cp.Problem) -> SolverOutcome:
 
 
 def find_first_by_orbits(program: SymmetricDesign) -> MethodResult[SymmetricCertificate]:
-    """Certify the constant that always takes an output of the best orbit, each with the same probability."""
+    """Certify the constant mechanism that draws uniformly from the best orbit of outputs."""
     begin, columns = time.perf_counter(), program.columns
     law = np.zeros(len(columns.orbits.outputs))
     # all mass on the output of the largest mean gain: the best constant
@@ -188,7 +190,7 @@ def find_first_by_orbits(program: SymmetricDesign) -> MethodResult[SymmetricCert
 
 
 def _make_formula_result(certificate: C, seconds: float) -> MethodResult[C]:
-    """Return the result of a mechanism that is known by formula."""
+    """Build the method result of a closed-form mechanism."""
     by_orbits = isinstance(certificate, SymmetricCertificate)
     return MethodResult(
         certificate=certificate,

@@ -1,4 +1,4 @@
-"""The formulation of a linear design: how its constraints are written, chosen once from what is given."""
+"""The formulation of a linear design: which solver-ready forms it has, chosen once from its structure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pmlopt.data.mechanism import as_mechanism, pair_with_prior
 from pmlopt.programs.certificate import WarmStart, WarmStartLike, get_mechanism, get_warm_start
 from pmlopt.programs.linear import block_interior_point, constraint_generation
 from pmlopt.programs.linear.columns import EquitablePartition, OrbitColumns
-from pmlopt.programs.linear.known_optima import KnownOptimum, known_optimum
+from pmlopt.programs.linear.known_optima import KnownOptimum, find_known_optimum
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import Program, check_shape
 from pmlopt.solvers import cvxpy_interface, highs
@@ -47,7 +47,7 @@ TIGHT_TOLERANCES: Mapping[str, Any] = dict.fromkeys(
 
 @dataclass(frozen=True, eq=False)
 class Formulation:
-    """A linear design as the solvers get it.
+    """A linear design in solver-ready form, with the solvers that apply and the reason.
 
     Attributes:
         program: the design.
@@ -68,8 +68,8 @@ class Formulation:
 def formulate(
     program: LinearDesign, warm_start: WarmStartLike, deadline: Deadline = NO_DEADLINE
 ) -> Formulation:
-    """Formulate a design, with the mechanism to start from: the given one, or an optimal closed form."""
-    known = known_optimum(program, deadline)
+    """Choose the formulation of a design, with a warm start or an optimal closed form."""
+    known = find_known_optimum(program, deadline)
     if warm_start is False:
         return build_formulation(program, known)
     restart = get_warm_start(warm_start)
@@ -90,7 +90,7 @@ def build_formulation(
     matrix: FloatArray | None = None,
     restart: WarmStart | None = None,
 ) -> Formulation:
-    """Build the formulation of a design.
+    """Build the formulation of a design from its structure.
 
     Args:
         program: the design.
@@ -101,7 +101,7 @@ def build_formulation(
     block, entries = program.column_block, program.table.size
     if block is not None and block.is_banded and not program.added:
         return _formulate_bands(program, known, matrix, restart)
-    only_ratios = program.privacy.has_ratios and not program.added
+    only_ratios = not program.added and program.list_ratios() is not None
     is_closed_form = known is not None and matrix is known.matrix
     solvers: dict[str, Solver] = {}
     reason = "constraints as cvxpy has them"
@@ -136,7 +136,7 @@ def _formulate_bands(
     matrix: FloatArray | None,
     restart: WarmStart | None,
 ) -> Formulation:
-    """Formulate a design whose columns are in bands, the simplest blocks, and nothing else is required."""
+    """Formulate a design whose columns have only interval constraints."""
     task, entries = program.build_block_lp(), program.table.size
     assert task is not None
     is_closed_form = known is not None and matrix is known.matrix
@@ -158,7 +158,7 @@ def _formulate_bands(
 
 
 def _add_classes(solvers: dict[str, Solver], program: LinearDesign, automatic: bool = True) -> None:
-    """Add the solver in classes of pairs, where letters and outputs fall into few that look alike."""
+    """Add the solver for a small equitable partition of letters and outputs."""
     if (classes := program.equitable_partition) is not None:
         by_classes = partial(solve_by_partition, program, classes)
         solvers[f"{COLOR_REFINEMENT}-by-name"] = by_classes
@@ -169,7 +169,7 @@ def _add_classes(solvers: dict[str, Solver], program: LinearDesign, automatic: b
 def _add_general_solvers(
     solvers: dict[str, Solver], program: LinearDesign, by_simplex: Solver, is_linear: bool
 ) -> None:
-    """Add the solvers that take any linear program, or any program at all."""
+    """Add the solvers for general linear or conic programs."""
     by_cvxpy = partial(partial, solve_by_cvxpy, program)
     if is_linear:
         solvers["clarabel-lp"] = by_cvxpy("clarabel", {"iterative_refinement_enable": False})
@@ -190,7 +190,7 @@ def _finish(
     known: KnownOptimum | None,
     is_closed_form: bool,
 ) -> Formulation:
-    """Return the formulation, with the closed form as a solver where one is known."""
+    """Complete the formulation, with the optimal closed form as a solver where there is one."""
     if known is not None:
         solvers[f"{CLOSED_FORM}-by-name"] = partial(_return_closed_form, known)
         if is_closed_form and program.table.size > MAX_WARM_SIMPLEX_ENTRIES:
@@ -201,14 +201,14 @@ def _finish(
 
 
 def _return_closed_form(known: KnownOptimum, _: MethodOptions) -> SolverResult:
-    """Return a closed form as the result of a solver."""
+    """Return the optimal closed form as a solver result."""
     point = PrimalDualPoint(known.matrix, known.multipliers)
     return SolverResult("point", True, known.name, 0, True, 0.0, 0.0, point)
 
 
 def _solve_ratio_rows(program: LinearDesign, options: MethodOptions) -> SolverResult:
     """Solve a small design under ratio bounds by the simplex, from sparse rows."""
-    ratios = program.privacy.for_prior(program.prior).ratios(program.prior.pmf)
+    ratios = program.list_ratios()
     assert ratios is not None
     return constraint_generation.solve_by_simplex(program, ratios, options)
 
@@ -216,7 +216,7 @@ def _solve_ratio_rows(program: LinearDesign, options: MethodOptions) -> SolverRe
 def solve_by_partition(
     program: LinearDesign, classes: EquitablePartition, options: MethodOptions
 ) -> SolverResult:
-    """Solve in classes of pairs, and expand the result to a matrix with multipliers for every letter.
+    """Solve on an equitable partition, and expand mechanism and multipliers to all letters and outputs.
 
     The certificate is on the matrix and knows nothing of classes.
     """
@@ -240,7 +240,7 @@ def solve_by_partition(
 def solve_by_cvxpy(
     program: LinearDesign, name: str, settings: Mapping[str, Any], options: MethodOptions
 ) -> SolverResult:
-    """Solve the problem that cvxpy compiles, and read the mechanism and its multipliers."""
+    """Solve the problem compiled by cvxpy, and read mechanism and row multipliers."""
     within = constraint_generation.reserve_pair_seconds(program, name, options)
     outcome = run_solver(name, settings, program, within)
     return replace(outcome, point=_read_point(program)) if outcome.state == "point" else outcome
@@ -249,14 +249,14 @@ def solve_by_cvxpy(
 def run_solver(
     name: str, settings: Mapping[str, Any], program: Program[Any], options: MethodOptions
 ) -> SolverResult:
-    """Solve the declared problem by HiGHS, or by a solver of cvxpy."""
+    """Solve the declared problem with HiGHS or another cvxpy solver."""
     if name in highs.METHOD_OPTIONS:
         return highs.solve_problem(program.problem, name, options)
     return cvxpy_interface.solve_problem(program.problem, name.upper(), options, dict(settings))
 
 
 def _read_point(program: LinearDesign) -> PrimalDualPoint:
-    """Read the mechanism and the multipliers of its rows that a solver left in the variables."""
+    """Read mechanism and row multipliers from the solved cvxpy problem."""
     pairs = (
         program.generated_bounds
     )  # of many, what a bound costs is a linear program for each output
@@ -268,6 +268,6 @@ def _read_point(program: LinearDesign) -> PrimalDualPoint:
 
 
 def read_multipliers(program: Program[Any], masses: FloatArray) -> FloatArray | None:
-    """Read the multipliers that a solver left of the rows, divided by the probabilities of the letters."""
+    """Read the row multipliers of a solved cvxpy problem, divided by the letters' probabilities."""
     duals = program.constraints["rows"].dual_value
     return None if duals is None else np.asarray(duals) / masses

@@ -32,7 +32,7 @@ from pmlopt.programs.linear.formulation import (
     run_solver,
     solve_by_cvxpy,
 )
-from pmlopt.programs.linear.known_optima import KnownOptimum, better_form, known_optimum
+from pmlopt.programs.linear.known_optima import KnownOptimum, find_better_form, find_known_optimum
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import (
     Method,
@@ -60,7 +60,7 @@ OWN_METHODS = (
 def _solve_and_certify(
     row: str, name: str, program: LinearDesign, options: MethodOptions, form: Formulation
 ) -> MethodResult[LinearCertificate]:
-    """Solve, repair and certify; reject a point that breaks a user's own constraint."""
+    """Solve, repair and certify; reject a point that violates a user's own constraint."""
     solver = form.solvers.get(row) or partial(solve_by_cvxpy, program, name, {})
     outcome = solver(options)
     if outcome.state == "infeasible" and program.added:
@@ -78,7 +78,7 @@ def _solve_and_certify(
     solved_at = time.perf_counter()
     point = outcome.point
     certificate = certify_linear(program, point.matrix, point.multipliers, point.dual_certificate)
-    better = None if options.deadline.expired else better_form(program, certificate)
+    better = None if options.deadline.expired else find_better_form(program, certificate)
     if better is not None:
         certificate = certify_linear(program, better, point.multipliers, point.dual_certificate)
     for one in program.added:
@@ -98,7 +98,7 @@ def _solve_and_certify(
 
 
 def _explain_rare_letter(program: LinearDesign) -> str:
-    """Explain why constraints on a very rare letter cannot be kept, and what to do; else return nothing."""
+    """Return a hint that a very rare letter makes constraints unattainable in floats; else empty."""
     place = int(program.prior.pmf.argmin())
     # the law of a letter of probability 1e-9 has seven digits in steps of 2^-53
     if program.prior.pmf[place] >= 1e-9:
@@ -112,7 +112,7 @@ def _explain_rare_letter(program: LinearDesign) -> str:
 def _compare_closed_form(
     known: KnownOptimum | None, certificate: LinearCertificate
 ) -> ClosedForm | None:
-    """Compare a certified value with the closed form; None where none is known."""
+    """Compare a certified value with the closed form's; None without one."""
     return (
         None
         if known is None
@@ -123,7 +123,7 @@ def _compare_closed_form(
 def _make_method(
     row: str, name: str, reason: str, takes: str | None = None
 ) -> Method[LinearDesign, Formulation, LinearCertificate]:
-    """Make the method of a row, which applies where the formulation has a solver for it.
+    """Build the method of one solver form; it applies where the formulation has that form.
 
     Where `takes` is given it is run by name only.
     """
@@ -143,12 +143,12 @@ def _make_method(
 def _make_named_method(
     name: str, takes: str = ""
 ) -> Method[LinearDesign, Formulation, LinearCertificate]:
-    """Make the method that is chosen by a name of pmlopt's own."""
+    """Build a method that runs only when selected by its pmlopt name."""
     return _make_method(f"{name}-by-name", name, "chosen by name", takes)
 
 
 def _make_cvxpy_method(name: str) -> Method[LinearDesign, Formulation, LinearCertificate]:
-    """Make the method of a solver of cvxpy that is chosen by name: it takes any program."""
+    """Build the method of a cvxpy solver that is selected by name and takes any program."""
     return replace(_make_named_method(name), applies=accept_all)
 
 
@@ -242,18 +242,18 @@ NAMED_METHODS = (
 )
 
 
-def _certify_given(
+def _certify_given_matrix(
     program: LinearDesign, matrix: FloatArray, multipliers: FloatArray | None
 ) -> MethodResult[LinearCertificate]:
-    """Repair and certify a matrix, with given multipliers or a few that need no solver."""
+    """Repair and certify a given matrix, with given or cheap multipliers."""
     certificate = certify_linear(program, matrix, multipliers)
     return wrap_given_certificate(
-        certificate, _compare_closed_form(known_optimum(program), certificate)
+        certificate, _compare_closed_form(find_known_optimum(program), certificate)
     )
 
 
 def _has_empty_interior(program: LinearDesign) -> bool:
-    """Return whether a constant meets a ratio bound with little slack, such as one of 0 nats about a secret.
+    """Return whether the requirement has (nearly) no interior: a constant mechanism has little slack.
 
     Mechanisms then meet pairs with equality, which few floats do in exact arithmetic: what the repair must
     mix in opens a gap that no other solver closes.
@@ -262,7 +262,7 @@ def _has_empty_interior(program: LinearDesign) -> bool:
 
 
 def _explain_mixing(program: LinearDesign, certificate: LinearCertificate) -> str:
-    """Explain why a bound with an empty interior leaves little of a mechanism, and a remedy; else nothing."""
+    """Explain a large repair loss under a requirement with empty interior, with a remedy; else empty."""
     lost = certificate.proved_gap > program.compute_allowed_gap(program.tolerance)
     if not (lost and _has_empty_interior(program)):
         return ""
@@ -277,7 +277,7 @@ METHODS = MethodRegistry(
     LinearDesign,
     (*AUTOMATIC_METHODS, *NAMED_METHODS),
     formulate,
-    _certify_given,
+    _certify_given_matrix,
     make_cvxpy_method=_make_cvxpy_method,
     find_first_result=feasible.find_first_mechanism,
     compares_first=True,
@@ -296,7 +296,7 @@ def _solve_by_orbits(
     options: MethodOptions,
     _: None,
 ) -> MethodResult[SymmetricCertificate]:
-    """Solve in orbits of pairs, repair and certify."""
+    """Solve on orbits of pairs, repair and certify."""
     # cvxpy takes 1.5e-5 s to compile each orbit of pairs, which no time limit ends
     if options.deadline.expired_for(-1.5e-5 * program.space.orbits.count):
         raise MethodError(f"{TIME_LIMIT}: compiling takes longer than there is")
@@ -320,7 +320,7 @@ def _make_orbit_method(
     automatic: bool = True,
     **settings: float,
 ) -> Method[SymmetricDesign, None, SymmetricCertificate]:
-    """Make a method from the id of its row: its reason, whether for few orbits or many, and its settings."""
+    """Build the method that solves on orbits of pairs with a certain solver."""
 
     def is_applicable(program: SymmetricDesign, _: None) -> bool:
         return few is None or few == (program.space.orbits.count <= MAX_SIMPLEX_ORBITS)

@@ -1,4 +1,4 @@
-"""Designs with a linear utility: the polytope of mechanisms in sparse form."""
+"""Designs with a linear utility: linear programs over the polytope of mechanisms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.prior import PairSpace, SymmetricPrior
 from pmlopt.errors import ProgramError, UtilityError
 from pmlopt.model.constraints import Constraint
-from pmlopt.model.privacy import LDP, LIP, PML, Requirement
+from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.model.utility import LinearUtility
 from pmlopt.model.utility.linear import compute_row_offsets
@@ -51,7 +51,7 @@ from pmlopt.solvers.structured.block_program import BlockLP, ColumnBlock
 
 
 class ExpectationProgram(Program[C_co]):
-    """The base of designs with an expected gain or loss, on listed letters and on orbits.
+    """The base of designs with expected gain or loss, on dense matrices and on orbits.
 
     Solvers, bounds and gaps work on gains without the least value of each letter: digits that all outputs
     share would only drown those in which they differ.
@@ -69,17 +69,17 @@ class ExpectationProgram(Program[C_co]):
 
     @property
     def maximised(self) -> bool:
-        """Return whether more of the utility is better."""
+        """Return whether the utility is maximised."""
         return self.utility.maximised
 
     @cached_property
     def row_offsets(self) -> FloatArray:
-        """Return (N,) the least value of each letter, or orbit of letters, which no mechanism can change."""
+        """Return (N,) the minimum of each letter's utility, which is subtracted from the table."""
         return self.columns.min_by_letter(self.table)
 
     @cached_property
     def centered_gains(self) -> FloatArray:
-        """Return the gains less the offsets, on pairs."""
+        """Return the utility table as gains with a row minimum of zero."""
         centred = self.table - self.columns.broadcast_letters(self.row_offsets)
         centred = centred if self.maximised else -centred
         centred.setflags(write=False)
@@ -87,19 +87,19 @@ class ExpectationProgram(Program[C_co]):
 
     @cached_property
     def scale(self) -> float:
-        """Return the most that the choice of outputs can change the expected gain."""
+        """Return the range of the expected gain over all mechanisms."""
         return float(
             self.columns.masses @ (self.columns.max_by_letter(self.table) - self.row_offsets)
         )
 
     @cached_property
     def exact_constant(self) -> Fraction:
-        """Return the expectation of the offsets: the utility is this plus (or less) the expected gain."""
+        """Return the exact prior mean of the row offsets, the constant part of the utility."""
         return self.columns.exact_letter_mean(self.row_offsets)
 
     @property
     def rounding_gap(self) -> float:
-        """Return the gap that rounding only may leave, where that is more than the tolerance; else 0.
+        """Return the gap that rounding alone may leave where it exceeds the tolerance; else 0.
 
         Where only a rare letter can gain, the scale is far below the gains, and the rounding of a bound is
         not: it sums gains, and prices of letters that are at most as large, to three times the largest gain.
@@ -111,11 +111,11 @@ class ExpectationProgram(Program[C_co]):
 
     @property
     def float_constant(self) -> float:
-        """Return the expectation of the offsets as a float."""
+        """Return the prior mean of the row offsets as a float."""
         return float(self.exact_constant)
 
     def to_utility(self, gain: float) -> float:
-        """Convert an expectation of `centered_gains` to the utility, in the user's units."""
+        """Convert an expected centred gain to the user's utility."""
         return self.float_constant + gain if self.maximised else self.float_constant - gain
 
     def compute_value(self, lifts: FloatArray) -> float:
@@ -126,7 +126,7 @@ class ExpectationProgram(Program[C_co]):
         )
 
     def compute_bound(self, centered_bound: float) -> float:
-        """Compute the bound on the utility, rounded outward, from one on the expected `centered_gains`."""
+        """Convert a bound on the expected centred gain to one on the utility, rounded safely."""
         return round_outward(self.exact_constant, centered_bound, self.maximised)
 
 
@@ -154,47 +154,49 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
 
     @cached_property
     def columns(self) -> DenseColumns:  # type: ignore[override]
-        """Return the columns of the letters under the requirement."""
+        """Return the dense columns under the requirement."""
         return DenseColumns(self.prior, self.privacy)
 
     @property
     def signed_table(self) -> FloatArray:
-        """Return (N, M) the table with the sign that makes more better."""
+        """Return the (N, M) utility table, negated for a loss."""
         return self.table if self.utility.maximised else -self.table
 
     @cached_property
     def column_block(self) -> ColumnBlock | None:
-        """Return the block of a column under the requirement; None where there is no such form."""
+        """Return the conic constraint on a single column; None where the requirement has no such form."""
         return self.privacy.cone_block(self.prior)
 
     @cached_property
     def equitable_partition(self) -> EquitablePartition | None:
-        """Return classes of letters and outputs that look alike; None where they are many or do not help.
+        """Return the equitable partition of letters and outputs; None where it is no smaller problem.
 
         They are looked for under PML, LDP and LIP, from 20,000 pairs of letters and outputs on, and are of
         use where the classes of pairs are at most a sixteenth of the pairs.
         """
-        plain = isinstance(self.privacy, PML) and self.privacy.over is None
-        alike = plain or isinstance(self.privacy, LDP | LIP)
         # on up to 20,000 pairs other methods take milliseconds
-        if self.added or not alike or self.table.size <= 20_000:
+        if self.added or self.table.size <= 20_000 or not self.privacy.keeps_averages:
             return None
         # with 16 pairs for each class the simplex in classes beats the interior point in pairs
         return refine_colors(self.prior, self.table, self.table.size // 16)
 
+    def list_ratios(self) -> RatioBounds | None:
+        """List the ratio bounds of the requirement; None where it is no list of these."""
+        return self.privacy.list_ratios(self.prior)
+
     @cached_property
     def bounds_on_pairs(self) -> RatioBounds | None:
-        """Return the ratio bounds, where all are on pairs of letters, and many; else None."""
+        """Return the ratio bounds where all are on letter pairs, and there are many; else None."""
         if self.column_block is not None:
             return None
-        ratios = self.privacy.for_prior(self.prior).ratios(self.prior.pmf)
+        ratios = self.list_ratios()
         # from 5,000 bounds on, adding violated ones is faster than the simplex
         many = ratios is not None and len(ratios.exponents) * self.table.shape[1] >= 5_000
         return ratios if many else None
 
     @property
     def generated_bounds(self) -> RatioBounds | None:
-        """Return the bounds on pairs where they are the only constraints, positive and not too many."""
+        """Return the pair bounds that constraint generation can handle; else None."""
         ratios, (n, m) = self.bounds_on_pairs, self.table.shape
         # every round checks N^2 M bounds
         if self.added or ratios is None or len(ratios.rows) or n * n * m > 16_000_000:
@@ -202,7 +204,7 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
         return ratios if ratios.exponents.min() > 0 else None
 
     def build_block_lp(self) -> BlockLP | None:
-        """Build the program as numbers; None without a block, or with more than a few added rows."""
+        """Build the column-block linear program; None without a column form, or with too many added rows."""
         if self.column_block is None:
             return None
         costs = -self.prior.pmf[:, None] * self.centered_gains
@@ -237,7 +239,7 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
         return rows, value - rows @ np.asarray(self.mechanism.value).ravel()
 
     def build_added_rows(self) -> AddedConstraintRows | None:
-        """Build the added constraints as at most N rows; None where they are more, or not affine."""
+        """Convert the added constraints to at most N linear rows; None where they are more or not affine."""
         added = tuple(self.added.values())
         sizes = [constraint.size for constraint in added]
         if sum(sizes) > self.prior.size:
@@ -261,11 +263,11 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
 
     @property
     def mechanism(self) -> cp.Variable:
-        """Return the (N, M) variable of the mechanism matrix."""
+        """Return the (N, M) cvxpy variable of the mechanism matrix."""
         return self.variables["mechanism"]
 
     def with_stated_constraints(self, constraints: Iterable[Constraint]) -> LinearDesign:
-        """Return the same program with constraints such as `Invariant()`, each under its own name.
+        """Return a copy of the program with predefined constraints such as `Invariant()`, under their names.
 
         Raises:
             ProgramError: one is no such constraint, is there twice, or is on other labels.
@@ -295,13 +297,13 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
     def to_saved_constraint(
         self, constraint: AffineConstraint
     ) -> AffineConstraint | StatedConstraint:
-        """Return an added constraint as a file has it: as a stated constraint if it is one, else by rows."""
+        """Convert an added constraint to its saved form: predefined constraint, or linear rows."""
         one = self.stated_constraints.get(constraint.name)
         return constraint if one is None else StatedConstraint(one, constraint.multipliers)
 
     @cached_property
     def _stated_rows(self) -> Mapping[str, tuple[AffineConstraint, FloatArray]]:
-        """Return the rows of the stated constraints, without multipliers, and their scales."""
+        """Return the linear rows of the predefined constraints with their scales."""
         found = {}
         for name, one in self.stated_constraints.items():
             scales = compute_row_scales(*one.build_rows(self.prior, self.outputs))
@@ -312,7 +314,7 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
         return found
 
     def get_stated_rows(self, name: str) -> AffineConstraint | None:
-        """Return the rows of a stated constraint with its multipliers; None where it has none."""
+        """Return the rows of a predefined constraint with its multipliers; None without multipliers."""
         rows, scales = self._stated_rows[name]
         duals = self.added[name].dual_value
         if duals is None:
@@ -320,7 +322,7 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
         return replace(rows, multipliers=np.asarray(duals, dtype=float).flatten(order="F") / scales)
 
     def with_constraints(self, **constraints: cp.Constraint) -> LinearDesign:
-        """Return the same program with added constraints, each under a name.
+        """Return a copy of the program with additional named constraints.
 
         Args:
             constraints: cvxpy constraints on the program's variables, and on new ones if wanted
@@ -364,7 +366,7 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
     def _check_variables(
         self, name: str, constraint: cp.Constraint, new_constraints: Mapping[str, cp.Constraint]
     ) -> None:
-        """Raise where a constraint has integer or complex variables, or none of the program."""
+        """Raise an error where a constraint has integer, complex or foreign variables."""
         own = {variable.id for variable in self.variables.values()}
         others = [c for key, c in {**self.added, **new_constraints}.items() if key != name]
         shared = {variable.id for other in others for variable in other.variables()}
@@ -385,7 +387,7 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
             )
 
     def assign_variables(self, mechanism: MechanismLike) -> None:
-        """Set every variable that the program declared to its value at a mechanism."""
+        """Set all cvxpy variables of the program to their values at a mechanism."""
         matrix = as_mechanism(mechanism).matrix
         check_shape(matrix, self.table)
         values = {
@@ -398,7 +400,7 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
 
     @contextmanager
     def temporarily_assigned(self, mechanism: MechanismLike) -> Iterator[None]:
-        """Set the variables to a mechanism's values within the context, and restore them afterwards."""
+        """Set all cvxpy variables to a mechanism's values within a context, and restore them afterwards."""
         before = {name: variable.value for name, variable in self.variables.items()}
         try:
             self.assign_variables(mechanism)
@@ -415,7 +417,7 @@ def linear_design(
     outputs: tuple[Label, ...],
     constraints: Iterable[Constraint] = (),
 ) -> LinearDesign:
-    """Declare `max (or min) E[f(X, Y)]` over the mechanisms that meet the requirement; see `design`."""
+    """Build the linear program `max (or min) E[f(X, Y)]` under a requirement; see `design`."""
     table = check_not_huge(utility.evaluate_table(prior.labels, outputs))
     program = LinearDesign(
         build_model=partial(_build_model, prior, privacy, utility, table),
@@ -426,7 +428,8 @@ def linear_design(
         table=table,
     )
     block = program.column_block
-    if not (privacy.has_ratios if block is None else block.is_banded):
+    is_sparse = program.list_ratios() is not None if block is None else block.is_banded
+    if not is_sparse:
         # of others than bands and ratios solvers ask for the cvxpy side anyway, and its complaints come early
         program = replace(program, build_model=program.build_model().get_self)
     constraints = tuple(constraints)
@@ -434,7 +437,7 @@ def linear_design(
 
 
 def check_not_huge(table: FloatArray) -> FloatArray:
-    """Return the values of a utility; raise a UtilityError where one is so large that sums overflow."""
+    """Check that the sums of a utility table cannot overflow, and return it."""
     if np.abs(table).max() > 1e150:
         raise UtilityError(
             f"the utility has an entry of size {np.abs(table).max():g}: change its unit"
@@ -465,7 +468,7 @@ def _build_model(
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class SymmetricDesign(ExpectationProgram[SymmetricCertificate]):
-    """A design with expected gain or loss on a symmetric prior: a linear program in orbits of pairs.
+    """The linear program of an expected gain or loss on a symmetric prior, in orbits of pairs.
 
     `variables["orbits"]` has one entry for each orbit of pairs, the probability of an output of the orbit
     given a letter of it, times the number of outputs in their orbit; `space.names` names them.
@@ -497,7 +500,7 @@ class SymmetricDesign(ExpectationProgram[SymmetricCertificate]):
 def symmetric_design(
     prior: SymmetricPrior, privacy: Requirement, utility: LinearUtility, outputs: Outputs
 ) -> SymmetricDesign:
-    """Declare `max (or min) E[f(X, Y)]` over mechanisms by orbits that meet the requirement; see `design`.
+    """Build the linear program `max (or min) E[f(X, Y)]` in orbits of pairs; see `design`.
 
     The average of a mechanism over the group is a mechanism with the same expectation, and meets every
     requirement that is convex and invariant: none does better than the best that is constant on orbits.

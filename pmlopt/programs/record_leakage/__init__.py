@@ -1,1 +1,1 @@
-"""The information that an answer reveals about one record to an adversary of bounded knowledge."""
+"""The largest information that an answer reveals about one record, for an adversary of bounded knowledge."""

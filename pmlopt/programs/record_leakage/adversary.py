@@ -1,4 +1,4 @@
-"""The largest leakage of one record as a problem in the law of (X_i, T), T the class of the dataset."""
+"""The largest leakage of one record as an optimization over the joint law of record and dataset class."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pmlopt.programs.program import CvxpyModel, build_problem
 
 @dataclass(frozen=True, eq=False)
 class BoundedAdversary:
-    """An adversary of bounded knowledge: `max I(A; Y)` over the laws J of (A, T) of enough entropy.
+    """The problem `max I(A; Y)` over joint laws J of (record, class) with bounded dataset entropy.
 
     `H(J) + <J, log c> >= b`; Y given T = t has the row t of W.
 
@@ -49,30 +49,30 @@ class BoundedAdversary:
 
     @cached_property
     def uniform_law(self) -> FloatArray:
-        """Return (A, T) the law under a uniform dataset, whose entropy is the largest."""
+        """Return the (A, T) joint law under a uniform dataset."""
         # counts of many records overflow: they are normalised as logarithms
         law = np.exp(self.log_counts - log_sum_exp(self.log_counts))
         return np.asarray(law / law.sum())
 
     @cached_property
     def shifted_counts(self) -> tuple[FloatArray, float]:
-        """Return log c and b, less the largest log c, which for many records is full of rounding."""
+        """Return the log-counts and entropy bound, shifted by the largest log-count for accuracy."""
         largest = float(self.log_counts.max())
         return self.log_counts - largest, self.entropy - largest
 
     @property
     def entropy_rounding(self) -> float:
-        """Return what rounding may hide of an entropy of the dataset."""
+        """Bound the rounding error of a dataset entropy."""
         return bound_sum_rounding(1, max(1.0, self.log_size))
 
     @property
     def only_uniform(self) -> bool:
-        """Return whether the entropy is log |X| up to rounding: the dataset is next to uniform."""
+        """Return whether the entropy bound admits only the uniform dataset, up to rounding."""
         return allows_only_uniform(self.entropy, self.log_size)
 
     @cached_property
     def output_dimensions(self) -> int:
-        """Return the dimensions of the laws of Y given each letter together; an upper bound for large W."""
+        """Return the total dimension of each letter's output laws; an upper bound for large channels."""
         # laws of Y given a letter are mixtures of its classes' rows: rank - 1 dimensions
         used, outputs = np.isfinite(self.log_counts), self.rows.shape[1]
         # a singular value decomposition of 200 rows takes 10 ms
@@ -83,7 +83,7 @@ class BoundedAdversary:
         return sum(int(rank) - 1 for rank in ranks)
 
     def make_allowed(self, joint: FloatArray) -> FloatArray:
-        """Mix the law J with the uniform dataset until its entropy is b, and rounding, or more."""
+        """Mix a joint law with the uniform one until its dataset entropy meets the bound."""
         if self.only_uniform:
             return self.uniform_law
         joint = joint / joint.sum()
@@ -98,11 +98,11 @@ class BoundedAdversary:
 
     @property
     def cannot_leak(self) -> bool:
-        """Return whether nothing can leak: all rows are one, or the record has one letter."""
+        """Return whether the leakage is zero: all channel rows are equal, or the record has one letter."""
         return len(self.rows) == 1 or len(self.log_counts) == 1
 
     def compute_leakage(self, joint: FloatArray) -> float:
-        """Compute I(A; Y), less what rounding may have added to it."""
+        """Compute I(A; Y) of a joint law, rounded down."""
         if self.cannot_leak:
             return 0.0
         # a lower bound is claimed, so that rounding is taken off
@@ -113,7 +113,7 @@ class BoundedAdversary:
         return max(0.0, value - one * (value + math.sqrt(2 * max(0.0, value)) + one))
 
     def check_start(self, law: object) -> FloatArray | None:
-        """Return a given law of (A, T) that fits and has no mass where there is no dataset; else None."""
+        """Return a user-given joint law if it has the right shape and support; else None."""
         # a warm start may come from a file, for another query: its shape and zeros are checked
         found, empty = np.asarray(law, dtype=np.float64), np.isneginf(self.log_counts)
         fits = found.shape == empty.shape and bool((np.isfinite(found) & (found >= 0)).all())
@@ -121,7 +121,7 @@ class BoundedAdversary:
 
 
 def check_entropy(query: Query, entropy: float) -> float:
-    """Return the bound b on the entropy as a float, at most the float of `log |X|`.
+    """Validate an entropy bound, and clip it to the float of `log |X|`.
 
     Raises:
         PrivacyError: it is no number, negative, or above `log |X|` by more than rounding.
@@ -138,7 +138,7 @@ def check_entropy(query: Query, entropy: float) -> float:
 
 
 def build_class_relaxation(adversary: BoundedAdversary) -> CvxpyModel:
-    """Build a convex relaxation of the most that a record leaks, in its law J with the class T.
+    """Build a convex relaxation of the largest record leakage, in the joint law.
 
         maximise    leaked
         subject to  leaked <= H(y) - sum_t J_t H(W[t]),  leaked <= H(X_i),  y = sum_a J_a W,

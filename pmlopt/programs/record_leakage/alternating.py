@@ -77,7 +77,7 @@ def optimize_marginal(
     tolerance: float = 1e-9,
     iterations: int = 5_000,
 ) -> FloatArray:
-    """Find the p(x_i) that leaks most within the entropy bound, by a modified Blahut-Arimoto iteration.
+    """Optimize the record's marginal within the entropy bound by a modified Blahut-Arimoto iteration.
 
     The printed stopping rule looks at I only, which stops changing before the entropy is met: here it also
     waits for the multiplier to settle, and a law that is short of entropy is drawn towards its start. It
@@ -111,7 +111,7 @@ def optimize_marginal(
 def mix_until_allowed(
     law: FloatArray, towards: FloatArray, inner: FloatArray, entropy: float
 ) -> FloatArray:
-    """Mix the law with one within the bound, as far as `H(law) + <law, inner> >= b` needs."""
+    """Mix a law with a feasible one, just enough for `H(law) + <law, inner> >= b`."""
 
     def mix_with_share(weight: float) -> FloatArray:
         return weight * towards + (1 - weight) * law
@@ -128,7 +128,7 @@ def mix_until_allowed(
 
 
 def project_to_simplex(vector: FloatArray) -> FloatArray:
-    """Project a vector to the nearest law, in Euclidean distance: [wu2026entropy, Algorithm 4].
+    """Project a vector to the probability simplex, in Euclidean distance: [wu2026entropy, Algorithm 4].
 
     Examples:
         >>> project_to_simplex(np.array([0.5, 1.2, -0.3])).round(9).tolist()
@@ -143,7 +143,7 @@ def project_to_simplex(vector: FloatArray) -> FloatArray:
 
 
 def project_to_entropy(vector: FloatArray, entropy: float, tolerance: float = 1e-12) -> FloatArray:
-    """Return the softmax of a multiple of a vector with entropy t; the vector if it is such a law.
+    """Return the softmax of a scaled vector, with the scale chosen to give an entropy t.
 
     It is the law w that has the largest `<vector, w>` among those of entropy t or more. Where several
     entries are the largest, no multiple has less entropy than the logarithm of their number: the law of that
@@ -245,7 +245,7 @@ def optimize_conditionals(
 
 
 def find_best_units(letters: FloatArray, channel: FloatArray) -> FloatArray:
-    """Find (A, R) the unit vectors that leak most together, by trying all of them on rows that differ.
+    """Find by enumeration the (A, R) deterministic conditionals of largest joint leakage.
 
     Where there are more than 200,000 combinations, one row after the other from the best of the first.
     """
@@ -271,7 +271,7 @@ def find_best_units(letters: FloatArray, channel: FloatArray) -> FloatArray:
 
 
 def _find_best_unit(letters: FloatArray, laws: FloatArray, channel: FloatArray, k: int) -> int:
-    """Find the dataset of letter k that leaks most, the laws of the other letters fixed."""
+    """Find the dataset for one letter that maximises the leakage, the others fixed."""
     # (R, M): the law of Y for each candidate row of letter k, by swapping one term
     mean = letters @ laws - letters[k] * laws[k] + letters[k] * channel[k]
     return int((compute_entropies(mean) - letters[k] * compute_entropies(channel[k])).argmax())
@@ -279,7 +279,7 @@ def _find_best_unit(letters: FloatArray, laws: FloatArray, channel: FloatArray, 
 
 @dataclass(frozen=True)
 class LocalOptimum:
-    """A prior of the dataset, and the record of which it leaks most."""
+    """A locally optimal dataset prior, with the record of largest leakage."""
 
     value: float
     prior: FloatArray
@@ -307,7 +307,7 @@ class AlternatingRun:
     first: FloatArray | None = None
 
     def run(self, random: np.random.Generator) -> LocalOptimum:
-        """Run the steps from one prior to where no record's step gains."""
+        """Run the alternating steps from one random prior until no record's step improves."""
         best = LocalOptimum(
             -math.inf, self._draw_start(random) if self.first is None else self.first, -1
         )
@@ -325,7 +325,7 @@ class AlternatingRun:
         return best
 
     def _optimize_record(self, prior: FloatArray, record: int) -> LocalOptimum:
-        """Take the marginal, then the conditional step for one record."""
+        """Update the marginal, then the conditionals of one record."""
         size = self.table.shape[record]
         joint = np.moveaxis(prior, record, 0).reshape(size, -1)
         # (A, R, M): letters of the record, datasets of the others, outputs
@@ -350,7 +350,7 @@ class AlternatingRun:
         return LocalOptimum(value, moved, record)
 
     def _draw_start(self, random: np.random.Generator) -> FloatArray:
-        """Draw a random prior, mixed with the uniform one until its entropy is b."""
+        """Draw a random prior, mixed with the uniform one until it meets the entropy bound."""
         size = self.table.size
         # small concentrations give laws near corners, where I is largest
         prior = random.dirichlet(np.full(size, 10.0 ** random.uniform(-1.5, 0)))
@@ -358,10 +358,12 @@ class AlternatingRun:
         return prior.reshape(self.table.shape)
 
 
-def run_all(climbs: Iterable[AlternatingRun], random: np.random.Generator) -> list[LocalOptimum]:
-    """Run each climb, and return where it ends; those after the deadline are left out, the first never."""
+def run_until_deadline(
+    local_searches: Iterable[AlternatingRun], random: np.random.Generator
+) -> list[LocalOptimum]:
+    """Run each local optimization until the deadline; the first always runs."""
     found: list[LocalOptimum] = []
-    for climb in climbs:
+    for climb in local_searches:
         found.append(climb.run(random))
         if climb.deadline.expired:
             break
@@ -369,7 +371,7 @@ def run_all(climbs: Iterable[AlternatingRun], random: np.random.Generator) -> li
 
 
 def compute_joint_law(prior: FloatArray, record: int, table: IntArray) -> FloatArray:
-    """Compute (A, T) the law of (X_i, T) under a prior of the dataset, T the class in a table."""
+    """Compute the (A, T) joint law of a record and the dataset class."""
     letters = np.indices(table.shape, dtype=int)[record]
     joint = np.zeros((table.shape[record], int(table.max()) + 1))
     # add.at sums repeated indices, which plain assignment would overwrite
@@ -378,7 +380,7 @@ def compute_joint_law(prior: FloatArray, record: int, table: IntArray) -> FloatA
 
 
 def check_dataset_count(query: Query) -> None:
-    """Raise a SolverUnavailableError where there are too many datasets to go through."""
+    """Raise a SolverUnavailableError where there are too many datasets to enumerate."""
     # Datasets that the alternating method takes at most: it goes through all of them.
     largest_listed = 2**14
     if query.log_size > math.log(largest_listed) + 1e-9:
@@ -390,7 +392,7 @@ def check_dataset_count(query: Query) -> None:
 
 @dataclass(frozen=True)
 class Alternating:
-    """Alternating optimisation over all datasets one by one, with restarts: local optima, and no bound.
+    """The method of alternating optimization with restarts over enumerated datasets: local optima, no bound.
 
     Attributes:
         restarts: how many random priors it runs from.
@@ -409,7 +411,7 @@ class Alternating:
     def __call__(
         self, program: RecordLeakage, options: MethodOptions, start: Mapping[int, FloatArray]
     ) -> MethodResult[RecordCertificate]:
-        """Return the best of the runs; other starts are not used.
+        """Run from random starts, and return the best local optimum; a warm start is ignored.
 
         Nothing is proved: the bound is infinite.
 
@@ -422,7 +424,7 @@ class Alternating:
         deadline = options.deadline
         table = channel.class_table()
         climb = AlternatingRun(table, channel.rows[table], entropy, options.tolerance, deadline)
-        found = run_all([climb] * self.restarts, np.random.default_rng(self.seed))
+        found = run_until_deadline([climb] * self.restarts, np.random.default_rng(self.seed))
         best = max(found, key=lambda one: one.value)
         adversary = BoundedAdversary.from_channel(channel, best.record, entropy)
         joint = adversary.make_allowed(compute_joint_law(best.prior, best.record, table))

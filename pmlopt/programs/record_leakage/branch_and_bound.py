@@ -1,4 +1,4 @@
-"""Best-first branch and bound on simplices of parts of a law: the largest leakage of a record, with proof."""
+"""Best-first branch and bound on simplex cells for the largest record leakage, with a proof."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ corners that a proof follows stay short rationals."""
 
 @dataclass(frozen=True, eq=False)
 class _LeafCell:
-    """A cell that is not split: its corners, the proof of its bound, and the start of its parts."""
+    """A leaf of the branch-and-bound tree: corners, proof of its bound, and start for its children."""
 
     corners: FloatArray
     price: float
@@ -49,7 +49,7 @@ class _LeafCell:
 
 @dataclass
 class CellSearch:
-    """The search over cells: a simplex for each part of the law J of (X_i, T).
+    """The branch-and-bound search over cells: products of simplices, one for each part of the joint law.
 
     Attributes:
         adversary: the problem.
@@ -79,7 +79,7 @@ class CellSearch:
 
     @cached_property
     def relaxation(self) -> LeakageRelaxation:
-        """Return the bound on a cell, for the parts of J whose simplices have fewest dimensions."""
+        """Return the convex relaxation with the simplices of lowest dimension."""
         letters, (classes, outputs) = len(self.adversary.log_counts), self.adversary.rows.shape
         # fewer dimensions in a simplex mean fewer splits to a small gap
         part: CellPart = "laws" if outputs == 2 < classes else "classes"
@@ -89,7 +89,7 @@ class CellSearch:
 
     @property
     def upper_bound(self) -> float:
-        """Return the bound on the leakage of all laws."""
+        """Return the upper bound on the leakage: the largest over the leaves."""
         if not self._cell_count:
             return math.inf
         # the heap's first cell has the largest bound of those open; stuck cells count as well
@@ -97,11 +97,11 @@ class CellSearch:
 
     @property
     def _cell_count(self) -> int:
-        """Return how many cells the tree has."""
+        """Return the number of cells in the tree."""
         return len(self._open) + len(self._splits)
 
     def run(self, target: float, tolerance: float, nodes: int | None, deadline: Deadline) -> str:
-        """Split the cells of the largest bounds, many at once, until those are near the value.
+        """Split the cells of largest bound, in batches, until the gap is closed.
 
         Returns:
             What was done, in words.
@@ -140,7 +140,7 @@ class CellSearch:
         return f"chords on simplices of {relaxation.part}, bounded by an interior-point method"
 
     def build_proof(self, record: int) -> RecordKindProof:
-        """Build the proof from the tree of cells so far."""
+        """Build the proof from the current branch-and-bound tree."""
         count, free = self._cell_count, self.relaxation.free_count
         lines = np.full((count, 5), [UNSPLIT_CELL, 0, 0, 0.0, 0])
         price, majorant = np.zeros(count), np.zeros((count, *self.relaxation.shape))
@@ -154,12 +154,12 @@ class CellSearch:
         )
 
     def improve_by_ascent(self, joints: FloatArray, iterations: int, deadline: Deadline) -> None:
-        """Improve some laws by local ascent and keep the best."""
+        """Improve candidate laws by local ascent, and keep the best."""
         climbed, values = maximize_locally(self.adversary, joints, iterations, deadline=deadline)
         self.offer_law(self.adversary.make_allowed(climbed[int(values.argmax())]))
 
     def offer_law(self, joint: FloatArray) -> None:
-        """Keep a law within the entropy bound where it leaks more than the best so far."""
+        """Keep a feasible law where it leaks more than the incumbent."""
         value = self.adversary.compute_leakage(joint)
         if value > self.value:
             self.best, self.value = joint, value
@@ -167,7 +167,7 @@ class CellSearch:
     def _split_cells(
         self, chosen: list[tuple[float, int]], sufficient_bound: float, deadline: Deadline
     ) -> None:
-        """Split cells and bound their parts; when time is over, cells with no lower bounds stay whole."""
+        """Split cells and bound the children; when time is over, keep parents whose bounds are lower."""
         whole = [self._open[place] for _, place in chosen]
         corners = np.repeat(np.array([cell.corners for cell in whole]), 2, axis=0)
         simplex, ends, fraction = self._choose_splits(
@@ -205,7 +205,7 @@ class CellSearch:
     def _bound_cells(
         self, corners: FloatArray, start: FloatArray, sufficient_bound: float, deadline: Deadline
     ) -> CellBounds:
-        """Bound cells, and use the law at the largest bound as a candidate, too."""
+        """Bound cells, and offer the maximising law of the relaxation as a candidate."""
         found = self.relaxation.minimize_bounds(corners, start, sufficient_bound, deadline)
         self.nodes += len(corners)
         # the law at the largest bound is the relaxed optimum: a good feasible law may be near
@@ -225,7 +225,7 @@ class CellSearch:
         whole: _LeafCell | None = None,
         max_bound: float = math.inf,
     ) -> None:
-        """Keep a cell with its own proof, or with that of the whole cell where its bound is lower."""
+        """Add a leaf with the better of its own and its parent's proof."""
         multipliers, bound = found.multipliers[at], float(found.bound[at])
         proof = multipliers[0], found.majorant[at], multipliers[1 + found.majorant[at].size :]
         # a part is inside the whole: its bound holds, whatever the solver left here
@@ -238,7 +238,7 @@ class CellSearch:
     def _choose_splits(
         self, corners: FloatArray, joint: FloatArray
     ) -> tuple[IntArray, IntArray, FloatArray]:
-        """Choose (K,) the simplices to split, (K, 2) the ends of an edge of each, and (K,) the shares.
+        """Choose for each cell the simplex and edge to split, and where.
 
         The simplex is the one whose chord lies farthest above phi at the law; the edge the one along which
         phi bends most, the point half way from its middle to where the law is.
@@ -280,7 +280,7 @@ class CellSearch:
 def bound_by_record_entropy(
     adversary: BoundedAdversary, record: int, sufficient_bound: float, deadline: Deadline
 ) -> RecordKindProof:
-    """Bound the leakage by the largest H(X_i): a record reveals no more than that.
+    """Bound the leakage by the largest entropy H(X_i) of the record.
 
     One cell of posteriors has it.
     """
@@ -299,7 +299,7 @@ def _build_tree(
     majorant: FloatArray,
     log_law: FloatArray,
 ) -> CellTree:
-    """Build the tree of cells of a proof, with simplex, ends, share and first part of each split."""
+    """Build the proof's tree of cells from the recorded splits."""
     simplex, first, second, part = lines[:, [0, 1, 2, 4]].T.astype(np.int64)
     return CellTree(
         relaxation.part, simplex, first, second, lines[:, 3], part, price, majorant, log_law

@@ -1,4 +1,4 @@
-"""The relaxed leakage of a record while parts of its law stay in simplices, and its interior-point method."""
+"""The convex relaxation of a record's leakage over a cell, and its interior-point solver."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MIN_GAIN_SHARE = 0.2
 
 @dataclass(frozen=True, eq=False)
 class CellBounds:
-    """The bounds on each of K cells, with the multipliers that prove them.
+    """The upper bounds on K cells with the dual multipliers that prove them.
 
     Attributes:
         bound: (K,) what no law in the cell leaks more than, in nats, with the rounding of floats added.
@@ -44,7 +44,7 @@ class CellBounds:
 
 @dataclass(frozen=True, eq=False)
 class LeakageRelaxation:
-    """The most that a record can leak while parts of the law J of (X_i, T) stay in a cell, relaxed.
+    """The convex relaxation of the record leakage for joint laws whose parts lie in simplices.
 
     With `phi(v) = sum_k v_k log(v_k / sum v)`, convex and homogeneous, and W the rows of the mechanism,
 
@@ -74,44 +74,44 @@ class LeakageRelaxation:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Return P and D: how many simplices a cell has, and how many corners each."""
+        """Return (P, D): the numbers of simplices in a cell and of corners in each."""
         return get_cell_shape(self.part, len(self.adversary.log_counts), self.adversary.rows.shape)[
             :2
         ]
 
     @property
     def free_count(self) -> int:
-        """Return R: how many entries rho has."""
+        """Return the number of entries of the multiplier rho."""
         return get_cell_shape(self.part, len(self.adversary.log_counts), self.adversary.rows.shape)[
             2
         ]
 
     @cached_property
     def used_mask(self) -> BoolArray:
-        """Return (A, T) where there are datasets."""
+        """Return the (A, T) mask of letter-class pairs that have datasets."""
         return np.isfinite(self.adversary.log_counts)
 
     def evaluate_phi(self, corners: FloatArray) -> FloatArray:
-        """Compute the values of phi at some points (..., D) of the simplices."""
+        """Evaluate the convex function phi at points (..., D) of the simplices."""
         return compute_negative_entropies(
             corners @ self.adversary.rows if self.part == "classes" else corners
         )
 
     def compute_parts(self, joint: FloatArray) -> FloatArray:
-        """Compute (K, P, D) the parts v_p of laws J, (K, A, T)."""
+        """Compute the (K, P, D) parts of joint laws (K, A, T)."""
         if self.part == "classes":
             return joint
         laws = joint @ self.adversary.rows
         return np.swapaxes(laws, 1, 2) if self.part == "posteriors" else laws
 
     def compute_gains(self, majorant: FloatArray) -> FloatArray:
-        """Convert linear functions (K, P, D) of the parts to (K, A, T) functions of J."""
+        """Pull back linear functions (K, P, D) of the parts to (K, A, T) functions of the joint law."""
         if self.part == "posteriors":
             return np.swapaxes(majorant, 1, 2) @ self.adversary.rows.T
         return majorant if self.part == "classes" else majorant @ self.adversary.rows.T
 
     def compute_part_gains(self, part: IntArray, slope: FloatArray) -> FloatArray:
-        """Convert linear functions (K, F, D) of single parts to (K, F, A, T) functions of J."""
+        """Pull back linear functions (K, F, D) of single parts to (K, F, A, T) functions of the joint law."""
         rows = self.adversary.rows
         if self.part == "posteriors":
             return np.asarray(slope[..., :, None] * rows.T[part][..., None, :])
@@ -119,7 +119,7 @@ class LeakageRelaxation:
         return np.asarray(np.eye(len(self.used_mask))[part][..., :, None] * inner[..., None, :])
 
     def build_root(self) -> tuple[FloatArray, FloatArray]:
-        """Build (1, P, D, D) the corners of the cell of all laws, and (1, 1 + P D + R) first multipliers."""
+        """Build the root cell that contains all joint laws, with initial multipliers."""
         count, size = self.shape
         start = np.full((1, 1 + count * size + self.free_count), FIRST_MULTIPLIER)
         start[:, 0] = FIRST_PRICE
@@ -141,7 +141,7 @@ class LeakageRelaxation:
         target: float,
         deadline: Deadline = NO_DEADLINE,
     ) -> CellBounds:
-        """Minimize the bounds on cells."""
+        """Minimise the dual bounds of cells by an interior-point method."""
         # a cell whose bound takes more than 30 Newton steps is split as it is
         max_iterations = 30
         count = len(corners)
@@ -170,7 +170,7 @@ class LeakageRelaxation:
 
 
 class _CellIterates:
-    """The state of the interior-point method on some cells.
+    """The interior-point iterates of a batch of cells.
 
     Attributes:
         corners: (K, P, D, D) of the simplices.
@@ -215,7 +215,7 @@ class _CellIterates:
         self.best, self.best_point, self.best_law = self.value, self.point, self.law
 
     def evaluate_bounds(self, point: FloatArray) -> tuple[FloatArray, ...]:
-        """Compute the bounds at a point, the exponents of c exp(g / s), their log-sums over t, and over a."""
+        """Evaluate the dual bounds at a point, with the intermediate log-sums."""
         gains = self.features.reshape(len(point), -1, point.shape[1]) @ point[:, :, None]
         price = point[:, 0]
         log_counts, entropy = self.of.adversary.shifted_counts
@@ -230,7 +230,7 @@ class _CellIterates:
         return outer * whole - price * entropy + free, scores, sums, letters, whole
 
     def evaluate(self) -> None:
-        """Compute the bound, the law and its parts at the current point."""
+        """Evaluate bound, law and parts at the current iterate."""
         self.value, scores, sums, letters, whole = self.evaluate_bounds(self.point)
         # logarithms are kept: the surprise needs them where the probability underflows
         self.log_given = scores - sums[:, :, None]
@@ -239,7 +239,7 @@ class _CellIterates:
         self.law = self.letters[:, :, None] * self.given
 
     def compute_derivatives(self) -> tuple[FloatArray, FloatArray]:
-        """Compute (K, N) the gradient of the bound, and (K, N, N) its Hessian matrix.
+        """Compute the (K, N) gradients and (K, N, N) Hessians of the bounds.
 
         The bound is a maximum over J of a function linear in the point: the gradient is the mean of the
         features under J, and the Hessian their covariance, over s within a letter, over 1 + s between.
@@ -272,7 +272,7 @@ class _CellIterates:
         return gradient, hessian
 
     def advance(self) -> FloatArray:
-        """Take one step, and return (K,) how far the bounds may be above their optima."""
+        """Take one Newton step, and return (K,) how far the bounds may be from their optima."""
         gradient, hessian = self.compute_derivatives()
         point = self.point[:, : self.signed]
         barrier = self.centring * (self.slack * point).mean(axis=1)
@@ -316,7 +316,7 @@ class _CellIterates:
     def _search_step_lengths(
         self, move: FloatArray, slope: FloatArray, barrier: FloatArray
     ) -> FloatArray:
-        """Find (K,) step lengths at which the bound and its barrier decrease enough; 0 without one."""
+        """Find (K,) step lengths by backtracking; 0 where none decreases the merit function."""
         step = _max_step_lengths(self.point[:, : self.signed], move[:, : self.signed])
         if self.of.free_count:
             # at small prices the bound is next to a maximum: a step leaves at least 30 % of the price
@@ -343,7 +343,7 @@ class _CellIterates:
         return np.where(falls, step, 0.0)
 
     def expand_results(self, chosen: BoolArray) -> tuple[FloatArray, ...]:
-        """Return all multipliers, majorants above phi at every corner, bounds, and laws of some cells."""
+        """Return multipliers, majorants, bounds and laws of the chosen cells."""
         corners, shape = self.corners[chosen], self.majorant[chosen].shape
         found = np.zeros((shape[0], 1 + shape[1] * shape[2] + self.of.free_count))
         np.put_along_axis(found, self.places[chosen], self.best_point[chosen], axis=1)
@@ -357,16 +357,17 @@ class _CellIterates:
 
     def _bound_rounding(self) -> FloatArray:
         """Compute (K,) what rounding may hide of a bound: of g, of exponents of log c, and of b."""
-        of = self.of
-        sizes = np.abs(self.features[..., 1:]).max(axis=(1, 2)) * np.abs(self.point[:, 1:])
-        gains = np.abs(self.chord).max(axis=(1, 2)) + sizes.sum(axis=1)
+        of, used = self.of, self.of.used_mask
+        # terms of classes that a letter never meets are in no sum
+        sizes = np.abs(self.features[:, used, 1:]).max(axis=1) * np.abs(self.best_point[:, 1:])
+        gains = np.abs(self.chord[:, used]).max(axis=1) + sizes.sum(axis=1)
         log_counts, entropy = of.adversary.shifted_counts
-        counts = np.abs(log_counts[of.used_mask]).max() + abs(entropy) + 1
+        counts = np.abs(log_counts[used]).max() + abs(entropy) + 1
         relative_error = bound_sum_rounding(sum(of.adversary.rows.shape), 1.0)
-        return np.asarray(relative_error * (1 + gains + self.point[:, 0] * counts))
+        return np.asarray(relative_error * (1 + gains + self.best_point[:, 0] * counts))
 
     def keep_cells(self, chosen: BoolArray) -> None:
-        """Keep only some of the cells."""
+        """Restrict the batch to some of its cells."""
         # every array has the cells as its first axis
         for name, array in vars(self).items():
             if isinstance(array, np.ndarray):
@@ -374,7 +375,7 @@ class _CellIterates:
 
 
 def _select_multipliers(normals: FloatArray, free: int) -> IntArray:
-    """Return (K, N) the indices of the price, of the multipliers that can matter, padded, and of rho."""
+    """Select the (K, N) indices of the multipliers that can be active."""
     # a facet whose normal has no negative entry is implied by J >= 0
     idle = normals.min(axis=2) >= -1e-13
     # cells need arrays of one shape: those with fewer multipliers are padded with idle ones
@@ -387,7 +388,7 @@ def _select_multipliers(normals: FloatArray, free: int) -> IntArray:
 
 
 def _max_step_lengths(point: FloatArray, move: FloatArray) -> FloatArray:
-    """Compute (K,) how far a step may go without an entry at zero, at most 1."""
+    """Compute the (K,) largest step lengths, at most 1, that keep all entries positive."""
     # only entries that fall limit the step; the inner where avoids division by zero
     ratios = np.where(move < 0, -point / np.where(move < 0, move, -1.0), np.inf)
     # a step goes at most 95 % of the way to the boundary

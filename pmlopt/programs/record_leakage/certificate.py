@@ -1,4 +1,4 @@
-"""The certificate of a record's largest leakage: a prior from below, multipliers on cells from above."""
+"""The certificate of a record's largest leakage: a prior as lower bound, multipliers as upper bound."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pmlopt.programs.record_leakage.proof import (
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RecordCertificate(Certificate):
-    """The claims about the leakage per record, and the means to check them without the solver.
+    """The certificate of the leakage per record, from both sides.
 
     `value` is what `joint` leaks, `bound` what no prior of that entropy exceeds for any record.
 
@@ -46,18 +46,18 @@ class RecordCertificate(Certificate):
 
     @property
     def level(self) -> float:
-        """Return the bound: no record leaks more, in nats."""
+        """Return the upper bound on the leakage of any record, in nats."""
         return self.bound
 
     @property
     def statement(self) -> str:
-        """Return the claim in a few words."""
+        """Return the leakage bound as text."""
         return (
             f"no record leaks more than {self.bound:.9g} nats at {self.entropy:.9g} nats of entropy"
         )
 
     def prior(self) -> FloatArray:
-        """Build (k_1, ..., k_n) the worst prior of the dataset: uniform inside each cell of (X_i, T).
+        """Build the (k_1, ..., k_n) worst-case prior of the dataset.
 
         Raises:
             QueryError: there are more than 2^20 datasets.
@@ -73,11 +73,11 @@ class RecordCertificate(Certificate):
 
     @property
     def is_maximised(self) -> bool:
-        """Return whether more of the value is better, so that the bound is above it."""
+        """Return whether the objective is maximised, so that the bound is an upper bound on the optimum."""
         return True
 
     def checks(self) -> tuple[Claim, ...]:
-        """Return the claims of prior, value and bound, computed again in decimal arithmetic of 50 digits.
+        """Recheck prior, value and bound in decimal arithmetic of 50 digits.
 
         That the channel is that of the query and the mechanism; that the prior has the entropy, up to the
         precision of a float, and leaks `value`; that the cells hold every law; and that no bound on a cell

@@ -1,4 +1,4 @@
-"""Leakage per record without a search: noisy parities, one class each, nearly uniform datasets."""
+"""Closed-form leakage bounds per record: noisy parities, one class per letter, nearly uniform datasets."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from pmlopt.programs.record_leakage.adversary import BoundedAdversary
 
 
 def is_parity(query: Query) -> bool:
-    """Return whether a query is the parity of binary records."""
+    """Return whether a query is a parity of binary records."""
     return isinstance(query, ModularSum) and query.modulus == 2 and set(query.alphabets) == {2}
 
 
 def get_parity_error(query: Query, mechanism: Mechanism) -> float | None:
-    """Return the error probability of a parity of binary records through a symmetric channel; else None."""
+    """Return the flip probability of a parity released through a symmetric channel; None for others."""
     if not is_parity(query):
         return None
     matrix = mechanism.matrix
@@ -46,7 +46,7 @@ def get_parity_error(query: Query, mechanism: Mechanism) -> float | None:
 
 
 def find_parity_leakage(channel: RecordChannel, entropy: float) -> float | None:
-    """Return the closed form in nats, where there is one and the two parities have separate rows."""
+    """Return the closed-form leakage of a parity, in nats; None where it does not apply."""
     error = get_parity_error(channel.query, channel.mechanism)
     if error is None or len(channel.rows) != 2:
         return None
@@ -60,7 +60,7 @@ MAX_CHOICE_ENTRIES = 500_000
 
 @dataclass(frozen=True, eq=False)
 class OneClassCapacity:
-    """The largest capacity of a channel whose input is the letter and whose rows are one class for each.
+    """The largest capacity of a channel from the record's letter that uses one dataset class per letter.
 
     It is the leakage L(0), and L(b) for every b up to the entropy of a dataset of these classes only:
     `h(pi) + sum_a pi_a log c(a, t_a)`, pi the capacity-achieving law of the letters. For I(X_i; Y) is convex
@@ -80,7 +80,7 @@ class OneClassCapacity:
 
 
 def compute_one_class_capacity(adversary: BoundedAdversary) -> OneClassCapacity | None:
-    """Compute the largest capacity over one class for each letter; None for too many choices.
+    """Compute the largest capacity over choices of one class per letter; None for too many choices.
 
     Examples:
         >>> rows = np.array([[0.9, 0.1], [0.1, 0.9]])  # parity of four records through a symmetric channel
@@ -110,7 +110,7 @@ def compute_one_class_capacity(adversary: BoundedAdversary) -> OneClassCapacity 
 
 
 def list_class_choices(log_counts: FloatArray) -> IntArray:
-    """List (K, A) every choice of one class for each letter, of those that it has datasets in.
+    """List all (K, A) choices of one non-empty class per letter.
 
     Examples:
         >>> list_class_choices(np.array([[0.0, 0.0], [-np.inf, 0.0]])).tolist()
@@ -120,7 +120,7 @@ def list_class_choices(log_counts: FloatArray) -> IntArray:
 
 
 def compute_entropy_slack(alphabets: Sequence[int], entropy: float) -> Decimal:
-    """Compute how far below log |X| the entropy of a dataset may fall, in nats: `log |X| - b`, at least 0.
+    """Compute the slack `log |X| - b` of the entropy bound, in nats.
 
     Examples:
         >>> import math
@@ -137,7 +137,7 @@ def compute_entropy_slack(alphabets: Sequence[int], entropy: float) -> Decimal:
 
 
 def bound_near_uniform(rows: FloatArray, log_counts: FloatArray, room: Decimal) -> Decimal:
-    """Bound the leakage of a record for every prior within an entropy slack of the largest, in nats.
+    """Bound the leakage of a record for all priors whose entropy is within `room` nats of the maximum.
 
     Let P be the prior, U the uniform one, `D(P||U) = log |X| - H(P) <= room`, and
     `g(a, t) = sum_y W[t,y] log(u(y|a) / u(y))`, whose mean under U is I_U(X_i; Y). Then for every s > 0
@@ -186,7 +186,7 @@ def bound_near_uniform(rows: FloatArray, log_counts: FloatArray, room: Decimal) 
 
 
 def _compute_log_ratios(law: DecimalRows, rows: DecimalRows) -> DecimalRows:
-    """Compute (A, M) log(u(y|a) / u(y)); 0 where the letter never leads to the output."""
+    """Compute the (A, M) log-ratios log(u(y|a) / u(y)); 0 where the probability is zero."""
     given = [mix_decimal_rows([mass / sum_decimals(part) for mass in part], rows) for part in law]
     alone = mix_decimal_rows([sum_decimals(column) for column in zip(*law, strict=True)], rows)
     pairs = (zip(part, alone, strict=True) for part in given)

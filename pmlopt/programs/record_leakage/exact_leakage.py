@@ -1,4 +1,4 @@
-"""The exact method for the leakage per record: branch and bound over every kind of records."""
+"""The exact method for the leakage per record: branch and bound for every kind of record."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RecordStart = Mapping[int, FloatArray]
 
 @dataclass(frozen=True)
 class BranchAndBound:
-    """Best-first branch and bound on chords, with a proof of the bound.
+    """Best-first branch and bound on chord relaxations, with a proof of the bound.
 
     For binary records over simplices of posteriors, where there are not many more outputs than classes, else
     over those of the laws of classes, or of two outputs, given each letter. First the largest capacity of one
@@ -59,7 +59,7 @@ class BranchAndBound:
     def __call__(
         self, program: RecordLeakage, options: MethodOptions, start: RecordStart
     ) -> MethodResult[RecordCertificate]:
-        """Search every kind of records, from laws by record."""
+        """Run branch and bound for every kind of record, from the warm start's laws."""
         return self.search_kinds(program.channel, program.entropy, options, start)
 
     def search_kinds(
@@ -70,7 +70,7 @@ class BranchAndBound:
         start: RecordStart,
         sufficient_bound: float = 0,
     ) -> MethodResult[RecordCertificate]:
-        """Search every kind of records, the best of all as the value to beat.
+        """Search every kind of record; the best leakage so far serves as incumbent for all.
 
         Args:
             channel: the query and the mechanism.
@@ -131,7 +131,7 @@ class BranchAndBound:
         start: RecordStart,
         deadline: Deadline,
     ) -> _RecordKind:
-        """Bound one kind without branching where possible, and find the best law of many starts."""
+        """Bound one kind of record in closed form where possible, and find a good law by multistart."""
         adversary = BoundedAdversary.from_channel(channel, record, entropy)
         kind = _RecordKind(record, CellSearch(adversary))
         search = kind.search
@@ -166,7 +166,7 @@ class BranchAndBound:
 
 @dataclass
 class _RecordKind:
-    """The records of one kind: the search over cells, and the proof without one, with the reason."""
+    """The search state for one kind of record: branch-and-bound cells, or a closed-form proof."""
 
     record: int
     search: CellSearch
@@ -176,7 +176,7 @@ class _RecordKind:
     def prove_bound(
         self, target: float, tolerance: float, nodes: int | None, deadline: Deadline
     ) -> str:
-        """Bound the leakage, by cells where the known bound is no proof, and return how."""
+        """Prove an upper bound on the leakage, by branch and bound where needed; return how."""
         search, adversary = self.search, self.search.adversary
         if adversary.cannot_leak or adversary.only_uniform:
             return self.reason
@@ -193,23 +193,23 @@ class _RecordKind:
         )
 
     def _is_known_below(self, number: float) -> bool:
-        """Return whether the leakage is known to be at most a number without branching."""
+        """Return whether a bound without branching is at most a number."""
         return self.known_proof is not None and self.known_proof.bound <= number
 
     @property
     def best_proof(self) -> RecordKindProof:
-        """Return the proof of the search, or the one without a search where its bound is lower."""
+        """Return the better of the branch-and-bound proof and the closed-form proof."""
         known = self.known_proof if self._is_known_below(self.search.upper_bound) else None
         return known or self.search.build_proof(self.record)
 
 
 def get_array_name(record: int) -> str:
-    """Return the name of a record's law of (X_i, T) among the arrays of a warm start."""
+    """Return the key of a record's joint law in the warm-start arrays."""
     return f"joint{record}"
 
 
 def round_decimal_up(number: Decimal) -> float:
-    """Return the least float found that is not below a number."""
+    """Round a decimal up to a float."""
     near = float(number)
     # conversion rounds to nearest, up or down: one float further at most
     return near if Decimal(near) >= number else float(np.nextafter(near, math.inf))

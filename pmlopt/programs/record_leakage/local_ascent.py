@@ -1,4 +1,4 @@
-"""A local method for the leakage of a record: alternating maximisation, both steps in closed form."""
+"""Local ascent for the leakage of a record: alternating maximization with closed-form steps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def maximize_locally(
     tolerance: float = 1e-14,
     deadline: Deadline = NO_DEADLINE,
 ) -> tuple[FloatArray, FloatArray]:
-    """Improve laws by alternating maximisation: those returned leak no less than the given ones.
+    """Improve joint laws by alternating maximization, which never decreases the leakage.
 
     `I(A; Y)` is the largest `H(A) + sum_{a,t} J(a,t) G(a,t)`, `G(a,t) = sum_y W[t,y] log psi(a|y)`, over laws
     psi(a|y). For a fixed psi the best J within the entropy bound is known but for the price s of the entropy:
@@ -60,7 +60,7 @@ def maximize_locally(
 
 
 def draw_starts(adversary: BoundedAdversary, count: int, seed: int) -> FloatArray:
-    """Draw (S, A, T) laws to start from: each letter on classes of its own, mixed until allowed."""
+    """Draw (S, A, T) random feasible joint laws as starts."""
     random = np.random.default_rng(seed)
     used = np.isfinite(adversary.log_counts)
     shape = (count, *used.shape)
@@ -73,7 +73,7 @@ def draw_starts(adversary: BoundedAdversary, count: int, seed: int) -> FloatArra
 
 
 def _compute_posteriors(adversary: BoundedAdversary, joints: FloatArray) -> FloatArray:
-    """Compute (S, M, A) the law of A given y."""
+    """Compute the (S, M, A) posteriors of the letter given the output."""
     outputs = joints @ adversary.rows
     totals = outputs.sum(axis=1, keepdims=True)
     shares = np.where(totals > 0, outputs / np.maximum(totals, MIN_MASS), 1 / joints.shape[1])
@@ -81,7 +81,7 @@ def _compute_posteriors(adversary: BoundedAdversary, joints: FloatArray) -> Floa
 
 
 def compute_informations(joints: FloatArray, rows: FloatArray) -> FloatArray:
-    """Compute (S,) the mutual information I(A; Y) of S laws (S, A, T), in nats, up to rounding of sums."""
+    """Compute the (S,) mutual informations I(A; Y) of joint laws (S, A, T), in nats."""
     outputs = joints @ rows
     letters = outputs.sum(axis=2)
     # I from entropies of sums: exact enough to climb; claims use sums of divergences
@@ -99,7 +99,7 @@ def _solve_entropy_prices(
     guess: FloatArray,
     max_steps: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Find the prices, as logarithms, at which the best laws meet the entropy, and those laws.
+    """Solve for the entropy multipliers at which the optimal laws meet the entropy bound.
 
     The entropy rises with the price: regula falsi (Illinois), from around the last price, within some reach.
     """

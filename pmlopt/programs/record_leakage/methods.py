@@ -1,4 +1,4 @@
-"""The methods for the leakage per record: branch and bound, with proofs, and alternating optimisation."""
+"""The methods for the leakage per record: branch and bound, and alternating optimization."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pmlopt.solvers.solver_result import Deadline
 
 
 def _make_start(program: RecordLeakage, warm_start: WarmStartLike, _: Deadline) -> RecordStart:
-    """Return the laws by record that an earlier solve left, those that fit."""
+    """Return the laws of a warm start that fit the program."""
     if warm_start is None or warm_start is False:
         return {}
     restart = get_warm_start(warm_start)

@@ -1,4 +1,4 @@
-"""The largest leakage of a record to an adversary whose knowledge is bounded by an entropy: the builder."""
+"""The problem of the largest record leakage for an adversary whose knowledge is bounded by an entropy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pmlopt.programs.record_leakage.certificate import RecordCertificate
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class RecordLeakage(Program[RecordCertificate]):
-    """The program of the most that a mechanism reveals of a record, over the priors of enough entropy.
+    """The program of the largest leakage of any record, over dataset priors of bounded entropy.
 
     `problem` is a relaxation for the first kind of records (see `build_class_relaxation`): its optimum is at
     least what a record of that kind leaks. `solve` splits simplices of posteriors, or of class laws, until
@@ -48,7 +48,7 @@ class RecordLeakage(Program[RecordCertificate]):
 
 
 def record_leakage(query: Query, mechanism: MechanismLike, entropy: float) -> RecordLeakage:
-    """Declare `L(b) = max_i max_{H(X) >= b} I(X_i; Y)`: what an adversary of little knowledge learns.
+    """Build the problem `L(b) = max_i max_{H(X) >= b} I(X_i; Y)` of a query and mechanism.
 
     `solve` reduces it to the law J of (X_i, T), T the class of the dataset (see `queries.RecordChannel`),
     without loss and whatever n is. Where little entropy is requested, it is the largest capacity of one class

@@ -1,4 +1,4 @@
-"""The proof that bounds a record's leakage, and its check in decimal arithmetic from plain data."""
+"""The proof of an upper bound on a record's leakage, and its check in decimal arithmetic."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class T given each letter."""
 
 
 def get_cell_shape(part: CellPart, letters: int, rows: Sequence[int]) -> tuple[int, int, int]:
-    """Return P, D and R of a cell: its simplices, corners of each, and entries of rho; rows is (T, M)."""
+    """Return (P, D, R) of a cell: numbers of simplices, corners and entries of rho."""
     classes, outputs = rows
     if part == "posteriors":
         return outputs, letters, 0
@@ -57,7 +57,7 @@ def get_cell_shape(part: CellPart, letters: int, rows: Sequence[int]) -> tuple[i
 
 @dataclass(frozen=True, eq=False)
 class CellTree:
-    """A tree of cells: each has P simplices of D corners, one for each part of the law J.
+    """The branch-and-bound tree of cells; each cell has P simplices of D corners.
 
     Cell 0 has all laws: unit vectors as corners, or of laws of two outputs the least and the largest row that
     a letter meets. A cell is split at a point of an edge of one simplex, which
@@ -91,7 +91,7 @@ class CellTree:
 
 @dataclass(frozen=True, eq=False)
 class RecordKindProof:
-    """The proof for the records of one kind.
+    """The proof of an upper bound for all records of one kind.
 
     Attributes:
         record: one of them.
@@ -109,7 +109,7 @@ class RecordKindProof:
 
 
 def is_channel_of(channel: RecordChannel, mechanism: Mechanism) -> bool:
-    """Return whether a channel is that of its query and of this mechanism."""
+    """Return whether a channel belongs to its query and the given mechanism."""
     try:
         again = record_channel(channel.query, mechanism)
     except InputError:
@@ -122,7 +122,7 @@ def is_channel_of(channel: RecordChannel, mechanism: Mechanism) -> bool:
 def leaks_at_least(
     channel: RecordChannel, entropy: float, record: int, joint: FloatArray, value: float
 ) -> bool:
-    """Return whether a law (A, T) of (X_i, T) has the entropy, up to float rounding, and leaks the value."""
+    """Return whether a joint law meets the entropy bound, up to rounding, and leaks at least a value."""
     if not (
         0 <= record < channel.query.records and math.isfinite(value) and np.isfinite(joint).all()
     ):
@@ -143,7 +143,7 @@ def leaks_at_least(
 def proves_bound(
     channel: RecordChannel, entropy: float, proofs: Sequence[RecordKindProof], bound: float
 ) -> bool:
-    """Return whether the proofs of each kind of records show that no prior of the entropy leaks more."""
+    """Return whether the proofs of all kinds of records confirm an upper bound."""
     # a kind without a proof may leak anything
     if not {proof.record for proof in proofs} >= set(channel.query.kinds):
         return False
@@ -154,9 +154,7 @@ def proves_bound(
 
 
 def _compute_leakage(joint: Sequence[Decimal], rows: DecimalRows) -> Decimal:
-    """Compute I(X_i; Y) where (X_i, T) has a law, given letter by letter: `sum_a negative_entropy(J_a W) -
-    negative_entropy(J W)`.
-    """
+    """Compute I(X_i; Y) of a joint law in decimal arithmetic."""
     # the law is flat, letter after letter: one slice of T entries for each
     width = len(rows)
     parts = [joint[at : at + width] for at in range(0, len(joint), width)]
@@ -169,7 +167,7 @@ def _compute_leakage(joint: Sequence[Decimal], rows: DecimalRows) -> Decimal:
 def _is_kind_proved(
     channel: RecordChannel, entropy: float, kind: RecordKindProof, bound: float, rows: DecimalRows
 ) -> bool:
-    """Return whether nothing can leak, or the bound near the uniform dataset or on each cell is no larger."""
+    """Return whether the bound of one kind of record is proved."""
     if not 0 <= kind.record < channel.query.records:
         return False
     log_counts = channel.log_counts(kind.record)
@@ -186,7 +184,7 @@ def _is_kind_proved(
 def are_laws_valid(
     laws: FloatArray, log_counts: FloatArray, bound: float, rows: DecimalRows
 ) -> bool:
-    """Return whether each choice of a class for each letter has a law of Y near all its rows.
+    """Return whether each choice of one class per letter has a dual output law that proves the bound.
 
     By joint convexity a record leaks at most the largest capacity of the channels that the choices make, and
     `C <= max_a D(W[t_a] || r)` for any law r.
@@ -208,7 +206,7 @@ def are_laws_valid(
 
 
 def _compute_divergence(row: list[Decimal], logs: list[Decimal | None]) -> Decimal:
-    """Compute `D(W || r)` from the logarithms of r, None for those of 0."""
+    """Compute the divergence `D(W || r)` from the logarithms of r, None for those of 0."""
     if any(x and log is None for x, log in zip(row, logs, strict=True)):
         return Decimal("Infinity")
     return sum_decimals(x * (x.ln() - (log or 0)) for x, log in zip(row, logs, strict=True) if x)
@@ -216,7 +214,7 @@ def _compute_divergence(row: list[Decimal], logs: list[Decimal | None]) -> Decim
 
 @dataclass(frozen=True)
 class _SimplexCorner:
-    """A corner of a simplex, exactly and in decimals, with the value of phi there."""
+    """A corner of a simplex in exact and decimal form, with its value of phi."""
 
     exact: tuple[Fraction, ...]
     law: list[Decimal]
@@ -225,7 +223,7 @@ class _SimplexCorner:
 
 @dataclass(frozen=True)
 class _CellTreeCheck:
-    """A tree of cells with the numbers of its bounds: log c (None for none), b, and the rows of sum one."""
+    """A cell tree with the data needed to recheck its bounds in decimal arithmetic."""
 
     tree: CellTree
     counts: list[list[Decimal | None]]
@@ -234,12 +232,12 @@ class _CellTreeCheck:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Return P, D and R: how many simplices, corners, and entries of rho there must be."""
+        """Return the expected (P, D, R): numbers of simplices, corners and entries of rho."""
         return get_cell_shape(self.tree.of, len(self.counts), (len(self.rows), len(self.rows[0])))
 
     @property
     def is_well_formed(self) -> bool:
-        """Return whether the arrays are of one length, finite, of the right shapes, with prices above 0."""
+        """Return whether all arrays are finite and of consistent shapes, with positive prices."""
         tree, count = self.tree, len(self.tree)
         lines = tree.simplex, tree.first, tree.second, tree.share, tree.part, tree.price
         return (
@@ -253,7 +251,7 @@ class _CellTreeCheck:
         )
 
     def make_corner(self, exact: tuple[Fraction, ...]) -> _SimplexCorner:
-        """Make a corner from its coordinates."""
+        """Build a corner with its decimal values from exact coordinates."""
         law = [Decimal(x.numerator) / x.denominator for x in exact]
         return _SimplexCorner(
             exact,
@@ -264,7 +262,7 @@ class _CellTreeCheck:
         )
 
     def build_root(self) -> tuple[tuple[_SimplexCorner, ...], ...]:
-        """Build the cell of all laws: unit vectors, or for two outputs the extreme rows of each letter."""
+        """Build the root cell that contains all joint laws."""
         count, size, _ = self.shape
         units = tuple(
             self.make_corner(tuple(map(Fraction, row))) for row in np.eye(size, dtype=int).tolist()
@@ -282,7 +280,7 @@ class _CellTreeCheck:
         return tuple(cell)
 
     def is_proof_of(self, largest: Decimal) -> bool:
-        """Return whether the cells that are not split cover every law, each with a bound no larger."""
+        """Return whether the leaves cover all laws, each with a bound at most a number."""
         tree, (count, size, _) = self.tree, self.shape
         waiting = [(0, self.build_root())]
         # each node is visited once: a tree with cycles or orphans fails at the end
@@ -313,7 +311,7 @@ class _CellTreeCheck:
         return not waiting
 
     def compute_bound(self, place: int, cell: tuple[tuple[_SimplexCorner, ...], ...]) -> Decimal:
-        """Compute the bound of the relaxation on a cell, with mu shifted to touch phi at a corner."""
+        """Compute a leaf's dual bound in decimals, with its majorant shifted to be valid at all corners."""
         tree, price = self.tree, Decimal(float(self.tree.price[place]))
         slopes = []
         for slope, corners in zip(to_decimal_rows(tree.majorant[place]), cell, strict=True):
@@ -348,7 +346,7 @@ class _CellTreeCheck:
 def is_tree_valid(
     tree: CellTree, log_counts: FloatArray, entropy: float, bound: float, rows: DecimalRows
 ) -> bool:
-    """Return whether a tree of cells covers every law of (X_i, T), and the bound on each cell is no larger.
+    """Return whether a cell tree covers all joint laws and proves a bound.
 
     The corners are followed as fractions: that the cells hold every law is exact. The bounds are computed in
     the decimals of the context.

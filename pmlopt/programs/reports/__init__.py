@@ -1,1 +1,1 @@
-"""Pages that state what a result promises, for readers who decide on it or audit it."""
+"""Report pages on a result, for readers who decide on it or audit it."""

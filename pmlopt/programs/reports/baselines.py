@@ -15,6 +15,7 @@ from pmlopt.model.utility.linear import compute_expectation
 from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
+from pmlopt.programs.subconvex.cost_certificate import ColumnCostCertificate
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class UtilityBaselines:
 
     @property
     def table_rows(self) -> list[tuple[str, float]]:
-        """Return the values by name, in the order in which they are shown."""
+        """Return (name, value) rows in display order."""
         found = [("releasing nothing", self.without_release)]
         if self.response is not None:
             found.append(("randomized response at the same limits", self.response))
@@ -53,7 +54,7 @@ class UtilityBaselines:
 
 @dataclass(frozen=True)
 class UtilityMeasure:
-    """The utility function of a design, and the mechanisms that it is compared with.
+    """The utility function of a design, applied to baseline mechanisms.
 
     Attributes:
         utility_name: as of `UtilityBaselines`.
@@ -71,7 +72,7 @@ class UtilityMeasure:
 
 
 def make_utility_measure(certificate: DesignCertificate) -> UtilityMeasure | None:
-    """Make the utility measure of a design with a linear or named sub-convex utility; None for others."""
+    """Build the utility measure of a certificate's design; None for utilities without one."""
     prior, n = certificate.prior, certificate.prior.size
     if isinstance(certificate, LinearCertificate):
         table, maximised = certificate.table, certificate.maximised
@@ -84,7 +85,10 @@ def make_utility_measure(certificate: DesignCertificate) -> UtilityMeasure | Non
             np.tile(outputs[(prior.pmf @ gains).argmax()], (n, 1)),
             outputs[gains.argmax(axis=1)],
         )
-    if isinstance(certificate, ColumnCertificate) and certificate.utility in list_informations():
+    if (
+        isinstance(certificate, ColumnCertificate | ColumnCostCertificate)
+        and certificate.utility in list_informations()
+    ):
         utility = list_informations()[certificate.utility]()
         unit = ", in nats" if certificate.utility == "mutual-information" else ""
         return UtilityMeasure(
@@ -98,7 +102,7 @@ def make_utility_measure(certificate: DesignCertificate) -> UtilityMeasure | Non
 
 
 def compute_baselines(certificate: DesignCertificate) -> UtilityBaselines | None:
-    """Compute the baselines of a design with a linear or a named sub-convex utility; None for others.
+    """Compute the baseline utilities of a certificate's design; None for utilities without them.
 
     Examples:
         >>> from pmlopt import PML, ExpectedLoss, design, solve
@@ -127,7 +131,7 @@ def compute_baselines(certificate: DesignCertificate) -> UtilityBaselines | None
 
 
 def fit_randomized_response(certificate: DesignCertificate) -> FloatArray | None:
-    """Return the best output of each letter, replaced by a uniform one as rarely as the limits allow.
+    """Compute the generalized randomized response of smallest noise within the limits.
 
     The probability is the least one at which its requirement holds; None where none is below one, or the
     utility is none of those that are `make_utility_measure`.

@@ -1,4 +1,4 @@
-"""The content of a report on a result, and the page as HTML or as Markdown."""
+"""The content of a report on a result, and its rendering as HTML or Markdown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pmlopt.measures.outcomes import (
     list_outcome_warnings,
     summarize_outcomes,
 )
-from pmlopt.model.privacy.requirement import Requirement, RequirementConjunction
+from pmlopt.model.privacy.requirement import Requirement
 from pmlopt.programs.certificate import Certificate, Verdict
 from pmlopt.programs.design_program import DesignCertificate, ListedCertificate
 from pmlopt.programs.reports.baselines import compute_baselines
@@ -57,14 +57,14 @@ EXACT_COUNTS = (
 
 
 def warn_of_sample(certificate: Certificate) -> tuple[str, ...]:
-    """Return a warning where a certificate is about a prior with the exact counts of a sample."""
+    """Return a warning where a certificate contains the exact counts of a sample."""
     return () if getattr(certificate.listed_prior, "samples", None) is None else (EXACT_COUNTS,)
 
 
 def list_warnings(
     prior: Prior, privacy: Requirement, outcomes: Sequence[OutcomeSummary]
 ) -> tuple[str, ...]:
-    """List what is easily overlooked: a limit without effect, outcomes that identify or exclude letters.
+    """List warnings: limits without effect, and outcomes that identify or exclude letters.
 
     Examples:
         >>> from pmlopt import PML
@@ -80,7 +80,7 @@ def list_warnings(
 
 
 def _describe_secret(privacy: Requirement | None) -> str:
-    """Return a phrase on the secret that a requirement is about."""
+    """Describe the secret of a requirement in a phrase."""
     secret = getattr(privacy, "secret", None)
     if secret is not None:
         return f"{secret.name}, which is correlated with the data"
@@ -89,8 +89,8 @@ def _describe_secret(privacy: Requirement | None) -> str:
 
 def _describe_scope(privacy: Requirement | None, prior: Prior | None) -> str:
     """Return a phrase on the priors for which a requirement holds."""
-    parts = privacy.parts if isinstance(privacy, RequirementConjunction) else (privacy,)
-    words = "; ".join(part.scope for part in parts if part is not None and part.scope)
+    parts = () if privacy is None else privacy.list_parts()
+    words = "; ".join(part.scope for part in parts if part.scope)
     if words:
         return words
     if prior is None:
@@ -163,13 +163,13 @@ VERDICT_TEXTS = {
 
 
 def read_style_sheet() -> str:
-    """Read the style sheet of pages, only when a page is written."""
+    """Return the style sheet of report pages, loaded on first use."""
     return Path(__file__).with_name("page.css").read_text("utf-8")
 
 
 @dataclass(frozen=True)
 class ReportSection:
-    """A heading, sentences, and perhaps a picture or a table; texts are escaped when they are written.
+    """A section of a report: heading, sentences, and optional picture or table, unescaped.
 
     Attributes:
         title: of the heading; "" goes on under the one before.
@@ -188,14 +188,14 @@ class ReportSection:
 
 
 def render_page(title: str, found: Iterable[ReportSection], ending: str) -> bytes:
-    """Render sections as a self-contained page: HTML for ".html", light and dark, or Markdown for ".md"."""
+    """Render sections as a self-contained page: HTML for ".html", or Markdown for ".md"."""
     return (_render_html if ending == ".html" else _render_markdown)(title, found).encode()
 
 
 def build_sections(
     certificate: Certificate, verdict: Verdict, name: str
 ) -> Iterator[ReportSection]:
-    """Build the report of a certificate and its checked claims, for a file of that name."""
+    """Build the sections of the report on a certificate and its checked claims."""
     design = certificate.kept if isinstance(certificate, ThresholdCertificate) else certificate
     privacy = design.privacy if isinstance(design, ListedCertificate) else None
     limits = {} if privacy is None else privacy.limits
@@ -286,7 +286,7 @@ def _render_html(title: str, found: Iterable[ReportSection]) -> str:
 
 
 def _render_table(one: ReportSection) -> str:
-    """Render a table of facts and their names, or one with a head; verdicts have a colour."""
+    """Render a table with optional head as HTML; verdicts are coloured."""
     colours = {"holds": " class='yes'", "FAILS": " class='no'", "not checked": " class='no'"}
     rows = [
         "".join(f"<td{colours.get(cell, '')}>{_escape_html(cell)}</td>" for cell in row)
@@ -341,7 +341,7 @@ def write_report_page(
     path: str | os.PathLike[str],
     source: str = "mechanism.json",
 ) -> None:
-    """Write what a result promises, about what and for whom, what it does not promise, and how to check it.
+    """Write the report page of a result: its guarantee and limits, and how to verify it.
 
     The page is one file without scripts, and loads nothing; it follows the reader's light or dark mode.
 
@@ -355,7 +355,7 @@ def write_report_page(
         FileFormatError: a claim is false (there is no report of a promise that does not hold), or the path
             has another ending, is in the folder of a release, or cannot be written.
     """
-    ending = files.file_format(path, REPORT_FORMATS)
+    ending = files.get_file_format(path, REPORT_FORMATS)
     check_not_sealed(path)
     if verdict.failures:
         raise FileFormatError(

@@ -1,1 +1,1 @@
-"""Designs of the releases of a moving secret, one after the other, under what was released before."""
+"""Sequential designs: releases of a moving (Markov) secret, each conditional on the earlier ones."""

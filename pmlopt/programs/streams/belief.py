@@ -1,4 +1,4 @@
-"""What an adversary believes of a moving secret, who knows its chain (or bounds on it) and past releases."""
+"""The adversary's belief about a Markov secret after the releases so far, exact or by bounds."""
 
 from __future__ import annotations
 
@@ -24,17 +24,21 @@ MIN_BELIEF_MASS = 1e-280
 """The probability below which a state is taken for one that cannot be."""
 
 
-def compute_budgets(told: FloatArray, epsilon: float, cap: float, time: int) -> FloatArray:
-    """Compute what the release at a time may reveal beyond what was revealed, in nats."""
-    rest = epsilon - LEVEL_MARGIN_NATS - told
+def compute_budgets(
+    revealed_levels: FloatArray, epsilon: float, cap: float, time: int
+) -> FloatArray:
+    """Compute the leakage budget of the release at a time, given what was revealed before, in nats."""
+    rest = epsilon - LEVEL_MARGIN_NATS - revealed_levels
     room = LEVEL_MARGIN_NATS / (time * (time + 1))
     # Of what is left of epsilon beyond the cap, what each release may use: so that the past falls away.
-    return np.asarray(np.maximum(np.maximum(cap - LEVEL_MARGIN_NATS - told, 0.1 * rest), room))
+    return np.asarray(
+        np.maximum(np.maximum(cap - LEVEL_MARGIN_NATS - revealed_levels, 0.1 * rest), room)
+    )
 
 
 @dataclass(frozen=True)
 class BeliefTarget:
-    """The values about which a belief is computed.
+    """The protected target of a belief: which states or functions of the chain.
 
     Attributes:
         chain: the secret.
@@ -48,7 +52,7 @@ class BeliefTarget:
 
     @cached_property
     def hides_future(self) -> bool:
-        """Return whether more may be revealed of a value to come than of the present one.
+        """Return whether future target values may leak more than the present one.
 
         Not where the kernels take states of one value to each value with the same chance: then the values
         are a chain.
@@ -61,7 +65,7 @@ class BeliefTarget:
 
 @dataclass(frozen=True)
 class TargetValues:
-    """The target values at one time, and how they depend on the present state.
+    """The protected values at one time, with their joint law with the present state.
 
     Attributes:
         time: of the state, or of the last one of a window of states.
@@ -75,18 +79,18 @@ class TargetValues:
 
     @property
     def lifts(self) -> FloatArray:
-        """Return the (R,) posterior over prior."""
+        """Return the (R,) ratios of posterior to prior probability."""
         return np.asarray(self.joint.sum(axis=1) / self.prior)
 
     @property
     def conditional_laws(self) -> FloatArray:
-        """Return the (R, N) law of the present state given each value."""
+        """Return the (R, N) conditional laws of the present state given each value."""
         return np.asarray(self.joint / self.joint.sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True)
 class ExactBelief:
-    """The law of the present state and of the target values, by Bayes' rule.
+    """The joint posterior of the present state and the target values, by exact Bayesian filtering.
 
     Attributes:
         asked: what is in question.
@@ -107,19 +111,21 @@ class ExactBelief:
     level: float
 
     @classmethod
-    def initial(cls, asked: BeliefTarget) -> ExactBelief:
-        """Return the belief before any release, about a target."""
-        first = asked.chain.initial
+    def build_initial(cls, target: BeliefTarget) -> ExactBelief:
+        """Build the belief before any release."""
+        first = target.chain.initial
         peaks, window = np.where(first > 0, 1.0, 0.0), (first, first)
-        return cls(asked, 1, first, (_present_values(1, asked, window),), window, peaks, -math.inf)
+        return cls(
+            target, 1, first, (_list_present_values(1, target, window),), window, peaks, -math.inf
+        )
 
     @property
     def _possible_states(self) -> BoolArray:
-        """Return (N,) which states have a probability above `MIN_BELIEF_MASS`."""
+        """Return the (N,) mask of states with a probability above `MIN_BELIEF_MASS`."""
         return np.asarray(self.law > MIN_BELIEF_MASS)
 
     def build_requirement(self, epsilon: float, cap: float) -> Requirement:
-        """Build the requirement on the present states, for a final level of epsilon and the present cap."""
+        """Build the requirement on the next release from the final level epsilon and the current cap."""
         possible = self._possible_states
         law = self.law[possible]
         if not self.asked.width:
@@ -128,7 +134,7 @@ class ExactBelief:
         rows, each = [], []
         present, most = self.pasts[-1], np.full(len(self.law), math.inf)
         own = self.asked.width == 1 and len(self.asked.letters) == len(self.law)
-        for values in (present, *self.pasts[:-1], *self._future_values):
+        for values in (present, *self.pasts[:-1], *self._list_future_values):
             given, told = values.conditional_laws[:, possible], np.log(values.lifts)
             left = compute_budgets(told, epsilon, cap, self.time)
             # other bounds hold whatever is released, now or ever, or as means of those on the present state
@@ -149,10 +155,8 @@ class ExactBelief:
         )
 
     @cached_property
-    def _future_values(self) -> tuple[TargetValues, ...]:
-        """Return values to come of which more may be revealed than of the present one, until the chain has
-        forgotten.
-        """
+    def _list_future_values(self) -> tuple[TargetValues, ...]:
+        """Return the future values that may leak more than the present one, up to the chain's mixing time."""
         # Steps within which the chain has to forget where what is in question is not the state itself.
         most_ahead = 2000
         found: list[TargetValues] = []
@@ -179,7 +183,7 @@ class ExactBelief:
         )
 
     def update(self, emits: FloatArray) -> tuple[ExactBelief, float, dict[int, float]]:
-        """Return the belief after an output, by the (N,) chance of it in each state.
+        """Update the belief by Bayes' rule after an output, given its (N,) likelihoods.
 
         Returns:
             The belief before the next release; the level of all releases so far; and what they reveal of
@@ -190,21 +194,19 @@ class ExactBelief:
         window = (self.window[0], self.window[1] * ratio)  # the last axis is the present state
         peaks = self.peaks * ratio
         if not self.asked.width:
-            level = log_lift(peaks.max())
+            level = compute_log_lift(peaks.max())
             worst = {self.time: level}
         else:
-            worst = {values.time: log_lift(values.lifts.max()) for values in pasts}
+            worst = {values.time: compute_log_lift(values.lifts.max()) for values in pasts}
             ahead = [
-                log_lift((values.joint @ ratio / values.prior).max())
-                for values in self._future_values
+                compute_log_lift((values.joint @ ratio / values.prior).max())
+                for values in self._list_future_values
             ]
             level = max(self.level, *worst.values(), *ahead)
-        return replace(self, window=window, peaks=peaks)._move(pasts), level, worst
+        return replace(self, window=window, peaks=peaks)._propagate(pasts), level, worst
 
-    def _move(self, pasts: Sequence[TargetValues]) -> ExactBelief:
-        """Return the belief before the next release; past the end of the chain there is nothing to
-        believe.
-        """
+    def _propagate(self, pasts: Sequence[TargetValues]) -> ExactBelief:
+        """Propagate the belief one step through the Markov kernel; None at the end of the chain."""
         chain, width = self.asked.chain, self.asked.width
         if chain.steps == self.time:
             return replace(self, time=self.time + 1, law=np.zeros(chain.size), pasts=())
@@ -222,18 +224,18 @@ class ExactBelief:
             moved = replace(values, prior=values.prior[left], joint=values.joint[left] @ kernel)
             # How far what is believed of the present may differ by a past value that counts no more.
             if (np.abs(moved.conditional_laws - law) <= 1e-15 * law).all():
-                level = max(level, log_lift(moved.lifts.max()))
+                level = max(level, compute_log_lift(moved.lifts.max()))
             else:
                 kept.append(moved)
         longer = [table[..., None] * kernel for table in self.window]
         prior, posterior = (table.sum(axis=0) if table.ndim > width else table for table in longer)
         window = (prior, posterior)
-        kept.append(_present_values(self.time + 1, self.asked, window))
+        kept.append(_list_present_values(self.time + 1, self.asked, window))
         return ExactBelief(self.asked, self.time + 1, law, tuple(kept), window, peaks, level)
 
 
 def _find_needed_rows(rows: FloatArray) -> BoolArray:
-    """Return (K,) which of the bounds `<rows_k, v> <= 0` on columns v >= 0 do not follow from another one.
+    """Find (K,) which constraints `<rows_k, v> <= 0` on v >= 0 are not redundant.
 
     Row j follows from row i where `rows_j <= s rows_i` for some s >= 0. Of rows that follow from each other
     one is required.
@@ -250,13 +252,13 @@ def _find_needed_rows(rows: FloatArray) -> BoolArray:
     return kept
 
 
-def _present_values(
-    time: int, asked: BeliefTarget, window: tuple[FloatArray, FloatArray]
+def _list_present_values(
+    time: int, target: BeliefTarget, window: tuple[FloatArray, FloatArray]
 ) -> TargetValues:
-    """Return the values of the window of states that ends now, or of the function of the present state."""
-    n = asked.chain.size
-    if asked.width == 1:
-        prior, joint = asked.letters @ window[0], asked.letters * window[1]
+    """Return the target values of the window of states that ends now, or of a function of the state."""
+    n = target.chain.size
+    if target.width == 1:
+        prior, joint = target.letters @ window[0], target.letters * window[1]
     else:
         prior = window[0].reshape(-1)
         joint = np.zeros((len(prior), n))
@@ -265,14 +267,14 @@ def _present_values(
     return TargetValues(time, prior[occurs], joint[occurs])
 
 
-def log_lift(lift: float) -> float:
-    """Compute the logarithm of a lift, -inf of none."""
+def compute_log_lift(lift: float) -> float:
+    """Return the logarithm of a lift; -inf of 0."""
     return math.log(lift) if lift > 0 else -math.inf
 
 
 @dataclass(frozen=True)
 class BoundedBelief:
-    """The bounds that the belief satisfies under each kernel of a set.
+    """The adversary's belief as interval bounds that hold for every Markov kernel of a set.
 
     For each of them there is a factor s > 0 such that `B[x] = s P(X_t = x, h)` and, for a value a of a past
     or present state X_s, `w_a[x] = s (P(X_t = x, h | X_s = a) - e^epsilon P(X_t = x, h))` are within the
@@ -317,8 +319,8 @@ class BoundedBelief:
     level: float
 
     @classmethod
-    def initial(cls, chain: Chain, epsilon: float) -> BoundedBelief:
-        """Return the belief before any release: the law of the first state, and its values."""
+    def build_initial(cls, chain: Chain, epsilon: float) -> BoundedBelief:
+        """Build the bounds before any release: the law of the first state."""
         first, none = chain.initial, np.zeros(0, dtype=np.int64)
         prior = np.stack([first, first])
         empty = np.zeros((0, chain.size)), np.zeros(0)
@@ -329,32 +331,32 @@ class BoundedBelief:
 
     @property
     def law(self) -> FloatArray:
-        """Return one (N,) law of the present state that is within the bounds."""
+        """Return a (N,) law of the present state within the bounds."""
         middle = (self.low + self.high) / 2
         return np.asarray(middle / (middle.sum() or 1.0))
 
     @property
     def _possible_states(self) -> BoolArray:
-        """Return (N,) which states have a probability above `MIN_BELIEF_MASS` in the middle law."""
+        """Return the (N,) mask of states with a probability above `MIN_BELIEF_MASS` in the middle law."""
         return np.asarray(self.law > MIN_BELIEF_MASS)
 
     @property
-    def _entry_slack(self) -> FloatArray:
-        """Return (R,) what the bounds on entries allow beyond those on sums; rounding is no slack."""
+    def _compute_entry_slack(self) -> FloatArray:
+        """Return (R,) the additional slack of entrywise bounds over sum bounds; 0 up to rounding."""
         slack = self.over[:, self._possible_states].sum(axis=1) - self.sums
         return np.asarray(
             np.where(slack > self.SLACK_RTOL * np.abs(self.over).sum(axis=1), slack, 0.0)
         )
 
     def build_requirement(self, epsilon: float, cap: float) -> Requirement:
-        """Build the requirement on the present states, for a final level of epsilon and the present cap."""
+        """Build the requirement on the next release from the final level epsilon and the current cap."""
         possible = self._possible_states
         told = np.log(np.maximum(_bound_lifts(self.epsilon, self.sums, self.total), 1e-300))
         more = math.exp(epsilon) - np.exp(told + compute_budgets(told, epsilon, cap, self.time))
         up = more >= 0
         rows = self.over + more[:, None] * np.where(up[:, None], self.high, self.low)
         ends = np.where(up, self.total[1], self.total[0])
-        slack = self._entry_slack + more * (
+        slack = self._compute_entry_slack + more * (
             np.where(up, self.high[possible].sum(), self.low[possible].sum()) - ends
         )
         slack = np.where(slack > self.SLACK_RTOL * np.abs(rows).sum(axis=1), slack, 0.0)
@@ -378,12 +380,14 @@ class BoundedBelief:
         return RatioBound(numerators / sides[0][:, None], denominators / sides[1][:, None], each)
 
     def update(self, emits: FloatArray) -> tuple[BoundedBelief, float, dict[int, float]]:
-        """Return the belief after an output, as `ExactBelief.update` does."""
+        """Update the bounds after an output; see `ExactBelief.update`."""
         possible = self._possible_states
         v = emits / float(self.law @ emits)
         least, most = float(v[possible].min()), float(v[possible].max())
         sums = np.where(
-            self._entry_slack > 0, self.over @ v - self._entry_slack * least, self.over @ v
+            self._compute_entry_slack > 0,
+            self.over @ v - self._compute_entry_slack * least,
+            self.over @ v,
         )
         (fewest, largest), above, below = self.total, self.high.sum(), self.low.sum()
         ends = (
@@ -398,20 +402,19 @@ class BoundedBelief:
         )
         total = min(ends), max(ends)  # but for rounding they are in this order
         lifts = _bound_lifts(self.epsilon, sums, total)
-        level = max(self.level, log_lift(lifts.max(initial=0.0)))
+        level = max(self.level, compute_log_lift(lifts.max(initial=0.0)))
         told = replace(
             self, low=self.low * v, high=self.high * v, total=total, over=self.over * v, sums=sums
         )
-        moved, ever = told._move(lifts)
+        moved, ever = told._propagate(lifts)
         worst = {
-            int(time): log_lift(ever[self.times == time].max()) for time in np.unique(self.times)
+            int(time): compute_log_lift(ever[self.times == time].max())
+            for time in np.unique(self.times)
         }
         return moved, level, worst
 
-    def _move(self, lifts: FloatArray) -> tuple[BoundedBelief, FloatArray]:
-        """Return the belief before the next release, and (R,) what is revealed of each pair if it is not
-        kept.
-        """
+    def _propagate(self, lifts: FloatArray) -> tuple[BoundedBelief, FloatArray]:
+        """Propagate the bounds one step, and return also the (R,) leakage of pairs that are dropped."""
         n = self.chain.size
         if self.chain.steps == self.time:
             return replace(self, time=self.time + 1, low=np.zeros(n), high=np.zeros(n)), lifts
@@ -427,7 +430,7 @@ class BoundedBelief:
         done = ends <= np.where(
             self.times > self.time - 50, lifts * (1 + 1e-12), math.exp(self.epsilon)
         )
-        kept, settled = ~done, max(self.level, log_lift(ends[done].max(initial=0.0)))
+        kept, settled = ~done, max(self.level, compute_log_lift(ends[done].max(initial=0.0)))
         moved = replace(
             self, time=self.time + 1, low=low, high=high, prior=prior, level=settled, times=self.times[kept],
             states=self.states[kept], over=over[kept], sums=self.sums[kept],
@@ -435,16 +438,16 @@ class BoundedBelief:
         most = float(lifts[self.times == self.time].max(initial=0.0))
         return moved._add_present_values(most), np.where(done, ends, lifts)
 
-    def _add_present_values(self, most: float) -> BoundedBelief:
-        """Add the values of the present state, none of which has a lift of more than `most`."""
+    def _add_present_values(self, max_lift: float) -> BoundedBelief:
+        """Add the values of the present state, with lifts of at most `max_lift`."""
         factor = math.exp(self.epsilon)
         states = np.flatnonzero((self.prior[1] > 0) & (self.high > 0))
         with np.errstate(divide="ignore"):
             ratios = self.high[states] / self.prior[0][states]
-        ratios = np.minimum(ratios, most * self.total[1])  # B[a] / P(X_t = a)
+        ratios = np.minimum(ratios, max_lift * self.total[1])  # B[a] / P(X_t = a)
         over = np.tile(-factor * self.low, (len(states), 1))
         over[np.arange(len(states)), states] += ratios
-        rest = most - factor
+        rest = max_lift - factor
         sums = np.minimum(ratios - factor * self.total[0], rest * self.total[0 if rest <= 0 else 1])
         return replace(
             self,
@@ -456,14 +459,14 @@ class BoundedBelief:
 
 
 def _bound_lifts(epsilon: float, sums: FloatArray, total: tuple[float, float]) -> FloatArray:
-    """Bound (R,) lifts by e^epsilon times the sum of w over that of B."""
+    """Bound (R,) lifts by e^epsilon times a ratio of sums."""
     return np.asarray(math.exp(epsilon) + np.where(sums <= 0, sums / total[1], sums / total[0]))
 
 
 def _tighten_bounds(
     low: FloatArray, high: FloatArray, total: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the same bounds on entries, tightened by what bounds on their sum imply."""
+    """Tighten interval bounds by the bounds on their sum."""
     if np.array_equal(low, high):
         return low, high
     tighter = np.minimum(high, total[1] - (low.sum() - low))

@@ -1,4 +1,4 @@
-"""Streams: releases of a secret that moves, each designed under what the others revealed, exactly
+"""Streams: sequential releases of a Markov secret, each designed given the exact earlier leakage
 accounted.
 """
 
@@ -40,7 +40,7 @@ About: TypeAlias = Literal["state", "path"] | int | Mapping[Any, Any] | tuple[La
 
 
 class Stream:
-    """Releases Y_1, Y_2, ... of the states of a Markov chain, one for each state, within one level for all.
+    """The sequential releases Y_1, Y_2, ... of a Markov chain's states under one total leakage level.
 
     Each release may depend on those before. After each of them, for every output sequence that can be,
 
@@ -103,7 +103,7 @@ class Stream:
     ) -> None:
         from pmlopt.programs.design_program import resolve_outputs
 
-        if not isinstance(privacy, PML) or privacy.over is not None:
+        if not isinstance(privacy, Requirement) or privacy.find_plain_pml_level() is None:
             raise PrivacyError(
                 f"the requirement is {privacy!r}: a stream is under PML(epsilon) of what is asked about"
             )
@@ -136,19 +136,19 @@ class Stream:
                 "'state'"
             )
         self._belief: ExactBelief | BoundedBelief = (
-            ExactBelief.initial(asked)
+            ExactBelief.build_initial(asked)
             if chain.over is None
-            else BoundedBelief.initial(chain, privacy.epsilon)
+            else BoundedBelief.build_initial(chain, privacy.epsilon)
         )
 
     def copy(self) -> Stream:
-        """Return the stream as it is now, to go on from in another way; what was solved is shared."""
+        """Copy the stream at its current time; solved designs are shared."""
         other = copy(self)
         other._worst = dict(self._worst)
         return other
 
-    def under(self, chain: Chain) -> Stream:
-        """Return the same releases of a secret that moves by another chain, and what they reveal then.
+    def replay_under(self, chain: Chain) -> Stream:
+        """Replay the same releases for another chain, to evaluate their leakage under it.
 
         The levels of the result are those under the other chain, and may be above epsilon: nothing was
         designed for it. Its own next release is.
@@ -164,7 +164,8 @@ class Stream:
             >>> stream = Stream(forgetful, PML(0.4), "hamming")
             >>> for _ in range(3):
             ...     stream.record(0)
-            >>> stays = stream.under(Chain([0.5, 0.5], np.eye(2)))  # log(2 r^3 / (1 + r^3)), r of one release
+            >>> # log(2 r^3 / (1 + r^3)), r of one release
+            >>> stays = stream.replay_under(Chain([0.5, 0.5], np.eye(2)))
             >>> round(stream.level, 3), round(stays.level, 3)
             (0.36, 0.633)
         """
@@ -181,41 +182,40 @@ class Stream:
                 raise MechanismError(
                     f"at time {own.time} the other chain can be in {label!r}, for which no release was made"
                 )
-            own.take(output, emits)
-            other.take(output, emits)
+            own.record_likelihoods(output, emits)
+            other.record_likelihoods(output, emits)
         return other
 
     # ------------------------------------------------------------ what is known
 
     @property
     def time(self) -> int:
-        """Return the time of the state that is released next; 1 before any release."""
+        """Return the time index of the next state to release, from 1."""
         return self._belief.time
 
     @property
     def history(self) -> tuple[Label, ...]:
-        """Return the outputs so far."""
+        """Return the outputs released so far."""
         return tuple(output for output, _ in self._released)
 
     @property
-    def last(self) -> tuple[Label, FloatArray]:
-        """Return the last output, and the (N,) chance of it in each state; something must be released."""
+    def last_output(self) -> tuple[Label, FloatArray]:
+        """Return the last output with its (N,) likelihoods by state."""
         return self._released[-1]
 
     @property
     def level(self) -> float:
-        """Return what the outputs so far reveal of the target, at most, in nats; 0 before any."""
+        """Return the largest leakage about the target so far, in nats."""
         return self._levels[-1] if self._levels else 0.0
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """Return the level after each release."""
+        """Return the cumulative leakage level after each release, in nats."""
         return self._levels
 
     @property
-    def worst(self) -> dict[int, float]:
-        """Return what the outputs so far reveal of the state at each time, or of the window that ends there,
-        in nats.
+    def worst_levels(self) -> dict[int, float]:
+        """Return the worst-case leakage about the state (or window) at each time so far, in nats.
 
         About a path there is one number, of all states up to now. A time that counts no more has the level
         that it had then, which does not change.
@@ -224,7 +224,7 @@ class Stream:
 
     @property
     def law(self) -> Prior:
-        """Return the law of the next state after the releases so far, on the states that it can be."""
+        """Return the posterior law of the next state, restricted to possible states."""
         return Prior(
             self._belief.law[self._possible_states],
             select_labels(self.chain.labels, self._possible_indices.tolist()),
@@ -232,21 +232,21 @@ class Stream:
 
     @property
     def _possible_states(self) -> BoolArray:
-        """Return (N,) which states the next one can be."""
+        """Return the (N,) mask of possible next states."""
         return np.asarray(self._belief.law > MIN_BELIEF_MASS)
 
     @property
     def _possible_indices(self) -> IntArray:
-        """Return the indices of the states that the next one can be."""
+        """Return the indices of possible next states."""
         return np.flatnonzero(self._possible_states)
 
     @property
     def cap(self) -> float:
-        """Return the level up to which the next release may go, in nats."""
-        return self.cap_at(self.time)
+        """Return the cumulative leakage cap of the next release, in nats."""
+        return self.get_cap(self.time)
 
-    def cap_at(self, time: int) -> float:
-        """Return the level up to which the release at a time may go, in nats."""
+    def get_cap(self, time: int) -> float:
+        """Return the cumulative leakage cap of the release at a time, in nats."""
         if self.caps is None:
             return self.DEFAULT_CAP_FRACTION * self.privacy.epsilon
         return min(self.caps[min(time, len(self.caps)) - 1], self.privacy.epsilon)
@@ -255,13 +255,11 @@ class Stream:
 
     @property
     def requirement(self) -> Requirement:
-        """Return what the next release must meet under `law`, so that the level stays within the cap."""
+        """Return the requirement on the next release that keeps the cumulative level within the cap."""
         return self._belief.build_requirement(self.privacy.epsilon, self.cap)
 
     def program(self) -> LinearDesign:
-        """Return the design of the next release: the utility under the belief, within what the level
-        leaves.
-        """
+        """Return the design problem of the next release."""
         from pmlopt.programs.designs import design
 
         if not self._possible_states.any():
@@ -273,11 +271,11 @@ class Stream:
         )
 
     def restrict_utility(self, states: BoolArray) -> LinearUtility:
-        """Return the gain or loss of some states."""
+        """Restrict the utility to some states."""
         return (ExpectedGain if self.utility.maximised else ExpectedLoss)(self.table[states])
 
     def solve(self, **options: Any) -> Result[Any]:
-        """Return the next release, solved with a proof; the same until it is recorded."""
+        """Solve the design of the next release with a certificate; cached until an output is recorded."""
         from pmlopt.programs.solving import solve
 
         if self._solved is None:
@@ -286,11 +284,11 @@ class Stream:
 
     @property
     def mechanism(self) -> Mechanism:
-        """Return the mechanism of the next release, on the states that the present one can be."""
+        """Return the optimal mechanism of the next release, on the possible states."""
         return self.solve().mechanism
 
     def release(self, state: Label, seed: Seed = None) -> Label:
-        """Draw the next output from the state, and record it.
+        """Draw an output for the current state, and record it.
 
         Raises:
             MechanismError: the chain cannot be in that state after these outputs.
@@ -301,11 +299,11 @@ class Stream:
                 f"the state {state!r} cannot be after these outputs: it is one of {abbreviate(known)}"
             )
         self.record(self.mechanism.sample([state], seed=seed)[0])
-        return self.last[0]
+        return self.last_output[0]
 
     def skip(self) -> None:
-        """Record that nothing is released of the present state: time goes on, and the output is ""."""
-        self.take("", np.where(self._possible_states, 1.0, 0.0))
+        """Record a time step without a release (output "")."""
+        self.record_likelihoods("", np.where(self._possible_states, 1.0, 0.0))
 
     def record(self, output: Label, mechanism: MechanismLike | None = None) -> None:
         """Record an output that was released.
@@ -328,10 +326,10 @@ class Stream:
         column = indices_of([output], used.outputs, "the output", MechanismError)[0]
         emits = np.zeros(self.chain.size)
         emits[self._possible_indices] = used.matrix[rows, column]
-        self.take(used.outputs[column], emits)
+        self.record_likelihoods(used.outputs[column], emits)
 
-    def take(self, output: Label, emits: FloatArray) -> None:
-        """Record an output by the (N,) chance of it in each state.
+    def record_likelihoods(self, output: Label, emits: FloatArray) -> None:
+        """Record an output by its (N,) likelihoods by state.
 
         Raises:
             MechanismError: no state that is possible now emits it.
@@ -358,7 +356,7 @@ def next_release(
     caps: Iterable[float] | None = None,
     outputs: Outputs = None,
 ) -> LinearDesign:
-    """Declare the design of a stream's release after some outputs, each drawn from the optimal design.
+    """Build the design problem of the release that follows given outputs of a stream.
 
     Args:
         chain: the secret; see `Stream` for all but `released`.
@@ -383,7 +381,7 @@ def next_release(
 
 @dataclass(frozen=True, eq=False)
 class StreamDeclaration(Record):
-    """The declaration of a stream, as files have it.
+    """The serializable declaration of a stream.
 
     Attributes:
         table: (N, M) the gain or loss.
@@ -399,14 +397,14 @@ class StreamDeclaration(Record):
 
     @classmethod
     def from_stream(cls, stream: Stream) -> StreamDeclaration:
-        """Return the declaration of a stream."""
+        """Extract the declaration of a stream."""
         return cls(
             stream.chain, stream.privacy.epsilon, stream.utility.maximised, stream.table, stream.about,
             stream.caps, stream.outputs,
         )  # fmt: skip
 
     def make_stream(self) -> Stream:
-        """Return the stream, of which nothing is released yet."""
+        """Build a new stream without releases from the declaration."""
         utility = (ExpectedGain if self.maximised else ExpectedLoss)(self.table)
         return Stream(self.chain, PML(self.epsilon), utility, self.about, self.caps, self.outputs)
 
@@ -414,7 +412,7 @@ class StreamDeclaration(Record):
 def _parse_target(
     chain: Chain, about: About
 ) -> tuple[Literal["state", "path"] | int | tuple[Label, ...], BeliefTarget]:
-    """Return the target as it is kept, and as the belief takes it."""
+    """Parse the target of a stream from its user form."""
     n = chain.size
     if about in ("state", "path"):
         return about, BeliefTarget(chain, int(about == "state"), np.eye(n))
@@ -452,24 +450,28 @@ def _parse_target(
     )
 
 
-def linear_caps(epsilon: float, steps: int, share: float = 0.0) -> tuple[float, ...]:
-    """Return caps that grow evenly to epsilon: `epsilon (share + (1 - share) t / steps)` for the t-th
-    release.
+def linear_caps(epsilon: float, steps: int, first_fraction: float = 0.0) -> tuple[float, ...]:
+    """Return level caps that grow linearly from a fraction of epsilon to epsilon, one per release.
 
     Args:
         epsilon: of the stream, in nats.
         steps: how many releases there are until epsilon is reached.
-        share: of epsilon that the first releases may use at once; 1 is a constant cap.
+        first_fraction: f, of epsilon that the first releases may use at once: the cap of the t-th release is
+            `epsilon (f + (1 - f) t / steps)`, constant for f = 1.
 
     Examples:
         >>> linear_caps(1.0, 4)
         (0.25, 0.5, 0.75, 1.0)
     """
-    if steps < 1 or not 0 <= share <= 1:
+    if steps < 1 or not 0 <= first_fraction <= 1:
         raise PrivacyError(
-            f"there are {steps} steps and a share of {share}: give 1 or more, and one of 0 to 1"
+            f"there are {steps} steps and a first fraction of {first_fraction}: give one step or "
+            "more, and a fraction from 0 to 1"
         )
-    return tuple(epsilon * (share + (1 - share) * step / steps) for step in range(1, steps + 1))
+    return tuple(
+        epsilon * (first_fraction + (1 - first_fraction) * step / steps)
+        for step in range(1, steps + 1)
+    )
 
 
 def sweep_caps(
@@ -477,29 +479,28 @@ def sweep_caps(
     privacy: PML,
     utility: UtilityLike,
     steps: int,
-    shares: Iterable[float] = (0.0, 0.25, 0.5, 0.75, 1.0),
+    first_fractions: Iterable[float] = (0.0, 0.25, 0.5, 0.75, 1.0),
     about: About = "state",
     runs: int = 50,
     seed: Any = None,
 ) -> dict[float, float]:
-    """Compute the mean loss or gain of a state over so many steps, for schedules of caps that begin with a
-    share.
+    """Simulate the mean utility per state for linear cap schedules with different first fractions.
 
-    Each schedule is `linear_caps(0.9 epsilon, steps, share)`. States are drawn from the chain, the same ones
-    for each schedule, and of each release the expected loss or gain under the belief is taken.
+    Each schedule is `linear_caps(0.9 epsilon, steps, first_fraction)`. States are drawn from the chain, the
+    same ones for each schedule, and of each release the expected loss or gain under the belief is taken.
 
     Args:
         chain: of the stream.
         privacy: `PML(epsilon)`.
         utility: a linear one.
         steps: how many states.
-        shares: of the cap, what the first release may use; 1 is a constant cap.
+        first_fractions: of the cap, what the first release may use; 1 is a constant cap.
         about: as that of the stream.
         runs: how many sequences of states are drawn.
         seed: of the states and the releases.
 
     Returns:
-        By share.
+        By first fraction.
 
     Examples:
         >>> chain = Chain([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]])  # forgets at once: caps only take away
@@ -510,7 +511,7 @@ def sweep_caps(
     found: dict[float, float] = {}
     # each run has a generator of its own: schedules see the same states, whatever they draw
     begun = int(make_generator(seed).integers(2**62))
-    for share in shares:
+    for share in first_fractions:
         caps = linear_caps(Stream.DEFAULT_CAP_FRACTION * privacy.epsilon, steps, share)
         first = Stream(chain, privacy, utility, about, caps)
         known: dict[tuple[Label, ...], Stream] = {(): first}
@@ -532,7 +533,7 @@ def sweep_caps(
 def stream_bounds(
     chain: Chain, privacy: PML, utility: UtilityLike, steps: int, outputs: Outputs = None
 ) -> tuple[float, ...]:
-    """Bound every policy, for each of the first states: the best design with all of epsilon for it only.
+    """Bound the utility of every policy at each of the first states, by a design with the full level epsilon.
 
     A policy whose outputs reveal at most epsilon of X_t has, given the state, the law of an output at time t
     as a mechanism of that level under the law of X_t; its expected loss is at least the least one.

@@ -1,1 +1,1 @@
-"""Designs with a sub-convex utility: a linear program in the weights of extreme columns."""
+"""Designs with a sub-convex utility: a linear program over weights of extreme columns."""

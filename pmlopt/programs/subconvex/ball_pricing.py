@@ -1,4 +1,4 @@
-"""Pricing over l1 balls: columns without plateau by their own pricers, plateaus by tangents or a bound."""
+"""Pricing of columns over l1 balls around the prior, with a bound for plateau columns."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from pmlopt.programs.subconvex.split_pricing import SplitPricer
 from pmlopt.programs.subconvex.tangents import TangentPricer
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
-_FIRST_CELL_COUNT, _MAX_HALVINGS = 64, 60
-"""Cells of the interval of c to start from, and how often those that matter are halved."""
+_FIRST_END_COUNT, _MAX_HALVINGS = 65, 60
+"""Ends of the first cells of the interval of c, and how often those that matter are halved."""
 
 CONDITION_RTOL = 1e-12
 """What the theorem's conditions must have to spare, for the rounding of e^-epsilon."""
 
 
 def bound_ball_information(exp_neg_epsilon: float, half: float) -> float:
-    """Bound the information of a column of PML over an l1 ball of radius 2 half; inf where unproved.
+    """Bound the information of any PML column over an l1 ball of radius 2 half; inf where unproved.
 
     It is proved for `half <= e^-eps` and `3 half + 2 e^-eps <= 2`; see Theorem 16 of the page of results.
 
@@ -41,7 +41,7 @@ def bound_ball_information(exp_neg_epsilon: float, half: float) -> float:
 
 
 def bound_family_information(families: Sequence[Family]) -> float:
-    """Bound the information of the families of columns over a ball but for plateaus; infinite for others."""
+    """Bound the information of non-plateau columns of ball families; infinite for other families."""
     for family in families:
         if isinstance(family, StaircaseFamily) and family.slope < family.base < math.inf:
             box = BoxFamily(0.0, family.base)
@@ -60,7 +60,7 @@ def bound_plateaus(
     others: float,
     cutoff: float,
 ) -> float:
-    """Bound the reduced value of every plateau in mutual information, from that of the other columns.
+    """Bound the reduced value of plateau columns in mutual information, given that of other columns.
 
     A plateau is `c A + (1 - c) B` with A and B the columns that are constant on one of two nested sets, of
     masses `a < half < s < 1`, and zero elsewhere. B is a column of the ball, too, and with `tall = c / a`
@@ -103,7 +103,7 @@ def bound_plateaus(
         return np.asarray(np.maximum((1 - low) * other, (1 - high) * other) + alone)
 
     # beyond this c the logarithm in the bound of B is that of a negative number
-    edges = np.linspace(0.0, mass / (mass + exp_neg_epsilon), _FIRST_CELL_COUNT + 1)
+    edges = np.linspace(0.0, mass / (mass + exp_neg_epsilon), _FIRST_END_COUNT)
     low, high, reached = edges[:-1], edges[1:], max(others, cutoff)
     upper = reached
     for _ in range(_MAX_HALVINGS):
@@ -123,7 +123,7 @@ def bound_plateaus(
 
 
 class BallPricer(ColumnPricer):
-    """The pricing of columns over an l1 ball around the prior: those without plateau, and plateaus.
+    """The pricing problem over an l1 ball around the prior: plateau columns and all others.
 
     Every extreme column is one of a box or of staircases, which have separate pricers, or a plateau:
     those are gone through kind by kind where they can be, and else looked for among nested sets, and
@@ -160,13 +160,13 @@ class BallPricer(ColumnPricer):
         )
 
     def build_seeds(self, count: int) -> Sequence[ColumnBatch]:
-        """Build columns to start from."""
+        """Build initial columns of the column generation."""
         return self.exact.build_seeds(count // 2) or self.split.build_seeds(count)
 
     def price_columns(
         self, rho: FloatArray, max_columns: int, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> PricingResult[ColumnBatch]:
-        """Find the best columns of both kinds; see `ColumnPricer.price_columns`."""
+        """Find the columns of largest reduced value, of both kinds; see `ColumnPricer.price_columns`."""
         priced = self.exact.price_columns(rho, max_columns, cutoff, deadline)
         if self.plateaus is not None:
             # plateaus matter only where they exceed what the other columns reach already
@@ -191,7 +191,7 @@ class BallPricer(ColumnPricer):
     def bound_reduced_values(
         self, rho: FloatArray, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> float:
-        """Compute the larger of the bounds of both kinds of columns."""
+        """Bound the reduced values of all columns, of both kinds."""
         # the closed bound on mu, and <p rho, lam> >= min rho since the mean of lam is one
         loose = self.max_information - float(rho.min())
         if loose <= cutoff:
@@ -202,7 +202,7 @@ class BallPricer(ColumnPricer):
     def _include_plateaus(
         self, rho: FloatArray, others: float, cutoff: float, deadline: Deadline
     ) -> float:
-        """Bound the reduced values of all columns, from the bound on those without a plateau."""
+        """Extend a bound on the reduced values of non-plateau columns to all columns."""
         if self.plateaus is not None:
             plateaus = self.plateaus.keep_profitable(rho, others, others)
             return max(others, plateaus.bound_reduced_values(rho, max(cutoff, others), deadline))

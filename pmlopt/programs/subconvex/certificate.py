@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, bound_sum_rounding
-from pmlopt.core.records import Shape
+from pmlopt.core.records import ADDED_LATER, Shape
 from pmlopt.model.utility import list_informations
 from pmlopt.programs.certificate import (
     FLOATS,
@@ -24,7 +24,7 @@ from pmlopt.programs.subconvex.column_spaces import ColumnSpace, build_column_sp
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ColumnCertificate(DesignCertificate):
-    """The certificate of a sub-convex utility.
+    """The certificate of a design with a sub-convex utility, whose bound comes from pricing all columns.
 
     The bound is `bound_column_utility(prior, privacy, utility, multipliers)`, or, where that took a search,
     what the search proved for these multipliers.
@@ -44,21 +44,21 @@ class ColumnCertificate(DesignCertificate):
 
     utility: str
     pricing: str
-    laws: Annotated[FloatArray, Shape("laws", "letters")] | None = None
+    laws: Annotated[Annotated[FloatArray, Shape("laws", "letters")] | None, ADDED_LATER] = None
 
     def _build_space(self) -> ColumnSpace:
-        """Build the space of the allowed columns again."""
+        """Rebuild the space of extreme columns."""
         utility = list_informations()[self.utility]()
         return build_column_space(self.prior, self.privacy, utility, self.laws)
 
     @property
     def is_maximised(self) -> bool:
-        """Return whether more of the value is better, so that the bound is above it."""
+        """Return whether the objective is maximised, so that the bound is an upper bound on the optimum."""
         return True
 
     @property
     def bound_rounding(self) -> float:
-        """Return by how much rounding only may put the value beyond the bound."""
+        """Return the floating-point allowance by which the value may pass its bound."""
         if self.utility not in list_informations():
             return 1e-14 * max(1.0, abs(self.value))
         space = self._build_space()
@@ -67,7 +67,7 @@ class ColumnCertificate(DesignCertificate):
         )
 
     def checks(self) -> tuple[Claim, ...]:
-        """Return the claims of level, value and bound, with the extreme columns priced again."""
+        """Recheck level, value and bound; all extreme columns are priced again."""
         if self.utility not in list_informations():
             text = f"the utility {self.utility!r} is a function, which no file holds"
             claims = (Claim(name, None, FLOATS, text) for name in ("value", "bound"))

@@ -1,4 +1,4 @@
-"""Column generation: a master over the columns known so far, and pricing for those that are missing."""
+"""Column generation: a restricted master problem, and pricing of new columns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_CORNERS, MAX_REWEIGHTINGS = 8, 3
 def reduce_outputs(
     lifts: FloatArray, worths: FloatArray, duals: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Find the columns and weights of an optimal mechanism with few outputs.
+    """Reduce an optimal solution to a mechanism with few outputs.
 
     Every optimal mechanism over these columns uses only those of reduced cost zero. Of the mechanisms that
     are corners of that face some are looked at, at random costs that are raised for columns of small
@@ -52,7 +52,7 @@ def reduce_outputs(
 def _reduce_scaled(
     lifts: FloatArray, worths: FloatArray, duals: FloatArray, weights: FloatArray, peaks: FloatArray
 ) -> tuple[IntArray, FloatArray]:
-    """Reduce the outputs for columns whose largest entries were scaled to 1; return indices and weights."""
+    """Reduce the outputs of an optimal solution with scaled columns; return indices and weights."""
     used = np.flatnonzero(weights > 1e-11)
     if len(used) > len(lifts):  # an interior point: take a vertex of what it uses
         used = used[np.flatnonzero(MasterProblem(lifts[:, used], worths[used]).solve()[1] > 1e-11)]
@@ -69,7 +69,7 @@ def _reduce_scaled(
     # on more than 30 letters a vertex of the master is used as it is
     if len(chosen) <= least or len(face) == len(chosen) or len(lifts) > 30:
         return chosen, polished
-    fewer = _search_fewer(lifts[:, face], len(chosen) - 1)
+    fewer = _search_fewer_outputs(lifts[:, face], len(chosen) - 1)
     if fewer is None:
         return chosen, polished
     found, weights_found = _polish_weights(lifts, face[fewer])
@@ -79,7 +79,7 @@ def _reduce_scaled(
 
 
 def _polish_weights(lifts: FloatArray, used: IntArray) -> tuple[IntArray, FloatArray]:
-    """Compute weights that meet the rows to rounding, and the columns that keep one."""
+    """Recompute weights so that row sums are exact to rounding; return columns with positive weight."""
     if not len(used):
         raise ArithmeticError("no column has a weight")
     weights = np.asarray(
@@ -93,12 +93,12 @@ def _polish_weights(lifts: FloatArray, used: IntArray) -> tuple[IntArray, FloatA
 
 
 def _max_row_error(lifts: FloatArray, weights: FloatArray) -> float:
-    """Compute the largest difference of the row sums of weighted columns from one."""
+    """Compute the largest deviation of the row sums from one."""
     return float(np.abs(lifts @ weights - 1).max())
 
 
-def _search_fewer(lifts: FloatArray, at_most: int) -> IntArray | None:
-    """Search for a feasible mechanism with at most so many outputs, and as few as possible; else None."""
+def _search_fewer_outputs(lifts: FloatArray, at_most: int) -> IntArray | None:
+    """Search a feasible mechanism with at most `at_most` outputs; None without one."""
     master, rng, best = (
         MasterProblem(lifts, np.zeros(lifts.shape[1])),
         np.random.default_rng(0),
@@ -127,7 +127,7 @@ STAGE_KNOT_COUNTS = (2, 6, 14, 32)
 
 
 def generate_columns(program: ColumnDesign, options: MethodOptions, warm: bool) -> SolverResult:
-    """Solve by column generation; the master starts from the columns that the program declares.
+    """Solve by column generation, starting from the program's declared columns.
 
     Every round solves the master, whose value is that of a mechanism, and prices at its multipliers rho:
     `<p, rho> + max (mu(lam) - <p rho, lam>)` bounds every mechanism. It ends at the gap that is
@@ -162,7 +162,7 @@ def generate_columns(program: ColumnDesign, options: MethodOptions, warm: bool) 
 
 
 class _ColumnGeneration:
-    """The rounds of one column generation: the master, and the least bound so far with its multipliers."""
+    """The state of a column generation: the restricted master, the best bound and its multipliers."""
 
     RANDOM_STARTS_PER_LETTER: ClassVar[int] = 4
     """Random columns to start from, for each letter, where pricing is a search."""
@@ -189,8 +189,8 @@ class _ColumnGeneration:
         self.relaxed: tuple[FloatArray, FloatArray] | None = None
 
     def run(self) -> str:
-        """Run rounds until the gap is closed or a limit is reached; return how it ended."""
-        if isinstance(self.pricer, CountPricer) and self._mix_by_counts(self.pricer):
+        """Alternate master and pricing until the gap is closed or a limit is reached; return how it ended."""
+        if isinstance(self.pricer, CountPricer) and self._mix_count_columns(self.pricer):
             return "gap reached"
         smoothing = 0.0
         if isinstance(self.pricer, TangentPricer):
@@ -220,8 +220,8 @@ class _ColumnGeneration:
                     else "no column improves"
                 )
 
-    def _mix_by_counts(self, pricer: CountPricer) -> bool:
-        """Mix columns that lose least, and return whether their multipliers prove the mixture optimal.
+    def _mix_count_columns(self, pricer: CountPricer) -> bool:
+        """Mix the columns of least loss for an integer-count prior; return whether that is proved optimal.
 
         What they are worth beyond their cost is next to the same for all, so that their linear program
         requires for little more than weights that meet the rows.
@@ -266,7 +266,7 @@ class _ColumnGeneration:
         return self.bound - self.value <= self.allowed
 
     def _price_once(self, smoothing: float) -> bool:
-        """Price at the master's multipliers, or between them and the best; return whether columns came in."""
+        """Price once at (smoothed) master multipliers; return whether columns were added."""
         p = self.program.prior.pmf
         assert self.duals is not None
         # the duals of the rows carry a factor p[x]; divided by it they are prices per lift
@@ -285,7 +285,7 @@ class _ColumnGeneration:
         return self._add_columns(priced.columns, self.duals if smoothing else None)
 
     def _run_stages(self, pricer: TangentPricer) -> None:
-        """Generate relaxed columns, at multipliers piecewise linear in the prior, and columns near them."""
+        """Lower the bound by relaxed columns, with multipliers restricted to piecewise-linear functions."""
         p, scale = self.program.prior.pmf, self.program.scale
         for knots in STAGE_KNOT_COUNTS:
             # a stage has at most 200 rounds
@@ -298,7 +298,7 @@ class _ColumnGeneration:
         self._add_columns(pricer.list_near_optimal(self.multipliers, 20_000, near, self.deadline))
 
     def _relax_once(self, pricer: SplitPricer) -> bool:
-        """Lower the bound by relaxed columns, once; return whether columns near to them are new."""
+        """Lower the bound by one round of relaxed pricing; return whether new columns were found."""
         if self.relaxed is not None or not pricer.splits:
             return False
         every = np.eye(self.program.prior.size)
@@ -314,7 +314,7 @@ class _ColumnGeneration:
         digits: float,
         gap_fraction: float,
     ) -> bool:
-        """Lower the bound by relaxed columns, the costs of letters being combinations of a basis.
+        """Lower the bound by relaxed pricing with multipliers in the span of a basis.
 
         Args:
             pricer: finds them.
@@ -369,7 +369,7 @@ class _ColumnGeneration:
         return grown
 
     def _add_columns(self, batches: Iterable[ColumnBatch], duals: FloatArray | None = None) -> bool:
-        """Add the columns that the master does not have; with multipliers, only those that improve it.
+        """Add new columns to the master; with multipliers, only those of positive reduced value.
 
         Returns:
             Whether there were any.
@@ -391,6 +391,6 @@ class _ColumnGeneration:
 
 
 def _build_hat_functions(p: FloatArray, knots: int) -> FloatArray:
-    """Build (N, D) the functions that are 1 at one knot, 0 at the others, and linear in p between."""
+    """Build (N, D) piecewise-linear hat functions of p with the given knots."""
     at = np.unique(np.sort(p)[np.round(np.linspace(0, len(p) - 1, min(knots, len(p)))).astype(int)])
     return np.array([np.interp(p, at, one) for one in np.eye(len(at))]).T

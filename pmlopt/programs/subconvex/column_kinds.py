@@ -1,4 +1,4 @@
-"""Kinds of columns for mutual information: a set of high letters, and what the other letters have."""
+"""Parametric kinds of columns for mutual information: a set of high letters, others at a lower value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BISECTION_STEPS = 50
 
 @dataclass(frozen=True, eq=False)
 class ColumnKinds(ABC):
-    """Kinds of columns v that grow with a set S of some letters.
+    """A batch of parametric column kinds v that depend on a set S of letters.
 
     With `D = <p, v>`, a column of mean one is v / D, and `mu(v / D) D` is concave in the mass P = p(S).
 
@@ -34,7 +34,7 @@ class ColumnKinds(ABC):
     count: IntArray | None
 
     def get_known_bounds(self, cutoff: float) -> FloatArray:
-        """Return (K,) known bounds on the reduced values of columns, times D."""
+        """Return (K,) known bounds on the reduced values, multiplied by the mean D."""
         return np.full(len(self), np.inf)
 
     @abstractmethod
@@ -43,29 +43,29 @@ class ColumnKinds(ABC):
 
     @abstractmethod
     def compute_means(self, mass: FloatArray) -> FloatArray:
-        """Compute (K, ...) the mean D at the masses of S."""
+        """Compute (K, ...) the column mean D as a function of the mass of S."""
 
     @abstractmethod
     def compute_values(self, mass: FloatArray) -> FloatArray:
-        """Compute (K, ...) `mu(v / D) D` at the masses of S."""
+        """Compute (K, ...) the scaled utility `mu(v / D) D` as a function of the mass of S."""
 
     @abstractmethod
     def compute_slopes(self, mass: FloatArray) -> FloatArray:
-        """Compute (K, ...) the derivative of the value at the masses of S."""
+        """Compute (K, ...) the derivative of the scaled utility in the mass of S."""
 
     @abstractmethod
     def compute_costs(self, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Compute (K,) the cost of v without its set at given prices, and (K, N) what each letter adds."""
+        """Compute the (K,) fixed cost of a column, and the (K, N) cost of each letter in S."""
 
     @abstractmethod
     def build_columns(self, sets: FloatArray) -> FloatArray:
-        """Build (N, K) columns of mean one, one of each kind, from (K, N) shares of letters in the sets."""
+        """Build (N, K) columns of mean one from (K, N) sets S."""
 
     def __len__(self) -> int:
         return len(self.free)
 
     def find_best_sets(self, gains: FloatArray) -> BoolArray:
-        """Find (K, N) the sets of the largest gains, from (K, N) gains."""
+        """Find the (K, N) sets with positive or largest gains."""
         if self.count is None:
             return np.asarray(self.free & (gains > 0))
         # letters that are not free sort last, so that the first `count` are free
@@ -76,7 +76,7 @@ class ColumnKinds(ABC):
 
     @cached_property
     def mass_range(self) -> tuple[FloatArray, FloatArray]:
-        """Return (K,) the least and the largest mass of the sets."""
+        """Return the (K,) smallest and largest feasible mass of S."""
         masses = np.broadcast_to(self.p, self.free.shape)
         min_mass, max_mass = (
             (self.find_best_sets(sign * masses) * self.p).sum(axis=1) for sign in (-1, 1)
@@ -86,7 +86,7 @@ class ColumnKinds(ABC):
 
 @dataclass(frozen=True, eq=False)
 class MinMassKinds(ColumnKinds):
-    """Columns with 1 on a set S of some letters, `partial_entry` at one letter f, and `low` elsewhere.
+    """Columns with 1 on a set S, `partial_entry` at one letter, and `low` elsewhere.
 
     Attributes:
         low: (K,) r.
@@ -100,7 +100,7 @@ class MinMassKinds(ColumnKinds):
 
     @classmethod
     def build(cls, p: FloatArray, mass: float, exp_neg_epsilon: float) -> MinMassKinds:
-        """Build the kinds that contain every extreme column of PML over priors of a minimum mass.
+        """Build the kinds that cover all extreme PML columns over priors of a minimum mass.
 
         k letters leave `r = (e^-eps - k mass) / (1 - k mass)` for all others, or the rest to one of them.
         """
@@ -125,11 +125,13 @@ class MinMassKinds(ColumnKinds):
         return MinMassKinds(self.p, self.free[chosen], self.count[chosen], low, partial_entry, own)
 
     def compute_means(self, mass: FloatArray) -> FloatArray:
+        """Compute (K, ...) the column mean D as a function of the mass of S."""
         return np.asarray(
             self.low * (1 - self.own) + self.partial_entry * self.own + (1 - self.low) * mass
         )
 
     def compute_values(self, mass: FloatArray) -> FloatArray:
+        """Compute (K, ...) the scaled utility `mu(v / D) D` as a function of the mass of S."""
         mean = self.compute_means(mass)
         rest = (
             _negative_entropy(self.low) * (1 - self.own - mass)
@@ -138,24 +140,27 @@ class MinMassKinds(ColumnKinds):
         return np.asarray(rest - _negative_entropy(mean))
 
     def compute_slopes(self, mass: FloatArray) -> FloatArray:
+        """Compute (K, ...) the derivative of the scaled utility in the mass of S."""
         return np.asarray(
             -(1 - self.low) * (np.log(self.compute_means(mass)) + 1) - _negative_entropy(self.low)
         )
 
     def compute_costs(self, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Compute the (K,) fixed cost of a column, and the (K, N) cost of each letter in S."""
         own = np.where(self.free, 0.0, prices).sum(axis=1)
         return self.low * (prices.sum() - own) + self.partial_entry * own, (1 - self.low)[
             :, None
         ] * prices
 
     def build_columns(self, sets: FloatArray) -> FloatArray:
+        """Build (N, K) columns of mean one from (K, N) sets S."""
         v = np.where(self.free, sets + self.low[:, None] * (1 - sets), self.partial_entry[:, None])
         return np.asarray(v.T / (v @ self.p))
 
 
 @dataclass(frozen=True, eq=False)
 class PlateauKinds(ColumnKinds):
-    """Plateaus over an l1 ball: `s >= 1` on a set A lighter than `half`, 1 on a set S and 0 elsewhere.
+    """Plateau columns over an l1 ball: `s >= 1` on a light set A, 1 on a set S and 0 elsewhere.
 
     With k = e^-eps, the radius 2 half leaves `s = (p(A) + P - half) / k`, and the worth is concave in P where
     `half <= 2 k`: its second derivative is `a / (k^2 s) - (1 + a / k)^2 / D` with a = p(A) and
@@ -181,7 +186,7 @@ class PlateauKinds(ColumnKinds):
 
     @classmethod
     def build(cls, p: FloatArray, exp_neg_epsilon: float, half: float) -> PlateauKinds | None:
-        """Build all plateaus, one for each A; None where they are not concave or too many."""
+        """Build the plateau kinds for all sets A; None where too many or not concave."""
         if half > 2 * exp_neg_epsilon:
             return None
         order = np.flatnonzero(p < half)
@@ -209,7 +214,7 @@ class PlateauKinds(ColumnKinds):
     def keep_profitable(
         self, rho: FloatArray, others: float, cutoff: float, slack: float
     ) -> PlateauKinds:
-        """Keep the plateaus of possibly positive reduced value, between the masses where it may be positive.
+        """Keep the plateau kinds whose reduced value may be positive, with their mass intervals.
 
         The column that is constant on the union U of A and S is one of the ball, too, with
         `mu(1_U / p(U)) = -log p(U)`. If it is worth at most `others` beyond its cost, the cost of U is known
@@ -253,23 +258,28 @@ class PlateauKinds(ColumnKinds):
         return replace(self, min_mass=left, max_mass=right, limits=limits, cutoff=cutoff)[needed]
 
     def get_known_bounds(self, cutoff: float) -> FloatArray:
+        """Return (K,) known bounds on the reduced values, multiplied by the mean D."""
         change = self.cutoff - cutoff  # for each column of mean one, and so D times as much here
         return self.limits + np.maximum(
             change * self.compute_means(self.min_mass), change * self.compute_means(self.max_mass)
         )
 
     def _plateau_height(self, mass: FloatArray) -> FloatArray:
+        """Compute the plateau's value s as a function of the mass of S."""
         return np.maximum((self.own + mass - self.half) / self.exp_neg_epsilon, 1.0)
 
     def compute_means(self, mass: FloatArray) -> FloatArray:
+        """Compute (K, ...) the column mean D as a function of the mass of S."""
         return np.asarray(self.own * self._plateau_height(mass) + mass)
 
     def compute_values(self, mass: FloatArray) -> FloatArray:
+        """Compute (K, ...) the scaled utility `mu(v / D) D` as a function of the mass of S."""
         return self.own * _negative_entropy(self._plateau_height(mass)) - _negative_entropy(
             self.compute_means(mass)
         )
 
     def compute_slopes(self, mass: FloatArray) -> FloatArray:
+        """Compute (K, ...) the derivative of the scaled utility in the mass of S."""
         rate = self.own / self.exp_neg_epsilon
         slope = rate * (np.log(self._plateau_height(mass)) + 1) - (1 + rate) * (
             np.log(self.compute_means(mass)) + 1
@@ -277,26 +287,30 @@ class PlateauKinds(ColumnKinds):
         return np.asarray(slope)
 
     def compute_costs(self, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Compute the (K,) fixed cost of a column, and the (K, N) cost of each letter in S."""
         rate = np.where(self.free, 0.0, prices).sum(axis=1) / self.exp_neg_epsilon
         return (self.own - self.half) * rate, prices + rate[:, None] * self.p
 
     def build_columns(self, sets: FloatArray) -> FloatArray:
+        """Build (N, K) columns of mean one from (K, N) sets S."""
         v = np.where(self.free, sets, self._plateau_height(sets @ self.p)[:, None])
         return np.asarray(v.T / (v @ self.p))
 
     @cached_property
     def mass_range(self) -> tuple[FloatArray, FloatArray]:
+        """Return the (K,) smallest and largest feasible mass of S."""
         return self.min_mass, self.max_mass
 
 
 def _find_crossings(
     low: FloatArray, high: FloatArray, falling: Callable[[FloatArray], FloatArray]
 ) -> FloatArray:
-    """Find (K,) where decreasing functions fall below zero, or the end at which they are next to it."""
+    """Find (K,) the zero crossings of decreasing functions by bisection."""
     return np.asarray(
         np.mean(bisect_intervals(lambda at: falling(at) > 0, low, high, BISECTION_STEPS), axis=0)
     )
 
 
 def _negative_entropy(values: FloatArray) -> FloatArray:
+    """Compute `v log v` elementwise, 0 at 0."""
     return np.where(values > 0, values * np.log(np.where(values > 0, values, 1.0)), 0.0)

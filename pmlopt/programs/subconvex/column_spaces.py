@@ -1,4 +1,4 @@
-"""The column spaces of requirements: boxes and staircases, sets of priors, and ratio bounds."""
+"""The spaces of extreme columns of requirements: boxes, staircases, sets of priors, ratio bounds."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MAX_ENUMERATED_COLUMNS = 3_000_000
 
 @dataclass(frozen=True, eq=False)
 class ColumnSpace:
-    """The columns of mean one that a requirement allows, with their values under a sub-convex utility.
+    """The extreme columns of mean one under a requirement, with their values for a sub-convex utility.
 
     Attributes:
         allowed: a few families, or those of a cone, or of ratio bounds.
@@ -61,7 +61,7 @@ class ColumnSpace:
 
     @cached_property
     def families(self) -> tuple[Family, ...]:
-        """Return the families of the columns; over an l1 ball those without plateau; else none."""
+        """Return the parametric families of the columns; none for a general cone."""
         if isinstance(self.allowed, tuple):
             return self.allowed
         if isinstance(self.allowed, ColumnCone) and isinstance(self.allowed.priors, L1Ball):
@@ -73,21 +73,21 @@ class ColumnSpace:
 
     @cached_property
     def column_count(self) -> int | None:
-        """Return the number of extreme columns, or of candidates, without a list; None where unknown."""
+        """Return the number of extreme columns without listing them; None where unknown."""
         if isinstance(self.allowed, tuple):
             return count_vertices(self.prior.pmf, self.allowed)
         return self.allowed.candidate_count
 
     @property
     def listing_limit(self) -> int:
-        """Return the number of extreme columns up to which they are listed."""
+        """Return the largest number of extreme columns that are listed."""
         if self.column_count is None:
             # large alphabets are listed without counting first, up to 100,000 columns
             return 100_000
         return MAX_ENUMERATED_COLUMNS if self.utility.vectorised else MAX_ENUMERATED_COLUMNS // 10
 
     def list_columns(self, limit: int) -> Sequence[ColumnBatch] | None:
-        """List all extreme columns but the constant, up to a limit; None past it."""
+        """List all non-constant extreme columns, if at most `limit`; else None."""
         if isinstance(self.allowed, tuple):
             few = self.column_count is None or self.column_count <= limit
             return list_vertices(self.prior.pmf, self.allowed, limit) if few else None
@@ -98,7 +98,7 @@ class ColumnSpace:
         )
 
     def explain_too_many(self) -> str:
-        """Explain why the columns are not listed, and what to do."""
+        """Explain why the extreme columns are too many to list, and the alternatives."""
         number = "too many" if self.column_count is None else f"{self.column_count:,}"
         if isinstance(self.allowed, RatioBounds):
             return (
@@ -118,7 +118,7 @@ class ColumnSpace:
         )
 
     def build_starts(self) -> list[ColumnBatch]:
-        """Build columns to start from where they cannot all be declared."""
+        """Build initial columns where the complete list is too long."""
         if not isinstance(self.allowed, tuple):
             return []
         p, boxes = (
@@ -136,7 +136,7 @@ class ColumnSpace:
 
     @cached_property
     def column_utility(self) -> ColumnUtility | None:
-        """Return the utility as a sum over letters, where it is one; else None."""
+        """Return the utility as a separable function of the letters; None where it is not one."""
         return (
             ColumnUtility(self.prior.pmf, self.utility.phi)
             if isinstance(self.utility, FInformation)
@@ -144,27 +144,27 @@ class ColumnSpace:
         )
 
     def column_values(self, lifts: FloatArray) -> FloatArray:
-        """Compute (K,) the utility of columns."""
+        """Compute the (K,) utilities of columns."""
         return self.utility.column_values(self.prior.pmf, lifts)
 
     @cached_property
     def constant_utility(self) -> float:
-        """Return the utility of releasing nothing."""
+        """Return the utility of the constant mechanism."""
         return float(self.column_values(np.ones((self.prior.size, 1)))[0])
 
     @cached_property
     def release_multipliers(self) -> FloatArray:
-        """Return (N,) the information of each letter if released: multipliers at which no column gains."""
+        """Return the (N,) dual multipliers of the full release: no column has a positive reduced value."""
         return self.column_values(np.diag(1 / self.prior.pmf))
 
     @cached_property
     def full_release_utility(self) -> float:
-        """Return the utility of releasing the secret, which none exceeds: `sum_x p[x] mu(e_x / p[x])`."""
+        """Return the utility of the full release, an upper bound: `sum_x p[x] mu(e_x / p[x])`."""
         return float(self.prior.pmf @ self.release_multipliers)
 
     @cached_property
     def full_release_bound(self) -> float:
-        """Return the utility of releasing the secret, with an allowance for rounding, as a bound."""
+        """Return the utility of the full release as an upper bound with a rounding allowance."""
         p = self.prior.pmf
         return self.full_release_utility + bound_sum_rounding(
             len(p), float(p @ np.abs(self.release_multipliers))
@@ -172,7 +172,7 @@ class ColumnSpace:
 
     @cached_property
     def ball_information_bound(self) -> float:
-        """Return the bound on mutual information over an l1 ball, where it is proved; else infinity."""
+        """Return the closed-form bound on mutual information over an l1 ball; infinite where unproved."""
         return (
             bound_family_information(self.families)
             if isinstance(self.utility, MutualInformation)
@@ -181,7 +181,7 @@ class ColumnSpace:
 
     @cached_property
     def max_entries(self) -> FloatArray:
-        """Return (N,) bounds on the entries of a column of mean one, by letter."""
+        """Return the (N,) largest entries of mean-one columns by letter."""
         p, allowed, kernel = self.prior.pmf, self.allowed, self.column_utility
         if isinstance(allowed, tuple) and kernel is not None:
             return np.asarray(np.max([kernel.max_entries(family) for family in allowed], axis=0))
@@ -191,7 +191,7 @@ class ColumnSpace:
 
     @cached_property
     def utility_slope(self) -> float:
-        """Estimate how fast the utility grows with the bounds on columns, per share of a bound.
+        """Estimate the sensitivity of the utility to relative changes of the column bounds.
 
         `sum_xy q[y] p[x] lam_y[x] phi'(lam_y[x]) <= sum_x p[x] phi'(cap[x])`, since each row sums to one,
         where phi' grows; near 0 the slope of t log t over a margin is about 10.
@@ -207,11 +207,11 @@ class ColumnSpace:
 
     @cached_property
     def max_column_value(self) -> float:
-        """Return the largest value of an extreme column, where they are listed; else 0."""
+        """Return the largest utility of a listed extreme column; 0 without a list."""
         return 0.0 if self._vertex_pricer is None else self._vertex_pricer.max_value
 
     def bound_rounding(self, multipliers: FloatArray) -> float:
-        """Bound what rounding may take off a bound."""
+        """Bound the rounding error of a dual bound."""
         p = self.prior.pmf
         if self.column_utility is not None and isinstance(self.allowed, tuple):
             return self.column_utility.bound_rounding(multipliers, self.max_entries)
@@ -224,7 +224,7 @@ class ColumnSpace:
 
     @cached_property
     def typical_rounding(self) -> float:
-        """Return the rounding of a bound at typical multipliers."""
+        """Return the rounding error of a dual bound at typical multipliers."""
         if self.column_utility is not None and isinstance(self.allowed, tuple):
             return self.bound_rounding(self.closed_bound[1])
         return bound_sum_rounding(
@@ -239,7 +239,7 @@ class ColumnSpace:
 
     @cached_property
     def closed_bound(self) -> tuple[float, FloatArray]:
-        """Return a bound that needs no solving, and its multipliers; infinite where there is none."""
+        """Return an upper bound without optimization, with its multipliers; infinite where there is none."""
         kernel, p = self.column_utility, self.prior.pmf
         free = np.zeros(len(p))
         if kernel is None or (self._set_pricer is None and not isinstance(self.allowed, tuple)):
@@ -271,7 +271,7 @@ class ColumnSpace:
         )
 
     def _rough_bound(self, multipliers: FloatArray) -> float:
-        """Bound the reduced values of columns: relaxed, or from a short list of staircases."""
+        """Bound the reduced values cheaply, by a relaxation or a short list of staircases."""
         kernel, bound = self.column_utility, -math.inf
         assert kernel is not None
         stairs = any(
@@ -304,7 +304,7 @@ class ColumnSpace:
         proved: float | None,
         deadline: Deadline = NO_DEADLINE,
     ) -> tuple[float, str]:
-        """Compute a bound on the utility of every mechanism, and return what it rests on.
+        """Compute a dual upper bound on the utility of every mechanism, with the name of its method.
 
         Args:
             multipliers: (N,) rho, any numbers.
@@ -333,7 +333,7 @@ class ColumnSpace:
         ) + rounding, pricer.name
 
     def choose_pricer(self) -> ColumnPricer:
-        """Choose the way of pricing columns that is exact and cheapest here, or a search.
+        """Choose the cheapest exact pricing method for this space, or a heuristic search.
 
         Raises:
             ProgramError: the utility needs the list, and it is too long.
@@ -352,7 +352,7 @@ class ColumnSpace:
 
     @cached_property
     def _ball_pricer(self) -> BallPricer | None:
-        """Return the pricing over an l1 ball around the prior; None where there is none."""
+        """Return the pricer over an l1 ball around the prior; None where it does not apply."""
         if not self.families or not isinstance(self._set_pricer, SplitPricer):
             return None
         # columns without plateau are those of a few families, with their exact pricers
@@ -366,7 +366,7 @@ class ColumnSpace:
 
     @cached_property
     def _vertex_pricer(self) -> VertexPricer[Any] | None:
-        """Return the pricing from the list of all extreme columns; None where they are too many."""
+        """Return the pricer by enumeration of extreme columns; None where they are too many."""
         p, worths = self.prior.pmf, self.column_utility or self.column_values
         if isinstance(self.allowed, tuple):
             listed = self.list_columns(self.listing_limit)
@@ -385,7 +385,7 @@ class ColumnSpace:
 
     @cached_property
     def _set_pricer(self) -> SplitPricer | TangentPricer | None:
-        """Return the pricing over a set of priors without a list; None where it does not apply."""
+        """Return the pricer over a set of priors without enumeration; None where it does not apply."""
         kernel, cone = self.column_utility, self.allowed
         if kernel is None or not isinstance(cone, ColumnCone) or self._vertex_pricer is not None:
             return None
@@ -401,7 +401,7 @@ class ColumnSpace:
 
     @cached_property
     def _common_min_mass(self) -> float | None:
-        """Return the minimum mass of every letter, where tangents price mutual information; else None."""
+        """Return the common minimum mass of all letters, where tangent pricing applies; else None."""
         if not isinstance(self.utility, MutualInformation) or not isinstance(
             self.allowed, ColumnCone
         ):
@@ -412,7 +412,7 @@ class ColumnSpace:
 def build_column_space(
     prior: Prior, privacy: Requirement, utility: SubConvex, laws: FloatArray | None = None
 ) -> ColumnSpace:
-    """Build the space of the allowed columns; one letter has the constant column only.
+    """Build the space of extreme columns of a requirement.
 
     Args:
         prior: N letters.
@@ -424,7 +424,7 @@ def build_column_space(
     Raises:
         ProgramError: there are laws, and the requirement is not over such a set on these letters.
     """
-    allowed = privacy.extreme_columns(prior)
+    allowed = privacy.require_extreme_columns(prior, "designs with a sub-convex utility")
     if prior.size == 1:
         allowed = (BoxFamily(1.0, 1.0),)
     if laws is None:
@@ -432,7 +432,7 @@ def build_column_space(
     if (
         not isinstance(allowed, ColumnCone)
         or allowed.relaxed is None
-        or not _are_measures(laws, prior)
+        or not _are_valid_measures(laws, prior)
     ):
         raise ProgramError(
             f"there are priors of a set that is no polytope, and {privacy!r} is over none on these letters"
@@ -441,8 +441,8 @@ def build_column_space(
     return ColumnSpace(prior, privacy, utility, cone, laws)
 
 
-def _are_measures(laws: FloatArray, prior: Prior) -> bool:
-    """Return whether rows are finite measures on the letters of a prior, at least one."""
+def _are_valid_measures(laws: FloatArray, prior: Prior) -> bool:
+    """Return whether rows are finite nonnegative measures on the letters, at least one row."""
     fits = laws.ndim == 2 and laws.shape[1:] == (prior.size,) and len(laws) > 0
     return fits and bool(np.isfinite(laws).all())
 
@@ -454,7 +454,7 @@ def bound_column_utility(
     multipliers: FloatArray,
     cutoff: float = -np.inf,
 ) -> float:
-    """Bound a sub-convex utility of every mechanism that meets the requirement from above.
+    """Compute a dual upper bound on a sub-convex utility over all feasible mechanisms.
 
     For every rho in R^N: `sum_y q[y] mu(lam_y) = <p, rho> + sum_y q[y] (mu(lam_y) - <p rho, lam_y>)`, and the
     last sum is at most the largest term over the extreme columns. rho may be anything, and what rounding

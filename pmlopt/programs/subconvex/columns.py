@@ -1,4 +1,4 @@
-"""Extreme columns of a design in batches, and the interface of pricing."""
+"""Batches of extreme columns, and the interface of pricing."""
 
 from __future__ import annotations
 
@@ -20,10 +20,13 @@ from pmlopt.core.arrays import (
 from pmlopt.model.uncertainty.columns import TIE_ATOL, BoxFamily, Family
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
+CAPACITY_RTOL, MASS_ATOL, MASS_SUM_TOLERANCE = 1e-13, 1e-15, 2e-12
+"""By which rounding may put a set beyond a capacity, a mass beyond an end, and a sum of many masses."""
+
 
 @dataclass(frozen=True, eq=False)
 class ColumnUtility:
-    """The utility `mu(lam) = sum_x p[x] phi(lam[x])` of columns, with phi convex, under a prior.
+    """A separable utility `mu(lam) = sum_x p[x] phi(lam[x])` of columns, with phi convex.
 
     Attributes:
         p: (N,) the prior.
@@ -34,11 +37,11 @@ class ColumnUtility:
     phi: Callable[[FloatArray], FloatArray]
 
     def evaluate_phi(self, value: float) -> float:
-        """Evaluate phi at one number."""
+        """Evaluate the convex function phi at one number."""
         return float(self.phi(np.array([value]))[0])
 
     def column_values(self, lifts: FloatArray) -> FloatArray:
-        """Compute (K,) mu of the columns of an (N, K) matrix."""
+        """Compute the (K,) utilities of an (N, K) matrix of columns."""
         return np.asarray(self.p @ self.phi(lifts))
 
     def two_level_values(
@@ -49,7 +52,7 @@ class ColumnUtility:
         step: FloatArray,
         extra: FloatArray,
     ) -> FloatArray:
-        """Compute (K,) mu of columns: low + step on a mass, low + extra on a room, low elsewhere."""
+        """Compute the (K,) utilities of columns with up to three values, from the masses of these."""
         ends = mass * self.phi(low + step) + (1 - mass - room) * self.phi(low)
         return np.asarray(ends + room * self.phi(np.maximum(low + extra, 0.0)))
 
@@ -62,14 +65,14 @@ class ColumnUtility:
         return np.minimum(family.base + family.slope, 1 / self.p)
 
     def chord_slopes(self, box: BoxFamily) -> FloatArray:
-        """Compute (N,) the slopes of phi's chords from low to the cap of each letter; 0 at a single point."""
+        """Compute the (N,) chord slopes of phi between the bounds of each letter."""
         # a letter whose cap is `low` has no chord: its slope does not matter, and is 0
         width = self.max_entries(box) - box.low
         rise = self.phi(self.max_entries(box)) - self.evaluate_phi(box.low)
         return np.where(width > 0, rise / np.where(width > 0, width, 1.0), 0.0)
 
     def bound_rounding(self, rho: FloatArray, caps: FloatArray) -> float:
-        """Bound what rounding may take off a sum of N terms of these multipliers and of phi up to caps."""
+        """Bound the rounding error of a sum of N terms of multipliers and phi values."""
         size = (
             float(np.abs(self.phi(caps) / np.maximum(caps, 1.0)).max())
             + abs(self.evaluate_phi(0.0))
@@ -85,7 +88,7 @@ LETTERS_PER_WORD = 16
 
 @dataclass(frozen=True, eq=False)
 class ColumnFamily:
-    """Several columns of one family, each by its set of high letters and the letter between.
+    """A batch of columns of one family, each given by its high set and fractional letter.
 
     Attributes:
         family: what they are columns of.
@@ -98,7 +101,7 @@ class ColumnFamily:
     between: IntArray
 
     def build_lifts(self, p: FloatArray, margin: float = 0.0) -> FloatArray:
-        """Build (N, K) the columns, of mean one under p, with a relative margin to the requirement's bounds.
+        """Build the (N, K) columns of mean one, with a relative margin to the bounds.
 
         Where the letter between has no room for what the others give up, all of them share it.
         """
@@ -116,13 +119,13 @@ class ColumnFamily:
         return np.asarray(lifts.T)
 
     def _compute_masses(self, p: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
-        """Compute the mass of each high set, the letter between, and its mass; 0 where there is none."""
+        """Compute the masses of the high sets and of the fractional letters."""
         has = self.between >= 0
         letter = np.where(has, self.between, 0)
         return np.where(self.high, p, 0.0).sum(axis=1), letter, np.where(has, p[letter], 0.0)
 
     def drop_duplicates(self, p: FloatArray) -> ColumnFamily:
-        """Drop repeated columns: a letter between that is at an end belongs to that end."""
+        """Drop duplicate columns; a fractional letter at its bound is moved to that bound's set."""
         mass, letter, room = self._compute_masses(p)
         _, step, extra = self.family.compute_values(mass, room)
         has = self.between >= 0
@@ -146,13 +149,13 @@ class ColumnFamily:
 
 
 def join_columns(parts: Sequence[ColumnFamily]) -> ColumnFamily:
-    """Join columns of one family in one batch."""
+    """Concatenate column batches of one family."""
     high = np.concatenate([part.high for part in parts])
     return ColumnFamily(parts[0].family, high, np.concatenate([part.between for part in parts]))
 
 
 def build_unit_columns(family: Family, p: FloatArray) -> ColumnFamily:
-    """Build a box's columns that are high at one letter, where those are allowed; none for staircases."""
+    """Build the columns of a box family that are high at a single letter."""
     alone = (
         np.flatnonzero(p >= family.max_mass) if isinstance(family, BoxFamily) else np.empty(0, int)
     )
@@ -160,7 +163,7 @@ def build_unit_columns(family: Family, p: FloatArray) -> ColumnFamily:
 
 
 def recognize_columns(family: BoxFamily, lifts: FloatArray) -> ColumnFamily:
-    """Find which (N, K) columns of mean one are extreme in a box, up to 1e-9; skip the others."""
+    """Convert (N, K) columns to their form in a box family, up to 1e-9; skip non-extreme ones."""
     high = lifts >= family.high * (1 - 1e-9)
     # an extreme column of a box has at most one letter strictly between its ends
     between = ~high & (lifts > family.low + 1e-9 * family.high)
@@ -180,7 +183,7 @@ def argsort_largest(values: FloatArray, max_count: int) -> IntArray:
 
 
 def pack_sets(sets: BoolArray) -> NDArray[np.uint16]:
-    """Encode sets as (K, W) words of 16 letters."""
+    """Pack sets as (K, W) words of 16 bits."""
     # -(-N // 16) rounds up: the last word is filled with letters that are in no set
     padded = np.zeros((len(sets), -(-sets.shape[1] // LETTERS_PER_WORD) * LETTERS_PER_WORD), bool)
     padded[:, : sets.shape[1]] = sets
@@ -190,13 +193,13 @@ def pack_sets(sets: BoolArray) -> NDArray[np.uint16]:
 
 
 def unpack_sets(packed: NDArray[np.uint16], size: int) -> BoolArray:
-    """Decode (K, N) sets from words of 16 letters."""
+    """Unpack (K, N) sets from words of 16 bits."""
     bits = np.unpackbits(packed.astype("<u2").view(np.uint8), axis=1, bitorder="little")
     return bits[:, :size].astype(bool)
 
 
 def sum_over_sets(packed: NDArray[np.uint16], values: FloatArray) -> FloatArray:
-    """Compute (K,) the sum of N numbers over each set, by one table for each word."""
+    """Sum N numbers over each packed set, by lookup tables."""
     # a table of 2^16 sums for each word: K lookups in place of a (K, N) product
     total = np.zeros(len(packed))
     for word in range(packed.shape[1]):
@@ -212,7 +215,7 @@ RAISED_MARGIN_COUNT = 64.0
 
 @dataclass(frozen=True, eq=False)
 class DenseBatch:
-    """Several columns of mean one, stored entry by entry.
+    """A batch of mean-one columns stored as a dense matrix.
 
     Attributes:
         entries: (N, K).
@@ -225,7 +228,7 @@ class DenseBatch:
     margins: float = RAISED_MARGIN_COUNT
 
     def build_lifts(self, p: FloatArray, margin: float = 0.0) -> FloatArray:
-        """Return (N, K) the columns, of mean one under p; for `margin` > 0 entries between are raised.
+        """Return the (N, K) columns of mean one; a positive `margin` moves them into the interior.
 
         Raising them only gives a requirement room: the largest entry stays, and so do the zeros.
         """
@@ -256,7 +259,7 @@ B_co = TypeVar("B_co", bound=ColumnBatch, covariant=True)
 
 @dataclass(frozen=True, eq=False)
 class PricingResult(Generic[B_co]):
-    """The result of one round of pricing: columns, the best value, and an upper bound.
+    """The result of one pricing round: new columns, best reduced value, and its upper bound.
 
     Attributes:
         best_value: the largest `mu(lam) - <p rho, lam>` among `columns`.
@@ -271,7 +274,7 @@ class PricingResult(Generic[B_co]):
 
 @dataclass(frozen=True, eq=False)
 class RelaxedPricing:
-    """The result of one search of relaxed columns, with an upper bound.
+    """The result of pricing relaxed columns, with an upper bound.
 
     Attributes:
         upper_bound: what no column is worth beyond its cost.
@@ -287,19 +290,19 @@ class RelaxedPricing:
 
 
 class ColumnPricer(ABC):
-    """The base of the ways of pricing columns."""
+    """The interface of pricing methods for column generation."""
 
     name: ClassVar[str]
 
     def build_seeds(self, count: int) -> Sequence[ColumnBatch]:
-        """Build columns to start from, about so many of each family; none where the first round suffices."""
+        """Build about `count` initial columns per family."""
         return ()
 
     @abstractmethod
     def price_columns(
         self, rho: FloatArray, max_columns: int, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> PricingResult[ColumnBatch]:
-        """Search for columns with the largest `mu(lam) - <p rho, lam>`.
+        """Find the columns with the largest reduced value `mu(lam) - <p rho, lam>`.
 
         Args:
             rho: (N,) the multipliers.
@@ -311,5 +314,5 @@ class ColumnPricer(ABC):
     def bound_reduced_values(
         self, rho: FloatArray, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> float:
-        """Bound `mu(lam) - <p rho, lam>` from above; a bound of `cutoff` need not be lowered."""
+        """Bound the reduced value `mu(lam) - <p rho, lam>` over all columns; `cutoff` suffices."""
         return self.price_columns(rho, 1, cutoff, deadline).upper_bound

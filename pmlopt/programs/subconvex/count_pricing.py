@@ -1,4 +1,4 @@
-"""Exact pricing for priors of whole counts: dynamic programming over the total count."""
+"""Exact pricing for integer-count priors by dynamic programming over the total count."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.core.lazy_imports import optimize, sparse
 from pmlopt.model.uncertainty.columns import BoxFamily, Family, StaircaseFamily
 from pmlopt.programs.subconvex.columns import (
+    CAPACITY_RTOL,
     ColumnFamily,
     ColumnPricer,
     ColumnUtility,
@@ -27,7 +28,7 @@ from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 def draw_sets(
     counts: IntArray, letters: IntArray, total: int, wanted: int, rng: np.random.Generator
 ) -> BoolArray:
-    """Draw (K, N) sets of some of the letters with a total count; fewer where it is not met.
+    """Draw (K, N) random sets of letters with a given total count.
 
     Letters in a random order are taken until little is missing, and that is filled up from a core of other
     letters, whose subsets are met in the middle.
@@ -41,7 +42,7 @@ def draw_sets(
     """
     # six letters more than there are bits of the total give some 64 subsets for each total
     size = min(MAX_CORE_LETTERS, int(counts.sum()).bit_length() + 6)
-    rest = partial(SubsetCore.draw_of_mass, rng=rng)
+    rest = partial(SubsetCore.draw_subsets_of_mass, rng=rng)
     # one core of letters completes ten random sets
     return build_random_sets(counts.astype(float), letters, total, (wanted, 10), size, rest, rng)
 
@@ -57,7 +58,7 @@ def mix_least_loss(
     count: int,
     rng: np.random.Generator,
 ) -> tuple[ColumnFamily, FloatArray] | None:
-    """Return the kinds of columns of an optimal mixture where every total count is that of many sets.
+    """Return the columns of an optimal mixture by a small LP, where every total count is feasible.
 
     A set S at `high` holds a whole number of counts. Where the capacity R, in counts, is none, each column
     has a letter f between, of which a rest `r = R - c(S)` of its c[f] counts is high, so to speak, and it is
@@ -107,7 +108,7 @@ def mix_least_loss(
 
 
 class _CountKinds:
-    """Two kinds of columns for each letter f between: next to low and next to high.
+    """Two kinds of columns for each fractional letter: next to the lower and next to the upper bound.
 
     Attributes:
         letter: (K,) f.
@@ -139,7 +140,7 @@ class _CountKinds:
         self.loss = np.maximum(kernel.p[self.letter] * short, 0.0)
 
     def solve_mixture(self, mean: float) -> tuple[FloatArray, FloatArray]:
-        """Solve for the (K,) weights of the best mixture, and the (N,) prices of raising a letter.
+        """Solve for the (K,) optimal mixture weights and the (N,) multipliers.
 
         Args:
             mean: how far each letter goes from low to high, in the mean over the columns.
@@ -167,7 +168,7 @@ class _CountKinds:
         ) * scale
 
     def min_loss(self, prices: FloatArray) -> float:
-        """Compute what the best column loses when it pays the prices."""
+        """Compute the smallest reduced loss of a column at given multipliers."""
         # letters of negative price are in every best set, but for the letter between
         cheap = np.minimum(prices, 0.0)
         return float(
@@ -176,7 +177,7 @@ class _CountKinds:
 
 
 class CountPricer(ColumnPricer):
-    """The exact pricing for a prior of integer counts with a modest total.
+    """The exact pricing for priors with integer counts of modest total.
 
     `K[t]`, the least cost of a set of total count t, is a knapsack table. A column with a letter f between
     needs the table of all other letters; these N tables come from halving the alphabet again and again, so
@@ -202,7 +203,7 @@ class CountPricer(ColumnPricer):
 
     @staticmethod
     def is_affordable(families: Sequence[Family], counts: Sequence[int]) -> bool:
-        """Return whether one round stays within the budget."""
+        """Return whether one pricing round fits the computing budget."""
         total = sum(counts) // math.gcd(*counts)
         # a table ends at the capacity, and N log N updates of it are one round
         size = max(family.max_mass for family in families) * total
@@ -210,7 +211,7 @@ class CountPricer(ColumnPricer):
         return size * len(counts) * (1 + math.log2(len(counts))) <= 100_000_000
 
     def mix_least_loss(self, count: int) -> tuple[ColumnFamily, FloatArray] | None:
-        """Return columns that lose least, and their multipliers, where all are of one box; else None."""
+        """Return an optimal mixture with its multipliers for a single box family; else None."""
         if len(self.families) > 1 or not isinstance(self.families[0], BoxFamily):
             return None
         return mix_least_loss(
@@ -220,7 +221,7 @@ class CountPricer(ColumnPricer):
     def price_columns(
         self, rho: FloatArray, max_columns: int, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> PricingResult[ColumnFamily]:
-        """Find the best column for each letter between; see `ColumnPricer.price_columns`."""
+        """Find the best column for each fractional letter; see `ColumnPricer.price_columns`."""
         costs = self.kernel.p * rho
         best, found = -math.inf, []
         for family in self.families:
@@ -234,7 +235,7 @@ class CountPricer(ColumnPricer):
     def _price_box(
         self, box: BoxFamily, costs: FloatArray, max_columns: int
     ) -> tuple[float, ColumnFamily]:
-        """Find the best columns of a box family by knapsack tables over the counts of the prior."""
+        """Price a box family by knapsack dynamic programming over integer counts."""
         p, limit = self.kernel.p, math.floor(box.max_mass * self.total * (1 + 1e-13))
         ends = self.kernel.evaluate_phi(box.low), self.kernel.evaluate_phi(box.high)
         tops: list[tuple[float, int, int]] = []  # value, letter between, total count of the set
@@ -242,7 +243,8 @@ class CountPricer(ColumnPricer):
             np.arange(len(p)), costs, _make_empty_table(limit)
         ):
             first = max(
-                0, math.ceil((box.max_mass * self.total) * (1 - 1e-13)) - self.counts[letter]
+                0,
+                math.ceil((box.max_mass * self.total) * (1 - CAPACITY_RTOL)) - self.counts[letter],
             )
             mass = np.arange(first, limit + 1) / self.total
             # what the letter between holds, by mean one; below zero by rounding only
@@ -274,7 +276,7 @@ class CountPricer(ColumnPricer):
     ) -> tuple[float, ColumnFamily]:
         # strictly below the capacity: at it the base of the staircase vanishes
         """Find the best columns of a staircase family by a knapsack table over the prior's counts."""
-        limit = math.ceil(family.max_mass * self.total * (1 - 1e-13)) - 1
+        limit = math.ceil(family.max_mass * self.total * (1 - CAPACITY_RTOL)) - 1
         table = _make_empty_table(limit)
         for letter in range(len(costs)):
             table = _add_letter(table, self.counts[letter], costs[letter])
@@ -294,7 +296,7 @@ class CountPricer(ColumnPricer):
     def _tables_without_each(
         self, letters: IntArray, costs: FloatArray, table: FloatArray
     ) -> Iterator[tuple[int, FloatArray]]:
-        """Iterate over the letters, each with the table of all letters but it, by divide and conquer."""
+        """Yield each letter with the knapsack table of all other letters, by divide and conquer."""
         if len(letters) == 1:
             yield int(letters[0]), table
             return
@@ -307,7 +309,7 @@ class CountPricer(ColumnPricer):
             yield from self._tables_without_each(kept, costs, extended)
 
     def _trace_set(self, costs: FloatArray, total: int, without: int = -1) -> list[bool]:
-        """Find the cheapest set of a total count, by walking back through the tables."""
+        """Recover the cheapest set of a total count by backtracking through the tables."""
         letters = [letter for letter in range(len(costs)) if letter != without]
         table, taken = _make_empty_table(total), []
         for letter in letters:
@@ -324,14 +326,14 @@ class CountPricer(ColumnPricer):
 
 
 def _make_empty_table(limit: int) -> FloatArray:
-    """Make the table of no letters: only the total 0 is feasible."""
+    """Build the knapsack table of the empty set."""
     table = np.full(limit + 1, np.inf)
     table[0] = 0.0
     return table
 
 
 def _add_letter(table: FloatArray, count: int, cost: float) -> FloatArray:
-    """Extend the table by one letter."""
+    """Extend the knapsack table by one letter."""
     extended = table.copy()
     if count < len(table):
         # from a copy: in place a letter could be taken twice

@@ -28,6 +28,7 @@ from pmlopt.programs.program import (
 from pmlopt.programs.registry import register_question
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.column_generation import generate_columns, reduce_outputs
+from pmlopt.programs.subconvex.cost_methods import COST_METHODS as COST_METHODS
 from pmlopt.programs.subconvex.prior_cuts import (
     METHOD_NAME,
     cut_by_worst_priors,
@@ -53,7 +54,7 @@ def certify_columns(
     proved: float | None = None,
     deadline: Deadline = NO_DEADLINE,
 ) -> ColumnCertificate:
-    """Repair a matrix whose columns are allowed, recompute its value, and bound the optimum.
+    """Repair a matrix of allowed columns, recompute its utility, and certify a bound on the optimum.
 
     Args:
         program: the design problem.
@@ -104,7 +105,7 @@ def certify_columns(
 
 
 def find_optimal_form(program: ColumnDesign, certificate: ColumnCertificate) -> ClosedForm | None:
-    """Find the first closed form whose utility equals the bound, but for rounding; None without one."""
+    """Return the closed form whose utility equals the bound up to rounding; None without one."""
     prior, n = program.prior, program.prior.size
     # a closed form within 1e-10 of the range of the bound is optimal
     least = certificate.bound - max(1e-10 * program.scale, program.rounding_gap)
@@ -119,7 +120,7 @@ def find_optimal_form(program: ColumnDesign, certificate: ColumnCertificate) -> 
 def certify_closed_form(
     program: ColumnDesign, allowed: float, deadline: Deadline
 ) -> ColumnCertificate | None:
-    """Certify a closed form that is proved optimal but for the allowed gap; None without one.
+    """Certify a closed form as optimal up to the allowed gap; None where that fails.
 
     Its multipliers price its own columns at what they are worth, where a solver's price columns that were
     given room; that shows where the largest entries of columns are a million times the others.
@@ -146,7 +147,7 @@ SolveColumns = Callable[[ColumnDesign, MethodOptions, bool], SolverResult]
 def _solve_and_certify(
     solve: SolveColumns, given: ColumnDesign, options: MethodOptions, program: ColumnDesign
 ) -> MethodResult[ColumnCertificate]:
-    """Solve the program with the columns to start from, and certify the mechanism of the weights."""
+    """Run a solver for the columns' weights, and certify the resulting mechanism."""
     outcome = solve(program, options, program is not given)
     if outcome.point is None:
         raise MethodError(outcome.message)
@@ -175,7 +176,7 @@ def _solve_and_certify(
 def _cut_and_certify(
     given: ColumnDesign, options: MethodOptions, _: ColumnDesign
 ) -> MethodResult[ColumnCertificate]:
-    """Solve by cutting planes on the worst priors of a set, and certify over those that were found."""
+    """Solve by cutting planes on the worst priors of a set, and certify over the whole set."""
     program, outcome = cut_by_worst_priors(given, options)
     return _solve_and_certify(lambda *_: outcome, program, options, program)
 
@@ -183,7 +184,7 @@ def _cut_and_certify(
 def _solve_declared(
     name: str, program: ColumnDesign, options: MethodOptions, _: bool
 ) -> SolverResult:
-    """Solve the linear program over the declared columns by a solver."""
+    """Solve the declared linear program over columns by a cvxpy solver."""
     # the simplex reads columns directly, and ends at a vertex: few outputs
     if name == "highs":
         return _solve_by_simplex(program, options)
@@ -195,7 +196,7 @@ def _solve_declared(
 
 
 def _solve_by_simplex(program: ColumnDesign, options: MethodOptions) -> SolverResult:
-    """Solve by HiGHS on the columns directly, which need not be compiled."""
+    """Solve the linear program over columns with HiGHS directly."""
     begin = time.perf_counter()
     master = MasterProblem(program.lifts, program.column_values, program.scale)
     compiled = time.perf_counter()
@@ -220,13 +221,13 @@ def _solve_by_simplex(program: ColumnDesign, options: MethodOptions) -> SolverRe
 def _reduce_to_point(
     program: ColumnDesign, weights: FloatArray, duals: FloatArray
 ) -> PrimalDualPoint:
-    """Build the mechanism of optimal weights and multipliers, with the fewest outputs among ties."""
+    """Build a mechanism with few outputs from optimal weights and multipliers."""
     lifts, kept = reduce_outputs(program.lifts, program.column_values, duals, weights)
     return PrimalDualPoint(lifts * kept, duals / program.prior.pmf)
 
 
 def _read_point(program: ColumnDesign) -> PrimalDualPoint:
-    """Read the mechanism of the weights that a solver left in the variables."""
+    """Read the mechanism from the weights in the solved cvxpy problem."""
     weights, duals = (
         np.asarray(program.variables["weights"].value),
         program.constraints["rows"].dual_value,
@@ -241,7 +242,7 @@ def _read_point(program: ColumnDesign) -> PrimalDualPoint:
 
 
 def _make_start(program: ColumnDesign, warm_start: WarmStartLike, _: Deadline) -> ColumnDesign:
-    """Return the program with the columns of the mechanism that was given; unchanged without one."""
+    """Add the columns of a given mechanism to the program."""
     if warm_start is None or warm_start is False:
         return program
     given = warm_start.matrix if isinstance(warm_start, WarmStart) else get_mechanism(warm_start)
@@ -258,16 +259,16 @@ def _make_start(program: ColumnDesign, warm_start: WarmStartLike, _: Deadline) -
         raise
 
 
-def _certify_given(
+def _certify_given_matrix(
     program: ColumnDesign, matrix: FloatArray, multipliers: FloatArray | None
 ) -> MethodResult[ColumnCertificate]:
-    """Repair a matrix, and bound the optimum by given multipliers or in closed form."""
+    """Repair a given matrix, and bound the optimum by given or closed-form multipliers."""
     certificate = certify_columns(program, matrix, multipliers, 0.0)
     return wrap_given_certificate(certificate, find_optimal_form(program, certificate))
 
 
-def _find_first(program: ColumnDesign) -> MethodResult[ColumnCertificate]:
-    """Certify the best of the closed forms that are allowed, and of what repair leaves of a full release."""
+def _find_first_feasible(program: ColumnDesign) -> MethodResult[ColumnCertificate]:
+    """Certify the best feasible closed form, or the repaired full release."""
     prior, privacy = program.prior, program.privacy
     known = [
         np.ones((prior.size, 1)),
@@ -290,7 +291,7 @@ def _find_first(program: ColumnDesign) -> MethodResult[ColumnCertificate]:
 def _make_full_method(
     name: str, reason: str = "chosen by name", automatic: bool = False
 ) -> Method[ColumnDesign, ColumnDesign, ColumnCertificate]:
-    """Make the method of a solver for linear programs, where all extreme columns are declared."""
+    """Build the method of an LP solver on the complete list of extreme columns."""
     return Method(
         name,
         reason,
@@ -325,9 +326,9 @@ METHODS = MethodRegistry(
         _make_full_method("highs-ipm"),
     ),
     _make_start,
-    _certify_given,
+    _certify_given_matrix,
     make_cvxpy_method=_make_full_method,
-    find_first_result=_find_first,
+    find_first_result=_find_first_feasible,
 )
 """Designs with a sub-convex utility: the best mechanism found is returned with its gap."""
 

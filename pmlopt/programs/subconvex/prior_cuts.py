@@ -1,4 +1,4 @@
-"""Sub-convex utilities over sets of priors that are no polytopes: cutting planes on the worst priors."""
+"""Sub-convex utilities over non-polyhedral sets of priors: cutting planes on the worst priors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.model.uncertainty.columns import MAX_CUT_VERTICES, ColumnCone, to_mean_one
 from pmlopt.model.uncertainty.cut_polytopes import CutCube
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.model.uncertainty.vertices import ConvexHull
 from pmlopt.programs.program import MethodError
 from pmlopt.programs.subconvex.column_generation import reduce_outputs
 from pmlopt.programs.subconvex.program import ColumnDesign
@@ -22,7 +21,7 @@ METHOD_NAME = "prior-cuts"
 
 
 def has_curved_set(program: ColumnDesign) -> bool:
-    """Return whether the columns of a program are those of some priors of a set, and few enough to list."""
+    """Return whether the set of priors is not a polytope and can be handled by prior cuts."""
     cone = program.space.allowed
     return (
         isinstance(cone, ColumnCone) and cone.relaxed is not None and cone.member_cube is not None
@@ -30,7 +29,7 @@ def has_curved_set(program: ColumnDesign) -> bool:
 
 
 def pull_into_cone(cone: ColumnCone, lifts: FloatArray) -> FloatArray:
-    """Mix (N, K) columns of mean one with the constant as far as the whole set of a cone needs.
+    """Mix (N, K) columns with the constant until they are feasible for the whole set of priors.
 
     Since `w(1 - s + s v) = 1 - s + s w(v)`, the largest share s of a column is a quotient.
     """
@@ -43,7 +42,7 @@ def pull_into_cone(cone: ColumnCone, lifts: FloatArray) -> FloatArray:
 
 @dataclass(eq=False)
 class _CutRounds:
-    """The rounds: priors of the set, columns that the whole set allows, and the best bounds so far.
+    """The state of the cutting-plane rounds: priors, feasible columns and best bounds.
 
     The extreme columns that some priors allow are a relaxation, whose linear program bounds the utility.
     Mixed with the constant they are allowed by the whole set, and the linear program of these is a mechanism.
@@ -62,7 +61,7 @@ class _CutRounds:
     cube: CutCube | None = None
 
     def run(self) -> tuple[str, PrimalDualPoint]:
-        """Run rounds until the gap is closed, the list is too long or time is over."""
+        """Run rounds until the gap is closed or a limit is reached."""
         p, space, n = self.program.prior.pmf, self.program.space, self.program.prior.size
         allowed = 0.9 * self.program.compute_allowed_gap(self.options.tolerance)
         self.pool, priors = np.ones((n, 1)), _get_whole_set(self.cone)
@@ -102,7 +101,7 @@ class _CutRounds:
         return ending, PrimalDualPoint(lifts * weights, self.multipliers)
 
     def _solve_over(self, lifts: FloatArray) -> tuple[float, BoolArray, FloatArray]:
-        """Solve the linear program over columns; return its value, which columns it uses, and multipliers."""
+        """Solve the LP over columns; return value, used columns and multipliers."""
         worths = self.program.space.column_values(lifts)
         master = MasterProblem(lifts, worths, self.program.scale)
         value, weights, duals = master.solve(self.options.deadline)
@@ -110,13 +109,13 @@ class _CutRounds:
         return value, weights > 1e-9, duals
 
     def _prune_pool(self, used: BoolArray, costs: FloatArray) -> None:
-        """Keep the columns that the mechanism uses, first, and those nearest to being used."""
+        """Prune the column pool to used columns and those of small reduced cost."""
         reduced = self.program.space.column_values(self.pool) - costs @ self.pool
         reduced = np.where(used, np.inf, reduced)
         self.pool = self.pool[:, np.argsort(-reduced, kind="stable")[: 400 * len(self.pool)]]
 
     def _add_laws(self, priors: PriorSet, columns: FloatArray) -> bool:
-        """Cut by the worst priors of columns; return whether one of them is new."""
+        """Add the worst priors of columns as cuts; return whether any is new."""
         laws = _get_laws(self.cone)
         found = np.array([priors.minimizer(column) for column in columns.T])
         found = found[np.abs(found[:, None, :] - laws).max(axis=2).min(axis=1) > 1e-9]
@@ -135,7 +134,7 @@ class _CutRounds:
         return True
 
     def _final_columns(self) -> tuple[FloatArray, FloatArray]:
-        """Return the columns of the best mechanism, few of them, and their weights."""
+        """Return the columns and weights of the best mechanism, reduced to few outputs."""
         worths = self.program.space.column_values(self.pool)
         master = MasterProblem(self.pool, worths, self.program.scale)
         _, weights, duals = master.solve()
@@ -143,21 +142,22 @@ class _CutRounds:
 
 
 def _get_whole_set(cone: ColumnCone) -> PriorSet:
-    """Return the set of priors of which a cone has some."""
+    """Return the full set of priors that a cone approximates."""
     assert cone.relaxed is not None
     return cone.relaxed
 
 
 def _get_laws(cone: ColumnCone) -> FloatArray:
     """Return the (K, N) priors of which a cone is."""
-    assert isinstance(cone.priors, ConvexHull)
-    return cone.priors.points
+    laws = cone.priors.list_vertices()
+    assert laws is not None
+    return laws
 
 
 def cut_by_worst_priors(
     program: ColumnDesign, options: MethodOptions
 ) -> tuple[ColumnDesign, SolverResult]:
-    """Solve over some priors of a set and add the worst ones, until a mechanism comes near the bound.
+    """Alternate the LP over some priors with the search of worst priors, until the gap is closed.
 
     Returns:
         The program over the priors that prove the bound, and the mechanism with its multipliers.

@@ -1,4 +1,4 @@
-"""Designs with a sub-convex utility: a linear program in the weights of extreme columns."""
+"""Designs with a sub-convex utility: a linear program over weights of extreme columns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_DECLARED_COLUMNS = 2_000
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ColumnDesign(Design[ColumnCertificate]):
-    """A design with a sub-convex utility: `max sum_y q[y] mu(lam_y)`, `sum_y q[y] lam_y = 1`, `q >= 0`.
+    """The design `max sum_y q[y] mu(lam_y)`, `sum_y q[y] lam_y = 1`, `q >= 0` over extreme columns.
 
     `variables["weights"]` is the (K,) law of the output over the columns of `lifts`, and
     `constraints["rows"]` states that rows of the mechanism sum to one. Where `has_all_columns` is false the
@@ -57,13 +57,13 @@ class ColumnDesign(Design[ColumnCertificate]):
 
     @property
     def mechanism(self) -> cp.Expression:
-        """Return (N, K) the columns times their weights."""
+        """Return the (N, K) weighted columns as a cvxpy expression."""
         weights = cp.reshape(self.variables["weights"], (1, len(self.column_values)), order="C")
         return cp.multiply(self.lifts, np.ones((self.prior.size, 1)) @ weights)
 
     @cached_property
     def scale(self) -> float:
-        """Return the most that the choice of a mechanism can change the utility; the scale of a gap."""
+        """Return the range of the utility over all mechanisms, the unit of relative tolerances."""
         return max(
             min(self.space.closed_bound[0], self.space.full_release_utility)
             - self.space.constant_utility,
@@ -71,7 +71,7 @@ class ColumnDesign(Design[ColumnCertificate]):
         )
 
     def with_every_column(self) -> ColumnDesign:
-        """Return the same program with all extreme columns declared: [grosse2024extremal, Theorem 6].
+        """Return the program with all extreme columns declared: [grosse2024extremal, Theorem 6].
 
         Raises:
             ProgramError: there are too many to list; the message states how many.
@@ -88,11 +88,11 @@ class ColumnDesign(Design[ColumnCertificate]):
         return _replace_lifts(self, np.hstack(lifts), True)
 
     def with_columns(self, lifts: FloatArray) -> ColumnDesign:
-        """Return the same program with more columns of mean one."""
+        """Return the program with additional columns of mean one."""
         return _replace_lifts(self, np.hstack([self.lifts, lifts]), self.has_all_columns)
 
     def with_mechanism(self, mechanism: MechanismLike) -> ColumnDesign:
-        """Return the same program with the columns of a mechanism: a warm start.
+        """Return the program with the columns of a mechanism added, as a warm start.
 
         Raises:
             ProgramError: the mechanism does not meet the requirement.
@@ -120,7 +120,7 @@ class ColumnDesign(Design[ColumnCertificate]):
 
     @property
     def rounding_gap(self) -> float:
-        """Return the gap that rounding and the margin of the columns may leave, a small part of the range."""
+        """Return the gap that rounding and the columns' safety margin may leave."""
         # the margin moves the entries by FACTOR_MARGIN_RTOL, the utility by its slope times that
         expected = 6 * (FACTOR_MARGIN_RTOL * self.space.utility_slope + self.space.typical_rounding)
         return max(bound_sum_rounding(self.prior.size, 64.0), min(expected, 1e-6 * self.scale))
@@ -129,7 +129,7 @@ class ColumnDesign(Design[ColumnCertificate]):
 def column_design(
     prior: Prior, privacy: Requirement, utility: SubConvex, outputs: tuple[Label, ...] | None
 ) -> ColumnDesign:
-    """Declare the linear program over columns; see `design`."""
+    """Build the linear program over extreme columns; see `design`."""
     utility.check(prior)
     space = build_column_space(prior, privacy, utility)
     listed = space.list_columns(MAX_DECLARED_COLUMNS)
@@ -159,7 +159,7 @@ def column_design(
 
 
 def _replace_lifts(program: ColumnDesign, lifts: FloatArray, complete: bool) -> ColumnDesign:
-    """Return the program with another list of columns."""
+    """Return the program with a different list of columns."""
     worths = program.utility.column_values(program.prior.pmf, lifts)
     declare = partial(_build_model, lifts, worths)
     return replace(
@@ -168,7 +168,7 @@ def _replace_lifts(program: ColumnDesign, lifts: FloatArray, complete: bool) -> 
 
 
 def _build_model(lifts: FloatArray, worths: FloatArray) -> CvxpyModel:
-    """Build the cvxpy model of the weights of a list of columns."""
+    """Build the cvxpy model over the weights of listed columns."""
     weights = cp.Variable(lifts.shape[1], nonneg=True, name="weights")
     constraints = {"rows": lifts @ weights == 1}
     problem = build_problem(cp.Maximize(worths @ weights), constraints)

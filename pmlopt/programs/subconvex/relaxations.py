@@ -1,4 +1,4 @@
-"""Bounds on the reduced values of a family's columns: fractional knapsacks, and searches over one mass."""
+"""Upper bounds on reduced values of a family's columns: fractional knapsacks, and line searches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.model.uncertainty.columns import BoxFamily, Family, StaircaseFamily
-from pmlopt.programs.subconvex.columns import ColumnUtility
+from pmlopt.programs.subconvex.columns import MASS_SUM_TOLERANCE, ColumnUtility
 
 
 def bound_family(kernel: ColumnUtility, family: Family, rho: FloatArray) -> float:
@@ -26,7 +26,7 @@ def bound_family(kernel: ColumnUtility, family: Family, rho: FloatArray) -> floa
 
 
 def find_closed_multipliers(kernel: ColumnUtility, family: Family) -> FloatArray:
-    """Return multipliers whose relaxed bound needs no solving: a box's chords, zeros for staircases.
+    """Return multipliers with a closed-form bound: chord slopes of a box, zeros for staircases.
 
     For mutual information under PML the bound is `sum_x p[x] min(eps, -log p[x])`.
     """
@@ -34,7 +34,7 @@ def find_closed_multipliers(kernel: ColumnUtility, family: Family) -> FloatArray
 
 
 class FractionalKnapsack:
-    """The fractional knapsack of a box under multipliers: letters in the order of their gain by mass."""
+    """The fractional knapsack relaxation of pricing a box family, with letters sorted by gain density."""
 
     def __init__(self, kernel: ColumnUtility, box: BoxFamily, rho: FloatArray) -> None:
         p = kernel.p
@@ -48,7 +48,7 @@ class FractionalKnapsack:
         self._gained = np.concatenate([[0.0], np.cumsum(self.room * self.gain)])
 
     def fill_mass(self, start: int, mass: FloatArray) -> FloatArray:
-        """Compute (K,) the most that a mass can gain on the letters from `start` on; -inf for too few."""
+        """Compute the (K,) largest gains of filling a mass by letters from `start` on; -inf if infeasible."""
         # letters before `start` are skipped by an offset, without sums of their own
         target = self._filled[start] + mass
         last = np.minimum(
@@ -60,7 +60,7 @@ class FractionalKnapsack:
             + (target - self._filled[last]) * self.gain[last]
         )
         # slightly past the total is rounding; more means that no column of mean one exists
-        return np.where(target <= self._filled[-1] * (1 + 1e-12) + 1e-12, value, -np.inf)
+        return np.where(target <= self._filled[-1] + MASS_SUM_TOLERANCE, value, -np.inf)
 
 
 _MAX_HALVINGS, _MAX_INTERVALS, _VALUE_RTOL = 40, 20_000, 1e-8
@@ -74,7 +74,7 @@ def bound_staircases(
     cutoff: float = -np.inf,
     edge: float | None = None,
 ) -> tuple[float, float, float]:
-    """Bound staircases, and the masses between which they may be worth more than `cutoff`.
+    """Bound the reduced values of staircases, and locate the masses where they may exceed `cutoff`.
 
     Their cost is replaced by that of the cheapest letters up to a mass, or by its tangent of the slope
     `edge`. The rest depends on the mass s only: `s phi(m + step) + (1 - s) phi(m) - m <p, rho> - step
@@ -117,10 +117,6 @@ def bound_staircases(
         if promising.sum() > _MAX_INTERVALS:
             break
         left, right = ends = ends[:, promising]
-        # narrower intervals of masses are not halved
-        if cutoff > -np.inf and float((right - left).max()) < 1e-12:
-            bounds = bounds[promising]
-            break
         middle = (left + right) / 2
         ends = np.stack([np.append(left, middle), np.append(middle, right)])
     return float(bounds.max()), float(ends[0].min()), float(ends[1].max())

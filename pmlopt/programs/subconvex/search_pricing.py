@@ -1,4 +1,4 @@
-"""Pricing for any prior and any number of letters: subsets of a core, then of all, met in the middle."""
+"""Pricing for arbitrary priors and many letters: core heuristics, and meet-in-the-middle enumeration."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, compute_subset_s
 from pmlopt.core.roots import bisect_intervals
 from pmlopt.model.uncertainty.columns import BoxFamily, Family, StaircaseFamily
 from pmlopt.programs.subconvex.columns import (
+    CAPACITY_RTOL,
+    MASS_ATOL,
     ColumnFamily,
     ColumnPricer,
     ColumnUtility,
@@ -25,7 +27,6 @@ from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 MAX_SUBSET_PAIRS = 2_000_000
 """Pairs of subsets that are looked at."""
 
-
 BUDGET_RTOL = 1e-13
 """Share of a value that is added to a budget, so that no column is lost by rounding."""
 
@@ -33,7 +34,7 @@ BUDGET_RTOL = 1e-13
 def find_columns_above(
     kernel: ColumnUtility, box: BoxFamily, rho: FloatArray, threshold: float, max_columns: int
 ) -> tuple[float, ColumnFamily] | None:
-    """Find the columns of a box with `mu(lam) - <p rho, lam>` above a threshold; None if it takes too long.
+    """Enumerate box columns with `mu(lam) - <p rho, lam>` above a threshold; None if too many.
 
     The largest value comes first, -inf where there is none, and with it the columns of the largest values.
 
@@ -50,7 +51,7 @@ def find_columns_above(
     letters = _LetterBudgets(kernel, box, rho, threshold)
     below, above = (max(float(part.max()), 0.0) for part in (letters.below, letters.above))
     # the letter between is not in the set: next to empty it lacks, next to full it exceeds
-    window = letters.total - below - 1e-15, letters.total + above + 1e-15
+    window = letters.total - below - MASS_ATOL, letters.total + above + MASS_ATOL
     sets = _find_sets_within(letters.room, letters.lost, letters.inside, letters.budget, window)
     if sets is None:
         return None
@@ -63,7 +64,7 @@ def find_columns_above(
 
 
 class _LetterBudgets:
-    """The room, the gain and the allowed loss of each letter.
+    """The mass, gain and loss allowance of each letter, for pruning the enumeration.
 
     Attributes:
         room: (N,) the mass that a letter takes when it is high.
@@ -86,7 +87,7 @@ class _LetterBudgets:
         self.budget = upper - threshold + BUDGET_RTOL * (1 + abs(upper) + abs(threshold))
         self.room = kernel.p * (kernel.max_entries(box) - box.low)
         self._gain = kernel.chord_slopes(box) - rho
-        self._fits = kernel.p <= box.max_mass * (1 + 1e-13)
+        self._fits = kernel.p <= box.max_mass * (1 + CAPACITY_RTOL)
         filled = np.cumsum(knapsack.room)
         # the multiplier of the mass constraint: the gain of the letter at which the sack is full
         edge = float(knapsack.gain[min(int(np.searchsorted(filled, self.total)), len(filled) - 1)])
@@ -96,7 +97,7 @@ class _LetterBudgets:
         self.below, self.above = self._find_mass_windows()
 
     def compute_shortfall(self, rest: FloatArray) -> FloatArray:
-        """Compute (N,) what a letter between of this mass takes off U; concave in the mass."""
+        """Compute the (N,) loss from a fractional letter with a given mass; concave in the mass."""
         p, phi, low = self._kernel.p, self._kernel.phi, self._box.low
         bottom, slope = self._kernel.evaluate_phi(low), self._kernel.chord_slopes(self._box)
         # phi below its chord, a concave function of the rest: zero at both ends
@@ -105,7 +106,7 @@ class _LetterBudgets:
         return np.asarray(loss + away * np.abs(self._gain - self._edge))
 
     def _find_mass_windows(self) -> tuple[FloatArray, FloatArray]:
-        """Find the mass near empty, and the lack near full, up to which each letter fits its budget."""
+        """Find the mass intervals near empty and full in which each letter stays within its allowance."""
         zeros, room = np.zeros(len(self.room)), self.room
         # ternary search of a concave function, for all (N,) letters at once
         low, high = zeros, room
@@ -126,7 +127,7 @@ class _LetterBudgets:
         return np.where(empty & ~every, -1.0, below), np.where(full & ~every, -1.0, above)
 
     def _bisect_towards(self, end: FloatArray, peak: FloatArray) -> FloatArray:
-        """Find (N,), from an end towards the peak, the first mass that is past the budget."""
+        """Bisect (N,) from an end towards the peak for the first mass outside the allowance."""
         return bisect_intervals(
             lambda mass: self.compute_shortfall(mass) <= self.budget, end, peak
         )[1]
@@ -134,7 +135,7 @@ class _LetterBudgets:
     def list_columns(
         self, sets: BoolArray, max_columns: int
     ) -> tuple[FloatArray, IntArray, IntArray]:
-        """List (K,) values above the threshold, indices of their sets, and letters between."""
+        """List (K,) reduced values above the threshold, with their sets and fractional letters."""
         # (K,) masses of the sets; (K, N) @ (N,) in place of a loop over sets
         mass = sets @ self.room
         profit = self._base + sets @ (self.room * self._gain)
@@ -147,7 +148,9 @@ class _LetterBudgets:
             rest = self.total - mass + member * room
             window = np.where(member, room - rest <= self.above[letter], rest <= self.below[letter])
             window &= (alone == 0) if self._fits[letter] else (alone == member)
-            here = np.flatnonzero(window & (rest >= -1e-15) & (rest <= room * (1 + 1e-13)))
+            here = np.flatnonzero(
+                window & (rest >= -MASS_ATOL) & (rest <= room * (1 + CAPACITY_RTOL))
+            )
             if len(here) == 0:
                 continue
             left, gained = np.maximum(rest[here], 0.0), room * self._gain[letter]
@@ -161,7 +164,7 @@ class _LetterBudgets:
         return values, places, letters
 
     def _value_between(self, letter: int, rest: FloatArray) -> FloatArray:
-        """Compute what a letter between its bounds adds to the reduced value of a column."""
+        """Compute the contribution of a fractional letter to the reduced value."""
         p, low = self._kernel.p[letter], self._box.low
         utility = p * (self._kernel.phi(low + rest / p) - self._kernel.evaluate_phi(low))
         return np.asarray(utility - rest * self._rho[letter])
@@ -174,7 +177,7 @@ def _find_sets_within(
     budget: float,
     window: tuple[float, float],
 ) -> BoolArray | None:
-    """Find (K, N) the sets of a mass in a window, with letters within the budget; None for too many.
+    """Enumerate (K, N) sets within a mass window and loss budget (meet in the middle), or None.
 
     Args:
         room: (N,) the mass of each letter.
@@ -239,7 +242,7 @@ def find_staircases_above(
     max_columns: int,
     edge: float,
 ) -> tuple[float, ColumnFamily] | None:
-    """Find the staircases with `mu(lam) - <p rho, lam>` above a threshold; None if it takes too long.
+    """Enumerate staircases with `mu(lam) - <p rho, lam>` above a threshold; None if too many.
 
     A set costs what letters below the price `edge` cost, its mass times the edge, and what letters in the
     wrong place lose. Without the last part the value depends on the mass only: masses at which it is above
@@ -256,11 +259,11 @@ def find_staircases_above(
         step = float(family.compute_values(np.array([high]), np.zeros(1))[1][0])
         budget = (upper - threshold + BUDGET_RTOL * (1 + abs(upper) + abs(threshold))) / step
         lost = p * np.abs(rho - edge)
-        sets = _find_sets_within(p, lost, rho < edge, budget, (low - BUDGET_RTOL, high + 1e-15))
+        sets = _find_sets_within(p, lost, rho < edge, budget, (low - BUDGET_RTOL, high + MASS_ATOL))
     if sets is None:
         return None
     mass = sets @ p
-    sets = sets[(mass > 0) & (mass < family.max_mass * (1 - 1e-13))]
+    sets = sets[(mass > 0) & (mass < family.max_mass * (1 - CAPACITY_RTOL))]
     values = _compute_stair_values(kernel, family, rho, sets @ p, sets @ (p * rho))
     top = argsort_largest(values, max_columns)
     top = top[values[top] > threshold]
@@ -273,10 +276,10 @@ MAX_CORE_LETTERS = 30
 """Letters of which all subsets are weighed, as pairs of subsets of either half."""
 
 
-def build_near_capacity(
+def build_columns_near_capacity(
     box: BoxFamily, p: FloatArray, count: int, rng: np.random.Generator
 ) -> ColumnFamily | None:
-    """Build columns that are high on a set whose mass is the capacity, or slightly more.
+    """Build columns whose high set has the capacity as mass, or slightly more.
 
     A column that is low or high at every letter is worth all that the closed bound allows, and its set has
     the mass `box.max_mass`. Here a random set is filled up from a core of 30 other letters: for each subset
@@ -296,10 +299,10 @@ def build_near_capacity(
         return None
     # up to 40 letters are one core: a million subsets of either half
     if len(small) <= 40:
-        high = SubsetCore(p, small).list_coverings(box.max_mass, count)
+        high = SubsetCore(p, small).list_covering_subsets(box.max_mass, count)
     else:
         # one core of letters completes 50 random sets
-        wanted, rest = (count, 50), partial(SubsetCore.list_coverings, count=1)
+        wanted, rest = (count, 50), partial(SubsetCore.list_covering_subsets, count=1)
         high = build_random_sets(p, small, box.max_mass, wanted, MAX_CORE_LETTERS, rest, rng)
     # the largest letter takes the excess: relative to its mass it is lowered least
     between = np.where(high, p, 0.0).argmax(axis=1)
@@ -318,7 +321,7 @@ def build_random_sets(
     rest: Callable[[SubsetCore, float], BoolArray],
     rng: np.random.Generator,
 ) -> BoolArray:
-    """Build (K, N) random sets of about a mass: letters in a random order, completed from a core of others.
+    """Draw (K, N) random sets of about a given mass, completed from a core of letters.
 
     Args:
         p: (N,) the masses of letters.
@@ -347,7 +350,7 @@ def build_random_sets(
 
 
 class SubsetCore:
-    """Letters of which the subsets of some mass are found, as pairs of subsets of either half."""
+    """A core of letters whose subsets of given mass are found by meeting in the middle."""
 
     def __init__(self, p: FloatArray, letters: IntArray) -> None:
         self.mass, self.size = float(p[letters].sum()), len(p)
@@ -356,19 +359,19 @@ class SubsetCore:
         self.orders = [np.argsort(half, kind="stable") for half in sums]
         self.sums = [half[order] for half, order in zip(sums, self.orders, strict=True)]
 
-    def list_coverings(self, limit: float, count: int) -> BoolArray:
-        """List (K, N) at most `count` sets of slightly more mass than the limit, one for each first half."""
+    def list_covering_subsets(self, limit: float, count: int) -> BoolArray:
+        """List (K, N) at most `count` core subsets of mass slightly above a limit."""
         one, other = self.sums
         # the lightest partner that reaches the limit; past the end there is none
         place = np.searchsorted(other, limit - one)
         # the appended inf marks subsets without any partner, which are dropped below
-        over = one + np.append(other, np.inf)[place] - limit
-        best = argsort_largest(-over, count)
-        best = best[np.isfinite(over[best])]
+        reached = one + np.append(other, np.inf)[place]
+        best = argsort_largest(-reached, count)
+        best = best[np.isfinite(reached[best])]
         return self._make_sets(best, place[best])
 
-    def draw_of_mass(self, mass: float, rng: np.random.Generator) -> BoolArray:
-        """Draw (K, N) one of the subsets with exactly this mass, each as likely; none where there is none."""
+    def draw_subsets_of_mass(self, mass: float, rng: np.random.Generator) -> BoolArray:
+        """Draw (K, N) core subsets of an exact mass, uniformly; none where there is none."""
         one, other = self.sums
         # the runs of equal sums between left and right are the pairs of exactly this mass
         end = np.searchsorted(other, mass - one, side="right")
@@ -383,7 +386,7 @@ class SubsetCore:
         )
 
     def _make_sets(self, first: IntArray, second: IntArray) -> BoolArray:
-        """Make (K, N) the pairs of subsets at these indices of either half."""
+        """Combine subsets of both halves to (K, N) sets."""
         high = np.zeros((len(first), self.size), bool)
         for half, order, places in zip(self.halves, self.orders, (first, second), strict=True):
             # bit b of the code is letter b of the half: (K, 1) >> (B,) is (K, B)
@@ -398,7 +401,7 @@ def _compute_stair_values(
     mass: FloatArray,
     cost: FloatArray,
 ) -> FloatArray:
-    """Compute the reduced values of staircase columns of given masses and costs."""
+    """Compute the reduced values of staircase columns from masses and costs."""
     low, step, _ = family.compute_values(mass, np.zeros(mass.shape))
     # rounding may push the low value below 0, where t log t is nan
     low, phi = np.maximum(low, 0.0), kernel.phi
@@ -411,7 +414,7 @@ CORE_LETTERS = 16
 
 
 class SearchPricer(ColumnPricer):
-    """The pricing by a heuristic first, and by meeting in the middle where that finds nothing.
+    """The pricing by a core heuristic, with meet-in-the-middle enumeration where that finds nothing.
 
     All work is counted, so the same problem always ends the same way, unless time runs out.
     """
@@ -419,20 +422,18 @@ class SearchPricer(ColumnPricer):
     name: ClassVar[str] = "search"
 
     def __init__(self, kernel: ColumnUtility, families: Sequence[Family]) -> None:
-        self.kernel, self.families = (
-            kernel,
-            [family for family in families if not family.is_constant_only],
-        )
+        self.kernel = kernel
+        self.families = [family for family in families if not family.is_constant_only]
         self._rng = np.random.default_rng(0)
 
     def build_seeds(self, count: int) -> list[ColumnFamily]:
-        """Build columns of little loss on random sets that cover the letters, `count` of each family."""
+        """Build `count` initial columns per family on random sets that cover all letters."""
         return [self._build_family_seeds(family, count) for family in self.families]
 
     def _build_family_seeds(self, family: Family, count: int) -> ColumnFamily:
-        """Build the first columns of a family, on random sets of letters."""
+        """Build initial columns of one family on random sets."""
         found = (
-            build_near_capacity(family, self.kernel.p, count, self._rng)
+            build_columns_near_capacity(family, self.kernel.p, count, self._rng)
             if isinstance(family, BoxFamily)
             else None
         )
@@ -445,14 +446,14 @@ class SearchPricer(ColumnPricer):
     def price_columns(
         self, rho: FloatArray, max_columns: int, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> PricingResult[ColumnFamily]:
-        """Find the best columns of the core, or of all; see `ColumnPricer.price_columns`."""
+        """Find the best columns on a core of letters, or on all; see `ColumnPricer.price_columns`."""
         best, upper, found = -np.inf, -np.inf, []
         for family in self.families:
             bound = bound_family(self.kernel, family, rho)
             value, columns = self._search_near_orders(family, rho, max_columns)
             # the exact search is dear: it runs only if the heuristic failed and the bound is open
             if value <= cutoff < bound and not deadline.expired:
-                above = self._find_above(family, rho, cutoff, max_columns)
+                above = self._enumerate_above(family, rho, cutoff, max_columns)
                 if above is not None:
                     columns, value = join_columns([columns, above[1]]), max(value, above[0])
                     # the exhaustive search found all columns above `cutoff`: no other exceeds it
@@ -464,33 +465,33 @@ class SearchPricer(ColumnPricer):
     def bound_reduced_values(
         self, rho: FloatArray, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> float:
-        """Compute the relaxed bound, or that of all columns where it is too large."""
+        """Compute the relaxed bound, or the exact one where that is too weak."""
         upper = -np.inf
         for family in self.families:
             bound = bound_family(self.kernel, family, rho)
             if bound > cutoff and not deadline.expired:
                 # a good column raises the threshold, and so shrinks the exact search's budget
                 threshold = max(self._search_near_orders(family, rho, 1)[0], cutoff)
-                above = self._find_above(family, rho, threshold, 1)
+                above = self._enumerate_above(family, rho, threshold, 1)
                 if above is not None:
                     bound = min(bound, max(threshold, above[0]))
             upper = max(upper, bound)
         return upper
 
-    def _find_above(
+    def _enumerate_above(
         self, family: Family, rho: FloatArray, threshold: float, max_columns: int
     ) -> tuple[float, ColumnFamily] | None:
-        """Find all columns of a family above a threshold; None where it takes too long."""
+        """Enumerate a family's columns above a threshold; None where that takes too long."""
         if isinstance(family, BoxFamily):
             return find_columns_above(self.kernel, family, rho, threshold, max_columns)
         order = np.argsort(rho, kind="stable")
-        edge = float(rho[order[min(self._find_edge(family, rho, order), len(order) - 1)]])
+        edge = float(rho[order[min(self._find_order_cutoff(family, rho, order), len(order) - 1)]])
         return find_staircases_above(self.kernel, family, rho, threshold, max_columns, edge)
 
     def _search_near_orders(
         self, family: Family, rho: FloatArray, max_columns: int
     ) -> tuple[float, ColumnFamily]:
-        """Find the best columns of the cores in the order of the multipliers, and in orders near to it."""
+        """Search cores in the order of the multipliers and in perturbed orders."""
         # without chords, as for staircases, a letter gains where its multiplier is small
         gain = -rho
         if isinstance(family, BoxFamily):
@@ -511,11 +512,11 @@ class SearchPricer(ColumnPricer):
     def _search_core(
         self, family: Family, rho: FloatArray, order: IntArray, max_columns: int
     ) -> tuple[float, ColumnFamily]:
-        """Find the best columns with the first letters of the order, any of the next, none of the last."""
+        """Search columns that contain the first letters of an order and any subset of the next ones."""
         p = self.kernel.p
         # heavier letters than the capacity can only be between, and are tried as such
-        fitting = order[p[order] <= family.max_mass * (1 + 1e-13)]
-        place = self._find_edge(family, rho, fitting)
+        fitting = order[p[order] <= family.max_mass * (1 + CAPACITY_RTOL)]
+        place = self._find_order_cutoff(family, rho, fitting)
         # the core is centred on the edge, where the knapsack is least sure of letters
         first = max(0, min(place - CORE_LETTERS // 2, len(fitting) - CORE_LETTERS))
         core, fixed = fitting[first : first + CORE_LETTERS], fitting[:first]
@@ -534,12 +535,12 @@ class SearchPricer(ColumnPricer):
         high[:, core] = (subset[:, None] >> np.arange(len(core))) & 1 == 1
         return float(value.max(initial=-np.inf)), ColumnFamily(family, high, letter)
 
-    def _find_edge(self, family: Family, rho: FloatArray, order: IntArray) -> int:
-        """Find the approximate position in the order at which the best column stops."""
+    def _find_order_cutoff(self, family: Family, rho: FloatArray, order: IntArray) -> int:
+        """Estimate the position in the order up to which the best column contains letters."""
         mass = np.cumsum(self.kernel.p[order])
         if isinstance(family, BoxFamily):
             return int(np.searchsorted(mass, family.max_mass))
-        inside = mass < family.max_mass * (1 - 1e-13)
+        inside = mass < family.max_mass * (1 - CAPACITY_RTOL)
         spent = np.cumsum((self.kernel.p * rho)[order])
         # every prefix of the order is a candidate set: one vectorised evaluation
         values = _compute_stair_values(self.kernel, family, rho, mass[inside], spent[inside])
@@ -555,13 +556,13 @@ class SearchPricer(ColumnPricer):
         cost: FloatArray,
         max_columns: int,
     ) -> tuple[FloatArray, IntArray, IntArray]:
-        """Find the best subsets of a core with a letter between: their values, subsets and letters."""
+        """Find the best core subsets completed by one fractional letter."""
         p, phi, rise = self.kernel.p, self.kernel.phi, box.high - box.low
         rest = 1 - box.low - rise * mass
         ends = self.kernel.evaluate_phi(box.low), self.kernel.evaluate_phi(box.high)
         base = ends[0] - box.low * float(p @ rho)
         # the rest has to fit on one letter: columns of a box have at most one between
-        subsets = np.flatnonzero((rest >= -1e-15) & (rest <= rise * p[[*core, *others]].max()))
+        subsets = np.flatnonzero((rest >= -MASS_ATOL) & (rest <= rise * p[[*core, *others]].max()))
         values, chosen, letters = [], [], []
         for letter in [*map(int, core), *others]:
             bit = np.flatnonzero(core == letter)
@@ -593,7 +594,7 @@ class SearchPricer(ColumnPricer):
         max_columns: int,
     ) -> tuple[FloatArray, IntArray]:
         """Find the best staircases on subsets of a core: their values and subsets."""
-        inside = np.flatnonzero((mass > 0) & (mass < family.max_mass * (1 - 1e-13)))
+        inside = np.flatnonzero((mass > 0) & (mass < family.max_mass * (1 - CAPACITY_RTOL)))
         values = _compute_stair_values(self.kernel, family, rho, mass[inside], cost[inside])
         top = argsort_largest(values, max_columns)
         return values[top], inside[top]

@@ -1,4 +1,4 @@
-"""Pricing over a set of priors beyond listing: nested sets of letters, bounded by relaxed columns."""
+"""Pricing over a set of priors too large to enumerate: nested sets of letters, and relaxed columns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
 
 class NestedPricer:
-    """The search of good columns on nested sets of letters; all columns are bounded by chords of phi.
+    """The heuristic pricing on nested sets of letters over a set of priors.
 
     The columns are a heuristic: the first letters of an order in the inner set, the next in the outer, and
     then letter by letter what improves the best of them.
@@ -40,7 +40,7 @@ class NestedPricer:
         self._rng = np.random.default_rng(0)
 
     def build_seeds(self) -> list[ColumnBatch]:
-        """Build columns on the nested sets of random orders: together they cover the letters."""
+        """Build initial columns on nested sets of random orders, which cover all letters."""
         n = len(self.kernel.p)
         return [
             self._build_columns(
@@ -51,7 +51,7 @@ class NestedPricer:
     def find_best(
         self, rho: FloatArray, max_columns: int, deadline: Deadline = NO_DEADLINE
     ) -> tuple[float, DenseBatch]:
-        """Find the best columns, and the reduced value of the best."""
+        """Find the best columns on nested sets, and the best reduced value."""
         spread = float(np.abs(rho - rho.mean()).mean())
         # six orders of the letters are tried in a round
         shifts = spread * self._rng.normal(size=(6, len(rho)))
@@ -59,18 +59,18 @@ class NestedPricer:
         shifts[0] = 0.0
         orders = [np.argsort(rho + shift, kind="stable") for shift in shifts]
         inner, outer = _join_pairs([_list_nested_prefixes(order) for order in orders])
-        found = self._climb(inner, outer, rho, max_columns, deadline)
+        found = self._search_locally(inner, outer, rho, max_columns, deadline)
         return float(self._reduced_values(found, rho).max(initial=-np.inf)), found
 
     def search_near(
         self, column: FloatArray, rho: FloatArray, deadline: Deadline = NO_DEADLINE
     ) -> DenseBatch:
-        """Find the best columns nested in the order of a column's entries, and by ascent from there."""
+        """Search columns near a given one, by its order and by local ascent."""
         nested = _list_nested_prefixes(np.argsort(-column, kind="stable"))
         # at most 50 columns near another one are kept
-        return self._climb(*nested, rho, 50, deadline)
+        return self._search_locally(*nested, rho, 50, deadline)
 
-    def _climb(
+    def _search_locally(
         self,
         inner: BoolArray,
         outer: BoolArray,
@@ -78,7 +78,7 @@ class NestedPricer:
         max_columns: int,
         deadline: Deadline,
     ) -> DenseBatch:
-        """Return the best of these columns, and those on the local search's path from the first of them."""
+        """Run a local search over nested sets, and return its path."""
         parts: list[FloatArray] = []
         last = -np.inf
         # at most 30 steps of local search from the best column
@@ -99,7 +99,7 @@ class NestedPricer:
         return DenseBatch(np.hstack(parts)) if parts else self._build_columns(inner[:0], outer[:0])
 
     def _build_columns(self, inner: BoolArray, outer: BoolArray) -> DenseBatch:
-        """Build the columns of mean one on nested sets."""
+        """Build columns of mean one on pairs of nested sets."""
         columns = self.cone.list_nested(inner, outer)
         return DenseBatch(columns / (self.kernel.p @ columns))
 
@@ -109,7 +109,7 @@ class NestedPricer:
 
 
 class ChordBound:
-    """An upper bound on `mu(lam) - <p rho, lam>` over a cone: between its ends phi is below its chord.
+    """An upper bound on `mu(lam) - <p rho, lam>` over a cone, by the chords of phi.
 
     It is far from sharp where columns take three values or more.
 
@@ -135,16 +135,16 @@ class ChordBound:
         self._constant = float(p @ (ends - self.slopes * floors))
 
     def compute_bound(self, rho: FloatArray) -> float:
-        """Compute an upper bound on the reduced value of every nested column, from chords."""
+        """Compute an upper bound on the reduced value of every column, from chords of phi."""
         return self._constant + self._max_gain((self.slopes - rho)[:, None])
 
     def _max_gain(self, gains: FloatArray) -> float:
-        """Compute the largest gain of a column of the cone."""
+        """Maximise a linear gain over the columns of the cone."""
         return self.cone.priors.support_function(self.kernel.p, gains, self.cone.exp_neg_epsilon)
 
 
 def _list_nested_prefixes(order: IntArray) -> tuple[BoolArray, BoolArray]:
-    """List the pairs of sets that are the first i letters of an order and the next j - i, for 0 <= i < j."""
+    """List all pairs of nested prefixes of an order."""
     n = len(order)
     rank = np.empty(n, int)
     # the inverse permutation: prefixes become comparisons of (P, 1) with (N,)
@@ -155,7 +155,7 @@ def _list_nested_prefixes(order: IntArray) -> tuple[BoolArray, BoolArray]:
 
 
 def _list_neighbours(column: FloatArray) -> tuple[BoolArray, BoolArray]:
-    """List the pairs of sets of a column, and those with one letter elsewhere, or two letters swapped."""
+    """List the neighbours of a column's nested sets: one letter moved, or two swapped."""
     # 2 for the top value, 1 between, 0 for zero: a move changes one letter's state
     state = np.where(column >= column.max() * (1 - 1e-9), 2, np.where(column > 0, 1, 0))
     n = len(state)
@@ -171,14 +171,14 @@ def _list_neighbours(column: FloatArray) -> tuple[BoolArray, BoolArray]:
 
 
 def _join_pairs(pairs: list[tuple[BoolArray, BoolArray]]) -> tuple[BoolArray, BoolArray]:
-    """Stack several pairs of arrays of sets into one pair."""
+    """Concatenate pairs of set arrays."""
     inner, outer = zip(*pairs, strict=True)
     return np.vstack(inner), np.vstack(outer)
 
 
 @dataclass(frozen=True, eq=False)
 class SplitFamily:
-    """Columns that are `top`, `mid` or 0 at each letter, or between at few, with the rows that they keep.
+    """The columns with values `top`, `mid` or 0 but for few letters, with their linear constraints.
 
     The columns lam of mean one have `0 <= sum_x row_k(lam[x]) + share_k mid - keep_k top` for each row k,
     where `row_k` is concave, piecewise linear, and `by_mid[k, o, x] mid + by_top[k, o, x] top` at value o.
@@ -199,7 +199,7 @@ class SplitFamily:
 
 
 def build_split_families(cone: ColumnCone) -> tuple[SplitFamily, ...]:
-    """Build the families that contain every extreme column of PML over a set of priors.
+    """Build the families that cover all extreme PML columns over a set of priors.
 
     With a lower probability `nu(A) = max(0, lower(A) - shift, 1 - upper(not A))` the least mean is the
     largest, over a threshold mid, of a sum over letters that is linear between 0, mid and top. Over an l1
@@ -234,7 +234,7 @@ def _make_split_family(
     mid_rate: float,
     exp_neg_epsilon: float,
 ) -> SplitFamily:
-    """Build a split family from its coefficients of mid and top, with equal rates for all rows."""
+    """Build a split family from its coefficients of mid and top."""
     mid, top = (
         np.stack([np.atleast_2d(part) for part in parts], axis=1) for parts in (by_mid, by_top)
     )
@@ -243,7 +243,7 @@ def _make_split_family(
 
 
 class SplitRelaxation:
-    """Bounds on `mu(lam) - <p rho, lam>` over the columns of a split family with top and mid in a cell.
+    """A Lagrangian bound on `mu(lam) - <p rho, lam>` over a split family with (top, mid) in a cell.
 
     For multipliers alpha of the mean and theta >= 0 of the rows, a column is worth at most
 
@@ -262,7 +262,7 @@ class SplitRelaxation:
     def evaluate_corners(
         self, corners: FloatArray, dual: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Compute the bound at each corner, the gain of each value at each letter there, and the values.
+        """Evaluate the Lagrangian bound at cell corners, with the gain and best value of each letter.
 
         Returns:
             (B, C) bounds, (B, C, O, N) worths and (B, C, O) values.
@@ -290,7 +290,7 @@ class SplitRelaxation:
     def compute_slopes(
         self, corners: FloatArray, worths: FloatArray, points: FloatArray, at: NDArray[np.intp]
     ) -> FloatArray:
-        """Compute (B, 1 + K) the slopes of the bound at one corner of each cell, in the multipliers."""
+        """Compute the (B, 1 + K) subgradients of the bound in the multipliers."""
         split, rows = self.split, np.arange(len(at))
         top, mid = corners[rows, at, 0], corners[rows, at, 1]
         chosen = worths[rows, at].argmax(axis=1)
@@ -305,7 +305,7 @@ class SplitRelaxation:
     def minimize_bounds(
         self, cells: FloatArray, dual: FloatArray, radius: FloatArray, steps: int, cutoff: float
     ) -> tuple[FloatArray, FloatArray]:
-        """Minimize (B,) bounds on (B, 4) cells over the (B, 1 + K) multipliers that prove them.
+        """Minimise (B,) Lagrangian bounds of cells over their multipliers by the ellipsoid method.
 
         A cell has the ends of top, then those of mid over top; multipliers are sought `radius` around `dual`.
         """
@@ -345,7 +345,7 @@ class SplitRelaxation:
 
 
 def _list_corners(cells: FloatArray) -> FloatArray:
-    """List (B, 4, 2) the corners of cells, as top and mid."""
+    """List the (B, 4, 2) corners of cells in (top, mid)."""
     ends = [(0, 2), (1, 2), (0, 3), (1, 3)]
     return np.stack(
         [np.stack([cells[:, t], cells[:, t] * cells[:, s]], axis=1) for t, s in ends], axis=1
@@ -390,7 +390,7 @@ FIRST_ELLIPSOID_STEPS, LATER_ELLIPSOID_STEPS = 60, 30
 
 
 class SplitPricer(ColumnPricer):
-    """The pricing by columns on nested sets of letters, bounded by relaxed columns of each family."""
+    """The pricing on nested sets over a set of priors, with bounds from relaxed split families."""
 
     name: ClassVar[str] = "split"
 
@@ -402,18 +402,18 @@ class SplitPricer(ColumnPricer):
         self._largest = float(self.nested.chords.caps.max())
 
     def build_seeds(self, count: int) -> list[ColumnBatch]:
-        """Build columns to start from, however many are wanted."""
+        """Build initial columns; `count` is ignored."""
         return self.nested.build_seeds()
 
     def bound_roughly(self, rho: FloatArray) -> float:
-        """Compute a bound that only shows how large a gap is."""
+        """Compute a rough upper bound, which only shows the size of the gap."""
         # half the time of a fine bound, where the bound only shows how large a gap is
         return self.bound_reduced_values(rho, -np.inf, digits=1e-2)
 
     def price_columns(
         self, rho: FloatArray, max_columns: int, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> PricingResult[DenseBatch]:
-        """Find the best columns, and a bound where they are no better than `cutoff`."""
+        """Find the best columns, and compute the bound where none exceeds `cutoff`."""
         best, found = self.nested.find_best(rho, max_columns, deadline)
         upper = np.inf if best > cutoff else self.bound_reduced_values(rho, cutoff, deadline)
         return PricingResult(best, max(best, upper), [found])
@@ -422,7 +422,7 @@ class SplitPricer(ColumnPricer):
     def bound_reduced_values(
         self, rho: FloatArray, cutoff: float, deadline: Deadline = NO_DEADLINE, digits: float = 1e-4
     ) -> float:
-        """Compute an upper bound on every column's `mu(lam) - <p rho, lam>`."""
+        """Compute an upper bound on the reduced value `mu(lam) - <p rho, lam>` of every column."""
         loose = self.nested.chords.compute_bound(rho)
         if loose <= cutoff or not self.splits:
             return loose
@@ -432,7 +432,7 @@ class SplitPricer(ColumnPricer):
     def price_relaxed(
         self, rho: FloatArray, cutoff: float, digits: float, deadline: Deadline = NO_DEADLINE
     ) -> RelaxedPricing:
-        """Compute the bound with the relaxed columns that are near to it, and columns near to those."""
+        """Compute the relaxed bound, with its near-maximising relaxed columns and neighbours of these."""
         upper, lifts, worths, guesses = -np.inf, [], [], []
         for split in self.splits:
             cells = _CellRefinement(self.kernel, split, rho, self._largest)
@@ -456,7 +456,7 @@ class SplitPricer(ColumnPricer):
         )
 
     def _make_allowed(self, lifts: FloatArray) -> DenseBatch:
-        """Mix relaxed columns with the constant until they are allowed, which takes little."""
+        """Mix relaxed columns with the constant until they are feasible."""
         cone = self.nested.cone
         least = cone.priors.min_mean(lifts)
         # what the least mean is short of keep times the largest entry, for each column
@@ -469,7 +469,7 @@ class SplitPricer(ColumnPricer):
 
 
 class _CellRefinement:
-    """Cells of (top, mid) of one family, halved until none of their bounds matters."""
+    """The adaptive bisection of (top, mid) cells of one split family."""
 
     def __init__(
         self, kernel: ColumnUtility, split: SplitFamily, rho: FloatArray, largest: float
@@ -488,7 +488,7 @@ class _CellRefinement:
         self._points: list[tuple[float, float, float]] = []
 
     def refine(self, cutoff: float, digits: float = 0.0, deadline: Deadline = NO_DEADLINE) -> float:
-        """Refine until the largest bound is within `digits` of what a point attains, or enough; return it."""
+        """Bisect cells until the largest bound is tight enough or below the cutoff; return it."""
         relaxation, cells = self._relaxation, self._cells
         radius = np.full(len(cells), self._radius)
         start = np.zeros((len(cells), relaxation.dimension))
@@ -527,7 +527,7 @@ class _CellRefinement:
             looked += len(parts)
 
     def _evaluate_middles(self, cells: FloatArray, dual: FloatArray, radius: FloatArray) -> float:
-        """Compute approximately what relaxed columns attain at the middles of cells."""
+        """Evaluate relaxed columns at the cell centres approximately."""
         # a cell of width zero: its four corners are one point
         middles = cells[:, [0, 0, 2, 2]] / 2 + cells[:, [1, 1, 3, 3]] / 2
         values, _ = self._relaxation.minimize_bounds(
@@ -538,7 +538,7 @@ class _CellRefinement:
         return float(values.max())
 
     def list_peaks(self, max_peaks: int) -> list[tuple[float, float]]:
-        """List points at which the bound is largest, some distance apart."""
+        """List well-separated points at which the bound is largest."""
         found: list[tuple[float, float]] = []
         for _, top, mid in sorted(self._points, reverse=True):
             if all(abs(top - t) + abs(mid - m) > 1e-3 for t, m in found):
@@ -549,7 +549,7 @@ class _CellRefinement:
 
 
 def _halve_cells(cells: FloatArray) -> FloatArray:
-    """Divide each cell into halves across its longer side."""
+    """Bisect each cell across its longer side."""
     # top is scaled by ratio, so its length is a logarithm; mid over top is a difference
     across = cells[:, 3] - cells[:, 2] > np.log(cells[:, 1] / cells[:, 0])
     first, second = cells.copy(), cells.copy()
@@ -562,7 +562,7 @@ def _halve_cells(cells: FloatArray) -> FloatArray:
 def solve_relaxed_column(
     kernel: ColumnUtility, split: SplitFamily, rho: FloatArray, top: float, mid: float
 ) -> tuple[FloatArray, float] | None:
-    """Solve for (N,) the best relaxed column with these values, and its value, as a linear program."""
+    """Solve the LP of the best relaxed column for fixed (top, mid), with its value."""
     points, p = np.array([(0.0, mid, top)[value] for value in split.values]), kernel.p
     count, n = len(points), len(p)
     gains = kernel.phi(points)[:, None] * p - points[:, None] * (p * rho)

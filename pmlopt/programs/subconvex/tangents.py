@@ -1,4 +1,4 @@
-"""Pricing of mutual information over balls and least masses: every count of high letters, by tangents."""
+"""Pricing of mutual information over balls and minimum masses, by tangents of the scaled utility."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, bound_sum_rounding
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
 from pmlopt.model.uncertainty.columns import ColumnCone
 from pmlopt.programs.subconvex.column_kinds import (
     BISECTION_STEPS,
@@ -18,6 +18,7 @@ from pmlopt.programs.subconvex.column_kinds import (
     PlateauKinds,
 )
 from pmlopt.programs.subconvex.columns import (
+    MASS_SUM_TOLERANCE,
     RAISED_MARGIN_COUNT,
     ColumnPricer,
     DenseBatch,
@@ -34,7 +35,7 @@ TANGENT_OFFSETS = np.array([0.0, -1.0, -0.5, 0.5, 1.0])
 
 
 def get_common_min_mass(cone: ColumnCone) -> float | None:
-    """Return the minimum mass of every letter, where the set of priors has no other constraint; else None."""
+    """Return the common minimum mass of all letters, if the set of priors has no other constraint."""
     if not cone.is_additive:
         return None
     nu = cone.priors.float_probability  # type: ignore[attr-defined]
@@ -42,7 +43,7 @@ def get_common_min_mass(cone: ColumnCone) -> float | None:
 
 
 class TangentPricer(ColumnPricer):
-    """The pricing of mutual information over kinds of columns, by tangents.
+    """The pricing of mutual information over parametric column kinds, by tangents.
 
     For each kind of columns the worth over the set's mass is concave, so that a tangent and the letters of
     the largest gains bound it; the best tangents of all kinds are found by one bisection. Where that is not
@@ -66,7 +67,7 @@ class TangentPricer(ColumnPricer):
 
     @classmethod
     def for_min_mass(cls, p: FloatArray, mass: float, exp_neg_epsilon: float) -> TangentPricer:
-        """Build the pricer of PML over all priors with at least the mass m, in [0, 1/N], on every letter.
+        """Build the pricer for priors with a minimum mass m in [0, 1/N] on every letter.
 
         Raising r by a share of 1 - r gives (1 - keep) times as much room; a letter in part gives less.
         """
@@ -78,26 +79,26 @@ class TangentPricer(ColumnPricer):
 
     @classmethod
     def for_plateaus(cls, p: FloatArray, exp_neg_epsilon: float, half: float) -> Self | None:
-        """Build the pricer of plateaus over an l1 ball of radius 2 half; None if too many or not concave."""
+        """Build the pricer of plateaus over an l1 ball; None where too many or not concave."""
         kinds = PlateauKinds.build(p, exp_neg_epsilon, half)
         if kinds is None:
             return None
         return cls(kinds, exp_neg_epsilon, RAISED_MARGIN_COUNT, 1 + half / exp_neg_epsilon**2)
 
     def keep_profitable(self, rho: FloatArray, cutoff: float, others: float) -> Self:
-        """Keep the plateaus that may exceed `cutoff`, where no other column is worth over `others`."""
+        """Keep the plateaus whose reduced value may exceed `cutoff`."""
         assert isinstance(self.kinds, PlateauKinds)
         kinds = self.kinds.keep_profitable(rho, others, cutoff, self._bound_rounding(rho))
         return type(self)(kinds, self.exp_neg_epsilon, self.margins, self.roundings)
 
     def bound_roughly(self, rho: FloatArray) -> float:
-        """Compute the bound from tangents only."""
+        """Compute the upper bound from tangents only."""
         return self.price_relaxed(rho, 0.0, 0.0).upper_bound
 
     def price_relaxed(
         self, rho: FloatArray, cutoff: float, digits: float, deadline: Deadline = NO_DEADLINE
     ) -> RelaxedPricing:
-        """Compute the bound from tangents only, with the relaxed columns that are near to it."""
+        """Compute the tangent bound, with its near-maximising relaxed columns."""
         values, sets, shares, _ = self._relax_kinds(rho, 0.0)
         min_means, max_means = (self.kinds.compute_means(end) for end in self.kinds.mass_range)
         worths = values / np.where(values > 0, min_means, max_means)
@@ -114,7 +115,7 @@ class TangentPricer(ColumnPricer):
     def price_columns(
         self, rho: FloatArray, max_columns: int, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> PricingResult[DenseBatch]:
-        """Find the best columns worth more than `cutoff`, and a bound; see `ColumnPricer.price_columns`."""
+        """Find columns with reduced value above `cutoff`, and a bound; see `ColumnPricer.price_columns`."""
         loose = self.price_relaxed(rho, cutoff, 0.0).upper_bound
         if cutoff > -math.inf:
             if loose <= cutoff:
@@ -138,7 +139,7 @@ class TangentPricer(ColumnPricer):
         steps: Sequence[int],
         deadline: Deadline,
     ) -> PricingResult[DenseBatch]:
-        """Find the columns worth more than `cutoff`, with more nodes for kinds that have none yet."""
+        """Enumerate columns with reduced value above `cutoff`, more deeply for kinds that have none yet."""
         rounding = self._bound_rounding(rho)
         cutoff -= rounding
         costs = self.p * (rho + cutoff)
@@ -172,14 +173,14 @@ class TangentPricer(ColumnPricer):
         )
 
     def _bound_rounding(self, rho: FloatArray) -> float:
-        """Bound what rounding may take off a bound: the terms of value and cost are of D's size."""
+        """Bound the rounding error of a bound."""
         size = float(np.abs(rho).max()) + 4 - 2 * math.log(self.exp_neg_epsilon)
         return bound_sum_rounding(len(self.p), self.roundings * size)
 
     def list_near_optimal(
         self, rho: FloatArray, max_columns: int, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> Sequence[DenseBatch]:
-        """List many columns worth more than `cutoff`, some of every kind."""
+        """List many columns with reduced value above `cutoff`, some of every kind."""
         return self._price_above(
             rho, max_columns, cutoff, MAX_NODES_BY_STAGE[1:2], deadline
         ).columns
@@ -187,13 +188,13 @@ class TangentPricer(ColumnPricer):
     def bound_reduced_values(
         self, rho: FloatArray, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> float:
-        """Compute an upper bound on every column's `mu(lam) - <p rho, lam>`."""
+        """Compute an upper bound on the reduced value `mu(lam) - <p rho, lam>` of every column."""
         return self.price_columns(rho, sys.maxsize, cutoff, deadline).upper_bound
 
     def _relax_kinds(
         self, rho: FloatArray, cutoff: float
     ) -> tuple[FloatArray, BoolArray, FloatArray, FloatArray]:
-        """Compute (K,) bounds on `mu(v / D) D` less the cost of v, by kind, and where they are attained.
+        """Compute the (K,) tangent bounds of each kind, and where they are attained.
 
         Returns:
             The bounds, (K, N) the sets next to them, (K, N) the shares of letters in the relaxed set, and
@@ -241,7 +242,7 @@ class TangentPricer(ColumnPricer):
 
 
 class _SetSearch:
-    """The search of all sets of one kind that are worth more than they cost, letter by letter.
+    """The branch-and-bound search over sets of one kind, letter by letter.
 
     Attributes:
         values: (K,) what columns are worth beyond their cost, the best first.
@@ -275,17 +276,10 @@ class _SetSearch:
 
     def run(self, nodes: int) -> None:
         """Extend the best partial sets letter by letter, at most so many, and evaluate complete ones."""
-        # a set may be lighter than the least mass by rounding
-        lighter = 1e-12
         kind, p = self.kind, self.p
         count = None if kind.count is None else int(kind.count[0])
         gains = self._slopes[:, None] * p - self._each
-        free = np.flatnonzero(kind.free[0])
-        edge = 0.0
-        if count is not None:
-            ranked = np.sort(gains[0, free])[::-1]
-            edge = (ranked[count - 1] + ranked[min(count, len(ranked) - 1)]) / 2
-        order = free[np.argsort(-np.abs(gains[0, free] - edge), kind="stable")]
+        order = _order_by_clarity(np.flatnonzero(kind.free[0]), gains[0], count)
         sets, size, mass = np.zeros((1, len(p)), bool), np.zeros(1, int), np.zeros(1)
         value = (kind.compute_values(self._touching) - self._slopes * self._touching - self._fixed)[
             None, :
@@ -296,8 +290,8 @@ class _SetSearch:
             mass = np.concatenate([mass, mass + p[letter]])
             value = np.concatenate([value, value + gains[:, letter]])
             if count is None:
-                reached = mass + p[rest].sum() >= self._least * (1 - lighter)
-                able = np.flatnonzero(reached & (mass <= self._most + lighter))
+                reached = mass + p[rest].sum() >= self._least * (1 - MASS_SUM_TOLERANCE)
+                able = np.flatnonzero(reached & (mass <= self._most + MASS_SUM_TOLERANCE))
                 filled = np.maximum(gains[:, rest], 0.0).sum(axis=1)
             else:
                 missing = count - size
@@ -328,3 +322,15 @@ class _SetSearch:
         best = np.argsort(-values, kind="stable")
         best = best[values[best] > 0]
         self.values, self.sets = values[best], sets[best]
+
+
+def _order_by_clarity(letters: IntArray, gains: FloatArray, count: int | None) -> IntArray:
+    """Order letters by how clear their place is: how far their gain is from that at the edge of the best set.
+
+    The best set has the letters of positive gains, or so many as `count` of the largest.
+    """
+    edge = 0.0
+    if count is not None:
+        ranked = np.sort(gains[letters])[::-1]
+        edge = ranked[[count - 1, min(count, len(ranked) - 1)]].mean()
+    return letters[np.argsort(-np.abs(gains[letters] - edge), kind="stable")]

@@ -1,4 +1,4 @@
-"""All extreme columns: how many there are, listed without repetition, and priced from the list."""
+"""Enumeration of all extreme columns: counting, listing without duplicates, and pricing."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, compute_subset_sums
 from pmlopt.model.uncertainty.columns import TIE_ATOL, BoxFamily, Family, StaircaseFamily
 from pmlopt.programs.subconvex.columns import (
+    CAPACITY_RTOL,
     LETTERS_PER_WORD,
     ColumnFamily,
     ColumnPricer,
@@ -24,11 +25,9 @@ from pmlopt.programs.subconvex.columns import (
 )
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
-CAPACITY_RTOL = 1e-13
-
 
 def count_vertices(p: FloatArray, families: Sequence[Family]) -> int | None:
-    """Count the extreme columns, without listing them; None past 40 letters.
+    """Count the extreme columns of families; None past 40 letters.
 
     For a box it is the sum of N - 2 |S| over the sets S with p(S) within the capacity, since each extreme
     column is a set within it and a letter that does not fit any more. The sets are counted from two
@@ -68,7 +67,7 @@ def _count_family(p: FloatArray, family: Family) -> int:
 def list_vertices(
     p: FloatArray, families: Sequence[Family], limit: int
 ) -> list[ColumnFamily] | None:
-    """List every extreme column, each once, by family; None where there are more than `limit`.
+    """List every extreme column once, by family; None where there are more than `limit`.
 
     Examples:
         >>> [columns] = list_vertices(np.full(4, 0.25), [BoxFamily(0.0, 2.0)], 100)
@@ -94,7 +93,7 @@ def list_vertices(
 
 
 def _list_box(p: FloatArray, box: BoxFamily, limit: int) -> ColumnFamily | None:
-    """List a box's columns letter by letter, the largest first, and drop partial columns that cannot end."""
+    """Enumerate a box family's columns letter by letter, pruning infeasible partial sets."""
     n, max_mass = len(p), box.max_mass * (1 + CAPACITY_RTOL)
     least = box.max_mass * (1 - CAPACITY_RTOL)
     # the largest letters first: partial columns that exceed the capacity die early
@@ -124,7 +123,7 @@ def _list_box(p: FloatArray, box: BoxFamily, limit: int) -> ColumnFamily | None:
 
 
 def _drop_duplicates(columns: ColumnFamily, mass: FloatArray, p: FloatArray) -> ColumnFamily:
-    """Put the columns that fit exactly into one form and list them once: only those can coincide."""
+    """Drop duplicates among columns without a fractional letter, in a canonical form."""
     room = np.where(columns.between >= 0, p[columns.between], 0.0)
     capacity = columns.family.max_mass
     # where a set fills the capacity exactly any letter outside may be the one between
@@ -137,7 +136,7 @@ def _drop_duplicates(columns: ColumnFamily, mass: FloatArray, p: FloatArray) -> 
 
 
 def _list_staircases(p: FloatArray, family: StaircaseFamily, limit: int) -> ColumnFamily | None:
-    """List every set whose mass leaves room below, but the empty one."""
+    """Enumerate the staircases: non-empty sets below the capacity."""
     n = len(p)
     if 2**n > 4 * limit:
         return None
@@ -157,7 +156,7 @@ B = TypeVar("B", ColumnFamily, DenseBatch)
 
 
 class VertexPricer(ColumnPricer, Generic[B]):
-    """The pricing from the list of all extreme columns: exact, for any utility."""
+    """The pricing by enumeration of all extreme columns: exact, for any utility."""
 
     name: ClassVar[str] = "vertices"
 
@@ -168,7 +167,7 @@ class VertexPricer(ColumnPricer, Generic[B]):
 
     @property
     def max_value(self) -> float:
-        """Return the largest value of a column; 0 without one."""
+        """Return the largest utility of a listed column."""
         return max((float(part.utilities.max()) for part in self.parts), default=0.0)
 
     def price_columns(
@@ -186,7 +185,7 @@ class VertexPricer(ColumnPricer, Generic[B]):
 
 
 class _ListedColumns:
-    """The columns of one list, with their values and costs.
+    """The columns of one list with cached utilities and costs.
 
     Those of a family are lam = low + step on S + extra at f, with S as words of 16 letters.
     """
@@ -217,7 +216,7 @@ class _ListedColumns:
         self.utilities = np.concatenate([of(columns[part].build_lifts(p)) for part in parts])
 
     def costs(self, prices: FloatArray) -> FloatArray:
-        """Compute (K,) the costs of the columns, at the prices p[x] rho[x] of the letters."""
+        """Compute the (K,) costs of the columns at letter multipliers p[x] rho[x]."""
         if isinstance(self.columns, DenseBatch):
             return np.asarray(prices @ self.columns.entries)
         # linear in the column: low everywhere, step on S, extra on the letter between

@@ -1,1 +1,1 @@
-"""Leakage per record against expected distortion: the least of one within a limit on the other."""
+"""The trade-off between leakage per record and expected distortion."""

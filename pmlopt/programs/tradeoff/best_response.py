@@ -1,4 +1,4 @@
-"""The best mechanism against finitely many priors, and the multipliers that bound all others."""
+"""The best mechanism against finitely many priors, with dual multipliers that bound all others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pmlopt.programs.tradeoff.proof import (
     TradeoffLosses,
     TradeoffProof,
     compute_tradeoff_bound,
-    sharpen_proof,
+    optimize_proof_scale,
 )
 from pmlopt.solvers import cvxpy_interface
 from pmlopt.solvers.solver_result import MethodOptions
@@ -25,7 +25,7 @@ SOLVER_NAME = "CLARABEL"
 
 @dataclass(frozen=True, eq=False)
 class BestResponse:
-    """The best mechanism against some priors.
+    """The optimal mechanism against some priors, with its multipliers.
 
     Attributes:
         matrix: (K, M).
@@ -48,7 +48,7 @@ class BestResponse:
 def solve_best_response(
     rows: GroupedRows, priors: Sequence[WorstCasePrior], limit: float, options: MethodOptions
 ) -> BestResponse | None:
-    """Solve for the best mechanism with some rows, against some priors and within a limit; None on failure.
+    """Solve the convex problem of the best mechanism against some priors; None on failure.
 
     Its multipliers, with the posteriors of the mechanism, bound every mechanism: those that are a solver's
     noise are left out.
@@ -81,7 +81,9 @@ def solve_best_response(
         # (A, M): joint masses of letter and output, divided by the law of the output next
         laws = np.maximum(joint @ positive, 1e-300)
         cuts.append(PriorCut(prior.record, joint, laws / laws.sum(axis=0), weight))
-    proof = sharpen_proof(tradeoff, program.sense, program.limit, TradeoffProof(tuple(cuts), price))
+    proof = optimize_proof_scale(
+        tradeoff, program.sense, program.limit, TradeoffProof(tuple(cuts), price)
+    )
     # multipliers below 1e-12 of the largest are a solver's noise: they prove nothing
     least = 1e-12 * max((cut.weight for cut in proof.cuts), default=0.0)
     pairs = zip(proof.cuts, priors, strict=True)
@@ -102,7 +104,7 @@ def solve_best_response(
 
 
 def _complete_rows(rows: GroupedRows, matrix: FloatArray, kept: BoolArray) -> FloatArray:
-    """Complete (G, M) rows: groups left out get the mean row of the kept ones of their value."""
+    """Fill the (G, M) rows of omitted groups with the mean of kept rows of the same value."""
     if kept.all():
         return matrix
     # the fallback for values of which no group was kept

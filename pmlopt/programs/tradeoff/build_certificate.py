@@ -34,7 +34,7 @@ from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline, MethodOptions
 
 
 def solve_independent(program: TradeoffProgram) -> tuple[FloatArray, float, TradeoffProof] | None:
-    """Find the least-distortion mechanism whose output is independent of each record of a uniform dataset.
+    """Find the least-distortion mechanism whose output is independent of every record.
 
     `min <losses, q>` subject to `sum_k (J(a,k) / pi_a - u_k) q(y|k) = 0` for each record, letter a and output
     y, J the law of the letter and the class, pi and u its sums. Multipliers mu(a,y) of these prove what
@@ -72,12 +72,12 @@ def solve_independent(program: TradeoffProgram) -> tuple[FloatArray, float, Trad
 
 
 def _compute_deviations(joint: FloatArray) -> FloatArray:
-    """Compute (A, K) how the law of the class given each letter differs from its law."""
+    """Compute the (A, K) deviations of the conditional class laws from their mean."""
     return np.asarray(joint / joint.sum(axis=1, keepdims=True) - joint.sum(axis=0))
 
 
 def _build_proof(joints: Mapping[int, FloatArray], slopes: Sequence[FloatArray]) -> TradeoffProof:
-    """Build the proof from the multipliers as posteriors with a large weight."""
+    """Build the dual proof from multipliers in the form of posteriors."""
     cuts = []
     for (record, joint), slope in zip(joints.items(), slopes, strict=True):
         letters = joint.sum(axis=1, keepdims=True)
@@ -105,7 +105,7 @@ def audit_leakage(
     deadline: Deadline = NO_DEADLINE,
     nodes: int | None = None,
 ) -> RecordCertificate:
-    """Certify the leakage of a mechanism."""
+    """Certify an upper bound on the leakage of a mechanism."""
     channel = record_channel(program.orbits.query, program.to_mechanism(matrix))
     # an audit always runs its first relaxation, even when the time is over
     options = MethodOptions(deadline.at_least(1e-3), tolerance)
@@ -119,7 +119,7 @@ def audit_leakage(
 def certify_tradeoff(
     program: TradeoffProgram, audit: RecordCertificate, bound: float, proof: TradeoffProof | None
 ) -> TradeoffCertificate:
-    """Build the certificate of an audited mechanism."""
+    """Build the trade-off certificate of an audited mechanism."""
     spent = program.tradeoff.compute_distortion(audit.mechanism.matrix)
     value = audit.bound if program.sense == "leakage" else spent
     return TradeoffCertificate(
@@ -137,7 +137,7 @@ def certify_tradeoff(
 def solve_curve_end(
     program: TradeoffProgram, seed: int, deadline: Deadline
 ) -> MethodResult[TradeoffCertificate] | None:
-    """Return the optimum where the program is at an end of its curve, with the reason; else None.
+    """Return the closed-form optimum at an end of the trade-off curve, with the reason; else None.
 
     From the distortion of a constant on nothing need leak; where nothing may leak a constant is left, or of a
     uniform dataset what a linear program finds; and where the least distortion leaks no more than is allowed
@@ -170,7 +170,7 @@ def solve_curve_end(
 def _make_end_result(
     certificate: TradeoffCertificate, reason: str
 ) -> MethodResult[TradeoffCertificate]:
-    """Return the finished result for an end of the trade-off curve, without iterations."""
+    """Build the result of a closed-form end of the trade-off curve."""
     arrays = {"matrix": certificate.mechanism.matrix}
     return MethodResult(
         certificate=certificate, finished=True, message=reason, iterations=0, arrays=arrays
@@ -180,7 +180,7 @@ def _make_end_result(
 def _solve_cheapest_end(
     program: TradeoffProgram, seed: int, deadline: Deadline
 ) -> MethodResult[TradeoffCertificate] | None:
-    """Return the mechanism of least distortion where its leakage is allowed, proved as far as needed."""
+    """Return the least-distortion mechanism where its leakage is within the limit; else None."""
     matrix = program.least_distortion_matrix
     audit = audit_leakage(
         program, matrix, MIN_AUDIT_TOLERANCE, seed=seed, deadline=deadline, nodes=1
@@ -198,18 +198,18 @@ def _solve_cheapest_end(
 def mix_within_leakage(
     program: TradeoffProgram, matrix: FloatArray, audit: RecordCertificate, aim: float
 ) -> FloatArray:
-    """Mix with the constant until at most `aim` leaks: leakage is convex, and 0 there."""
+    """Mix with the constant mechanism until the leakage is at most `aim`."""
     # convexity: I((1 - t) q + t c) <= (1 - t) I(q) for a constant c
     return combine_convexly(matrix, program.constant_matrix, min(1.0, 1 - aim / audit.bound))
 
 
-def find_likely_member(
+def find_likely_within_limit(
     program: TradeoffProgram,
     path: Callable[[float], FloatArray],
     audit: RecordCertificate,
     aim: float,
 ) -> FloatArray:
-    """Find the first mechanism on a path of falling leakages whose bound is likely to be at most `aim`.
+    """Bisect a path of decreasing leakage for the first mechanism likely to be certified within `aim`.
 
     The leakage under the worst prior of an audit on the path is computed for each, times the factor by which
     the audit's bound was above it, and a little more.

@@ -42,7 +42,7 @@ def leakage_distortion(
     loss: ArrayLike | None = None,
     law: ArrayLike | None = None,
 ) -> TradeoffProgram:
-    """Declare `epsilon(D, b)`: the least leakage per record of a mechanism of expected distortion at most D.
+    """Build the problem of least leakage per record with expected distortion at most D.
 
     `min_q max_i max_{H(X) >= b} I(X_i; Y)` subject to `E_{p_0} d(f(X), Y) <= D`, which is convex in the
     mechanism.
@@ -87,7 +87,7 @@ def distortion_leakage(
     loss: ArrayLike | None = None,
     law: ArrayLike | None = None,
 ) -> TradeoffProgram:
-    """Declare `D(L, b)`: the least expected distortion of a mechanism that leaks at most L of any record.
+    """Build the problem of least expected distortion with leakage at most L for every record.
 
     As `leakage_distortion`, with both sides exchanged.
 
@@ -123,7 +123,7 @@ def tradeoff_program(
     loss: ArrayLike | None = None,
     law: ArrayLike | None = None,
 ) -> CvxpyModel:
-    """Declare Problem 2 or 3 against the priors that are given, as a convex cvxpy problem.
+    """Build the trade-off problem against finitely many given priors, as a convex cvxpy problem.
 
     With `distortion` D: minimise t subject to `I(X_i; Y) <= t` for every record and prior, and `E[d] <= D`.
     With `leakage` L: minimise `E[d]` subject to `I(X_i; Y) <= L`. The mechanism has a row for each class of
@@ -176,7 +176,7 @@ def penalty_program(
     loss: ArrayLike | None = None,
     law: ArrayLike | None = None,
 ) -> CvxpyModel:
-    """Declare the penalised Problem 2 or 3 against the priors that are given, as a convex cvxpy problem.
+    """Build the penalised trade-off problem against finitely many given priors, in cvxpy.
 
     With `distortion` D: minimise `max I(X_i; Y) + lambda softplus(E[d] - D)^2`; with `leakage` L: minimise
     `E[d] + lambda softplus(max I(X_i; Y) - L)^2`. `softplus(z)^2 = log(1 + e^z)^2` is positive on the
@@ -227,7 +227,7 @@ def build_penalty_model(
     limit: float,
     weight: float | cp.Parameter,
 ) -> CvxpyModel:
-    """Build the penalised problem in laws of a record and the class; see `penalty_program`."""
+    """Build the cvxpy model of the penalised problem from joint laws of record and class."""
     matrix = cp.Variable(tradeoff.losses.shape, nonneg=True, name="mechanism")
     leaked = cp.max(express_informations(matrix, joints))
     spent = cp.sum(cp.multiply(tradeoff.losses, matrix))
@@ -241,7 +241,7 @@ def build_penalty_model(
 
 
 def binding_priors(program: TradeoffProgram) -> tuple[WorstCasePrior, ...]:
-    """Return the priors that bind at the optimum of a trade-off, each as the law of a record and the class.
+    """Return the active (binding) priors at a trade-off's optimum, as joint laws of record and class.
 
     They are those whose multipliers in the proof of the bound are not negligible: against them only the
     optimum is that of the program, up to its tolerance. Where nothing binds, it is the uniform dataset, seen
@@ -256,7 +256,7 @@ def binding_priors(program: TradeoffProgram) -> tuple[WorstCasePrior, ...]:
 
 
 def _uniform_priors(classes: Query) -> tuple[WorstCasePrior, ...]:
-    """Return the uniform dataset, seen from one record of each kind."""
+    """Return the uniform dataset law as a joint law of record and class, for each kind of record."""
     rows, size = np.eye(len(classes.values)), classes.log_size
     return tuple(
         WorstCasePrior(
@@ -268,7 +268,7 @@ def _uniform_priors(classes: Query) -> tuple[WorstCasePrior, ...]:
 
 @dataclass(frozen=True, eq=False)
 class _TradeoffInputs:
-    """The inputs of a trade-off: the classes of datasets, the outputs, and the losses."""
+    """The validated inputs of a trade-off: dataset classes, outputs and losses."""
 
     query: Query
     orbits: DatasetOrbits
@@ -279,7 +279,7 @@ class _TradeoffInputs:
     def from_arguments(
         cls, query: Query, loss: ArrayLike | None, law: ArrayLike | None, sense: Sense, limit: float
     ) -> _TradeoffInputs:
-        """Check the arguments of a user, and find the classes."""
+        """Validate the user's arguments, and compute the dataset classes."""
         check_query(query)
         table, outputs = compute_loss_table(query, loss)
         classes = orbits(query, law)
@@ -289,16 +289,16 @@ class _TradeoffInputs:
 
     @property
     def unrestricted_losses(self) -> TradeoffLosses:
-        """Return the losses with all entries allowed: at the least distortion, the limit restricts them."""
+        """Return the losses with all mechanism entries allowed, except at the least distortion."""
         return TradeoffLosses(self.tradeoff.losses, np.ones_like(self.tradeoff.allowed))
 
     @cached_property
     def class_table(self) -> Any:
-        """Return (k_1, ..., k_n) the class of each dataset."""
+        """Return the (k_1, ..., k_n) array of each dataset's class."""
         return self.orbits.query.table()
 
     def list_joint_laws(self, priors: Iterable[PriorOfDatasets]) -> list[FloatArray]:
-        """List the laws (A, K) of a record and the class, of all records of each prior.
+        """Convert each prior to the joint laws (A, K) of each record and the class.
 
         Raises:
             PriorError: a prior does not fit the query, or there is none.
@@ -317,7 +317,7 @@ class _TradeoffInputs:
         return found
 
     def _check_prior(self, prior: WorstCasePrior) -> FloatArray:
-        """Return the law of one record and the class, which must be one of this query."""
+        """Validate a joint law of a record and the class, and return it."""
         classes = self.orbits.query
         if (
             prior.record not in classes.kinds
@@ -331,7 +331,7 @@ class _TradeoffInputs:
 
 
 def _get_sense(distortion: float | None, leakage: float | None) -> tuple[Sense, float]:
-    """Return what is minimised, and the limit on the other."""
+    """Return which quantity is minimised, and the limit on the other."""
     if (distortion is None) == (leakage is None):
         raise ProgramError(
             "give exactly one limit: `distortion` for Problem 2, or `leakage` for Problem 3"
@@ -349,7 +349,7 @@ def _make_program(
     sense: Sense,
     limit: float,
 ) -> TradeoffProgram:
-    """Return the program of a user's arguments, checked."""
+    """Build the trade-off program from validated user arguments."""
     check_query(query)
     least = check_entropy(query, entropy)
     question = _TradeoffInputs.from_arguments(query, loss, law, sense, limit)
@@ -366,7 +366,7 @@ def _make_program(
 
 
 def _build_model_against_binding_priors(parts: dict[str, Any]) -> CvxpyModel:
-    """Build the convex program against the priors that bind at the optimum of a program of these parts."""
+    """Build the convex model with the active priors at the optimum."""
     program = TradeoffProgram(
         build_model=partial(_build_model_against_binding_priors, parts), **parts
     )

@@ -1,4 +1,4 @@
-"""The certificate of a trade-off: an audit of the mechanism, and multipliers that bound all others."""
+"""The certificate of a trade-off: an audit of the mechanism's leakage, and a dual bound on all others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pmlopt.programs.tradeoff.proof import (
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TradeoffCertificate(Certificate):
-    """The claims about a mechanism that trades leakage per record for distortion.
+    """The certificate of a mechanism that trades leakage per record for distortion.
 
     In Problem 2 `value` is the proved leakage of the mechanism and `bound` what no mechanism within the
     distortion leaks less than. In Problem 3 `value` is its expected distortion and `bound` what no mechanism
@@ -50,7 +50,7 @@ class TradeoffCertificate(Certificate):
 
     @property
     def query(self) -> Query:
-        """Return the query, whose values are the classes of datasets that are the mechanism's inputs."""
+        """Return the query whose dataset classes are the mechanism's inputs."""
         return self.audit.channel.query
 
     @property
@@ -60,7 +60,7 @@ class TradeoffCertificate(Certificate):
 
     @property
     def level(self) -> float:
-        """Return the proved leakage per record, in nats."""
+        """Return the certified leakage per record, in nats."""
         return self.leakage
 
     @property
@@ -70,12 +70,12 @@ class TradeoffCertificate(Certificate):
 
     @property
     def entropy(self) -> float:
-        """Return the bound b on the adversary's knowledge, in nats."""
+        """Return the lower bound b on the dataset entropy, in nats."""
         return self.audit.entropy
 
     @property
     def violation(self) -> float:
-        """Return by how much the limit is exceeded, beyond rounding.
+        """Return the violation of the limit, beyond rounding.
 
         That of an expected distortion; of a leakage where b is log |X| up to the precision of a float: such
         a b allows priors next to the uniform one, under which what is independent leaks about as much.
@@ -94,13 +94,13 @@ class TradeoffCertificate(Certificate):
 
     @property
     def statement(self) -> str:
-        """Return the claim in a few words."""
+        """Return the leakage and distortion claims as text."""
         other = "distortion" if self.sense == "leakage" else "leakage"
         reached = f"{self.audit.statement}; distortion {self.distortion:.9g}"
         return f"{reached}, with the limit {self.limit:.9g} on the {other}"
 
     def by_dataset(self) -> Mechanism:
-        """Expand the mechanism to q(y|x), a row for each dataset in lexicographic order.
+        """Expand the mechanism to one row q(y|x) for each dataset.
 
         Raises:
             QueryError: there are more than 2^20 datasets.
@@ -111,11 +111,11 @@ class TradeoffCertificate(Certificate):
 
     @property
     def is_maximised(self) -> bool:
-        """Return whether more of the value is better, so that the bound is above it."""
+        """Return whether the objective is maximised, so that the bound is an upper bound on the optimum."""
         return False
 
     def checks(self) -> tuple[Claim, ...]:
-        """Return the claims of limit, leakage, value and bound, computed again in 50-digit decimals.
+        """Recheck limit, leakage, value and bound in 50-digit decimal arithmetic.
 
         The classes with their counts, the losses, the limit and the entropy are the problem. Checked are
         the mechanism, that it keeps the limit, its leakage by an audit of this very matrix, that the priors
@@ -138,7 +138,7 @@ class TradeoffCertificate(Certificate):
         )
 
     def _check_bound(self, kept: bool) -> Claim:
-        """Check the claim that no mechanism is better than the bound, for valid losses, support and limit."""
+        """Check that the dual bound holds, with valid losses, support and limit."""
         if self.bound == -math.inf:
             return Claim("bound", True, DECIMAL, "none is claimed", self.bound)
         proof, query = self.proof, self.query

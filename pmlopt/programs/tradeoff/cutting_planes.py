@@ -1,4 +1,4 @@
-"""Cutting planes for Problems 2 and 3 of [wu2026entropy]: a convex program, and an oracle that adds priors.
+"""Cutting planes for the trade-off of [wu2026entropy]: a convex program, and an oracle that adds priors.
 
 The program finds the best mechanism against the priors so far; its multipliers bound every mechanism from
 below. The oracle looks for a prior that leaks more, first by a local method, then by a certified audit, which
@@ -19,13 +19,13 @@ from pmlopt.programs.record_leakage.adversary import BoundedAdversary
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.local_ascent import draw_starts, maximize_locally
 from pmlopt.programs.tradeoff.best_response import BestResponse, solve_best_response
-from pmlopt.programs.tradeoff.build_certificate import audit_leakage, find_likely_member
+from pmlopt.programs.tradeoff.build_certificate import audit_leakage, find_likely_within_limit
 from pmlopt.programs.tradeoff.grouped_rows import (
     GroupedRows,
     MechanismFamily,
     WorstCasePrior,
     build_families,
-    find_member,
+    find_family_member,
     list_binding_priors,
     plan_groupings,
     select_distinct,
@@ -59,7 +59,7 @@ LIMIT_REACHED = "the limit on time or rounds was reached"
 
 @dataclass(frozen=True, eq=False)
 class AuditedMechanism:
-    """A mechanism within the limit, with its value and the audit of its leakage."""
+    """A feasible mechanism with its objective value and leakage audit."""
 
     matrix: FloatArray
     value: float
@@ -68,7 +68,7 @@ class AuditedMechanism:
 
 @dataclass
 class TradeoffSearch:
-    """The state of a search: priors so far, the best mechanism, the best bound.
+    """The state of a cutting-plane search: priors, best mechanism and best bound.
 
     Attributes:
         program: what is solved.
@@ -100,11 +100,11 @@ class TradeoffSearch:
 
     @property
     def is_gap_closed(self) -> bool:
-        """Return whether the gap between the best mechanism and the best bound is good enough."""
+        """Return whether the gap between best mechanism and best bound is within the tolerance."""
         return self.best is not None and self.best.value - self.lower_bound <= self.tolerance
 
     def add_proof(self, proof: TradeoffProof) -> None:
-        """Keep a proof that bounds more."""
+        """Keep a dual proof where it improves the bound."""
         bound = self.program.compute_bound(proof)
         # every proof bounds every mechanism (weak duality), so that the best of all rounds stays
         if bound > self.lower_bound or not self.proof.cuts:
@@ -117,7 +117,7 @@ class TradeoffSearch:
         until: Deadline | None = None,
         lower: float = -math.inf,
     ) -> RecordCertificate:
-        """Certify the leakage, no finer than is needed, and keep the mechanism where it is the best.
+        """Certify a mechanism's leakage as finely as needed, and keep the mechanism where it improves.
 
         Args:
             matrix: (K, M) the mechanism.
@@ -149,7 +149,7 @@ class TradeoffSearch:
         until: Deadline,
         nodes: int,
     ) -> None:
-        """Follow a path until the audit proves the leakage to be within the limit (Problem 3).
+        """Search a path of mechanisms for the first whose audited leakage is within the limit.
 
         An audit of no more effort finds a bound above the leakage by about the same factor, so that the
         member that is tried aims below the limit by that factor.
@@ -166,7 +166,7 @@ class TradeoffSearch:
         for _ in range(6):
             if audit.value <= 0 or until.expired:
                 return
-            matrix = find_likely_member(program, path, audit, program.limit - room)
+            matrix = find_likely_within_limit(program, path, audit, program.limit - room)
             if (
                 self.best is not None
                 and program.tradeoff.compute_distortion(matrix) >= self.best.value
@@ -179,7 +179,7 @@ class TradeoffSearch:
 
 @dataclass
 class CuttingPlanePhase:
-    """The search among the mechanisms with some rows.
+    """The cutting-plane search over mechanisms with equal rows inside groups.
 
     Attributes:
         search: what is known, and what is learnt here.
@@ -213,17 +213,17 @@ class CuttingPlanePhase:
 
     @property
     def program(self) -> TradeoffProgram:
-        """Return the program that is solved."""
+        """Return the trade-off program."""
         return self.search.program
 
     @property
     def is_out_of_time(self) -> bool:
-        """Return whether the time is over, but for an audit where no mechanism was audited yet."""
+        """Return whether time is over; the first audit may run past the limit."""
         return self.deadline.expired_for(0.0 if self.audited else -self.reserved_seconds)
 
     @property
     def end_reason(self) -> str | None:
-        """Return why nothing better is to be found among these rows; None where something may be."""
+        """Return why the search over these rows is finished; None where it is not."""
         best = self.search.best
         if self.search.is_gap_closed:
             return GAP_CLOSED
@@ -236,7 +236,7 @@ class CuttingPlanePhase:
         )
 
     def run(self, first: FloatArray | None) -> str:
-        """Run program and oracle in turn until the bounds meet, and return how it ended.
+        """Alternate program and oracle until the bounds meet; return how it ended.
 
         Args:
             first: (K, M) a mechanism against which the first priors are found, where there are none.
@@ -267,7 +267,7 @@ class CuttingPlanePhase:
         return ending
 
     def _run_round(self) -> str | None:
-        """Solve, and add priors: from the local method where it finds any, else from an audit."""
+        """Solve the program, and add violating priors from local search or an audit."""
         room = self.leakage_slack
         found = self._solve_with_retry()
         if found is None:
@@ -300,7 +300,7 @@ class CuttingPlanePhase:
         return None
 
     def _solve_with_retry(self) -> BestResponse | None:
-        """Solve for the best mechanism against the priors so far; None where that failed."""
+        """Solve for the best mechanism against the current priors; None where that fails."""
         search = self.search
         self.rounds += 1
         search.rounds += 1
@@ -314,7 +314,7 @@ class CuttingPlanePhase:
         return found
 
     def _solve_and_check(self) -> BestResponse | None:
-        """Solve the program, and return None where its own multipliers do not confirm its value."""
+        """Solve the program; None where its dual multipliers do not confirm the value."""
         program, search = self.program, self.search
         found = self._solve_against(search.priors)
         # a program that is further above the bound of its own multipliers has not been solved
@@ -335,7 +335,7 @@ class CuttingPlanePhase:
         return found
 
     def _solve_against(self, priors: Sequence[WorstCasePrior]) -> BestResponse | None:
-        """Solve for the best mechanism against some priors; the solver stops with the phase."""
+        """Solve for the best mechanism against given priors, within the time limit."""
         search, program = self.search, self.program
         # in Problem 3 programs aim below the limit, to leave room for the audit's gap
         limit = program.limit - (0.0 if program.sense == "leakage" else self.leakage_slack)
@@ -351,7 +351,7 @@ class CuttingPlanePhase:
         return found
 
     def _add_priors(self, matrix: FloatArray, floor: float) -> bool:
-        """Add priors that leak more than a floor, by the local method; return whether there were any."""
+        """Add priors whose leakage exceeds a floor, by local search; return whether there were any."""
         known = self.search.priors
         before = len(known)
         for record in self.program.orbits.query.kinds:
@@ -381,7 +381,7 @@ class CuttingPlanePhase:
     def _climb_in_time(
         self, adversary: BoundedAdversary, first: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Run the local method from some laws, while there is time."""
+        """Run the local search from given laws, while time remains."""
         # the local method goes on while an iteration gains 1e-4 of the tolerance
         least = 1e-4 * self.search.tolerance
         joints, values = maximize_locally(adversary, first, CLIMB_ITERATIONS_AT_ONCE, least)
@@ -395,7 +395,7 @@ class CuttingPlanePhase:
         return joints, values
 
     def _audit_and_learn(self, matrix: FloatArray, claimed: float) -> bool:
-        """Prove the leakage of a mechanism, keep it if it is the best, and add its worst prior.
+        """Certify a mechanism's leakage, keep it if best, and add its worst prior as a cut.
 
         Returns whether that prior leaks more than is claimed: in Problem 3 by an amount of account, for
         there a next audit may cost as much as all before.
@@ -428,14 +428,14 @@ class CuttingPlanePhase:
 
     @property
     def _min_improvement(self) -> float:
-        """Return how much more than claimed a prior must leak to be worth adding."""
+        """Return the least additional leakage for which a prior is worth adding."""
         return (
             self.search.tolerance / 4 if self.program.sense == "leakage" else self.leakage_slack / 2
         )
 
     @property
     def leakage_slack(self) -> float:
-        """Return how far below the limit on the leakage the programs aim, so that audits need not be finer.
+        """Return the safety margin below the leakage limit at which programs aim.
 
         As much as costs a fraction of the tolerance in distortion, at the price of the last program.
         """
@@ -443,7 +443,7 @@ class CuttingPlanePhase:
 
 
 def search_tradeoff(state: TradeoffSearch, first: FloatArray | None) -> str:
-    """Search with few rows, then with all, and return how it ended.
+    """Run the search with few groups of rows, then with all; return how it ended.
 
     Mechanisms by formula are audited first, so that some mechanism is always known. Where there
     are many more classes than values, the best with a row for each value is audited before others are sought:
@@ -483,7 +483,7 @@ def search_tradeoff(state: TradeoffSearch, first: FloatArray | None) -> str:
 
 
 def _audit_families(state: TradeoffSearch, rows: GroupedRows) -> None:
-    """Audit the symmetric channel and the exponential mechanism, each by single relaxations."""
+    """Audit the symmetric channel and the exponential mechanism as candidates."""
     program = state.program
     if program.sense == "distortion":
         state.audit_mechanism(program.constant_matrix, 1)
@@ -491,6 +491,6 @@ def _audit_families(state: TradeoffSearch, rows: GroupedRows) -> None:
         if state.best is not None and state.deadline.expired:
             return
         if program.sense == "leakage":
-            state.audit_mechanism(find_member(rows, family), 1)
+            state.audit_mechanism(find_family_member(rows, family), 1)
         else:
             state.follow_path(family, state.audit_mechanism(family(0.5), 1), 0.0, state.deadline, 1)

@@ -1,4 +1,4 @@
-"""Mechanisms whose rows are equal within groups of classes: fewer rows, and audits that cost less."""
+"""Mechanisms with equal rows inside groups of classes: smaller programs and cheaper audits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pmlopt.programs.tradeoff.proof import TradeoffLosses, TradeoffProof
 
 @dataclass(frozen=True, eq=False)
 class WorstCasePrior:
-    """A prior within the entropy bound, by the law of (X_i, class).
+    """A prior within the entropy bound, as a joint law of record and class.
 
     Attributes:
         record: i.
@@ -31,7 +31,7 @@ class WorstCasePrior:
 
 
 def split_audit_prior(audit: RecordCertificate, counts: FloatArray) -> FloatArray:
-    """Split (A, K) the worst prior of an audit uniformly inside the classes that it merged."""
+    """Split an audit's worst prior (A, K) uniformly over merged classes."""
     channel = audit.channel
     return divide_groups(audit.joint, counts, channel.log_counts(audit.record), channel.classes)
 
@@ -39,7 +39,7 @@ def split_audit_prior(audit: RecordCertificate, counts: FloatArray) -> FloatArra
 def divide_groups(
     joint: FloatArray, counts: FloatArray, merged: FloatArray, groups: IntArray
 ) -> FloatArray:
-    """Divide (A, K) a law of the letter and a group of classes uniformly over the classes.
+    """Split a joint law of letter and group (A, K) uniformly over the group's classes.
 
     Examples:
         >>> counts = np.log([[1.0, 3.0, 2.0]])
@@ -58,14 +58,14 @@ def divide_groups(
 
 
 def list_binding_priors(proof: TradeoffProof) -> list[WorstCasePrior]:
-    """List the priors of a proof whose weights are not negligible."""
+    """List the priors with non-negligible multipliers in a proof."""
     # priors with less than 1e-3 of the largest weight do not bind
     least = 1e-3 * max((cut.weight for cut in proof.cuts), default=0.0)
     return [WorstCasePrior(cut.record, cut.joint) for cut in proof.cuts if cut.weight > least]
 
 
 def read_warm_priors(program: TradeoffProgram, restart: WarmStart) -> list[WorstCasePrior]:
-    """Read the priors of a warm start, mixed until they are inside the entropy bound of a program.
+    """Read the warm start's priors, mixed until they meet the entropy bound.
 
     Those of another shape, or that no dataset of this query can have, are left out.
     """
@@ -87,7 +87,7 @@ def read_warm_priors(program: TradeoffProgram, restart: WarmStart) -> list[Worst
 
 
 def select_distinct(joints: FloatArray, values: FloatArray, floor: float) -> Sequence[FloatArray]:
-    """Select a few laws above a floor, the largest first, that differ from each other."""
+    """Select a few distinct laws with values above a floor, largest first."""
     chosen: list[FloatArray] = []
     for place in np.argsort(-values):
         # at most four priors for each kind of records in one round
@@ -102,7 +102,7 @@ def select_distinct(joints: FloatArray, values: FloatArray, floor: float) -> Seq
 
 @dataclass(frozen=True, eq=False)
 class GroupedRows:
-    """The mechanisms of a program with one row for each group of classes.
+    """The mechanisms with one common row for each group of classes.
 
     They are mechanisms of the program: with the rows repeated, a prior leaks the same under both. A prior
     that is uniform inside the groups has the largest entropy among those of the same law of letter and group.
@@ -117,22 +117,22 @@ class GroupedRows:
 
     @property
     def group_count(self) -> int:
-        """Return how many groups there are."""
+        """Return the number of groups."""
         return int(self.groups.max()) + 1
 
     @property
     def is_finest(self) -> bool:
-        """Return whether each class is a group of its own."""
+        """Return whether every group contains one class."""
         return self.group_count == len(self.groups)
 
     @cached_property
     def membership(self) -> FloatArray:
-        """Return (K, G) one where a class is in a group."""
+        """Return the (K, G) indicator matrix of classes in groups."""
         return np.eye(self.group_count)[self.groups]
 
     @cached_property
     def tradeoff(self) -> TradeoffLosses:
-        """Return the losses (G, M) of the groups, and the entries that every class of a group allows."""
+        """Return the (G, M) losses of the groups, with the entries allowed for all their classes."""
         known = self.program.tradeoff
         return TradeoffLosses(
             self.membership.T @ known.losses, self.membership.T @ ~known.allowed == 0
@@ -140,12 +140,12 @@ class GroupedRows:
 
     @cached_property
     def first_classes(self) -> IntArray:
-        """Return (G,) the first class of each group."""
+        """Return the (G,) first class of each group."""
         return np.unique(self.groups, return_index=True)[1]
 
     @cached_property
     def log_counts(self) -> dict[int, FloatArray]:
-        """Return (A, G) the logarithms of the counts of letters and groups, for one record of each kind."""
+        """Return (A, G) log-counts of datasets by letter and group, for each kind of record."""
         found = {}
         for record, counts in self.program.log_counts.items():
             # log 0: counts are added as logarithms, since they overflow for many records
@@ -155,15 +155,15 @@ class GroupedRows:
         return found
 
     def merge_law(self, joint: FloatArray) -> FloatArray:
-        """Merge (A, K) a law of letter and class into one of letter and group (A, G)."""
+        """Aggregate a joint law (A, K) of letter and class to groups (A, G)."""
         return np.asarray(joint @ self.membership)
 
     def repeat_rows(self, rows: FloatArray) -> FloatArray:
-        """Repeat (K, M) the rows (G, M) of the groups for their classes."""
+        """Repeat the (G, M) rows of the groups for all classes, (K, M)."""
         return np.asarray(rows[self.groups])
 
     def build_adversary(self, matrix: FloatArray, record: int) -> BoundedAdversary:
-        """Build Problem 1 against a mechanism (K, M) with equal rows inside the groups."""
+        """Build the leakage problem of a record against a mechanism with grouped rows."""
         program = self.program
         counts = self.log_counts[record]
         return BoundedAdversary(
@@ -171,7 +171,7 @@ class GroupedRows:
         )
 
     def spread_law(self, joint: FloatArray, record: int) -> FloatArray:
-        """Expand (A, K) a law (A, G) of letter and group uniformly inside the groups, within the bound."""
+        """Expand a joint law (A, G) to classes (A, K), uniformly inside groups, within the entropy bound."""
         # uniform inside the groups has the largest entropy of its law of letter and group
         law = divide_groups(
             joint, self.program.log_counts[record], self.log_counts[record], self.groups
@@ -180,7 +180,7 @@ class GroupedRows:
 
 
 def plan_groupings(program: TradeoffProgram) -> list[GroupedRows]:
-    """List the groupings of rows to search, few first: by the values, then all, or as many as can be.
+    """List the groupings to search, coarse to fine.
 
     Where there are too many classes, neighbours of one value are taken together, each group of about the same
     probability.
@@ -201,7 +201,7 @@ def plan_groupings(program: TradeoffProgram) -> list[GroupedRows]:
 
 
 def _split_by_mass(program: TradeoffProgram, groups: IntArray, parts: int) -> IntArray:
-    """Return (K,) the part of its value that each class belongs to: parts of about the same probability."""
+    """Split the classes of each value into parts of about equal probability; return (K,) indices."""
     found = np.zeros(len(groups), dtype=np.int64)
     for value in range(int(groups.max()) + 1):
         inside = np.flatnonzero(groups == value)
@@ -219,7 +219,7 @@ MechanismFamily = Callable[[float], FloatArray]
 
 
 def build_families(rows: GroupedRows) -> list[MechanismFamily]:
-    """Build the symmetric channel and the exponential mechanism with the distortion as its score.
+    """Build the symmetric channel and exponential mechanism as one-parameter families.
 
     Source: [wu2026entropy, (33) and (47)], [mcsherry2007mechanism].
     """
@@ -247,8 +247,8 @@ def build_families(rows: GroupedRows) -> list[MechanismFamily]:
     return [build_symmetric, build_exponential]
 
 
-def find_member(rows: GroupedRows, family: MechanismFamily) -> FloatArray:
-    """Find the member of a family with the largest distortion within the limit, or of the uniform answer."""
+def find_family_member(rows: GroupedRows, family: MechanismFamily) -> FloatArray:
+    """Find the family member of largest distortion within the limit, by bisection."""
     program = rows.program
 
     def is_within(place: float) -> bool:

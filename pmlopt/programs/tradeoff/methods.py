@@ -1,4 +1,4 @@
-"""The methods for trade-offs of leakage and distortion: cutting planes, and the paper's penalties by name."""
+"""The methods for leakage-distortion trade-offs: cutting planes, and penalties by name."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CURVE_END_TIME_FRACTION = 0.3
 
 @dataclass(frozen=True, eq=False)
 class TradeoffStart:
-    """The start of the cutting planes.
+    """The starting priors and mechanism of the cutting planes.
 
     Attributes:
         priors: within the entropy bound, from a program nearby.
@@ -58,13 +58,13 @@ class TradeoffStart:
 
     @property
     def is_warm(self) -> bool:
-        """Return whether there is anything to start from."""
+        """Return whether a starting prior or mechanism is given."""
         return bool(self.priors) or self.matrix is not None
 
 
 @dataclass(frozen=True)
 class CuttingPlaneMethod:
-    """Cutting planes: a convex program against the priors so far, and a certified oracle that adds priors.
+    """The cutting-plane method: a convex program against finitely many priors, and a certified oracle.
 
     Where the classes of the program are more than the values of the query, the mechanisms with a row for each
     value come first: no result is worse than the best that was proved of these.
@@ -78,7 +78,7 @@ class CuttingPlaneMethod:
     def __call__(
         self, program: TradeoffProgram, options: MethodOptions, start: TradeoffStart
     ) -> MethodResult[TradeoffCertificate]:
-        """Search until the bound and the audited mechanism meet."""
+        """Run the cutting planes until bound and audited mechanism meet."""
         end = solve_curve_end(
             program, self.seed, options.deadline.fraction(CURVE_END_TIME_FRACTION)
         )
@@ -111,7 +111,7 @@ class CuttingPlaneMethod:
 
 @dataclass(frozen=True)
 class PenaltyMethod:
-    """Adaptive penalties and exponentiated gradients, through all datasets: no bound.
+    """The penalty method with exponentiated gradients over all datasets, without a bound.
 
     Attributes:
         seed: of the starts.
@@ -124,7 +124,7 @@ class PenaltyMethod:
     def __call__(
         self, program: TradeoffProgram, options: MethodOptions, start: TradeoffStart
     ) -> MethodResult[TradeoffCertificate]:
-        """Search priors and mechanisms in turn, and audit the best of the latter."""
+        """Alternate prior and mechanism updates, and audit the best mechanism."""
         end = solve_curve_end(
             program, self.seed, options.deadline.fraction(CURVE_END_TIME_FRACTION)
         )
@@ -132,7 +132,7 @@ class PenaltyMethod:
 
 
 def _make_start(program: TradeoffProgram, warm_start: WarmStartLike, _: Deadline) -> TradeoffStart:
-    """Return the priors of another solve, or the mechanism that was given."""
+    """Return the priors or the mechanism of a warm start."""
     if warm_start is None or warm_start is False:
         return TradeoffStart()
     restart = get_warm_start(warm_start)
@@ -151,10 +151,10 @@ def _make_start(program: TradeoffProgram, warm_start: WarmStartLike, _: Deadline
     return TradeoffStart(matrix=matrix)
 
 
-def _certify_given(
+def _certify_given_matrix(
     program: TradeoffProgram, matrix: FloatArray, multipliers: FloatArray | None
 ) -> MethodResult[TradeoffCertificate]:
-    """Mix a matrix until it keeps the limit, and audit it; the bound is the one that needs no prior."""
+    """Mix a given matrix until it is feasible, and audit it; the bound is the trivial one."""
     if multipliers is not None:
         raise ProgramError("a trade-off has no multipliers of rows: leave out the multipliers")
     if matrix.shape != program.losses.shape or not (matrix.max(axis=1) > 0).all():
@@ -174,8 +174,8 @@ def _certify_given(
     )
 
 
-def _find_first(program: TradeoffProgram) -> MethodResult[TradeoffCertificate]:
-    """Certify the best constant, which leaks nothing, mixed as far as a limit on the distortion needs."""
+def _find_first_feasible(program: TradeoffProgram) -> MethodResult[TradeoffCertificate]:
+    """Certify the best constant mechanism, mixed to meet a distortion limit."""
     losses = program.losses
     # the output of the least total loss, for all classes alike
     constant = np.tile(np.eye(losses.shape[1])[losses.sum(axis=0).argmin()], (len(losses), 1))
@@ -190,7 +190,7 @@ def _find_first(program: TradeoffProgram) -> MethodResult[TradeoffCertificate]:
 
 
 def _pack_arrays(matrix: FloatArray, priors: Iterable[WorstCasePrior]) -> dict[str, NDArray[Any]]:
-    """Collect the mechanism and the priors that count as arrays of a warm start."""
+    """Pack mechanism and active priors as warm-start arrays."""
     arrays: dict[str, NDArray[Any]] = {"matrix": matrix}
     for place, prior in enumerate(priors):
         arrays[f"record{place}"] = np.array(prior.record)
@@ -214,8 +214,8 @@ METHODS = MethodRegistry(
         ),
     ),
     _make_start,
-    _certify_given,
-    find_first_result=_find_first,
+    _certify_given_matrix,
+    find_first_result=_find_first_feasible,
 )
 """Trade-offs of leakage and distortion: the best mechanism found is returned with its gap."""
 

@@ -1,4 +1,4 @@
-"""Adaptive smooth penalties and exponentiated gradients: [wu2026entropy, Algorithms 6 to 11].
+"""Adaptive smooth penalties with exponentiated gradients: [wu2026entropy, Algorithms 6 to 11].
 
 What the paper leaves open or gets wrong, and what is done here:
 
@@ -29,7 +29,7 @@ from pmlopt.programs.record_leakage.alternating import (
     AlternatingRun,
     check_dataset_count,
     compute_joint_law,
-    run_all,
+    run_until_deadline,
 )
 from pmlopt.programs.record_leakage.local_ascent import compute_informations
 from pmlopt.programs.tradeoff.build_certificate import (
@@ -58,7 +58,7 @@ STATIONARY_ATOL = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class PenalizedProblem:
-    """The penalised problem for one prior: `aim + lambda softplus(bounded - limit)^2`.
+    """The penalised problem for one prior: `objective + lambda softplus(constraint - limit)^2`.
 
     Attributes:
         joints: for each record the law (A, K) of X_i and the class.
@@ -75,22 +75,22 @@ class PenalizedProblem:
     weight: float
 
     def max_leakage(self, matrix: FloatArray) -> tuple[float, int]:
-        """Compute the largest I(X_i; Y), and its record."""
+        """Compute the largest I(X_i; Y) over records, with its record."""
         found = [float(compute_informations(joint[None], matrix)[0]) for joint in self.joints]
         return max(found), int(np.argmax(found))
 
     def evaluate_both(self, matrix: FloatArray) -> tuple[float, float]:
-        """Compute the objective's quantity, and the bounded one."""
+        """Evaluate objective and constraint quantity."""
         leaked, spent = self.max_leakage(matrix)[0], float((self.losses * matrix).sum())
         return (leaked, spent) if self.sense == "leakage" else (spent, leaked)
 
     def evaluate(self, matrix: FloatArray) -> float:
-        """Compute the objective, [wu2026entropy, (23) or (27)]."""
+        """Evaluate the penalised objective: [wu2026entropy, (23) or (27)]."""
         aim, bounded = self.evaluate_both(matrix)
         return aim + self.weight * float(np.logaddexp(0.0, bounded - self.limit)) ** 2
 
     def compute_gradient(self, matrix: FloatArray) -> FloatArray:
-        """Compute (K, M) the gradient at the record that leaks most: [wu2026entropy, (24), (25), (29)]."""
+        """Compute the (K, M) gradient of the penalised objective: [wu2026entropy, (24), (25), (29)]."""
         joint = self.joints[self.max_leakage(matrix)[1]]
         laws = np.maximum(joint @ matrix, 1e-300)
         letters = np.maximum(joint.sum(axis=1, keepdims=True), 1e-300)
@@ -109,7 +109,7 @@ def descend_multiplicatively(
     steps: int = MAX_GRADIENT_STEPS,
     deadline: Deadline = NO_DEADLINE,
 ) -> FloatArray:
-    """Run Algorithms 8 and 11: multiplicative gradient steps with backtracking, at falling rates."""
+    """Minimise by multiplicative gradient steps with backtracking: [wu2026entropy, Algorithms 8 and 11]."""
     # losses are masses of about 1 / K: steps of size K move entries by order one
     rate = float(len(matrix))
     value = problem.evaluate(matrix)
@@ -139,7 +139,7 @@ def descend_multiplicatively(
 def adapt_weight(
     problem: PenalizedProblem, matrix: FloatArray, deadline: Deadline = NO_DEADLINE
 ) -> FloatArray:
-    """Run Algorithms 7 and 10: lambda grows while the limit is exceeded by delta, and falls below it."""
+    """Adapt the penalty weight lambda to the constraint violation: [wu2026entropy, Algorithms 7 and 10]."""
     before = math.inf
     # for small limits the paper's margin would exceed the limit
     margin = min(PENALTY_MARGIN, problem.limit / 10)
@@ -158,7 +158,7 @@ def adapt_weight(
 def solve_by_penalties(
     program: TradeoffProgram, seed: int, deadline: Deadline, first: FloatArray | None = None
 ) -> MethodResult[TradeoffCertificate]:
-    """Run Algorithms 6 and 9: alternate a prior against the mechanism and a mechanism against the prior.
+    """Alternate worst prior and best mechanism: [wu2026entropy, Algorithms 6 and 9].
 
     Raises:
         SolverUnavailableError: there are too many datasets for Algorithm 1.
@@ -179,7 +179,7 @@ def solve_by_penalties(
         climb = AlternatingRun(table, matrix[table], program.entropy, 1e-6, deadline)
         # two random starts of Algorithm 1 in each round
         climbs = [climb] * 2 + [replace(climb, first=prior) for prior in priors[-1:]]
-        found = max(run_all(climbs, random), key=lambda one: one.value)
+        found = max(run_until_deadline(climbs, random), key=lambda one: one.value)
         priors.append(found.prior)
         late = deadline.expired  # then the prior may leak far too little
         if not late and (rounds > 1 or first is not None):  # the method's own start is no answer
@@ -213,7 +213,7 @@ def solve_by_penalties(
 
 
 def _build_interior_start(program: TradeoffProgram) -> FloatArray:
-    """Build a mechanism with positive entries, in Problem 2 of distortion D where that can be."""
+    """Build a strictly positive mechanism, if possible within the distortion limit."""
     uniform = np.full(program.losses.shape, 1 / program.losses.shape[1])
     spent = program.tradeoff.compute_distortion(uniform)
     if program.sense == "distortion" or spent <= program.limit:
@@ -224,7 +224,7 @@ def _build_interior_start(program: TradeoffProgram) -> FloatArray:
 
 
 def _compute_merit(program: TradeoffProgram, leaked: float, matrix: FloatArray) -> float:
-    """Compute the objective of an iterate, plus ten times by how much it exceeds the limit."""
+    """Compute the merit of an iterate: objective plus ten times its violation."""
     spent = program.tradeoff.compute_distortion(matrix)
     aim, bounded = (leaked, spent) if program.sense == "leakage" else (spent, leaked)
     return aim + 10 * max(0.0, bounded - program.limit)
@@ -233,7 +233,7 @@ def _compute_merit(program: TradeoffProgram, leaked: float, matrix: FloatArray) 
 def _certify_end(
     program: TradeoffProgram, matrix: FloatArray, seed: int, deadline: Deadline
 ) -> tuple[TradeoffCertificate, str]:
-    """Certify a mechanism, a violation within the margin mixed away, and return whether that was so."""
+    """Mix a nearly feasible mechanism to feasibility, and certify it; return a note if it was mixed."""
     message = ""
     excess = program.tradeoff.compute_distortion(matrix) - program.limit
     if program.sense == "leakage" and 0 < excess <= PENALTY_MARGIN:

@@ -1,4 +1,4 @@
-"""The least leakage within a distortion, and the least distortion within a leakage, as programs."""
+"""The programs of least leakage under a distortion limit, and least distortion under a leakage limit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EXTRA_MIXING_SHARES = (0.0, 1e-15, 1e-14, 1e-13, 1e-12)
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class TradeoffProgram(Program[TradeoffCertificate]):
-    """The least leakage per record within a distortion, or the least distortion within a leakage.
+    """The program of least leakage under a distortion limit, or of least distortion under a leakage limit.
 
     The worst prior inside makes the problem semi-infinite: `solve` adds the priors that matter one after the
     other. `problem` is the convex program against those that bind at the optimum, which are found when it is
@@ -67,32 +67,32 @@ class TradeoffProgram(Program[TradeoffCertificate]):
 
     @property
     def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
-        """Return the classes of datasets and the outputs."""
+        """Return dataset classes and outputs as labels."""
         return self.orbits.query.values, self.outputs
 
     @property
     def scale(self) -> float:
-        """Return one nat for a leakage; for a distortion that of the best constant, or 1 where that is 0."""
+        """Return the tolerance unit: one nat, or the best constant's distortion."""
         return 1.0 if self.sense == "leakage" else self.constant_distortion or 1.0
 
     @property
     def losses(self) -> FloatArray:
-        """Return (K, M) the probability of each class times d(f, y)."""
+        """Return the (K, M) losses weighted by the class probabilities."""
         return self.tradeoff.losses
 
     @property
     def min_distortion(self) -> float:
-        """Return the least expected distortion of all mechanisms."""
+        """Return the least expected distortion of any mechanism."""
         return self.tradeoff.min_distortion
 
     @property
     def constant_distortion(self) -> float:
-        """Return the least expected distortion of a constant mechanism, which leaks nothing."""
+        """Return the least expected distortion of a constant mechanism."""
         return float(self.losses.sum(axis=0).min())
 
     @cached_property
     def least_distortion_matrix(self) -> FloatArray:
-        """Return (K, M) the mechanism that gives each class the output of least loss, the first of equals."""
+        """Return the (K, M) deterministic mechanism of least distortion, one output per query value."""
         values = np.unique(self.orbits.values, return_inverse=True)[1].ravel()
         together = np.zeros((int(values.max()) + 1, self.losses.shape[1]))
         np.add.at(together, values, self.losses)  # a class may be so rare that its own losses are 0
@@ -102,35 +102,35 @@ class TradeoffProgram(Program[TradeoffCertificate]):
 
     @cached_property
     def constant_matrix(self) -> FloatArray:
-        """Return (K, M) the constant mechanism of the least expected distortion."""
+        """Return the (K, M) constant mechanism of least expected distortion."""
         matrix = np.zeros(self.losses.shape)
         matrix[:, int(self.losses.sum(axis=0).argmin())] = 1.0
         return matrix
 
     @property
     def trivial_bound(self) -> float:
-        """Return the value that no mechanism can be below: the least distortion, or no leakage."""
+        """Return the trivial lower bound: the least distortion, or zero leakage."""
         return self.min_distortion if self.sense == "distortion" else 0.0
 
     @cached_property
     def log_counts(self) -> dict[int, FloatArray]:
-        """Return (A, K) the logarithms of the counts of letters and classes, for one record of each kind."""
+        """Return (A, K) log-counts of datasets by letter and class, for each kind of record."""
         return {record: self.orbits.query.log_counts(record) for record in self.orbits.query.kinds}
 
     def build_adversary(self, matrix: FloatArray, record: int) -> BoundedAdversary:
-        """Build Problem 1 against a mechanism, for the records of one kind."""
+        """Build the leakage problem of a record against a mechanism."""
         return BoundedAdversary(
             matrix, self.log_counts[record], self.entropy, self.orbits.query.log_size
         )
 
     def compute_bound(self, proof: TradeoffProof) -> float:
-        """Compute a lower bound on the value of all mechanisms from multipliers, at least the trivial one."""
+        """Compute a lower bound on the objective from dual multipliers, at least the trivial one."""
         return max(
             self.trivial_bound, compute_tradeoff_bound(self.tradeoff, self.sense, self.limit, proof)
         )
 
     def repair_matrix(self, matrix: FloatArray) -> FloatArray:
-        """Repair a solver's matrix to the nearest mechanism; in Problem 2 mixed to distortion at most D."""
+        """Repair a solver's matrix to a mechanism, mixed to meet a distortion limit."""
         found = np.where(self.tradeoff.allowed, np.maximum(matrix, 0.0), 0.0)
         # smaller entries of a solver's mechanism are noise
         found = np.where(found > 1e-12, found, 0.0)
@@ -138,7 +138,7 @@ class TradeoffProgram(Program[TradeoffCertificate]):
         return found if self.sense == "distortion" else self._mix_within_distortion(found)
 
     def _mix_within_distortion(self, matrix: FloatArray) -> FloatArray:
-        """Mix with the cheapest mechanism, as far as the limit on the distortion needs."""
+        """Mix with the least-distortion mechanism until the distortion limit is met."""
         if not self.tradeoff.allowed.all():  # all that is allowed is as cheap, up to rounding
             return matrix
         spent = self.tradeoff.compute_distortion(matrix)
@@ -152,7 +152,7 @@ class TradeoffProgram(Program[TradeoffCertificate]):
         return self.least_distortion_matrix
 
     def to_mechanism(self, matrix: FloatArray) -> Mechanism:
-        """Return a matrix with the labels of the classes and outputs."""
+        """Wrap a matrix as a `Mechanism` with the labels of classes and outputs."""
         return Mechanism(matrix, self.orbits.query.values, self.outputs)
 
 
@@ -167,7 +167,7 @@ def build_tradeoff_model(
     sense: Sense,
     limit: float | cp.Parameter,
 ) -> CvxpyModel:
-    """Build the problem of the best mechanism against finitely many priors, in `q` (K, M).
+    """Build the cvxpy model of the best mechanism against finitely many priors.
 
     With "leakage", Problem 2: minimise t subject to `I_j(q) <= t` and `E[d] <= D`. With "distortion",
     Problem 3: minimise `E[d]` subject to `I_j(q) <= L`. Here `I_j` is I(X_i; Y) under the j-th prior, given
@@ -215,7 +215,7 @@ def build_tradeoff_model(
 
 
 def express_informations(matrix: cp.Expression, joints: Sequence[FloatArray]) -> cp.Expression:
-    """Build (J,) convex expressions of I(X_i; Y) under each prior in the mechanism."""
+    """Build (J,) cvxpy expressions of I(X_i; Y) under each joint law."""
     parts = [joint[joint.sum(axis=1) > 0] for joint in joints]
     letters = [part.sum(axis=1, keepdims=True) for part in parts]
     met = np.vstack(parts)

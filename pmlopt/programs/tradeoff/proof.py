@@ -1,4 +1,4 @@
-"""The data of a trade-off, and the multipliers that bound every mechanism from below."""
+"""The loss data of a trade-off, and the dual multipliers that bound every mechanism."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LOSS_RTOL = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class TradeoffLosses:
-    """Losses of the expected distortion, and the entries of a mechanism that may be positive.
+    """The losses of an expected distortion, and the support allowed to mechanisms.
 
     Attributes:
         losses: (K, M) what releasing y costs when the dataset is in a class: the expected distortion of a
@@ -53,12 +53,12 @@ class TradeoffLosses:
 
     @property
     def min_distortion(self) -> float:
-        """Return the least expected distortion of all mechanisms."""
+        """Return the least expected distortion of any mechanism."""
         return math.fsum(self.losses.min(axis=1).tolist())
 
 
 def make_tradeoff_losses(losses: FloatArray, sense: Sense, limit: float) -> TradeoffLosses:
-    """Return the losses with the support of the mechanisms that may be optimal.
+    """Build the losses with the support of mechanisms that may be optimal.
 
     That is everything, unless Problem 2 requires the least distortion of all: then the rows are on their
     cheapest outputs only.
@@ -75,7 +75,7 @@ def make_tradeoff_losses(losses: FloatArray, sense: Sense, limit: float) -> Trad
 
 @dataclass(frozen=True, eq=False)
 class PriorCut:
-    """A prior within the entropy bound, and a lower bound on the leakage of every mechanism under it.
+    """A cut: a prior and posterior that bound the leakage of every mechanism from below.
 
     For any law psi of the letter given the output, I(X_i; Y) is at least
     `sum_{a,k,y} J(a,k) q(y|k) log(psi(a|y) / pi_a)`, which is linear in q.
@@ -95,7 +95,7 @@ class PriorCut:
 
 @dataclass(frozen=True, eq=False)
 class TradeoffProof:
-    """Lagrange multipliers that bound both problems from below: any that are at least 0 do.
+    """The Lagrange multipliers of a lower bound; any nonnegative ones prove one.
 
     Attributes:
         cuts: priors with their weights.
@@ -107,7 +107,7 @@ class TradeoffProof:
 
     @property
     def is_nonnegative(self) -> bool:
-        """Return whether all multipliers are finite numbers of at least 0."""
+        """Return whether all multipliers are finite and nonnegative."""
         return all(
             math.isfinite(x) and x >= 0 for x in (self.price, *(cut.weight for cut in self.cuts))
         )
@@ -121,7 +121,7 @@ def compute_tradeoff_bound(
     factor: float = 1.0,
     known: tuple[FloatArray, FloatArray] | None = None,
 ) -> float:
-    """Compute a lower bound on the value of all mechanisms, from priors and nonnegative multipliers.
+    """Compute the Lagrangian lower bound from priors and nonnegative multipliers.
 
     With `g[k,y] = sum_j w_j sum_a J_j(a,k) log(psi_j(a|y) / pi_a)`: in Problem 2
     `sum_k min_y (g[k,y] + nu masses[k] d(f_k, y)) - nu D`, the weights summing to one; in Problem 3
@@ -171,16 +171,16 @@ def compute_tradeoff_bound(
 def _compute_factors(
     leakage: bool, limit: Any, weights: Any, price: Any, factor: Any
 ) -> tuple[Any, Any, Any]:
-    """Compute the factors of gains and losses, and the value of the limit: floats, or decimals."""
+    """Compute the Lagrangian's factors of leakage and loss, and the limit's term."""
     if leakage:
         return 1 / weights, price / weights, price / weights * limit
     return factor, 1, factor * weights * limit
 
 
-def sharpen_proof(
+def optimize_proof_scale(
     tradeoff: TradeoffLosses, sense: Sense, limit: float, proof: TradeoffProof
 ) -> TradeoffProof:
-    """Return the proof with the scale of its weights, relative to the distortion, that bounds most."""
+    """Optimize the scale of a proof's weights to maximise the bound."""
     gains = sum_cuts(proof.cuts, tradeoff.losses.shape)
 
     def compute_loss(place: float) -> float:
@@ -202,7 +202,7 @@ def sharpen_proof(
 
 
 def sum_cuts(cuts: Sequence[PriorCut], shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
-    """Compute (K, M) the weighted sum g of the cuts, and the sizes of its terms that rounding touches."""
+    """Compute the (K, M) weighted sum of the cuts, and the magnitude of its terms."""
     gains, sizes = np.zeros(shape), np.zeros(shape)
     for cut in cuts:
         joint, logs = _compute_log_ratios(cut.joint, cut.posterior, np.log)
@@ -212,7 +212,7 @@ def sum_cuts(cuts: Sequence[PriorCut], shape: tuple[int, ...]) -> tuple[FloatArr
 
 
 def _compute_log_ratios(joint: Any, posterior: Any, log: Callable[[Any], Any]) -> tuple[Any, Any]:
-    """Compute J and `log(psi(a|y) / pi_a)` of the letters that occur, floats or decimals."""
+    """Compute the joint law and `log(psi(a|y) / pi_a)` on letters that occur."""
     letters = joint.sum(axis=1)
     # letters that never occur have no ratio psi / pi, and no mass in J
     used = letters > 0
@@ -220,7 +220,7 @@ def _compute_log_ratios(joint: Any, posterior: Any, log: Callable[[Any], Any]) -
 
 
 def allows_only_constants(query: Query, entropy: float) -> bool:
-    """Return whether only constant mechanisms leak nothing.
+    """Return whether zero leakage is possible only for constant mechanisms.
 
     They do where the entropy leaves room around the uniform dataset and a record has two letters or more:
     moving a little mass between two classes of one letter must not move the law of Y, nor must moving it to
@@ -234,13 +234,13 @@ DISTORTION_RTOL = Decimal(2) ** -46
 
 
 def is_audit_valid(query: Query, mechanism: Mechanism, audit: RecordCertificate) -> bool:
-    """Return whether an audit proves the leakage of this mechanism, with its rows derived again."""
+    """Return whether an audit proves the leakage of this mechanism."""
     channel = replace(audit.channel, query=query, mechanism=mechanism)
     return replace(audit, mechanism=mechanism, channel=channel).verify()
 
 
 def is_limit_kept(tradeoff: TradeoffLosses, sense: Sense, limit: float, matrix: FloatArray) -> bool:
-    """Return whether losses, support, limit and mechanism are valid, and the limit of Problem 2 is kept."""
+    """Return whether losses, support and mechanism are valid, and the distortion limit holds."""
     losses, allowed = tradeoff.losses, tradeoff.allowed
     if sense not in ("leakage", "distortion") or not (math.isfinite(limit) and limit >= 0):
         return False
@@ -266,7 +266,7 @@ def is_bound_proved(
     entropy: float,
     bound: float,
 ) -> bool:
-    """Return whether the priors and multipliers of a proof show that no mechanism is better than a bound."""
+    """Return whether the priors and multipliers of a proof confirm a lower bound."""
     if not (math.isfinite(bound) and proof.is_nonnegative):
         return False
     with localcontext() as context:
@@ -283,17 +283,17 @@ def is_bound_proved(
 
 
 def _are_nonnegative(*arrays: FloatArray) -> bool:
-    """Return whether all entries are finite and at least 0."""
+    """Return whether all entries of arrays are finite and nonnegative."""
     return all(bool((np.isfinite(array) & (array >= 0)).all()) for array in arrays)
 
 
 def _distortion_rounding(losses: DecimalRows) -> Decimal:
-    """Return what rounding may do to an expected distortion."""
+    """Bound the rounding error of an expected distortion."""
     return DISTORTION_RTOL * sum_decimals(max(cost) for cost in losses)
 
 
 def _is_support_valid(tradeoff: TradeoffLosses, sense: Sense, limit: float) -> bool:
-    """Return whether the support leaves out no mechanism within the limit."""
+    """Return whether the restricted support excludes no feasible mechanism."""
     if tradeoff.allowed.all():
         return True
     cheapest = make_tradeoff_losses(tradeoff.losses, "leakage", 0.0).allowed
@@ -303,7 +303,7 @@ def _is_support_valid(tradeoff: TradeoffLosses, sense: Sense, limit: float) -> b
 
 
 def _is_cut_valid(cut: PriorCut, tradeoff: TradeoffLosses, query: Query, entropy: float) -> bool:
-    """Return whether a cut is a prior of the entropy with a law of the letter for each output."""
+    """Return whether a cut has a valid prior of enough entropy and valid posteriors."""
     if cut.record not in range(query.records):
         return False
     log_counts = query.log_counts(cut.record)
@@ -321,7 +321,7 @@ def _is_cut_valid(cut: PriorCut, tradeoff: TradeoffLosses, query: Query, entropy
 def bound_in_decimals(
     tradeoff: TradeoffLosses, sense: Sense, limit: float, proof: TradeoffProof
 ) -> Decimal:
-    """Compute the trade-off's bound in decimals of the context, or the least distortion if that is more."""
+    """Compute the Lagrangian bound in decimal arithmetic, at least the least distortion."""
     leakage = sense == "leakage"
     losses = np.array(to_decimal_rows(tradeoff.losses), dtype=object)
     floor = Decimal(0) if leakage else sum_decimals(losses.min(axis=1))

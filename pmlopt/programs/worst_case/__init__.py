@@ -1,1 +1,1 @@
-"""The highest rank that no output falls below, within a PML level."""
+"""The highest utility rank that a mechanism within a PML level can guarantee."""

@@ -1,4 +1,4 @@
-"""The certificate of a highest threshold: a mechanism that keeps it, and a proof that the next leaks more."""
+"""The certificate of a highest rank threshold: a feasible mechanism, and a bound for the next rank."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pmlopt.programs.least_leakage.certificate import LevelCertificate, find_hig
 
 
 def is_within_level(certificate: LevelCertificate, epsilon: float) -> bool:
-    """Return whether a mechanism is within epsilon up to the last digits, decided in rational arithmetic."""
+    """Return whether a mechanism is within epsilon, in rational arithmetic up to the last digits."""
     # a logarithm and the grid are rounded by as much: likelihood ratios of at most 2 are within log 2
     claim = PML(epsilon + (2.0**-50), certificate.privacy.over)
     return is_met_exactly(certificate.prior, claim, certificate.mechanism.matrix)
@@ -26,7 +26,7 @@ def is_within_level(certificate: LevelCertificate, epsilon: float) -> bool:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ThresholdCertificate(Certificate):
-    """The certificate of a highest threshold: `value` is kept within the level, none above `bound` can be.
+    """The certificate of a highest threshold: `value` is feasible within the level, none above `bound` is.
 
     Attributes:
         epsilon: the PML level requested, in nats.
@@ -48,28 +48,28 @@ class ThresholdCertificate(Certificate):
 
     @property
     def prior(self) -> Prior:
-        """Return the prior that the level is for."""
+        """Return the prior of the leakage level."""
         return self.kept.prior
 
     @property
     def threshold(self) -> int:
-        """Return the rank below which the mechanism emits nothing, that of `value`; 0 where it has none."""
+        """Return the rank of `value`, below which the mechanism emits nothing; 0 without a rank."""
         return self._find_rank(self.value)
 
     @property
     def max_possible_rank(self) -> int:
-        """Return the highest rank that is not ruled out, that of `bound`; 0 where it has none."""
+        """Return the rank of `bound`, the highest not excluded; 0 without a rank."""
         return self._find_rank(self.bound)
 
     def _find_rank(self, value: float) -> int:
-        """Find the rank of a value; 0 where no rank has it."""
+        """Look up the rank of a utility value; 0 where none has it."""
         if self.utilities is None:
             return int(value) if value == int(value) else 0
         return int((self.utilities == value).argmax() + 1) if (self.utilities == value).any() else 0
 
     @property
     def level(self) -> float:
-        """Return the PML level of the mechanism that keeps the threshold, in nats."""
+        """Return the PML level of the mechanism, in nats."""
         level = self.kept.level
         return (
             self.epsilon
@@ -79,23 +79,23 @@ class ThresholdCertificate(Certificate):
 
     @property
     def next_bound(self) -> float:
-        """Return the bound on the leakage of the threshold after `bound`, in nats; inf without one."""
+        """Return the lower bound on the level of the next threshold, in nats; inf without one."""
         return math.inf if self.beyond is None else self.beyond.bound
 
     @property
     def statement(self) -> str:
-        """Return the claim in a few words."""
+        """Return the threshold and level claims as text."""
         if self.utilities is None:
             return f"no output of a rank below {self.value:.0f}; {self.kept.statement}"
         return f"no utility worse than {self.value:.9g}; {self.kept.statement}"
 
     @property
     def is_maximised(self) -> bool:
-        """Return whether more of the value is better, so that the bound is above it."""
+        """Return whether the objective is maximised, so that the bound is an upper bound on the optimum."""
         return self.utilities is None or bool(self.utilities[-1] >= self.utilities[0])
 
     def checks(self) -> tuple[Claim, ...]:
-        """Return the claims that the threshold is kept within the level, and that the next one leaks more.
+        """Recheck that the threshold is met within the level, and that the next one is infeasible.
 
         The mechanism is `kept`'s, has its level, which is at most epsilon (as `is_within_level` decides), and
         emits no rank below `value`; and with no rank of `bound` or less every mechanism leaks more than
@@ -124,7 +124,7 @@ class ThresholdCertificate(Certificate):
         )  # fmt: skip
 
     def _check_next_threshold(self) -> tuple[Claim, ...]:
-        """Check the claims about the threshold after the bound."""
+        """Check that the threshold after the bound is infeasible."""
         if self.beyond is None:
             return ()
         failed = [claim.detail for claim in self.beyond.checks() if claim.holds is False]
@@ -132,13 +132,13 @@ class ThresholdCertificate(Certificate):
         return (Claim("next threshold", not failed, RATIONAL, text),)
 
     def _is_bound_proved(self) -> bool:
-        """Return whether no threshold above the bound is kept within epsilon."""
+        """Return whether every threshold above the bound is proved infeasible within epsilon."""
         if self.beyond is None:
             return self.max_possible_rank >= find_highest_rank(self.order, self.kept.privacy.over)
         return self.max_possible_rank > 0 and self._rules_out(self.beyond)
 
     def _rules_out(self, proof: LevelCertificate) -> bool:
-        """Return whether the multipliers prove that the threshold after `bound` leaks more than epsilon."""
+        """Return whether multipliers prove that the threshold after `bound` is infeasible."""
         above = np.array_equal(proof.allowed, self.order > self.max_possible_rank)
         same = np.array_equal(proof.prior.pmf, self.kept.prior.pmf)
         if proof.normalized_floor is not None or not (

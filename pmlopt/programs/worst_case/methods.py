@@ -1,4 +1,4 @@
-"""The method for the highest threshold: a binary search, with a least leakage at each threshold."""
+"""The method for the highest threshold: bisection, with a least-leakage problem at each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pmlopt.solvers.solver_result import MethodOptions
 def search_thresholds(
     program: BestWorstCase, options: MethodOptions, _: None
 ) -> MethodResult[ThresholdCertificate]:
-    """Search thresholds by bisection; one whose least leakage is undecided is neither kept nor ruled out."""
+    """Bisect over thresholds; an undecided one counts as neither feasible nor infeasible."""
     found: dict[int, list[MethodResult[LevelCertificate]]] = {}
     deadline = options.deadline
 
@@ -72,10 +72,10 @@ def search_thresholds(
     )
 
 
-def _certify_given(
+def _certify_given_matrix(
     program: BestWorstCase, matrix: FloatArray, multipliers: FloatArray | None
 ) -> MethodResult[ThresholdCertificate]:
-    """Certify the lowest rank that the matrix emits, where its level is within epsilon."""
+    """Certify the lowest rank that a given matrix emits, if its level is within epsilon."""
     if matrix.shape != program.order.shape:
         raise MechanismError(f"the matrix has shape {matrix.shape}, not {program.order.shape}")
     if multipliers is not None:
@@ -84,7 +84,9 @@ def _certify_given(
         )
     # entries below the noise become zeros in the repair: they do not count as emitted
     low = int(program.order[matrix > max(NOISE_THRESHOLDS)].min())
-    kept = least_leakage.certify_given(program.build_least_leakage(low), matrix, None).certificate
+    kept = least_leakage.certify_given_matrix(
+        program.build_least_leakage(low), matrix, None
+    ).certificate
     if not is_within_level(kept, program.epsilon):
         raise ProgramError(f"the matrix leaks {kept.level:g} nats, above {program.epsilon:g}")
     return wrap_given_certificate(
@@ -99,7 +101,7 @@ def _build_certificate(
     kept: LevelCertificate,
     beyond: LevelCertificate | None,
 ) -> ThresholdCertificate:
-    """Build the claim that the rank `low` is kept, and those up to `max_rank` are not ruled out."""
+    """Build the certificate that rank `low` is feasible and ranks above `max_rank` are not."""
     of = np.arange(1.0, low + max_rank + 1) if program.utilities is None else program.utilities
     value, bound = float(of[low - 1]), float(of[max_rank - 1])
     return ThresholdCertificate(
@@ -124,7 +126,7 @@ METHODS = MethodRegistry(
         ),
     ),
     reject_warm_start("a highest threshold starts from closed forms: leave out the mechanism"),
-    _certify_given,
+    _certify_given_matrix,
 )
 """Highest thresholds: the one that is kept is returned with the highest that is not ruled out."""
 

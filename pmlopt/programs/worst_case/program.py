@@ -1,4 +1,4 @@
-"""The best worst case within a PML level, by rank or by utility, as a mixed-integer linear program."""
+"""The best worst-case rank or utility within a PML level, as a mixed-integer linear program."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class BestWorstCase(Program[ThresholdCertificate]):
-    """The program of the highest threshold h at which a mechanism of PML level epsilon emits no rank below h.
+    """The program of the highest rank below which a mechanism of PML level epsilon emits nothing.
 
     `problem` is mixed-integer: maximise `1 + sum_{h >= 2} kept[h]` over mechanisms P within epsilon-PML with
     `P[x,y] <= 1 - kept[h]` for the rank h - 1 of y for x, `kept` falling from 1 to 0. `solve` searches the
@@ -54,28 +54,28 @@ class BestWorstCase(Program[ThresholdCertificate]):
 
     @property
     def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
-        """Return the letters of the prior and the outputs."""
+        """Return the labels of the mechanism's rows (letters) and columns (outputs)."""
         return self.prior.labels, self.outputs
 
     @property
     def maximised(self) -> bool:
-        """Return True for a threshold and a gain, which are maximised; False for a loss."""
+        """Return True for thresholds and gains, False for losses."""
         return self.utilities is None or bool(self.utilities[-1] >= self.utilities[0])
 
     @property
     def scale(self) -> float:
-        """Return one rank, or the least difference of two utilities."""
+        """Return the tolerance unit: one rank, or the least difference of two utilities."""
         if self.utilities is None or len(self.utilities) == 1:
             return 1.0
         return float(np.abs(np.diff(self.utilities)).min())
 
     @property
     def highest_rank(self) -> int:
-        """Return the highest rank that every letter has an output of, at a finite level."""
+        """Return the highest rank feasible at a finite level."""
         return find_highest_rank(self.order, self.over)
 
     def build_least_leakage(self, threshold: int) -> LeastLeakage:
-        """Build the least leakage at a threshold."""
+        """Build the least-leakage program of a threshold."""
         return build_least_leakage(self.prior, self.order >= threshold, self.outputs, self.over)
 
     def __repr__(self) -> str:
@@ -89,7 +89,7 @@ def best_worst_case(
     outputs: Outputs = None,
     over: PriorSet | None = None,
 ) -> BestWorstCase:
-    """Declare the highest threshold that a mechanism of level epsilon can keep.
+    """Build the problem of the highest rank guaranteed by a mechanism of level epsilon.
 
     Args:
         prior: N letters.
@@ -136,7 +136,7 @@ def best_guaranteed_utility(
     outputs: Outputs = None,
     over: PriorSet | None = None,
 ) -> BestWorstCase:
-    """Declare the best utility that every pair which can occur can be promised within a level.
+    """Build the problem of the best utility guaranteed for every pair that can occur.
 
     `max_P min {g[x,y] : P[x,y] > 0}` over the mechanisms of PML level epsilon, or the smallest largest loss.
     It is a utility of the table, the worst that may occur, where `best_worst_case` has each letter's ranks.
@@ -175,7 +175,7 @@ def best_guaranteed_utility(
 
 
 def _check_requirement(prior: Prior, epsilon: float, over: PriorSet | None) -> PML:
-    """Return the requirement, checked against the letters of the prior."""
+    """Build and validate the PML requirement for the prior's letters."""
     claim = PML(check_nonnegative(epsilon, "epsilon", PrivacyError), over)
     claim.priors(prior)
     return claim
@@ -188,7 +188,7 @@ def _make_program(
     outputs: tuple[Label, ...],
     utilities: FloatArray | None = None,
 ) -> BestWorstCase:
-    """Build the program of the best worst case from checked arguments."""
+    """Build the worst-case program from validated arguments."""
     values = np.arange(1.0, order.shape[1] + 1) if utilities is None else utilities
     return BestWorstCase(
         build_model=partial(_build_model, prior, order, pml, values),
@@ -202,7 +202,7 @@ def _make_program(
 
 
 def _build_model(prior: Prior, order: FloatArray, claim: PML, values: FloatArray) -> CvxpyModel:
-    """Build the mixed-integer cvxpy model of the best worst case."""
+    """Build the mixed-integer cvxpy model of the worst case."""
     n, m = order.shape
     k = len(values)
     mechanism = cp.Variable((n, m), nonneg=True, name="mechanism")

@@ -1,4 +1,4 @@
-"""Pages on which a trade-off is looked at before a point of it is chosen."""
+"""Interactive pages for choosing a point of a privacy-utility trade-off."""
 
 from pmlopt.publishing.exploring.exploration import (
     CurvePoint,

@@ -1,4 +1,4 @@
-"""What `explore` returns, curves of points and what each reveals, and the page that it becomes: one file,
+"""Explorations: curves of points with their mechanisms, and the rendered page,
 which sends no request to any network.
 """
 
@@ -40,7 +40,7 @@ POLICY = (
 
 @dataclass(frozen=True, eq=False)
 class ExploredPart:
-    """A mechanism, or what is known of one person, on the letters of a prior.
+    """A mechanism (or posterior) at a point of an exploration.
 
     Attributes:
         name: what it is, above its pictures.
@@ -48,7 +48,7 @@ class ExploredPart:
         outputs: M labels, of outcomes that occur.
         matrix: (N, M) the probability of each outcome for each letter.
         prior: (N,) the law of the letters; None where none is known, and then no posterior is shown.
-        tells: what each outcome reveals of the letter, those that leak most first.
+        summaries: what each outcome reveals of the letter, those that leak most first.
         likelihood: whether the matrix is what was observed, up to a factor, and no mechanism.
     """
 
@@ -57,16 +57,16 @@ class ExploredPart:
     outputs: tuple[Label, ...]
     matrix: FloatArray
     prior: FloatArray | None = None
-    tells: tuple[OutcomeSummary, ...] = ()
+    summaries: tuple[OutcomeSummary, ...] = ()
     likelihood: bool = False
 
     @classmethod
     def from_mechanism(cls, name: str, mechanism: Mechanism, prior: Prior | None) -> ExploredPart:
-        """Return the part of a mechanism, without outputs that never occur.
+        """Build the part of a mechanism, without impossible outputs.
 
         Examples:
             >>> kept = ExploredPart.from_mechanism("", Mechanism([[1.0, 0.0], [1.0, 0.0]]), Prior([0.5, 0.5]))
-            >>> kept.outputs, kept.matrix.shape, kept.tells[0].leakage
+            >>> kept.outputs, kept.matrix.shape, kept.summaries[0].leakage
             ((0,), (2, 1), 0.0)
         """
         occurs = np.flatnonzero(mechanism.support)
@@ -79,15 +79,13 @@ class ExploredPart:
 
     @property
     def leakages(self) -> list[tuple[float, bool]]:
-        """Return the leakage of each outcome in nats, and whether it identifies a letter, in the outputs'
-        order.
-        """
-        found = {one.output: (one.leakage, one.identifies_letter) for one in self.tells}
+        """Return each outcome's leakage in nats, and whether it identifies a letter."""
+        found = {one.output: (one.leakage, one.identifies_letter) for one in self.summaries}
         return [found[output] for output in self.outputs] if found else []
 
     @property
     def occurring(self) -> BoolArray:
-        """Return (M,) which outcomes have a probability above 1e-9; for some letter if no prior is known."""
+        """Return the (M,) mask of outcomes with probability above 1e-9."""
         law = self.matrix.max(axis=0) if self.prior is None else self.prior @ self.matrix
         # rarer outcomes count as not occurring where points are compared
         return np.asarray(law > 1e-9)
@@ -95,7 +93,7 @@ class ExploredPart:
 
 @dataclass(frozen=True, eq=False)
 class CurvePoint:
-    """One answer of a sweep.
+    """A solved point of a curve: coordinates, value, bound and mechanism.
 
     Attributes:
         at: where it is on the horizontal axis.
@@ -126,7 +124,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, eq=False)
 class ExploredCurve:
-    """The points of one requirement, by where they are.
+    """The solved points of one requirement, in ascending order.
 
     Attributes:
         name: of the requirement, in words.
@@ -140,8 +138,7 @@ class ExploredCurve:
 
     @property
     def changes(self) -> list[tuple[float, float, str]]:
-        """Return between which neighbours outcomes appear, disappear, merge or separate: both indices, and a
-        text.
+        """Describe changes of the outcomes between neighbouring points.
 
         Examples:
             >>> told = [
@@ -164,7 +161,7 @@ class ExploredCurve:
 
 
 def _describe_changes(before: ExploredPart, after: ExploredPart) -> list[str]:
-    """Yield what happens from one part to the next of its curve."""
+    """Yield the changes of outcomes between two mechanisms."""
     old, new = _normalize_columns(before), _normalize_columns(after)
     both = [y for y in old if y in new]
     return [
@@ -173,18 +170,18 @@ def _describe_changes(before: ExploredPart, after: ExploredPart) -> list[str]:
         *(
             text
             for group in _find_merged(old, new, both)
-            for text in _format_outcomes(group, "tell the same from here on")
+            for text in _format_outcomes(group, "reveal the same from here on")
         ),
         *(
             text
             for group in _find_merged(new, old, both)
-            for text in _format_outcomes(group, "tell the same no more")
+            for text in _format_outcomes(group, "no longer reveal the same")
         ),
     ]
 
 
 def _format_outcomes(outputs: Sequence[Label], happens: str) -> list[str]:
-    """Return a sentence on outcomes, if there are any."""
+    """Format a sentence on outcomes; empty for none."""
     if not outputs:
         return []
     return [
@@ -197,7 +194,7 @@ def _format_outcomes(outputs: Sequence[Label], happens: str) -> list[str]:
 def _find_merged(
     old: Mapping[Label, bytes], new: Mapping[Label, bytes], both: Sequence[Label]
 ) -> list[list[Label]]:
-    """Return the outcomes that reveal the same after, and did not all do so before."""
+    """Find the outcomes that became equivalent."""
     groups: dict[bytes, list[Label]] = {}
     for y in both:
         groups.setdefault(new[y], []).append(y)
@@ -205,9 +202,7 @@ def _find_merged(
 
 
 def _normalize_columns(part: ExploredPart) -> dict[Label, bytes]:
-    """Return the column of each outcome that occurs, up to a factor: the same for those that reveal the
-    same.
-    """
+    """Normalize each outcome's column, to compare what outcomes reveal."""
     places = np.flatnonzero(part.occurring)
     columns = part.matrix[:, places]
     # How far, as a share, columns may differ that count as proportional: their outcomes reveal the same.
@@ -217,7 +212,7 @@ def _normalize_columns(part: ExploredPart) -> dict[Label, bytes]:
 
 @dataclass(frozen=True, eq=False)
 class Exploration:
-    """What `explore` returns: a page of its own, and a notebook shows it as it is.
+    """The result of `explore`: curves of solved points, rendered as a page or notebook output.
 
     Attributes:
         title: of the page.
@@ -247,7 +242,7 @@ class Exploration:
 
     @property
     def html(self) -> str:
-        """Return the page: one file, with all that it needs.
+        """Render the self-contained HTML page.
 
         Raises:
             MissingExtraError: vl-convert-python is not installed.
@@ -270,9 +265,7 @@ class Exploration:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data, as the page reads it: labels as text, matrices as floats of four bytes in
-        base 64.
-        """
+        """Serialize the exploration for its page."""
         points = [point for curve in self.curves for point in curve.points]
         entries = sum(part.matrix.size for point in points for part in point.parts)
         kept = _CurveWriter(-(-entries // MAX_PAGE_ENTRIES) or 1)
@@ -290,13 +283,13 @@ class Exploration:
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page, completely or not at all.
+        """Save the HTML page atomically.
 
         Raises:
             FileFormatError: the ending is not .html, or the file cannot be written.
             MissingExtraError: vl-convert-python is not installed.
         """
-        files.file_format(path, (".html",))
+        files.get_file_format(path, (".html",))
         files.atomic_write(path, self.html.encode())
 
     def __repr__(self) -> str:
@@ -313,7 +306,7 @@ class Exploration:
 
 @cache
 def load_vega_scripts() -> str:
-    """Return the libraries that draw, as one script: Vega, Vega-Lite and their embedding.
+    """Return the bundled Vega, Vega-Lite and Vega-Embed scripts.
 
     Raises:
         MissingExtraError: vl-convert-python, which carries them, is not installed.
@@ -331,7 +324,7 @@ def load_vega_scripts() -> str:
 
 @dataclass
 class _CurveWriter:
-    """A writer of curves as plain data that writes shared content, such as labels, once.
+    """A serializer of curves that stores shared content once.
 
     Attributes:
         step: every so many points keep their matrices.
@@ -343,7 +336,7 @@ class _CurveWriter:
     places: dict[Hashable, int] = field(default_factory=dict)
 
     def write_curve(self, curve: ExploredCurve) -> dict[str, Any]:
-        """Return a curve as plain data."""
+        """Serialize a curve."""
         return {
             "name": curve.name,
             "about": curve.about,
@@ -355,7 +348,7 @@ class _CurveWriter:
         }
 
     def write_point(self, point: CurvePoint, whole: bool) -> dict[str, Any]:
-        """Return a point of a curve as plain data."""
+        """Serialize a point of a curve."""
         numbers = {
             name: finite_or_none(getattr(point, name))
             for name in ("value", "bound", "gap", "level")
@@ -367,7 +360,7 @@ class _CurveWriter:
         }
 
     def write_part(self, part: ExploredPart, whole: bool) -> dict[str, Any]:
-        """Return a mechanism of a point as plain data."""
+        """Serialize a mechanism of a point."""
         prior = None if part.prior is None else part.prior.tolist()
         return {
             "name": part.name,
@@ -376,13 +369,13 @@ class _CurveWriter:
             "matrix": encode_floats(part.matrix) if whole else None,
             "prior": None if prior is None else self.store_once(("prior", *prior), prior),
             "leakages": [list(leakage) for leakage in part.leakages],
-            "rows": [list(one.table_row) for one in part.tells[:MAX_REPORTED_OUTCOMES]],
-            "left": max(0, len(part.tells) - MAX_REPORTED_OUTCOMES),
+            "rows": [list(one.table_row) for one in part.summaries[:MAX_REPORTED_OUTCOMES]],
+            "left": max(0, len(part.summaries) - MAX_REPORTED_OUTCOMES),
             "likelihood": part.likelihood,
         }
 
     def write_labels(self, labels: tuple[Label, ...]) -> int:
-        """Store labels as text once, and return their index."""
+        """Store a list of labels once, and return its index."""
         texts = [escape_control_characters(str(label)) for label in labels]
         return self.store_once(("labels", *texts), texts)
 
@@ -395,7 +388,7 @@ class _CurveWriter:
 
 
 def encode_floats(matrix: FloatArray) -> str:
-    """Return the entries row by row, as floats of four bytes in base 64: seven digits of each.
+    """Encode matrix entries as base64 float32.
 
     Examples:
         >>> np.frombuffer(base64.b64decode(encode_floats(np.eye(2))), "<f4").tolist()

@@ -1,4 +1,4 @@
-"""Points of a page from results: a sweep keeps its mechanisms, and each is read back with its certificate."""
+"""The points of an exploration from sweep results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ROUNDED_COUNTS = (
 
 @dataclass(frozen=True, eq=False)
 class SweepAnswers:
-    """The rows of a sweep, and the result of each.
+    """The rows of a sweep with their loaded results.
 
     Attributes:
         table: the sweep.
@@ -46,8 +46,7 @@ class SweepAnswers:
 
     @classmethod
     def read(cls, table: Sweep, folder: str | os.PathLike[str] | None) -> SweepAnswers:
-        """Read those of a sweep whose mechanisms are in a folder, as `sweep(..., mechanisms=folder)` wrote
-        it.
+        """Load the results of a sweep saved with `sweep(..., mechanisms=folder)`.
 
         Raises:
             SweepError: a mechanism is that of another sweep: its value is not that of its row.
@@ -70,36 +69,38 @@ class SweepAnswers:
 
     @property
     def solved_rows(self) -> Iterator[tuple[SweepRow, Result[Any] | None]]:
-        """Return the rows that have a value, each with its result."""
+        """Return the solved rows with their results."""
         pairs = zip(self.table.rows, self.results, strict=True)
         return ((row, result) for row, result in pairs if row.value is not None and not row.failed)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A sentence where a certificate has the exact counts of a sample."""
+        """Return warnings on certificates with exact sample counts."""
         return warn_of_exact_counts(*(
             one.certificate.listed_prior for one in self.results if one is not None
         ))  # fmt: skip
 
     @property
     def describe_failures(self) -> tuple[str, ...]:
-        """Return a sentence where rows have an error, with the first one."""
+        """Describe failed rows, with the first error."""
         failed = self.table.failed
         if not failed:
             return ()
         count = f"{len(failed)} of {pluralize(len(self.table.rows), 'point')}"
-        return (f"{count} could not be solved and are left out; the first says: {failed[0].error}",)
+        return (
+            f"{count} could not be solved and are left out; the first error: {failed[0].error}",
+        )
 
 
 def warn_of_exact_counts(*priors: Prior | None) -> tuple[str, ...]:
-    """Return a warning where the exact shares of a sample are on a page."""
+    """Return the warning that a page contains exact sample shares."""
     return (
         (EXACT_COUNTS,) if any(getattr(one, "samples", None) is not None for one in priors) else ()
     )
 
 
 def solve_grid(builder: Callable[..., Program[Any]], grid: Any, **options: Any) -> SweepAnswers:
-    """Solve the programs of a grid as `sweep` does, and keep the results.
+    """Solve a grid of programs, and keep the results.
 
     Raises:
         SweepError: no point could be solved, or as `sweep` does.
@@ -119,7 +120,7 @@ def make_point(
     command: str = "",
     python: str = "",
 ) -> CurvePoint:
-    """Return a point with the numbers of its row, and what its mechanism reveals, where that is there.
+    """Build a curve point from a sweep row and its result.
 
     Args:
         at: where it is.
@@ -150,7 +151,7 @@ def make_point(
 
 
 def make_parts(result: Result[Any], name: str = "") -> tuple[ExploredPart, ...]:
-    """Return the mechanism of a result; nothing where its letters are not listed."""
+    """Return the mechanism of a result as a part; empty where its letters are not listed."""
     mechanism, prior = result.mechanism, result.certificate.listed_prior
     if not isinstance(mechanism, Mechanism):
         return ()
@@ -159,12 +160,12 @@ def make_parts(result: Result[Any], name: str = "") -> tuple[ExploredPart, ...]:
 
 
 def compute_facts(result: Result[Any], half_width: float) -> tuple[tuple[str, str], ...]:
-    """Compute the PML of a design under its prior, and how many people an estimate needs."""
+    """Compute displayed facts: PML under the prior, and sample size for estimates."""
     prior, mechanism = result.certificate.listed_prior, result.mechanism
     if not result.outcome_summaries or prior is None:
         return ()
     return (
-        ("what the worst outcome tells", format_nats(result.outcome_summaries[0].leakage)),
+        ("what the worst outcome reveals", format_nats(result.outcome_summaries[0].leakage)),
         (
             f"people for frequencies within {half_width:g}",
             _count_people(prior, mechanism, half_width),
@@ -173,10 +174,12 @@ def compute_facts(result: Result[Any], half_width: float) -> tuple[tuple[str, st
 
 
 def _count_people(prior: Prior, mechanism: Mechanism, half_width: float) -> str:
-    """Return as text how many people an estimate of a given half-width needs, or why none suffice."""
+    """Return the sample size for an estimate's half-width as text."""
     outcomes = int(mechanism.support.sum())
-    if outcomes < prior.size:  # said without the rank, which takes a second for hundreds of letters
-        return f"no number is enough: {pluralize(outcomes, 'outcome')} cannot tell {prior.size} letters apart"
+    if (
+        outcomes < prior.size
+    ):  # stated without the rank, which takes a second for hundreds of letters
+        return f"no number suffices: {pluralize(outcomes, 'outcome')} cannot distinguish {prior.size} letters"
     try:
         return f"{people_needed(prior, mechanism, half_width):,}"
     except MechanismError as cause:

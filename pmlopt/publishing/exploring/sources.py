@@ -1,4 +1,4 @@
-"""What can be explored: a design over its level, any builders over a grid, a sweep that is there."""
+"""The sources of explorations: designs over levels, builders over grids, and saved sweeps."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ Builder: TypeAlias = Callable[..., Program[Any]]
 
 @dataclass(frozen=True)
 class CopyFormat:
-    """The forms in which a design can be copied: a command and Python.
+    """The formats in which a point can be copied: command line and Python.
 
     Attributes:
         command: of a requirement and a level, or "" where no command gives it.
@@ -67,7 +67,7 @@ class CopyFormat:
 
 
 def explore(source: Any, *arguments: Any, **options: Any) -> Exploration:
-    """Solve a trade-off at many points, with proofs, for a page on which to choose one of them.
+    """Build an interactive exploration of a trade-off, with certified points.
 
     What `source` is states what is explored; the arguments after it are those of that function:
 
@@ -84,7 +84,7 @@ def explore(source: Any, *arguments: Any, **options: Any) -> Exploration:
 
     Raises:
         MissingExtraError: on showing or saving, where vl-convert-python is not installed.
-        InputError, SweepError: as the functions above say.
+        InputError, SweepError: as for the functions above.
 
     Examples:
         >>> import math
@@ -124,7 +124,7 @@ def explore_design(
     exact_counts: bool = False,
     **solving: Any,
 ) -> Exploration:
-    """Explore the best utility over the level.
+    """Build the exploration of the best utility as a function of the level.
 
     Where the prior was estimated from a sample, its counts are rounded as those of a release are, and designs
     are for the rounded shares.
@@ -154,7 +154,7 @@ def explore_design(
         raise InputError(f"beside has {strange[0]!r}: known are {', '.join(BESIDE)}")
     if (
         levels is None
-    ):  # up to where PML asks for nothing, with three digits: a level is copied by hand
+    ):  # up to where PML has no effect, with three digits: a level is copied by hand
         levels = np.round(np.linspace(0, min(p.max_leakage, HIGHEST), LEVELS + 1)[1:], 3).tolist()
     grid = sorted({check_real(level, "a level", PrivacyError) for level in levels})
     if not grid:
@@ -212,8 +212,7 @@ def explore_design(
 def explore_secret(
     secret: Secret, utility: UtilityLike, *arguments: Any, **options: Any
 ) -> Exploration:
-    """Explore the best utility of the data over the level about a secret, by `explore_design` with
-    `about=secret`.
+    """Build the exploration of the best utility as a function of the level about a secret.
 
     The table of pairs of a sample is rounded, unless `exact_counts=True`.
     """
@@ -235,7 +234,7 @@ def explore_builders(
     half_width: float = DEFAULT_HALF_WIDTH,
     **solving: Any,
 ) -> Exploration:
-    """Explore programs of any kind over a grid, such as a trade-off of records or worst cases.
+    """Build the exploration of arbitrary programs over a grid.
 
     Args:
         builders: called with a point of the grid, as by `sweep`; or several, each with a name for its curve.
@@ -292,7 +291,7 @@ def explore_sweep(
     title: str = "",
     half_width: float = DEFAULT_HALF_WIDTH,
 ) -> Exploration:
-    """Explore a sweep that was solved.
+    """Build the exploration of a solved sweep.
 
     Args:
         table: what `sweep` returned.
@@ -327,7 +326,7 @@ def _make_design_curve(
     words: CopyFormat,
     requirement: Callable[[float], Requirement],
 ) -> ExploredCurve:
-    """Return the curve of one requirement, whose points are written by its name where that suffices."""
+    """Build the curve of one requirement."""
     points = []
     for row, result in found.solved_rows:
         level = float(row.point["epsilon"])
@@ -341,7 +340,7 @@ def _make_design_curve(
 def _make_baselines(
     program: Builder, found: SweepAnswers, beside: Sequence[str], half_width: float
 ) -> tuple[list[ExploredCurve], UtilityMeasure | None]:
-    """Return randomized response and releasing nothing at the same limits; and what they are measured by."""
+    """Build baseline curves: randomized response, and releasing nothing."""
     curves: dict[str, list[Any]] = {"randomized response": [], "releasing nothing": []}
     worth: UtilityMeasure | None = None
     for row, result in found.solved_rows:
@@ -372,9 +371,7 @@ def _make_baselines(
 def _make_sweep_curves(
     name: str, found: SweepAnswers, half_width: float, builder: str = ""
 ) -> list[ExploredCurve]:
-    """Return a curve for each combination of all coordinates but the first; `builder` is its name in
-    Python.
-    """
+    """Build one curve per combination of the other coordinates."""
     first = found.table.names[0]
 
     def write_python(row: SweepRow) -> str:
@@ -394,14 +391,12 @@ def _make_sweep_curves(
 
 
 def _get_coordinate(row: SweepRow, name: str) -> float:
-    """Return the coordinate of a name in a sweep row, and raise where it is not real."""
+    """Return a row's real coordinate by name."""
     return check_real(row.point[name], f"the grid's {name}", SweepError)
 
 
 def make_copy_format(prior: Prior, utility: UtilityLike) -> CopyFormat:
-    """Return how designs for a prior can be copied: with a file of its numbers, and the numbers
-    themselves.
-    """
+    """Return the copy format of a prior's designs."""
     numbers = prior.counts or prior.probabilities.tolist()
     named = isinstance(utility, str)
 
@@ -418,21 +413,21 @@ def make_copy_format(prior: Prior, utility: UtilityLike) -> CopyFormat:
     maker = f"pmlopt.Prior.{counted}" if prior.counts else "pmlopt.Prior"
     return CopyFormat(
         write_command,
-        written_prior(prior) if named else "",
+        format_prior_command(prior) if named else "",
         f"{maker}({list(numbers)!r}, {list(prior.labels)!r})",
         repr(utility) if named else "...  # the one that was explored",
     )
 
 
-def written_prior(prior: Prior) -> str:
-    """Return the command that writes a prior to `prior.csv`."""
+def format_prior_command(prior: Prior) -> str:
+    """Return the shell command that writes a prior to `prior.csv`."""
     numbers = prior.counts or prior.probabilities.tolist()
     head = ("letter", "count" if prior.counts else "probability")
     return _print_csv([head, *zip(prior.labels, numbers, strict=True)], "prior.csv")
 
 
-def written_pairs(secret: Secret) -> str:
-    """Return the command that writes the whole numbers of a joint law to `pairs.csv`, as a crosstab."""
+def format_pairs_command(secret: Secret) -> str:
+    """Return the shell command that writes a joint law's integer counts to `pairs.csv`."""
     rows = zip(secret.values, secret.weights[0].tolist(), strict=True)
     return _print_csv(
         [("", *secret.labels), *((value, *numbers) for value, numbers in rows)], "pairs.csv"
@@ -440,7 +435,7 @@ def written_pairs(secret: Secret) -> str:
 
 
 def _print_csv(rows: Sequence[Sequence[Any]], name: str) -> str:
-    """Return the command that writes rows as a CSV file."""
+    """Return the shell command that writes rows to a CSV file."""
     text = encode_csv(rows).decode().replace("\\", "\\\\").replace("%", "%%")
     text = text.replace("\n", "\\n").replace("\r", "")
     return f"printf {shlex.quote(text)} > {name}"

@@ -1,6 +1,12 @@
-"""Estimates from what was released: frequencies and tables with their errors, and levels from samples."""
+"""Estimation from released data: frequencies with errors, tables, and levels from samples."""
 
 from pmlopt.measures.estimable import Estimable, estimable
+from pmlopt.releases.estimation.decoder import export_decoder
+from pmlopt.releases.estimation.deconvolution import (
+    MeanEstimate,
+    estimate_noisy_frequencies,
+    estimate_noisy_mean,
+)
 from pmlopt.releases.estimation.frequencies import Estimate, estimate
 from pmlopt.releases.estimation.intervals import GoodnessOfFit, goodness_of_fit, independence
 from pmlopt.releases.estimation.people import half_width, level_needed, people_needed
@@ -12,7 +18,8 @@ from pmlopt.releases.estimation.sampled_levels import (
 from pmlopt.releases.joint import cross_mechanism
 
 __all__ = [
-    "Estimable", "Estimate", "GoodnessOfFit", "SampledLevel", "cross_mechanism", "estimable", "estimate",
+    "Estimable", "Estimate", "GoodnessOfFit", "MeanEstimate", "SampledLevel", "cross_mechanism", "estimable",
+    "estimate", "estimate_noisy_frequencies", "estimate_noisy_mean", "export_decoder",
     "goodness_of_fit", "half_width", "independence", "level_from_samples", "level_needed", "people_needed",
     "samples_to_refute",
 ]  # fmt: skip

@@ -50,7 +50,7 @@ Counts: TypeAlias = Numbers | LabelledArray
 def count_outputs(
     mechanism: Mechanism, counts: Counts | None, released: Iterable[Label] | None = None
 ) -> IntArray:
-    """Count (M,) how often each output of a mechanism was released.
+    """Count (M,) how often each output was released.
 
     Args:
         mechanism: with M outputs.
@@ -89,13 +89,13 @@ def count_outputs(
 
 
 def _find_outputs(mechanism: Mechanism, released: Iterable[Label]) -> list[int]:
-    """Return the index of each person's output among those of a mechanism."""
+    """Map released values to output indices of a mechanism."""
     people = read_column(released, "the released values", InputError)
     return indices_of(people, mechanism.outputs, "the released values", MechanismError)
 
 
 def _check_distinguishable(mechanism: Mechanism) -> None:
-    """Raise where outputs without labels, the numbers 0, 1, ..., are among the letters, too.
+    """Raise an error where unnamed outputs 0, 1, ... collide with letters.
 
     Data that were never released would then pass for what was.
     """
@@ -113,7 +113,7 @@ def _check_distinguishable(mechanism: Mechanism) -> None:
 def compute_unbiased_weights(
     matrix: FloatArray, combinations: FloatArray, law: FloatArray
 ) -> FloatArray:
-    """Compute (K, M) weights V with `V P' = W`, of the least variance where the outputs have a given law.
+    """Compute the (K, M) minimum-variance unbiased estimator weights V with `V P' = W`.
 
     `V = W J^-1 P diag(1/q)` with `J = P diag(1/q) P'`; where J is singular and W in its range, by the
     pseudo-inverse. `V c / n` is an unbiased estimate of W f from counts c of n people, whatever f is.
@@ -139,7 +139,7 @@ def compute_unbiased_weights(
 
 
 def maximize_likelihood(matrix: FloatArray, counts: FloatArray) -> FloatArray:
-    """Compute the (N,) frequencies f that maximise the likelihood `sum_y counts[y] log (f P)[y]`.
+    """Maximise the likelihood `sum_y counts[y] log (f P)[y]` over frequencies f.
 
     With the shares w = counts / n, f is optimal iff no `g[x] = sum_y P[x,y] w[y] / (f P)[y]` is above one.
 
@@ -227,14 +227,12 @@ class Estimate:
 
     @property
     def totals(self) -> FloatArray:
-        """Return the (K,) estimates as numbers of people, or as sums over them: `total` times the
-        frequencies.
-        """
+        """Return the (K,) estimates scaled to numbers of people."""
         return np.asarray(self.total * self.frequencies)
 
     @cached_property
     def intervals(self) -> FloatArray:
-        """Return (K, 2) intervals that contain all the true values at once, with the required confidence."""
+        """Return (K, 2) simultaneous confidence intervals."""
         return self.confidence_interval(simultaneous=True)
 
     def confidence_interval(
@@ -244,7 +242,7 @@ class Estimate:
         simultaneous: bool = False,
         kind: Intervals | None = None,
     ) -> FloatArray:
-        """Compute (K, 2) intervals for the true values, within the values that frequencies can give.
+        """Compute (K, 2) confidence intervals, clipped to feasible values.
 
         Args:
             confidence: that of each interval, or of all at once; left out, that of the estimate.
@@ -269,9 +267,7 @@ class Estimate:
         return self.origins[:, None] + np.clip(ends, least[:, None], most[:, None])
 
     def _interval_ends(self, confidence: float, count: int, kind: Intervals) -> FloatArray:
-        """Return the intervals of a kind less the origins, before they are cut to what frequencies can
-        give.
-        """
+        """Compute the unclipped interval ends of one kind, relative to the origin."""
         matrix, n = self.mechanism.matrix, self.effective
         if kind in ("bernstein", "exact"):
             self._check_unweighted(f"the intervals {kind!r}")
@@ -309,10 +305,9 @@ class Estimate:
         simultaneous: bool = False,
         seed: int = 0,
     ) -> FloatArray:
-        """Compute (K, 2) percentile intervals: the counts are drawn again from their shares, and estimated
-        again.
+        """Compute (K, 2) bootstrap percentile intervals by resampling the counts.
 
-        They hold about as often as they say for many people; near zero less often, as `kind="wald"`.
+        Their coverage is approximate for many people; near zero it is lower, as for `kind="wald"`.
 
         Args:
             confidence: that of each interval, or of all at once; left out, that of the estimate.
@@ -345,7 +340,7 @@ class Estimate:
         return np.asarray(self.origins[:, None] + np.quantile(drawn, [tail, 1 - tail], axis=0).T)
 
     def _check_unweighted(self, what: str) -> None:
-        """Raise where people have weights, for which the guarantee does not hold."""
+        """Raise an error for weighted people, for whom the guarantee does not hold."""
         if self.effective != self.people:
             raise InputError(
                 f"{what} are for people who are drawn alike: of a weighted sample take 'score'"
@@ -354,7 +349,7 @@ class Estimate:
     def posterior(
         self, prior: PriorLike | None = None, people: float | None = None, *, seed: int = 0
     ) -> FrequencyPosterior:
-        """Return the posterior after these counts, if the frequencies are from a Dirichlet law.
+        """Compute the Bayesian posterior of the frequencies under a Dirichlet prior.
 
         Its weights are `people` times the prior's frequencies: it counts as much as that many people who
         revealed the truth. The means are sampled, to a twentieth of the posterior's spread (`error`).
@@ -397,8 +392,7 @@ class Estimate:
         )
 
     def summary(self) -> Any:
-        """Return a pandas data frame: estimates, standard errors and the ends of `intervals`, a row for each
-        letter.
+        """Return a pandas frame of estimates, standard errors and interval ends.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -526,7 +520,7 @@ def estimate(
 def _count_weighted(
     mechanism: Mechanism, released: Iterable[Label] | None, weights: Iterable[float]
 ) -> tuple[FloatArray, float, float]:
-    """Return (M,) weighted counts of the effective number of people, that number, and the sum of weights."""
+    """Compute (M,) weighted counts, the effective sample size, and the total weight."""
     if released is None:
         raise InputError(
             "weights are of people: give the released column by `released`, not the counts"
@@ -548,7 +542,7 @@ def _count_weighted(
 
 
 def _check_interval_kind(kind: str) -> Intervals:
-    """Check the name of a kind of intervals, and return it."""
+    """Validate the name of an interval kind."""
     if kind not in get_args(Intervals):
         raise InputError(
             f"the intervals {kind!r} are not known: use {', '.join(get_args(Intervals))}"
@@ -557,7 +551,7 @@ def _check_interval_kind(kind: str) -> Intervals:
 
 
 def _check_fit(fit: GoodnessOfFit, least: float) -> None:
-    """Refuse counts that no frequencies agree with, and warn of those that hardly any does."""
+    """Raise an error, or warn, for counts that fit no (or hardly any) frequencies."""
     chance = f"p = {fit.p_value:.2g}" if fit.p_value > 0 else "p < 1e-300"
     if fit.p_value < least:
         raise MechanismError(

@@ -22,8 +22,7 @@ from pmlopt.model.uncertainty.confidence import confidence_box
 def compute_moments(
     weights: FloatArray, law: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Compute the mean and the variance of each of K weights of an output, and its scaled third central
-    moment.
+    """Compute mean, variance and third central moment of K output weights.
 
     Args:
         weights: (K, M).
@@ -41,16 +40,14 @@ def compute_moments(
 
 
 def normal_quantile(confidence: float, count: int = 1) -> float:
-    """Compute the normal quantile at `1 - (1 - confidence) / (2 K)`: K intervals then hold at once
-    (Bonferroni).
-    """
+    """Compute the normal quantile for K simultaneous intervals (Bonferroni)."""
     return -float(special.ndtri((1 - confidence) / (2 * count)))
 
 
 def compute_wald_ends(
     values: FloatArray, variances: FloatArray, people: float, quantile: float
 ) -> FloatArray:
-    """Compute the (K, 2) ends `value -+ z sqrt(variance / n)`.
+    """Compute the (K, 2) Wald intervals `value -+ z sqrt(variance / n)`.
 
     Examples:
         >>> compute_wald_ends(np.array([0.5]), np.array([1.0]), 100, 1.96).round(3).tolist()
@@ -63,7 +60,7 @@ def compute_wald_ends(
 def compute_score_ends(
     values: FloatArray, variances: FloatArray, skews: FloatArray, people: float, quantile: float
 ) -> FloatArray:
-    """Compute the (K, 2) means t with `n (value - t)^2 <= z^2 s(t)`, s(t) the variance if t were the mean.
+    """Compute the (K, 2) score intervals `n (value - t)^2 <= z^2 s(t)`.
 
     With the law tilted towards t, as little as it takes, `s(t) = s + g (t - value) - (t - value)^2`, g being
     the third central moment over the variance. For a share of people that is `t (1 - t)`: Wilson's intervals.
@@ -92,7 +89,7 @@ def compute_score_ends(
 def compute_bernstein_width(
     variance: FloatArray | float, span: FloatArray | float, people: float, risk: float
 ) -> FloatArray:
-    """Compute the half-width of intervals for means of n numbers that hold for every n.
+    """Compute the half-width of Bernstein intervals, valid for every sample size.
 
     `sqrt(2 V L / n) + 7 R L / (3 (n - 1))` with `L = log(4 / risk)`, V the sample variance (of n - 1 degrees)
     and R the span of the numbers. Infinite for one person.
@@ -120,7 +117,7 @@ def compute_exact_intervals(
     weights: FloatArray,
     confidence: float,
 ) -> FloatArray:
-    """Compute the (K, 2) range of each combination w f over the frequencies that agree with the counts.
+    """Compute the (K, 2) exact ranges of w f over frequencies consistent with the counts.
 
     The law of the output is in a box [l, u] of Clopper-Pearson intervals with the confidence requested, for
     any number of people. An end is the linear program `max w f` over `f >= 0`, `sum f = 1`, `l <= f P <= u`,
@@ -200,7 +197,7 @@ class GoodnessOfFit:
 def goodness_of_fit(
     matrix: FloatArray, counts: IntArray | FloatArray, frequencies: FloatArray
 ) -> GoodnessOfFit:
-    """Test whether counts can come from a mechanism.
+    """Test the fit of output counts to a mechanism by likelihood ratio.
 
     The degrees of freedom are those of the face of the simplex on which the most likely frequencies are: the
     number of outputs less the rank of the letters that are not absent. Where few people are expected at an
@@ -249,7 +246,7 @@ def goodness_of_fit(
 
 
 def independence(counts: ArrayLike) -> GoodnessOfFit:
-    """Test whether two columns are independent, from the counts of pairs of their released values.
+    """Test the independence of two columns from counts of released pairs.
 
     `G = 2 sum c log(c n / (r c'))` with the sums r and c' of rows and columns. Where each column is released
     separately (or left clear), independent columns have independent outputs: a low p-value speaks against
@@ -286,7 +283,7 @@ def independence(counts: ArrayLike) -> GoodnessOfFit:
 
 
 def check_counts(numbers: ArrayLike, ndim: int) -> IntArray:
-    """Check counts of outputs, and return them as integers: at least 0, of one person or more."""
+    """Validate output counts as nonnegative integers with a positive sum."""
     # The largest number of people: up to here floats hold every whole number.
     largest_count = 2**53
     array = copy_float_array(numbers, ndim, "the counts", PriorError)
@@ -304,10 +301,10 @@ def check_counts(numbers: ArrayLike, ndim: int) -> IntArray:
 
 
 def _chi_square_tail(degrees: int, statistic: float) -> float:
-    """Compute the probability that chi-square exceeds the statistic."""
+    """Compute the upper tail probability of the chi-square distribution."""
     return float(special.chdtrc(degrees, statistic))
 
 
 def check_confidence(value: float) -> float:
-    """Check a confidence in (0, 1), and return it as a float."""
+    """Validate a confidence in (0, 1)."""
     return check_in_interval(value, "(0, 1)", "the confidence", InputError, ", such as 0.95")

@@ -1,4 +1,4 @@
-"""Planning: how many people, or which level, it takes for intervals of a given width."""
+"""Sample-size planning: the number of people, or level, for a given interval width."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def half_width(
     workload: Workload = None,
     intervals: Intervals = "score",
 ) -> float:
-    """Compute the largest half-width of the intervals for n people, if the frequencies are the prior.
+    """Compute the largest half-width of confidence intervals for n people.
 
     It is that of the intervals that `estimate` gives where the outputs have their expected shares: of the
     Wald intervals `z sqrt(max_k V[k,k] / n)`, with the covariance `V = W (J^-1 - p p') W'` of one person at
@@ -69,11 +69,11 @@ def people_needed(
     workload: Workload = None,
     intervals: Intervals = "score",
 ) -> int:
-    """Compute the least n at which all intervals are within a half-width, if the frequencies are the prior.
+    """Compute the least number of people for intervals of a given half-width.
 
     Of the Wald intervals it is `z^2 max_k V[k,k] / h^2`, rounded up, with the covariance `V = W (J^-1 - p p')
     W'` of one person at the prior and the normal quantile z at `1 - (1 - confidence) / (2 K)`. It is a plan:
-    the intervals of the data are as wide as the data say.
+    the width of the intervals of the data depends on the data.
 
     Args:
         prior: N letters, the frequencies that are expected.
@@ -120,7 +120,7 @@ def level_needed(
     most: float | None = None,
     intervals: Intervals = "score",
 ) -> tuple[float, Mechanism]:
-    """Compute the least level whose mechanism gives n people intervals of a half-width.
+    """Compute the least leakage level whose mechanism achieves a half-width with n people.
 
     Found by bisection to a share of 1e-3 of the level; `half_width` of the mechanism that is returned was
     checked. Where it does not fall with the level, there may be a smaller one.
@@ -194,7 +194,7 @@ def level_needed(
         )
         raise PrivacyError(
             f"at the level {highest:.6g} nats, the largest {known}, a half-width of {width:g} takes {needed} "
-            f"people, and there are {count}: ask for a larger half-width or a lower confidence"
+            f"people, and there are {count}: give a larger half-width or a lower confidence"
         )
     # Share of the highest level at which a search for the least one begins.
     low = 1e-3 * highest
@@ -210,7 +210,7 @@ def _make_width_function(
     workload: Workload,
     intervals: Intervals,
 ) -> Callable[[int], float]:
-    """Return the largest half-width of the intervals as a function of the number of people."""
+    """Return the largest interval half-width as a function of the number of people."""
     combinations = build_workload_rows(workload, prior.labels).split()[1]
     estimable(mechanism).check(combinations)
     return _make_width_function_of(
@@ -221,7 +221,7 @@ def _make_width_function(
 def _make_width_function_of(
     prior: Prior, mechanism: Mechanism, share: float, combinations: FloatArray, intervals: Intervals
 ) -> Callable[[int], float]:
-    """Return the same for combinations that can be estimated, with the confidence as it was checked."""
+    """Build the half-width function from validated arguments."""
     if intervals not in ("score", "wald", "bernstein"):
         raise InputError(
             f"the intervals {intervals!r} cannot be planned: use score, wald or bernstein"

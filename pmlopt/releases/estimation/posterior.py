@@ -1,4 +1,4 @@
-"""Frequencies after what was released, under a Dirichlet prior: means and credible intervals, by sampling."""
+"""Bayesian posteriors of frequencies under a Dirichlet prior, by MCMC sampling."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ steps at which sampling is given up."""
 
 @dataclass(frozen=True, eq=False)
 class FrequencyPosterior:
-    """The posterior of frequencies, or of combinations of them, after a release.
+    """The sampled posterior of frequencies or their combinations.
 
     Attributes:
         letters: the K inputs, or the names of the rows of the workload.
@@ -41,11 +41,11 @@ class FrequencyPosterior:
 
     @property
     def intervals(self) -> FloatArray:
-        """Return (K, 2) credible intervals, each separately, with the same chance on either side."""
+        """Return (K, 2) equal-tailed credible intervals."""
         return self.credible_interval(self.confidence)
 
     def credible_interval(self, confidence: float) -> FloatArray:
-        """Return the (K, 2) quantiles of the posterior at `(1 - confidence) / 2` on either side.
+        """Compute the (K, 2) equal-tailed credible intervals at a confidence.
 
         Raises:
             InputError: the confidence is outside (0, 1).
@@ -62,7 +62,7 @@ def draw_posterior(
     combinations: FloatArray,
     seed: int,
 ) -> tuple[FloatArray, FloatArray]:
-    """Draw W f from the density `prod_y (f P)[y]^counts[y] prod_x f[x]^(a[x] - 1)` on the simplex.
+    """Draw samples of W f from the posterior density on the simplex.
 
     Chains take steps along lines: each draws a direction, and then a point on the line within the simplex at
     which the density is above a level drawn below it here. Directions are those in which one covariance, that
@@ -116,7 +116,7 @@ def draw_posterior(
         if (errors <= 0.05 * spread + still).all():
             return late.reshape(-1, late.shape[2]), errors
     raise SolverError(
-        f"the posterior was not sampled to a twentieth of its spread in {step} steps: ask for a workload of "
+        f"the posterior was not sampled to a twentieth of its spread in {step} steps: give a workload of "
         "few rows, or take the intervals of `estimate`, which need no sampling"
     )
 
@@ -124,7 +124,7 @@ def draw_posterior(
 def _choose_starts(
     rng: np.random.Generator, matrix: FloatArray, counts: IntArray, concentration: FloatArray
 ) -> FloatArray:
-    """Return (CHAINS, N) points of the simplex: one step of expectation from points all over it."""
+    """Choose (CHAINS, N) dispersed starting points of the Markov chains."""
     wide = rng.dirichlet(np.full(len(matrix), 1.0), CHAIN_COUNT)
     # (CHAINS, M): the law of the output at each start
     law = wide @ matrix
@@ -138,7 +138,7 @@ def _choose_starts(
 def _whiten_directions(
     columns: FloatArray, observed: FloatArray, concentration: FloatArray, centre: FloatArray
 ) -> FloatArray:
-    """Return an (N, N - 1) root of the covariance at a point, of counts and prior, within the simplex."""
+    """Compute an (N, N - 1) root of the approximate posterior covariance."""
     law = centre @ columns
     # minus the Hessian of the log-likelihood, sum of c[y] P[:,y] P[:,y]^T / law[y]^2
     precision = (columns * (observed / law**2)) @ columns.T
@@ -152,7 +152,7 @@ def _whiten_directions(
 
 
 def _draw_letter_directions(rng: np.random.Generator, n: int) -> FloatArray:
-    """Draw (CHAINS, N) directions from one letter to another, each independently."""
+    """Draw (CHAINS, N) random letter-to-letter directions."""
     chains = np.arange(CHAIN_COUNT)
     one = rng.integers(n, size=CHAIN_COUNT)
     # an offset of 1 to n - 1 never gives the same letter twice
@@ -170,7 +170,7 @@ def _slice_sample(
     observed: FloatArray,
     concentration: FloatArray,
 ) -> FloatArray:
-    """Move each of (CHAINS, N) points along its line, by slice sampling within the simplex."""
+    """Update (CHAINS, N) points by slice sampling along lines in the simplex."""
     with np.errstate(divide="ignore", invalid="ignore"):
         # the line leaves the simplex where a coordinate is 0; its sum stays 1
         ratios = -points / towards

@@ -1,4 +1,4 @@
-"""The level of a black box from samples of its output: from both sides, with confidence."""
+"""Confidence bounds on the leakage level of a black-box mechanism from samples."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pmlopt.core.arrays import (
 )
 from pmlopt.core.lazy_imports import optimize, special
 from pmlopt.core.roots import find_min_integer
-from pmlopt.data.labelled import Numbers, table
+from pmlopt.data.labelled import Numbers, read_labelled_table
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import InputError, MechanismError, PrivacyError
@@ -32,7 +32,7 @@ SampleTable: TypeAlias = Numbers
 
 @dataclass(frozen=True, eq=False)
 class SampledLevel:
-    """An interval that contains the level of a black box, with confidence.
+    """A confidence interval of a black box's leakage level.
 
     Attributes:
         lower, upper: its ends, in nats; `upper` may be infinite for LDP.
@@ -51,20 +51,18 @@ class SampledLevel:
     samples: tuple[int, ...]
 
     def refutes(self, epsilon: float) -> bool:
-        """Return whether the black box leaks more than epsilon: a test whose error is 1 - confidence at
-        most.
-        """
+        """Return whether the level exceeds epsilon at the interval's confidence."""
         return self.lower > check_nonnegative(epsilon, "epsilon", PrivacyError)
 
     def confirms(self, epsilon: float) -> bool:
-        """Return whether the black box leaks epsilon at most, with the confidence of the interval."""
+        """Return whether the level is at most epsilon at the interval's confidence."""
         return self.upper <= check_nonnegative(epsilon, "epsilon", PrivacyError)
 
 
 def level_from_samples(
     prior: PriorLike, counts: SampleTable, confidence: float = 0.95, measure: Measure = "pml"
 ) -> SampledLevel:
-    """Bound the level of a black box from how often each output was drawn at each letter.
+    """Compute confidence bounds on the leakage level from output counts by letter.
 
     A letter and an output are a cell, whose level `log P[x,y] / sum_x' p[x'] P[x',y]` (for LDP a pair of
     letters and `log P[x,y] / P[x',y]`) is tested by Fisher's combination of the exact binomial tests of its m
@@ -125,7 +123,7 @@ def samples_to_refute(
     power: float = 0.95,
     measure: Measure = "pml",
 ) -> int:
-    """Compute the samples at each letter with which a mechanism that violates its claim is found out.
+    """Compute the sample size per letter needed to refute a false leakage claim.
 
     A number n at which `level_from_samples(...).refutes(epsilon)` has at least the probability `power`: with
     that probability the counts of the worst output are within their binomial quantiles at
@@ -195,8 +193,7 @@ def samples_to_refute(
 def _compute_ratios(
     p: FloatArray, own: FloatArray, others: FloatArray, measure: Measure
 ) -> FloatArray:
-    """Compute the (N, M) level of each letter and output, its own entry from one table, the others' from
-    another.
+    """Compute the (N, M) cell levels from separate tables for own and other entries.
 
     -inf where the own entry is 0, inf where only it is not.
     """
@@ -211,12 +208,12 @@ def _compute_ratios(
 
 
 def _count_cells(letters: int, outputs: int, measure: Measure) -> int:
-    """Return how many cells are tested: letters and outputs, or for LDP pairs of letters and outputs."""
+    """Return the number of simultaneously tested cells."""
     return outputs * (letters if measure == "pml" else max(1, letters * (letters - 1)))
 
 
 class _CellTest:
-    """Bounds on the level of each cell, by Fisher's combination of the exact tests of its entries.
+    """The level bounds of each cell, by Fisher's combination of exact binomial tests.
 
     An end is 1 for the lower bound (its letter's entry is tested upwards, the others downwards), -1 for the
     upper.
@@ -229,7 +226,7 @@ class _CellTest:
         self._entries = min(len(p), 2) if measure == "ldp" else len(p)  # of a cell
 
     def find_largest(self, tail: float, end: Literal[1, -1]) -> tuple[float, int, int]:
-        """Find the largest of the bounds of all cells, each wrong with probability `tail` at most, and where.
+        """Find the largest bound over all cells at a tail probability, and its cell.
 
         Cells are visited in the order of what their bound cannot exceed, until none can be larger.
         """
@@ -243,8 +240,7 @@ class _CellTest:
         return found
 
     def compute_end(self, x: int, other: int, y: int, tail: float, end: Literal[1, -1]) -> float:
-        """Compute the bound of one cell: of x against all letters of the prior, or for LDP against the one
-        other.
+        """Compute the bound of one cell at a tail probability.
 
         The ratio of the entry to the sum of the others is quasilinear and the set convex: its extreme is
         where the slopes of the logarithms of all tails are a multiple mu of those of the ratio, a root.
@@ -284,18 +280,16 @@ class _CellTest:
         return level - end * (CONFIDENCE_RTOL + 10 * min(miss, 1e-7))
 
     def _compute_budget(self, tail: float) -> float:
-        """Compute the upper quantile of a sum of as many exponentials of mean 1 as a cell has entries."""
+        """Compute the upper quantile of a sum of unit exponentials."""
         return float(special.gammainccinv(self._entries, tail))
 
     def _compute_boxes(self, tail: float) -> tuple[FloatArray, FloatArray]:
-        """Compute the (N, M) ends of the intervals of all entries, each wrong with probability `tail` at
-        most.
-        """
+        """Compute the (N, M) exact intervals of all entries."""
         lower, upper = binomial_intervals(self._seen.ravel(), self._missed.ravel(), tail)
         return lower.reshape(self._seen.shape), upper.reshape(self._seen.shape)
 
     def _compute_floors(self, tail: float) -> FloatArray:
-        """Compute (1 or N, N, M) what no lower bound exceeds: the level where its budget is split evenly."""
+        """Compute upper limits of the cells' lower bounds, for pruning."""
         own, others = self._compute_boxes(math.exp(-self._compute_budget(tail) / self._entries))
         return (
             _compute_ratios(self._p, own, others, "pml")[None]
@@ -304,7 +298,7 @@ class _CellTest:
         )
 
     def _compute_ceilings(self, tail: float) -> FloatArray:
-        """Compute (1 or N, N, M) what no cell's upper bound exceeds.
+        """Compute upper limits of the cells' upper bounds, for pruning.
 
         For LDP the level of the box around the cell's set. For PML the largest ratio over the box and the
         tangents of `log T` at the point that splits the budget evenly, by Dinkelbach's iterations.
@@ -335,7 +329,7 @@ def _max_ratio(
     box: tuple[FloatArray, FloatArray],
     weights: FloatArray,
 ) -> FloatArray:
-    """Compute the (K,) largest own entry over the weighted sum of the others, by Dinkelbach's iterations.
+    """Maximise the (K,) ratio of own entry to weighted sum by Dinkelbach's iterations.
 
     It is over all others in a box and the own entry that their tangents allow.
 
@@ -361,7 +355,7 @@ def _max_ratio(
 
 
 def _find_bracket(spent: Callable[[float], float]) -> tuple[float, float]:
-    """Find two logarithms of multiples between which a rising function is 0."""
+    """Bracket the root of an increasing function of a log-multiplier."""
     # steps double: the multiple may be off by orders of magnitude from the start
     low = high = 0.0
     step = 2.0
@@ -375,9 +369,7 @@ def _find_bracket(spent: Callable[[float], float]) -> tuple[float, float]:
 
 
 def _log_pairs(own: FloatArray, others: FloatArray) -> FloatArray:
-    """Return (N, N, M) log of the entries of each letter over those of each other, -inf for a letter and
-    itself.
-    """
+    """Return the (N, N, M) log-entries of letter pairs; -inf on the diagonal."""
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.log(own)[None] - np.log(others)[:, None]
     found[np.arange(len(own)), np.arange(len(own))] = -np.inf
@@ -386,7 +378,7 @@ def _log_pairs(own: FloatArray, others: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class _BinomialTails:
-    """The chances T(q) of counts at least as extreme as those seen, (m,), as functions of the probabilities.
+    """The binomial tail probabilities T(q) of observed counts as functions of q.
 
     Upward `P(K >= seen)`, which rises with q, else `P(K <= seen)`, which falls; both are log-concave.
     """
@@ -399,7 +391,7 @@ class _BinomialTails:
     upward: bool
 
     def log_tail(self, q: FloatArray) -> FloatArray:
-        """Compute (m,) log T(q)."""
+        """Compute the (m,) log tail probabilities log T(q)."""
         # a binomial tail is an incomplete beta integral, exact for any counts
         k, rest = self.seen, self.missed
         with np.errstate(divide="ignore"):
@@ -409,21 +401,17 @@ class _BinomialTails:
 
     @property
     def is_varying(self) -> BoolArray:
-        """Return (m,) whether T depends on q: upward if any was seen, else if any was not."""
+        """Return the (m,) mask where T depends on q."""
         return (self.seen if self.upward else self.missed) > 0
 
     def furthest_probability(self, tail: float) -> FloatArray:
-        """Compute the (m,) q at which T(q) is `tail`, rounded outward; where T is 1 the end at which q is
-        extreme.
-        """
+        """Compute the (m,) probabilities q at which T(q) equals `tail`, rounded outward."""
         if tail >= 1:
             return np.ones(len(self.seen)) if self.upward else np.zeros(len(self.seen))
         return binomial_intervals(self.seen, self.missed, tail)[0 if self.upward else 1]
 
     def search_span(self, budget: float) -> tuple[FloatArray, FloatArray]:
-        """Return the least and largest (m,) q to search: beyond them one tail exceeds the budget, or q is
-        0.
-        """
+        """Return the (m,) search interval of q for a tail budget."""
         end = self.furthest_probability(math.exp(-budget))
         return (
             (end, np.ones_like(end))
@@ -434,8 +422,7 @@ class _BinomialTails:
     def find_by_slope(
         self, log_slope: FloatArray, span: tuple[FloatArray, FloatArray], elastic: bool = False
     ) -> FloatArray:
-        """Find the (m,) q in a span at which `|d log_tail T / d q|`, or q times it, has a logarithm, or the
-        nearest.
+        """Find the (m,) q at which the tail's log-slope has a given value.
 
         By Newton's method, kept within an interval that shrinks; where even an end of the span is not far
         enough, it is that end.
@@ -470,30 +457,28 @@ class _BinomialTails:
         return q
 
     def log_slope(self, q: FloatArray) -> FloatArray:
-        """Compute the log of `|d log_tail T / d q|`: the density of a beta law over its tail, -inf where T is
-        1.
-        """
+        """Compute log `|d log_tail T / d q|`: beta density over its tail."""
         a, b = self._density_powers()
         density = special.xlogy(a, q) + special.xlog1py(b, -q) - special.betaln(a + 1, b + 1)
         with np.errstate(invalid="ignore"):
             return np.where(self.is_varying, density - self.log_tail(q), -np.inf)
 
     def log_slope_derivative(self, q: FloatArray) -> FloatArray:
-        """Compute the (m,) derivative of `log_slope`."""
+        """Compute the (m,) derivatives of `log_slope`."""
         a, b = self._density_powers()
         slope = np.exp(self.log_slope(q))
         return np.asarray(a / q - b / (1 - q) - (slope if self.upward else -slope))
 
     def _density_powers(self) -> tuple[FloatArray, FloatArray]:
-        """Return the (m,) powers of q and 1 - q in the density."""
+        """Return the (m,) exponents of q and 1 - q in the beta density."""
         if self.upward:
             return np.maximum(self.seen - 1, 0), self.missed
         return self.seen, np.maximum(self.missed - 1, 0)
 
 
 def _check_table(prior: Prior, counts: SampleTable) -> tuple[np.ndarray, tuple[Label, ...]]:
-    """Return the (N, M) counts in the order of the prior's letters, and the outputs."""
-    found = table(counts, "the counts", MechanismError, absent=0).reorder_axis(
+    """Align the (N, M) count table with the prior's letters."""
+    found = read_labelled_table(counts, "the counts", MechanismError, absent=0).reorder_axis(
         0, prior.labels, MechanismError
     )
     numbers = check_counts(found.values, 2)
@@ -506,6 +491,6 @@ def _check_table(prior: Prior, counts: SampleTable) -> tuple[np.ndarray, tuple[L
 
 
 def _check_measure(measure: str) -> None:
-    """Raise for a name that is no measure of leakage."""
+    """Raise an error for an unknown leakage measure."""
     if measure not in get_args(Measure):
         raise InputError(f"the measure {measure!r} is not known: use 'pml' or 'ldp'")

@@ -1,11 +1,19 @@
-"""Continuous mechanisms: noise added to a binary secret or to a histogram, calibrated to a PML level."""
+"""Noise that is added to numbers, to answers of queries and to counts, calibrated to a PML level."""
 
-from pmlopt.releases.noise.binary import Promise
-from pmlopt.releases.noise.gaussian import BinaryGaussian, plocal_failure, plocal_scale
+from pmlopt.releases.noise.additive import Promise
+from pmlopt.releases.noise.gaussian import BinaryGaussian, Gaussian, plocal_failure, plocal_scale
 from pmlopt.releases.noise.histogram import LaplaceHistogram
-from pmlopt.releases.noise.laplace import BinaryLaplace, laplace_level, laplace_scale
+from pmlopt.releases.noise.laplace import (
+    BinaryLaplace,
+    Geometric,
+    Laplace,
+    laplace_level,
+    laplace_scale,
+)
+from pmlopt.releases.noise.query import QueryNoise, derive_differences, round_contributions
 
 __all__ = [
-    "BinaryGaussian", "BinaryLaplace", "LaplaceHistogram", "Promise", "laplace_level", "laplace_scale",
-    "plocal_failure", "plocal_scale",
+    "BinaryGaussian", "BinaryLaplace", "Gaussian", "Geometric", "Laplace", "LaplaceHistogram", "Promise",
+    "QueryNoise", "derive_differences", "laplace_level", "laplace_scale", "plocal_failure", "plocal_scale",
+    "round_contributions",
 ]  # fmt: skip

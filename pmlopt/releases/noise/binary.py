@@ -1,47 +1,35 @@
-"""What mechanisms that add noise to a binary secret share: the secret, its prior and a set of priors."""
+"""Noise on a binary secret: two letters at -1 and 1, with their prior or a set of priors."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import (
-    FloatArray,
-    check_in_interval,
-    check_nonnegative,
-    check_probability,
-    check_real,
-    copy_float_array,
-)
+from pmlopt.core.arrays import FloatArray, check_in_interval, copy_float_array
 from pmlopt.data.mechanism import find_rows
 from pmlopt.data.prior import Prior, PriorLike, as_prior
-from pmlopt.data.sampling.categorical import RandomBits, Seed, make_random_bits
-from pmlopt.data.sampling.grid_noise import choose_grid_step
+from pmlopt.data.sampling.categorical import Seed
 from pmlopt.errors import MechanismError, PriorError, PrivacyError
 from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.releases.noise.leakage_tails import FailureFunction, LetterMasses
+from pmlopt.releases.noise.additive import (
+    AdditiveNoise,
+    Promise,
+    check_epsilon,
+    check_scale,
+    compute_leakage,
+)
+from pmlopt.releases.noise.leakage_tails import LetterMasses
+from pmlopt.releases.noise.letters import PlacedLetters, check_prior_set, combine_with_confidence
 
-
-@dataclass(frozen=True)
-class Promise:
-    """A bound on the leakage that holds with probability 1 - delta: (epsilon, delta)-PML of
-    [grosse2025empirical, Definition 3].
-
-    A probability over sample and outcome, not the slack of `ApproximatePML`.
-
-    Attributes:
-        epsilon: in nats.
-        delta: the probability that an outcome leaks more under the true distribution.
-    """
-
-    epsilon: float
-    delta: float
+CENTERS = np.array([-1.0, 1.0])
+"""Where the two letters are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +50,8 @@ class BinaryNoise(ABC):
             prior's letters, or both a radius and a set are given.
     """
 
+    kind: ClassVar[type[AdditiveNoise]]
+
     prior: Prior
     scale: float
     radius: float = 0.0
@@ -70,51 +60,50 @@ class BinaryNoise(ABC):
     def __init__(
         self, prior: PriorLike, scale: float, radius: float = 0.0, over: PriorSet | None = None
     ) -> None:
-        known, size = (
-            as_prior(prior),
-            check_in_interval(radius, "[0, 2]", "the radius", PrivacyError),
-        )
+        known = as_prior(prior)
+        size = check_in_interval(radius, "[0, 2]", "the radius", PrivacyError)
         if known.size != 2:
             raise PriorError(f"the prior has {known.size} letters, and this mechanism is for two")
-        if not isinstance(over, PriorSet | None):
+        check_prior_set(over, known)
+        if size and over is not None:
             raise PrivacyError(
-                f"`over` is {over!r}: give a set of priors such as confidence_ball(prior, 0.01)"
+                f"the radius {size:g} and a set of priors are given: give one of them"
             )
-        if over is not None:
-            if size:
-                raise PrivacyError(
-                    f"the radius {size:g} and a set of priors are given: give one of them"
-                )
-            over.check_letters(known.labels, "the prior")
         given = L1Ball(known, size) if size else over
         vars(self).update(prior=known, scale=check_scale(scale), radius=size, over=given)
 
+    @property
+    def law(self) -> AdditiveNoise:
+        """Return the noise."""
+        return self.kind(self.scale)
+
+    @property
+    def letters(self) -> PlacedLetters:
+        """Return the letters at -1 and 1."""
+        return PlacedLetters(self.prior, self.over, CENTERS[:, None])
+
     @cached_property
     def masses(self) -> LetterMasses:
-        """Return bounds on the probabilities of both letters over the set, the exact ones rounded outward."""
+        """Return bounds on both letters' probabilities over the set, rounded outward."""
         return LetterMasses.from_prior_set(self.prior, self.over)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Return the least and the largest probability of X = 1 over the set, rounded outward."""
+        """Return the range of P(X = 1) over the set, rounded outward."""
         return self.masses.second
 
     @property
     def min_mass(self) -> float:
-        """Return the least probability of a letter over the set, rounded down; of one prior, as a float."""
+        """Return the minimum letter probability over the set, rounded down."""
         return float(self.prior.pmf.min()) if self.over is None else self.masses.min_mass
 
     @property
     def scope(self) -> str:
-        """Return for which priors levels and probabilities hold, in words."""
+        """Return text on the priors for which the levels hold."""
         return "for the prior given" if self.over is None else self.over.scope
 
-    @abstractmethod
-    def make_failure(self, epsilon: float) -> FailureFunction:
-        """Return P(l(Y) > epsilon) as a function of the prior."""
-
     def failure_probability(self, epsilon: float) -> float:
-        """Compute the largest P(l(Y) > epsilon) over the set: delta_1, from above by 1e-11 at most.
+        """Compute an upper bound on the worst-case P(l(Y) > epsilon) over the set, tight to 1e-11.
 
         The supremum is over p in an interval, by branch and bound. Next to a jump, at an epsilon that is -log
         of an end of the set but for rounding, it is over the ends rounded outward.
@@ -124,75 +113,35 @@ class BinaryNoise(ABC):
 
         Source: [grosse2025empirical, eq. (17)].
         """
-        return self.make_failure(check_nonnegative(epsilon, "epsilon", PrivacyError)).max_failure(
-            self.masses
-        )
+        failure = self.law.make_failure(check_epsilon(epsilon), self.scale)
+        return failure.max_failure(self.masses)
 
     def promise(self, epsilon: float, delta: float | None = None) -> Promise:
-        """Return what holds when the set has the true prior but for delta: (epsilon, d1 + delta - d1 delta).
-
-        Whenever the truth is in the set, an outcome leaks more than epsilon under it with probability
-        `d1 = failure_probability(epsilon)` at most, because d1 is a supremum over the set; and it is
-        outside with probability delta at most. No bound on how leakage grows within the set is needed.
-
-        Args:
-            epsilon: in nats.
-            delta: with which probability the truth may be outside, such as that of `weissman_radius`; left
-                out, that of the set, which a confidence set carries.
-
-        Raises:
-            PrivacyError: an argument is outside its range, there is no set, delta is given and is not the
-                set's own, or neither of them is known.
-        """
-        outside = self._outside_probability(delta)
+        """Return what holds when the set has the true prior but for delta; see `AdditiveNoise.promise`."""
+        outside = combine_with_confidence(0.0, self.over, delta)
         failure = self.failure_probability(epsilon)
-        return Promise(
-            check_nonnegative(epsilon, "epsilon", PrivacyError),
-            failure + outside - failure * outside,
-        )
-
-    def _outside_probability(self, delta: float | None) -> float:
-        """Return the probability with which the truth may be outside the set."""
-        if self.over is None:
-            raise PrivacyError(
-                "the noise is for one prior, and no set of priors that may hold the truth: give a radius or "
-                "a set (over=confidence_ball(prior, delta)), or ask for failure_probability under the prior"
-            )
-        own = self.over.delta
-        if delta is None:
-            if own is None:
-                raise PrivacyError(
-                    "the set of priors does not say how likely the truth is outside of it: give delta, or a "
-                    "set made from a sample (over=confidence_ball(prior, delta))"
-                )
-            return own
-        given = check_probability(delta)
-        if own is not None and given != own:
-            raise PrivacyError(
-                f"delta is {given:g}, and the set was made for {own:g}: leave it out"
-            )
-        return given
-
-    @abstractmethod
-    def noise_density(self, noise: FloatArray) -> FloatArray:
-        """Compute the density of the noise, whose scale is positive."""
-
-    @abstractmethod
-    def compute_log_ratio(self, outcomes: FloatArray) -> FloatArray:
-        """Compute the log-ratio of the densities; inf past the floats."""
+        return Promise(check_epsilon(epsilon), failure + outside - failure * outside)
 
     def density(self, outcomes: ArrayLike) -> FloatArray:
-        """Compute the (2, ...) density of Y at outcomes, given X = -1 and X = 1."""
+        """Compute the (2, ...) conditional densities of Y given X = -1 and X = 1."""
         y = self._check_outcomes(outcomes)
-        return np.stack([self.noise_density(y - x) for x in (-1.0, 1.0)])
+        return np.stack([self.law.compute_density(y - x) for x in CENTERS])
 
     def log_ratio(self, outcomes: ArrayLike) -> FloatArray:
         """Compute the log-ratio of the densities, `log f(y | 1) - log f(y | -1)`."""
-        with np.errstate(over="ignore"):
-            return self.compute_log_ratio(self._check_outcomes(outcomes))
+        first, second = self._compute_log_likelihoods(outcomes)
+        return np.asarray(second - first)
+
+    def leakage(self, outcomes: ArrayLike) -> FloatArray:
+        """Compute the pointwise maximal leakage of outcomes under the prior itself, in nats."""
+        return compute_leakage(self.prior.pmf, self._compute_log_likelihoods(outcomes))
+
+    def _compute_log_likelihoods(self, outcomes: ArrayLike) -> FloatArray:
+        """Compute (2, K) logarithms of the densities, up to a number for each outcome."""
+        return self.law.compute_log_likelihoods(self._check_outcomes(outcomes), CENTERS)
 
     def _check_outcomes(self, outcomes: ArrayLike) -> FloatArray:
-        """Check outcomes of a mechanism with noise, and return them as an array of finite numbers."""
+        """Validate finite outcomes as an array."""
         if self.scale == 0:
             raise MechanismError("without noise there is no density")
         return copy_float_array(np.atleast_1d(outcomes), 1, "the outcomes", PrivacyError)
@@ -200,53 +149,12 @@ class BinaryNoise(ABC):
     @property
     def grid_step(self) -> float:
         """Return the step of the grid of the noise: at most the scale over 2^48, and -1 and 1 are on it."""
-        return choose_grid_step(self.scale) if self.scale else 1.0
-
-    @abstractmethod
-    def draw_noise(self, bits: RandomBits, size: int) -> FloatArray:
-        """Draw the noise independently, (size,): exact, on the grid."""
-
-    def leakage(self, outcomes: ArrayLike) -> FloatArray:
-        """Compute the pointwise maximal leakage of outcomes under the prior itself, in nats.
-
-        `log max_x f(y | x) / f(y)`, computed from the ratio of the densities: far tails keep their digits.
-        It is `-log(p + (1 - p) e^-r)` with p the mass of the likelier letter and `r >= 0` the log-ratio.
-        """
-        ratio, (first, second) = self.log_ratio(outcomes), self.prior.pmf
-        same, other = np.where(ratio > 0, [[second], [first]], [[first], [second]])
-        apart = np.abs(ratio)
-        lost = -other * np.expm1(
-            -apart
-        )  # 1 - e^-leakage, which has no digits of a rare letter left
-        near = -np.log1p(-np.minimum(lost, 0.5))
-        far = -np.logaddexp(np.log(same), np.log(other) - apart)
-        return np.asarray(np.where(lost < 0.5, near, far))
+        return self.law.grid_step
 
     def sample(self, values: Iterable[object], seed: Seed = None) -> FloatArray:
-        """Release each value, one of the prior's labels, as -1 or 1 with noise.
-
-        The noise is drawn from the discrete law on the multiples of `grid_step`, exactly: its low digits
-        reveal nothing. The leakage of an outcome on the grid, and with it the level, is that of the density
-        there, and failure probabilities have in them what they can be more on the grid.
-
-        Args:
-            values: labels.
-            seed: for a result that can be repeated; None draws from the operating system, as a release must.
+        """Release each value, one of the prior's labels, as -1 or 1 with noise; see `AdditiveNoise.sample`.
 
         Raises:
             MechanismError: a value is not one of the two labels.
         """
-        places = find_rows(self.prior.labels, values)
-        centres = 2.0 * places - 1.0
-        if not self.scale:
-            return np.asarray(centres)
-        # floats add exactly and round once: what is rounded is on the grid, and rounding leaks nothing more
-        return np.asarray(centres + self.draw_noise(make_random_bits(seed), len(places)))
-
-
-def check_scale(scale: float) -> float:
-    """Check that the scale of a noise is not negative."""
-    size = check_real(scale, "the scale", PrivacyError)
-    if size < 0:
-        raise PrivacyError(f"the scale is {size:g}: give a positive one, or 0 for no noise")
-    return size
+        return self.law.sample(CENTERS[find_rows(self.prior.labels, values)], seed)

@@ -1,10 +1,11 @@
-"""Gaussian noise on a binary secret: how likely an outcome leaks more than epsilon, for one prior or many."""
+"""Gaussian noise: how likely an outcome leaks more than epsilon, and the scale for a probability."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Self
 
 import numpy as np
 
@@ -18,8 +19,10 @@ from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.model.uncertainty.sensitivity import level_within_distance
-from pmlopt.releases.noise.binary import BinaryNoise, Promise
-from pmlopt.releases.noise.leakage_tails import Cells, FailureFunction, LetterPair
+from pmlopt.releases.noise.additive import AdditiveNoise, Promise
+from pmlopt.releases.noise.binary import BinaryNoise
+from pmlopt.releases.noise.leakage_tails import Cells, FailureFunction, LetterMasses, LetterPair
+from pmlopt.releases.noise.letters import PlacedLetters
 
 _NORMAL_DENSITY_MAX = 1 / math.sqrt(2 * math.pi)
 
@@ -40,7 +43,7 @@ class GaussianFailure(FailureFunction):
     """
 
     def decreases_from(self, least: float) -> float:
-        """Return the sigma from which on F falls in sigma, for every prior with no letter rarer than this.
+        """Return the sigma from which on F decreases, for all letter probabilities above a minimum.
 
         Of a letter of probability p, `T(p)` falls past `sqrt(2 (E - 2 p) / (E t))`, which falls in p.
         """
@@ -52,9 +55,7 @@ class GaussianFailure(FailureFunction):
         return math.sqrt(2 * (rise / down) / threshold)
 
     def noise_tails(self, threshold: Decimal) -> tuple[float, float]:
-        """Compute the probability that the noise goes past a threshold t, given the letter and given the
-        other.
-        """
+        """Compute the conditional probabilities that the noise passes a threshold, given either letter."""
         start = self.scale * (float(threshold) / 2)
         return float(special.ndtr(1 / self.scale - start)), float(
             special.ndtr(-1 / self.scale - start)
@@ -62,7 +63,7 @@ class GaussianFailure(FailureFunction):
 
     @property
     def max_leaking_mass(self) -> float:
-        """e^-eps."""
+        """Return e^-epsilon, above which a letter's outcomes cannot leak more than epsilon."""
         return self.exp_neg_epsilon_parts[0]
 
     def may_leak(self, at: LetterPair) -> BoolArray:
@@ -70,16 +71,14 @@ class GaussianFailure(FailureFunction):
         return at.possible
 
     def letter_tails(self, at: LetterPair) -> tuple[FloatArray, FloatArray]:
-        """Compute the same for the thresholds of letters, as good as floats are."""
+        """Compute the conditional tail probabilities past the letters' thresholds, in floats."""
         unit, start = 1 / self.scale, self.scale * (at.threshold / 2)
         return special.ndtr(unit - start), special.ndtr(-unit - start)
 
     def bound_on_cells(
         self, one: Cells, two: Cells, half: FloatArray, values: FloatArray
     ) -> FloatArray:
-        """Return the top of a parabola at the middle: near a smooth top of F its error is the cube of the
-        width.
-        """
+        """Bound F on cells by parabolas from its second derivative."""
         slope = np.abs(self._slope(one[1]) - self._slope(two[1]))
         bend = self._max_second_derivative(one[0], one[2]) + self._max_second_derivative(
             two[0], two[2]
@@ -89,12 +88,12 @@ class GaussianFailure(FailureFunction):
         return np.asarray(values + np.maximum(rise, 0.0))
 
     def _nearer_tail(self, at: LetterPair) -> tuple[FloatArray, FloatArray]:
-        """Return the argument a of the nearer tail, and the normal density there."""
+        """Return argument and normal density of the nearer tail."""
         a = 1 / self.scale - self.scale * (at.threshold / 2)
         return a, _NORMAL_DENSITY_MAX * np.exp(-(a**2) / 2)
 
     def _slope(self, at: LetterPair) -> FloatArray:
-        """Compute the derivative T' in p; 0 where nothing leaks so much."""
+        """Compute the derivative of the tail term T in p."""
         moved = (
             self.scale
             / 2
@@ -107,7 +106,7 @@ class GaussianFailure(FailureFunction):
         return np.where(at.possible, near - far - moved, 0.0)
 
     def _max_second_derivative(self, least: LetterPair, most: LetterPair) -> FloatArray:
-        """Bound T'' between two probabilities from above; inf where T has a kink."""
+        """Bound the second derivative of T on an interval; inf at a kink."""
         down, lost, sigma = self.exp_neg_epsilon_parts[0], self.complement_parts[0], self.scale
         (start, low), (end, high) = self._nearer_tail(least), self._nearer_tail(most)
         sign = lost * most.rest + down * (
@@ -117,6 +116,131 @@ class GaussianFailure(FailureFunction):
         near, far = (sigma / 2 * lost / (at.other * at.rest) ** 2 for at in (least, most))
         bend = -np.where(sign >= 0, near * np.minimum(low, high), far * top) * sign
         return np.where(most.possible, bend, np.where(least.possible, np.inf, 0.0))
+
+
+class Gaussian(AdditiveNoise):
+    """Gaussian noise with standard deviation sigma, its `scale`, independent on each number of a vector.
+
+    Far out the leakage of the last letters tends to -log of their probability: the level is that of no noise,
+    and noise is calibrated to a probability with which an outcome may leak more than epsilon.
+
+    Examples:
+        >>> from pmlopt import Prior
+        >>> ages = Prior([0.5, 0.3, 0.2], [20, 40, 60])
+        >>> noise = Gaussian.calibrate(ages, 0.5, 0.01)
+        >>> round(noise.scale, 1), round(noise.failure_probability(ages, 0.5), 9)
+        (0.0, 0.01)
+    """
+
+    @classmethod
+    def calibrate(
+        cls, prior: PriorLike, epsilon: float, delta: float, over: PriorSet | None = None
+    ) -> Self:
+        """Calibrate sigma: down to it the failure probability is delta at most, and just below it is not.
+
+        Args:
+            prior: letters that are numbers, or two vectors.
+            epsilon: in nats, above 0.
+            delta: in (0, 1): an outcome may leak more than epsilon with this probability.
+            over: a set of priors on the same letters.
+
+        Raises:
+            PrivacyError: an argument is outside its range, or epsilon so small that sigma^2 is no float.
+        """
+        letters = cls(0.0).place_letters(prior, over)
+        return cls(cls.find_sigma(letters, epsilon, delta))
+
+    @classmethod
+    def find_sigma(cls, letters: PlacedLetters, epsilon: float, delta: float) -> float:
+        """Find the sigma of `calibrate` for letters at points, or 0 where no noise is needed.
+
+        Of two letters the failure probability is delta at most from `plocal_scale` on, and down to a sigma in
+        closed form (`GaussianFailure.decreases_from`) it is monotone: bisection finds the start. Below that
+        it may rise again: sigmas are tried further down, each 2 % below the last (for more letters by a
+        factor of 1.25), until one fails. No noise is the answer only if none does, nor 0 itself.
+        """
+        # The largest sigma: its square is a float.
+        largest_sigma = 1e150
+        level, share = check_positive(epsilon, "epsilon", PrivacyError), check_probability(delta)
+        half = float(letters.bound_distances(2.0**-1074).max()) / 2 or 1.0
+        # Below this sigma no float reveals the noise from none: of a Gaussian nothing is 40 sigma out.
+        falls_to = 0.025
+
+        def is_private(sigma: float) -> bool:
+            return cls(sigma * half).bound_failure(letters, level, share) <= share
+
+        high = plocal_scale(level, share)
+        while high <= largest_sigma and not is_private(high):  # by rounding
+            high *= 2
+        if high > largest_sigma:
+            raise PrivacyError(
+                f"epsilon is {level:g}: no sigma up to {largest_sigma:g} is enough: give a larger one"
+            )
+        if len(letters.points) == 2:
+            least = LetterMasses.from_prior_set(letters.prior, letters.over).min_mass
+            monotone = GaussianFailure(level, high).decreases_from(least)
+            low, ratio = (
+                (min(high, monotone), 1.02) if monotone > falls_to else (min(high, 1.0), 2.0)
+            )
+        else:
+            low, ratio = high / 1.25, 1.25
+            falls_to *= letters.narrowest / half
+        while is_private(low):
+            high, low = low, low / ratio
+            if high < falls_to:
+                return 0.0 if is_private(0.0) else high * half
+        return bisect(is_private, low, high, 1e-12) * half
+
+    def compute_levels(self, letters: PlacedLetters) -> FloatArray:
+        """Bound (N,) from above what an outcome leaks of each letter: -log of its least probability."""
+        apart = np.where(np.eye(len(letters.points)) > 0, 0.0, np.inf)
+        return letters.bound_levels(apart)
+
+    def compute_log_likelihoods(self, outcomes: FloatArray, line: FloatArray) -> FloatArray:
+        """Compute (N, K) logarithms of the densities at outcomes, up to a number for each outcome."""
+        away = outcomes - line[:, None]
+        nearest = np.abs(away).argmin(axis=0)
+        least = away[nearest, np.arange(len(outcomes))]
+        # a difference of squares as a product: squares of large numbers would lose it
+        with np.errstate(over="ignore"):
+            apart = (line[nearest] - line[:, None]) * ((away + least) / 2)
+            return np.asarray(-apart / self.scale / self.scale)
+
+    def compute_density(self, noise: FloatArray) -> FloatArray:
+        """Compute the density of the noise, whose scale is positive."""
+        return np.asarray(
+            _NORMAL_DENSITY_MAX / self.scale * np.exp(-((noise / self.scale) ** 2) / 2)
+        )
+
+    def compute_tail(self, noise: FloatArray) -> FloatArray:
+        """Compute the probability that the noise is above a number; digits of small ones are kept."""
+        return np.asarray(special.ndtr(-noise / self.scale))
+
+    @property
+    def variance(self) -> float:
+        """Return the variance of the noise on one number."""
+        return self.scale**2
+
+    def draw_noise(self, bits: RandomBits, size: int) -> FloatArray:
+        """Draw (size,) independent values of the noise: exact, on the grid."""
+        return draw_gaussian_noise(self.scale, self.grid_step, size, bits)
+
+    def make_failure(self, epsilon: float, scale: float) -> GaussianFailure:
+        """Return P(l(Y) > epsilon) as a function of the prior, of two letters at -1 and 1.
+
+        With `P(X = 1) = p`: on the right an outcome leaks more than epsilon iff `e^-eps > p` and
+        `y > (sigma^2 / 2) log((1 - p) / (e^-eps - p))`; on the left p and 1 - p change places.
+        `e^-eps` is taken to more digits than a float has: at a float just below -log p, without noise, the
+        letter of probability p does leak more.
+
+        Source: [grosse2025empirical, eq. (17)].
+        """
+        return GaussianFailure(epsilon, scale)
+
+    def make_edges(self, line: FloatArray) -> FloatArray:
+        """Return points up to 40 standard deviations past the last letters, where no float is the tail."""
+        ends = line.min() - 40 * self.scale, line.max() + 40 * self.scale
+        return np.unique(np.append(np.linspace(*ends, 129), line))
 
 
 class BinaryGaussian(BinaryNoise):
@@ -138,12 +262,9 @@ class BinaryGaussian(BinaryNoise):
         True
         >>> noise.failure_probability(0.7)  # nothing can leak more than log 2 = 0.693...
         0.0
-        >>> from pmlopt import Prior, confidence_box
-        >>> box = confidence_box(Prior.from_counts([60, 40]), 0.01)
-        >>> sampled = BinaryGaussian.calibrate([0.6, 0.4], epsilon=0.5, delta=0.01, over=box)
-        >>> sampled.promise(0.5).delta <= 0.01 + 0.01  # that of the noise, and that of the sample
-        True
     """
+
+    kind = Gaussian
 
     @classmethod
     def calibrate(
@@ -154,65 +275,13 @@ class BinaryGaussian(BinaryNoise):
         delta: float,
         radius: float = 0.0,
         over: PriorSet | None = None,
-    ) -> BinaryGaussian:
-        """Calibrate sigma to a failure probability: the least from which on it is delta at most.
-
-        From `plocal_scale` on it is delta at most, and down to a sigma in closed form
-        (`GaussianFailure.decreases_from`) it is monotone: bisection finds the start. Below that it may rise
-        again where a letter is rare, so if it is delta at most down to there, sigmas are tried further down,
-        each 2 % below the last, until one fails. No noise is the answer only if none does, nor 0 itself.
-
-        Args:
-            prior: two letters.
-            epsilon: in nats, above 0.
-            delta: in (0, 1): an outcome may leak more than epsilon with this probability.
-            radius: of an l1 ball of priors.
-            over: a set of priors, instead of the radius.
-
-        Raises:
-            PrivacyError: an argument is outside its range, or epsilon so small that sigma^2 is no float.
-        """
-        # Below this sigma no float reveals the noise from none: of a Gaussian nothing is 40 sigma out.
-        falls_to = 0.025
-        # The largest sigma: its square is a float.
-        largest_sigma = 1e150
-        level, share = check_positive(epsilon, "epsilon", PrivacyError), check_probability(delta)
-        silent = cls(prior, 0.0, radius, over)
-
-        def is_private(scale: float) -> bool:
-            return GaussianFailure(level, scale).max_failure(silent.masses, share) <= share
-
-        high = plocal_scale(level, share)
-        while high <= largest_sigma and not is_private(high):  # by rounding
-            high *= 2
-        if high > largest_sigma:
-            raise PrivacyError(
-                f"epsilon is {level:g}: no sigma up to {largest_sigma:g} is enough: give a larger one"
-            )
-        monotone = GaussianFailure(level, high).decreases_from(silent.min_mass)
-        # By this factor sigmas are tried downward where the failure probability may not be monotone.
-        low, ratio = (min(high, monotone), 1.02) if monotone > falls_to else (min(high, 1.0), 2.0)
-        while is_private(low):
-            high, low = low, low / ratio
-            if high < falls_to:
-                return silent if is_private(0.0) else cls(prior, high, radius, over)
-        return cls(prior, bisect(is_private, low, high, 1e-12), radius, over)
-
-    def make_failure(self, epsilon: float) -> GaussianFailure:
-        """F of Gaussian noise.
-
-        With `P(X = 1) = p`: on the right an outcome leaks more than epsilon iff `e^-eps > p` and
-        `y > (sigma^2 / 2) log((1 - p) / (e^-eps - p))`; on the left p and 1 - p change places.
-        `e^-eps` is taken to more digits than a float has: at a float just below -log p, without noise, the
-        letter of probability p does leak more.
-
-        Source: [grosse2025empirical, eq. (17)].
-        """
-        return GaussianFailure(epsilon, self.scale)
+    ) -> Self:
+        """Calibrate sigma to a failure probability: the least from which on it is delta at most."""
+        letters = cls(prior, 0.0, radius, over).letters
+        return cls(prior, Gaussian.find_sigma(letters, epsilon, delta), radius, over)
 
     def published_promise(self, epsilon: float, delta: float | None = None) -> Promise:
-        """Return the pair as published, over an l1 ball: epsilon grows to `eps - log(1 - radius/2 e^eps)` on
-        top.
+        """Return the guarantee as published, over an l1 ball.
 
         Theorem 4 bounds how much more a mechanism leaks elsewhere in a ball than at its centre; but d1 is
         taken over the ball already, so `promise` holds without it. inf where the radius is too large.
@@ -228,20 +297,6 @@ class BinaryGaussian(BinaryNoise):
                 f"the published pair is about an l1 ball, and the set is {self.over!r}"
             )
         return Promise(level_within_distance(epsilon, self.over.radius), sharp.delta)
-
-    def noise_density(self, noise: FloatArray) -> FloatArray:
-        """Compute the density of the noise, whose scale is positive."""
-        return np.asarray(
-            _NORMAL_DENSITY_MAX / self.scale * np.exp(-((noise / self.scale) ** 2) / 2)
-        )
-
-    def compute_log_ratio(self, outcomes: FloatArray) -> FloatArray:
-        """Compute the log-ratio of the densities; inf past the floats."""
-        return np.asarray(2 * outcomes / self.scale / self.scale)
-
-    def draw_noise(self, bits: RandomBits, size: int) -> FloatArray:
-        """Draw the noise independently, (size,): exact, on the grid."""
-        return draw_gaussian_noise(self.scale, self.grid_step, size, bits)
 
 
 def plocal_scale(epsilon: float, delta: float) -> float:

@@ -1,4 +1,4 @@
-"""Laplace noise on a histogram: what one record leaks when no class is rarer than known."""
+"""Laplace noise on a histogram: the leakage of one record with a minimum class probability."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from pmlopt.core.roots import find_min_holding
 from pmlopt.data.sampling.categorical import Seed, make_random_bits
 from pmlopt.data.sampling.grid_noise import choose_grid_step, draw_laplace_noise
 from pmlopt.errors import PrivacyError
-from pmlopt.releases.noise.binary import check_scale
+from pmlopt.releases.noise.additive import check_scale
 from pmlopt.releases.noise.laplace import laplace_level, laplace_scale
 
 
 @dataclass(frozen=True)
 class LaplaceHistogram:
-    """The counts of k classes, each with Laplace noise of scale b; n and the k classes are public.
+    """The mechanism of k counts with Laplace noise of scale b; n and the classes are public.
 
     Records are independent, and each is in every class with probability `min_mass` or more. The level is
     what all k noisy counts together leak about any one record.
@@ -73,7 +73,7 @@ class LaplaceHistogram:
     def calibrate(
         cls, *, epsilon: float, min_mass: float = 0.0, sensitivity: float = 2.0
     ) -> LaplaceHistogram:
-        """Calibrate the scale to a PML level of one record: the least noise that achieves it.
+        """Compute the least noise scale that achieves a PML level of one record.
 
         Args:
             epsilon: in nats, above 0; from -log(min_mass) on the scale is 0: no noise is needed.
@@ -120,7 +120,7 @@ class LaplaceHistogram:
         return self.sensitivity / self.scale if self.scale else math.inf
 
     def composed_level(self, classes: int, *, released: int | None = None) -> float:
-        """Bound the level by composition: the counts as so many counting queries, one by one.
+        """Bound the level by composing the counts as separate counting queries.
 
         `m ((1 - alpha)/b + alpha^2 / (2 b^2))` for m released counts, each of which one record changes by 1.
         It is a bound on what they leak together, and looser than `level`: a counting query leaks at most
@@ -155,7 +155,7 @@ class LaplaceHistogram:
         return m * self._loose_bound(1.0) if m else 0.0
 
     def _loose_bound(self, change: float) -> float:
-        """Compute (4) for counts that one record changes by so much."""
+        """Compute the bound (4) for a given change of the counts by one record."""
         if not self.scale:
             return math.inf
         ratio = change / self.scale
@@ -170,7 +170,7 @@ class LaplaceHistogram:
         clip: bool = True,
         round_to_whole: bool = True,
     ) -> FloatArray:
-        """Release the counts with noise; clipping and rounding come after it, and leak nothing more.
+        """Release noisy counts, with clipping and rounding as post-processing.
 
         The noise y has the probability `(1 - q) / (1 + q) q^(|y| / g)`, `q = e^(-g / b)`, on the multiples of
         a fine step g, drawn exactly. Counts are on the grid, so that ratios of probabilities at its outcomes
@@ -205,7 +205,7 @@ class LaplaceHistogram:
         return np.asarray(np.maximum(noisy, 0.0) if clip else noisy) + 0.0
 
     def _check_classes(self, shape: Sequence[int]) -> None:
-        """Raise where the classes are too many for their least probability, or for the sensitivity."""
+        """Raise an error where the number of classes conflicts with minimum probability or sensitivity."""
         classes = shape[-1] if shape else 1
         if classes * self.min_mass > 1 + 1e-12:
             raise PrivacyError(

@@ -27,7 +27,7 @@ from pmlopt.model.uncertainty.prior_set import PriorSet
 
 @dataclass(frozen=True)
 class LetterMasses:
-    """The least and the largest probability of each letter over a set, exact ones rounded outward to floats.
+    """The bounds on each letter's probability over a set of priors, rounded outward.
 
     `alone` has the exact probabilities of both letters where the set has one prior.
     """
@@ -38,7 +38,7 @@ class LetterMasses:
 
     @classmethod
     def from_prior_set(cls, prior: Prior, priors: PriorSet | None) -> LetterMasses:
-        """Return those of a set of priors on two letters, or of one prior where there is no set."""
+        """Compute the bounds of a set of priors on two letters, or of a single prior."""
         if priors is None:
             total = sum(prior.weights)
             least = [Fraction(weight, total) for weight in prior.weights]
@@ -56,23 +56,23 @@ class LetterMasses:
 
     @property
     def min_mass(self) -> float:
-        """Return the least probability of a letter."""
+        """Return the minimum letter probability."""
         return min(self.first[0], self.second[0])
 
     @property
     def rarer_letter(self) -> tuple[float, float]:
-        """Return the ends of the letter that can be rarer."""
+        """Return the bounds of the letter that can be rarer."""
         return self.first if self.first[0] <= self.second[0] else self.second
 
 
 def _round_down(value: Fraction) -> float:
-    """Round to the largest float that is not above."""
+    """Round down to a float."""
     near = float(value)
     return math.nextafter(near, -math.inf) if Fraction(near) > value else near
 
 
 def _round_up(value: Fraction) -> float:
-    """Round to the smallest float that is not below."""
+    """Round up to a float."""
     near = float(value)
     return math.nextafter(near, math.inf) if Fraction(near) < value else near
 
@@ -83,7 +83,7 @@ MAX_TAIL_CELLS = 1_000_000
 
 @dataclass(frozen=True)
 class LetterPair:
-    """One letter at several probabilities p, `mass`, and the other at 1 - p, `other`.
+    """Probabilities p of one letter, and 1 - p of the other, in arrays.
 
     An outcome can leak more than epsilon of the letter iff `p < e^-eps` (`possible`), and then does iff its
     log-ratio is above `threshold`, `t = log((1 - p) / (e^-eps - p))`; `rest` is `e^-eps - p`, or 1.
@@ -102,7 +102,7 @@ Cells = tuple[LetterPair, ...]
 
 @dataclass(frozen=True)
 class FailureFunction(ABC):
-    """The probability `F = P(l(Y) > eps)` for Y = X + noise of a scale, as a function of the law of X."""
+    """The failure probability P(l(Y) > eps) of additive noise as a function of the prior."""
 
     TAIL_RTOL: ClassVar[float] = 2e-13
     """Relative rounding of a tail, which every bound is raised by: 40 deviations out, where a Gaussian tail
@@ -114,27 +114,25 @@ class FailureFunction(ABC):
 
     @cached_property
     def exp_neg_epsilon_parts(self) -> tuple[float, float]:
-        """Return `E = e^-eps` as the sum of two floats, so that a probability within a rounding of E
-        differs from it.
-        """
+        """Return e^-eps as an unevaluated sum of two floats."""
         return _split_in_two_floats(_decimal_exponential(self.epsilon))
 
     @cached_property
     def complement_parts(self) -> tuple[float, float]:
-        """Return `1 - e^-eps` as the sum of two floats."""
+        """Return 1 - e^-eps as an unevaluated sum of two floats."""
         return _split_in_two_floats(
             choose_precision(self.epsilon).subtract(Decimal(1), _decimal_exponential(self.epsilon))
         )
 
     def exp_neg_epsilon_minus(self, mass: FloatArray, other: FloatArray) -> FloatArray:
-        """Compute `e^-eps - p` to full digits, by p or by 1 - p, whichever is smaller."""
+        """Compute `e^-eps - p` accurately, from p or 1 - p."""
         # the large parts first: close floats subtract exactly, and the small part is not lost
         by_mass = (self.exp_neg_epsilon_parts[0] - mass) + self.exp_neg_epsilon_parts[1]
         by_other = (other - self.complement_parts[0]) - self.complement_parts[1]
         return np.where(mass <= 0.5, by_mass, by_other)
 
     def make_letters(self, mass: FloatArray, other: FloatArray) -> LetterPair:
-        """Return a letter of the probabilities p, with 1 - p given too: it may have digits that p has not."""
+        """Build letters from probabilities p and 1 - p, both given for accuracy."""
         rest = self.exp_neg_epsilon_minus(mass, other)
         possible = rest > 0
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
@@ -145,8 +143,7 @@ class FailureFunction(ABC):
         return LetterPair(possible, mass, other, rest, np.where(possible, threshold, 0.0))
 
     def max_failure(self, masses: LetterMasses, enough: float | None = None) -> float:
-        """Compute the supremum of F over the priors within bounds on both letters, from above, on the grid
-        too.
+        """Compute an upper bound on the worst-case F over priors with bounded letter probabilities.
 
         The search stops as soon as it is clear whether the answer is above `enough`.
         """
@@ -154,7 +151,7 @@ class FailureFunction(ABC):
         return bound_on_grid(found, self.scale) if self.scale else found
 
     def _max_density_failure(self, masses: LetterMasses, enough: float | None) -> float:
-        """Compute the supremum of F for the density.
+        """Compute an upper bound on the worst-case F for continuous noise.
 
         For one prior it is F; else it is found by branch and bound over p, the probability of the letter that
         can be rarer; it is an upper bound in any case, and within the slacks unless a limit ends the search.
@@ -201,14 +198,12 @@ class FailureFunction(ABC):
         return min(1.0, max(settled, last))
 
     def cell_edges(self, low: float, high: float) -> FloatArray:
-        """Return the (K,) ends of the cells that the search begins with."""
+        """Return the (K,) initial interval edges of the branch and bound."""
         # Cells of the first cover of the interval of p.
         return np.linspace(low, high, 64 + 1)
 
     def _tail_at(self, p: Fraction) -> float:
-        """Compute T of a letter with exactly this probability, from above; of Y = X, the probability
-        itself.
-        """
+        """Compute the tail term T at a given probability, rounded up."""
         context = choose_precision(self.epsilon)
         mass = context.divide(Decimal(p.numerator), Decimal(p.denominator))
         rest = context.subtract(_decimal_exponential(self.epsilon), mass)
@@ -223,24 +218,22 @@ class FailureFunction(ABC):
 
     @abstractmethod
     def noise_tails(self, threshold: Decimal) -> tuple[float, float]:
-        """Compute the probability that the noise goes past a threshold t, given the letter and given the
-        other.
-        """
+        """Compute the conditional probabilities that the noise passes a threshold, given either letter."""
 
     @abstractmethod
     def letter_tails(self, at: LetterPair) -> tuple[FloatArray, FloatArray]:
-        """Compute the same for the thresholds of letters, as good as floats are."""
+        """Compute the conditional tail probabilities past the letters' thresholds, in floats."""
 
     @property
     @abstractmethod
     def max_leaking_mass(self) -> float:
-        """Return the probability from which on a letter adds nothing."""
+        """Return the letter probability above which its outcomes cannot leak more than epsilon."""
 
     @abstractmethod
     def bound_on_cells(
         self, one: Cells, two: Cells, half: FloatArray, values: FloatArray
     ) -> FloatArray:
-        """Bound F over cells from above by its derivatives, where that is a number.
+        """Bound F on cells from its derivatives; NaN where they give no bound.
 
         The letters are in the order of their own probability; `half` of the widths, `values` in the middle.
         """
@@ -248,7 +241,7 @@ class FailureFunction(ABC):
     def evaluate_cells(
         self, left: FloatArray, middle: FloatArray, right: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Compute F in the middle of cells of p, and an upper bound on it over each, up to rounding.
+        """Compute F at cell centres, and upper bounds on F over the cells.
 
         It is at most what the ends of the tails allow, which are monotone in p, and what derivatives do.
         """
@@ -269,7 +262,7 @@ class FailureFunction(ABC):
         return np.asarray(at.possible & (at.mass <= self.max_leaking_mass))
 
     def _weighted_tails(self, at: LetterPair, mass: FloatArray) -> FloatArray:
-        """Compute the tails past the thresholds of `at`, weighted with another mass, of at most the limit."""
+        """Compute the tail probabilities past thresholds, weighted with another letter mass."""
         with np.errstate(over="ignore", under="ignore"):
             near, far = self.letter_tails(at)
         # past the limit the tail is 0, so within a cell no larger weight can come with it
@@ -277,7 +270,7 @@ class FailureFunction(ABC):
         return np.where(self.may_leak(at), far + weight * (near - far), 0.0)
 
     def _can_be_rarer(self, masses: LetterMasses) -> tuple[bool, bool]:
-        """Return for each letter whether it can be rarer than e^-eps."""
+        """Return for each letter whether its probability can be below e^-eps."""
         (one, one_most), (other, other_most) = masses.first, masses.second
         found = (
             self.exp_neg_epsilon_minus(np.array([one, other]), np.array([other_most, one_most])) > 0
@@ -285,7 +278,7 @@ class FailureFunction(ABC):
         return bool(found[0]), bool(found[1])
 
     def _without_noise(self, masses: LetterMasses) -> float:
-        """Compute, for Y = X, the largest sum of the masses below `e^-eps`."""
+        """Compute the failure probability without noise: the mass of letters below `e^-eps`."""
         first, second = self._can_be_rarer(masses)
         if first and second and float(self.exp_neg_epsilon_minus(np.array(0.5), np.array(0.5))) > 0:
             return 1.0
@@ -297,7 +290,7 @@ class FailureFunction(ABC):
 
 
 def bound_on_grid(failure: float, scale: float) -> float:
-    """Bound F for discrete noise on the grid of `choose_grid_step`, by F of the density.
+    """Bound F of grid noise by F of continuous noise.
 
     On the grid an outcome leaks what it leaks by the density, so only the tails differ. With the step g, at
     most the scale over 2^48:
@@ -315,21 +308,21 @@ def bound_on_grid(failure: float, scale: float) -> float:
 
 
 def raise_for_grid(failure: float, coarseness: float) -> float:
-    """Return what `bound_on_grid` gives for a grid whose step is that fraction of the scale, below 1/40."""
+    """Compute the `bound_on_grid` of a grid with a given relative step below 1/40."""
     return min(1.0, failure + min(1.0, 80 * failure) * coarseness)
 
 
 def choose_precision(epsilon: float) -> Context:
-    """Return sixty digits, and as many more as 1 - e^-eps loses in a subtraction."""
+    """Choose the decimal precision: sixty digits, plus those lost in 1 - e^-eps."""
     return Context(prec=60 + max(0, math.ceil(-math.log10(epsilon))))
 
 
 def _decimal_exponential(epsilon: float) -> Decimal:
-    """Compute the exact e^-eps of a float, to so many digits."""
+    """Compute e^-eps of a float in decimal arithmetic."""
     return choose_precision(epsilon).exp(Decimal(-epsilon))
 
 
 def _split_in_two_floats(value: Decimal) -> tuple[float, float]:
-    """Return a number as the sum of two floats, the second what rounding takes off the first."""
+    """Split a number into a float and its rounding remainder."""
     high = float(value)
     return high, float(Context(prec=1200).subtract(value, Decimal(high)))

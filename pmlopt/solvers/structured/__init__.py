@@ -1,1 +1,1 @@
-"""Linear programs in blocks of columns, by an interior point that uses the structure, or by HiGHS."""
+"""Linear programs in column blocks: a structured interior-point method, and HiGHS."""

@@ -1,4 +1,4 @@
-"""A linear design as numbers: costs, a block for each column, and rows that couple the columns."""
+"""Column-block linear programs: costs, one block per column, and coupling rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pmlopt.data.prior import Prior
 
 @dataclass(frozen=True, eq=False)
 class HingeVariables:
-    """A variable r for each entry v of a column, with `r >= 0` and `r >= sign (v - at'u)`.
+    """Auxiliary hinge variables `r >= 0`, `r >= sign (v - at'u)` for the entries v of a column.
 
     Attributes:
         sign: 1 for what is above a threshold, -1 for what is below.
@@ -35,7 +35,7 @@ class HingeVariables:
     budget: float | None = None
 
     def compute_thresholds(self, scalars: NDArray[Any]) -> NDArray[Any]:
-        """Compute (1, M) or (N, M) `at'u`."""
+        """Compute the thresholds `at'u`, (1, M) or (N, M)."""
         return np.asarray(self.threshold_coefficients.T @ scalars)
 
     def apply_adjoint(self, part: NDArray[Any]) -> NDArray[Any]:
@@ -49,7 +49,7 @@ class HingeVariables:
 
 @dataclass(frozen=True, eq=False)
 class ColumnBlock:
-    """Columns v between two ends that are linear in few scalars u of the column's own.
+    """A block constraint on a column v: bounds linear in auxiliary scalars u, and row inequalities.
 
     `lower'u <= v[x] <= upper'u` for every letter x; with weights, for each of K rows,
     `weights_k'v - costs_k'r = mean_k'u`, or `>=`; and with a total, `u[0]` adds up to at most that over all
@@ -79,23 +79,23 @@ class ColumnBlock:
 
     @cached_property
     def has_floor(self) -> bool:
-        """Return whether `lower'u >= 0` must be required: the lower end is a separate scalar."""
+        """Return whether the lower bound `lower'u` has its own nonnegativity constraint."""
         return len(self.lower) > 1 and bool(self.lower.any())
 
     @cached_property
     def has_cap(self) -> bool:
-        """Return whether there is an upper end."""
+        """Return whether the block has an upper bound."""
         return bool(np.isfinite(self.upper).all())
 
     @cached_property
     def is_banded(self) -> bool:
-        """Return whether there are only two ends and one mean: a program of few nonzeros an entry."""
+        """Return whether the block has only two bounds and one mean equation."""
         rows = 0 if self.weights is None else len(self.weights)
         return self.hinge is None and self.total is None and not self.is_loose and rows <= 1
 
 
 def build_ratio_block(exp_neg_epsilon: float) -> ColumnBlock | None:
-    """Build the block of columns with `e^-eps max v <= min v`; None where it has no interior."""
+    """Build the block `e^-eps max v <= min v`; None where it has no interior."""
     if exp_neg_epsilon >= 1:
         return None
     return ColumnBlock(np.array([exp_neg_epsilon]), np.ones(1), np.array([exp_neg_epsilon**-0.5]))
@@ -104,7 +104,7 @@ def build_ratio_block(exp_neg_epsilon: float) -> ColumnBlock | None:
 def build_mean_block(
     weights: FloatArray, exp_neg_epsilon: float, least: float = 0.0, largest: float = 0.0
 ) -> ColumnBlock | None:
-    """Build the block of columns `v >= 0` with `e^-eps max v <= weights'v + least min v - largest max v`.
+    """Build the block `e^-eps max v <= weights'v + least min v - largest max v`.
 
     None where nothing lies strictly inside, which is where the column of ones only just meets the bound.
     """
@@ -129,7 +129,7 @@ def build_mean_block(
 def build_threshold_block(
     weights: FloatArray, half: float, exp_neg_epsilon: float
 ) -> ColumnBlock | None:
-    """Build the block `e^-eps max v <= w(v)` where `half` of the mass may move to the least entry.
+    """Build the block `e^-eps max v <= w(v)` of an l1 ball with movable mass `half`.
 
     `w(v) = max_t weights'min(v, t) - half (t - min v)`, with u = (max v - min v, min v, t).
     """
@@ -148,7 +148,7 @@ def build_threshold_block(
 def build_edge_block(
     lower: FloatArray, width: FloatArray, exp_neg_epsilon: float
 ) -> ColumnBlock | None:
-    """Build the block `e^-eps max v <= w(v)` where each letter has from `lower` to `lower + width`.
+    """Build the block `e^-eps max v <= w(v)` of a box with common width.
 
     `w(v) = max_e lower'v + (1 - sum(lower)) e - width'max(e - v, 0)`, with u = (max v, e).
     """
@@ -163,7 +163,7 @@ def build_edge_block(
 
 
 def build_hull_block(laws: FloatArray, exp_neg_epsilon: float) -> ColumnBlock | None:
-    """Build the block of columns `v >= 0` with `e^-eps max v <= law'v` for each of K laws."""
+    """Build the block `e^-eps max v <= law'v` for each of K laws."""
     if exp_neg_epsilon >= 1:
         return None
     return ColumnBlock(
@@ -177,7 +177,7 @@ def build_hull_block(laws: FloatArray, exp_neg_epsilon: float) -> ColumnBlock | 
 
 
 def build_peak_block(total: float) -> ColumnBlock | None:
-    """Build the block of columns `v >= 0` whose largest entries sum to at most `total`."""
+    """Build the block that limits the sum of column maxima to `total`."""
     if total <= 1:
         return None
     return ColumnBlock(np.zeros(1), np.ones(1), np.array([(1 + total) / 2]), total=total)
@@ -186,7 +186,7 @@ def build_peak_block(total: float) -> ColumnBlock | None:
 def build_slack_block(
     weights: FloatArray, exp_neg_epsilon: float, budget: float
 ) -> ColumnBlock | None:
-    """Build the block `e^-eps (v - r) <= weights'v`, the r of a letter summing to at most `budget`."""
+    """Build the block `e^-eps (v - r) <= weights'v` with limited total slack r per letter."""
     if exp_neg_epsilon >= 1:
         return None
     hinge = HingeVariables(1.0, np.ones((1, 1)), budget / 2, budget=budget)
@@ -203,7 +203,7 @@ def build_slack_block(
 def build_largest_block(
     weights: FloatArray, count: int, exp_neg_epsilon: float
 ) -> ColumnBlock | None:
-    """Build the block where the `count` largest `weights[x] v[x]` sum to at most `weights'v / e^-eps`.
+    """Build the block that limits the sum of the `count` largest weighted entries.
 
     They add up to `min_t count t + weights'r` with `r[x] >= v[x] - t / weights[x]`, and u = (t).
     """
@@ -222,7 +222,7 @@ def build_largest_block(
 
 @dataclass(frozen=True, eq=False)
 class SideConstraints:
-    """Constraints `<A_b, P> >= least[b]`, or equal to it, on matrices P (N, M).
+    """Linear side constraints `<A_b, P> >= least[b]` or `==` on a matrix P (N, M).
 
     Attributes:
         rows: (B, N M) the A_b, row by row.
@@ -240,7 +240,7 @@ class SideConstraints:
     def from_matrices(
         cls, matrices: FloatArray, least: FloatArray, equal: BoolArray | None = None
     ) -> SideConstraints:
-        """Build the constraints from the A_b as an array (B, N, M); inequalities by default."""
+        """Build the constraints from an array of matrices (B, N, M)."""
         count, n, m = matrices.shape
         given = np.zeros(count, dtype=bool) if equal is None else equal
         return cls(sparse.csr_array(matrices.reshape(count, n * m)), least, given, (n, m))
@@ -249,43 +249,43 @@ class SideConstraints:
         return len(self.least)
 
     def evaluate(self, matrix: FloatArray) -> FloatArray:
-        """Compute the (B,) left sides at a matrix."""
+        """Compute the (B,) left-hand sides at a matrix."""
         return np.asarray(self.rows @ matrix.ravel())
 
     def apply_adjoint(self, multipliers: FloatArray) -> FloatArray:
-        """Compute the (N, M) `sum_b multipliers[b] A_b`."""
+        """Compute the (N, M) adjoint `sum_b multipliers[b] A_b`."""
         return np.asarray(self.rows.T @ multipliers).reshape(self.shape)
 
     def evaluate_by_output(self, part: FloatArray) -> FloatArray:
-        """Compute the (B, M) left sides at a matrix, output by output."""
+        """Compute the (B, M) left-hand sides split by output."""
         return np.asarray(self._output_rows @ part.ravel()).reshape(len(self), -1)
 
     def evaluate_by_letter(self, part: FloatArray) -> FloatArray:
-        """Compute the (B, N) left sides at a matrix, letter by letter."""
+        """Compute the (B, N) left-hand sides split by letter."""
         return np.asarray(self._letter_rows @ part.ravel()).reshape(len(self), -1)
 
     def weighted_gram(self, psi: FloatArray) -> FloatArray:
-        """Compute the (B, B) products of the A_b with each other, the entries weighted by psi."""
+        """Compute the (B, B) weighted Gram matrix of the A_b."""
         # (B, N M) times (1, N M): each row scaled by the weights of the entries
         weighted = self.rows * psi.reshape(1, -1)
         return np.asarray((sparse.csr_array(weighted) @ self.rows.T).toarray())
 
     @cached_property
     def _output_rows(self) -> sparse.csr_array:
-        """Return the rows of the constraints, split into one for each output."""
+        """Return the constraint matrix split by output."""
         return self._split_rows(
             self.shape[1], np.arange(self.shape[0] * self.shape[1]) % self.shape[1]
         )
 
     @cached_property
     def _letter_rows(self) -> sparse.csr_array:
-        """Return the rows of the constraints, split into one for each letter."""
+        """Return the constraint matrix split by letter."""
         return self._split_rows(
             self.shape[0], np.arange(self.shape[0] * self.shape[1]) // self.shape[1]
         )
 
     def _split_rows(self, parts: int, part: NDArray[np.intp]) -> sparse.csr_array:
-        """Split the rows into one for each part, given the part of each entry."""
+        """Split the constraint rows by a part index of each entry."""
         entries = self.rows.tocoo()
         # a row for each pair of constraint and part, numbered row by row
         place = entries.row * parts + part[entries.col]
@@ -295,7 +295,7 @@ class SideConstraints:
 
 @dataclass(frozen=True, eq=False)
 class BlockLP:
-    """The linear program `min scale <costs, P>` over mechanisms P with each column in a block.
+    """The linear program `min scale <costs, P>` over mechanisms with block-constrained columns.
 
     Attributes:
         prior: N letters.
@@ -322,7 +322,7 @@ class BlockLP:
 
     @cached_property
     def hinge_mask(self) -> BoolArray | None:
-        """Return (N, M) which entries have an r, or None where all have."""
+        """Return the (N, M) mask of entries with hinge variables; None for all."""
         hinge = self.block.hinge
         if hinge is None or hinge.costs is None or (hinge.costs.sum(axis=0) > 0).all():
             return self.allowed
@@ -331,7 +331,7 @@ class BlockLP:
 
     @cached_property
     def absent_slack_count(self) -> int:
-        """Return the number of slack entries that represent no slack."""
+        """Return the number of masked (absent) slack entries."""
         ends = 2 if self.block.has_cap else 1
         hinged = (
             0
@@ -342,13 +342,13 @@ class BlockLP:
 
     @cached_property
     def column_weights(self) -> FloatArray:
-        """Return the (K, N) weights of the rows of a column."""
+        """Return the (K, N) entry coefficients of a column's rows."""
         weights = self.block.weights
         return np.zeros((0, self.prior.size), self.costs.dtype) if weights is None else weights
 
     @cached_property
     def column_means(self) -> FloatArray:
-        """Return the (K, k) coefficients of the scalars in the rows of a column."""
+        """Return the (K, k) scalar coefficients of a column's rows."""
         mean = self.block.mean
         return (
             np.zeros((0, len(self.block.interior_scalars)), self.costs.dtype)
@@ -358,7 +358,7 @@ class BlockLP:
 
     @cached_property
     def hinge_costs(self) -> FloatArray:
-        """Return the (K, N) coefficients of r in the rows of a column."""
+        """Return the (K, N) hinge coefficients of a column's rows."""
         hinge = self.block.hinge
         return (
             np.zeros_like(self.column_weights)
@@ -368,11 +368,11 @@ class BlockLP:
 
     @property
     def budget(self) -> float | None:
-        """Return the bound on the sum of the r of a letter; None without one."""
+        """Return the limit on a letter's total hinge value; None without one."""
         return None if self.block.hinge is None else self.block.hinge.budget
 
     def to_certificate_multipliers(self, rows: FloatArray) -> FloatArray:
-        """Convert the multipliers of the coupling rows to the (N,) multipliers of the certificate.
+        """Convert coupling-row multipliers to (N,) certificate multipliers.
 
         Of letters of 1e-299 they can be infinite, which no certificate takes.
         """
@@ -380,7 +380,7 @@ class BlockLP:
             return np.asarray(-self.scale * rows[: self.prior.size] / self.prior.pmf)
 
     def reduced_costs(self, rows: FloatArray, means: FloatArray) -> FloatArray:
-        """Compute the (N, M) reduced costs at these multipliers."""
+        """Compute the (N, M) reduced costs at given multipliers."""
         out = self.costs - rows[: self.prior.size, None] - self.column_weights.T @ means
         return (
             out
@@ -391,7 +391,7 @@ class BlockLP:
     def evaluate_column_rows(
         self, v: FloatArray, r: FloatArray | None, u: FloatArray
     ) -> FloatArray:
-        """Compute the (K, M) `weights'v - costs'r - mean'u` of each column."""
+        """Compute the (K, M) column-row residuals `weights'v - costs'r - mean'u`."""
         out = self.column_weights @ v - self.column_means @ u
         return out if r is None else np.asarray(out - self.hinge_costs @ r)
 
@@ -400,14 +400,14 @@ class BlockLP:
 
     @cached_property
     def row_offsets(self) -> tuple[int, int, int]:
-        """Return where the side constraints begin and end among the coupling rows, and the number of rows."""
+        """Return the offsets of the side constraints among the coupling rows."""
         first = self.prior.size * (1 if self.budget is None else 2)
         last = first + (0 if self.border is None else len(self.border))
         return first, last, last + (self.block.total is not None)
 
     @cached_property
     def right_sides(self) -> FloatArray:
-        """Return the (C,) right sides of the coupling rows."""
+        """Return the (C,) right-hand sides of the coupling rows."""
         bounds = np.ones(self.row_offsets[2], self.costs.dtype)
         if self.budget is not None:
             bounds[self.prior.size : self.row_offsets[0]] = -self.budget
@@ -419,7 +419,7 @@ class BlockLP:
 
     @cached_property
     def row_signs(self) -> FloatArray:
-        """Return (C,) 1 where a coupling row is at least its right side, -1 where at most, 0 where equal."""
+        """Return the (C,) signs of the coupling rows: 1 for >=, -1 for <=, 0 for ==."""
         signs = np.ones(self.row_offsets[2], self.costs.dtype)
         signs[: self.prior.size] = -1.0 if self.allows_short_rows else 0.0
         if self.border is not None:
@@ -428,13 +428,13 @@ class BlockLP:
 
     @cached_property
     def inequality_mask(self) -> BoolArray:
-        """Return (C,) which coupling rows are inequalities."""
+        """Return the (C,) mask of inequality coupling rows."""
         return np.asarray(self.row_signs != 0)
 
     def evaluate_coupling_rows(
         self, v: FloatArray, r: FloatArray | None, u: FloatArray
     ) -> FloatArray:
-        """Compute the (C,) left sides of the coupling rows."""
+        """Compute the (C,) left-hand sides of the coupling rows."""
         # without other coupling rows the sums are all: no copy
         sums = v.sum(axis=1)
         if self.row_offsets[2] == len(sums):
@@ -447,13 +447,13 @@ class BlockLP:
     def split_coupling_rows(
         self, rows: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-        """Split numbers of the coupling rows: sums of the rows, budgets, side constraints, the total."""
+        """Split a coupling-row vector into row sums, budgets, side constraints and total."""
         n, (first, last, count) = self.prior.size, self.row_offsets
         return rows[:n], rows[n:first], rows[first:last], float(rows[-1]) if count > last else 0.0
 
 
 def find_attainable(block: ColumnBlock, allowed: BoolArray) -> BoolArray:
-    """Find the (N, M) allowed entries, without those of outputs whose columns can only be zero.
+    """Find the (N, M) allowed entries that can be positive in their column.
 
     Under PML those are the outputs y that letters of a mass of less than e^-epsilon may have.
     """
@@ -465,5 +465,5 @@ def find_attainable(block: ColumnBlock, allowed: BoolArray) -> BoolArray:
 
 
 def have_shapes(arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, ...]]) -> bool:
-    """Return whether there are arrays of these shapes under these names."""
+    """Return whether named arrays have given shapes."""
     return all(name in arrays and arrays[name].shape == shape for name, shape in shapes.items())

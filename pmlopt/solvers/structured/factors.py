@@ -1,4 +1,4 @@
-"""Factor positive definite systems: many small ones at once, and one large one by LAPACK."""
+"""Cholesky factorizations: batches of small systems, and one large by LAPACK."""
 
 from __future__ import annotations
 
@@ -12,21 +12,18 @@ from pmlopt.core.arrays import FloatArray
 
 
 def factor_cholesky(systems: FloatArray) -> FloatArray:
-    """Compute the (K, K, M) lower factors of M positive definite systems (K, K, M)."""
+    """Compute (K, K, M) Cholesky factors of a batch of M systems."""
     if len(systems) == 1:
         return np.sqrt(systems)
     factor = np.zeros_like(systems)
     for j in range(len(systems)):
-        factor[j, j] = np.sqrt(systems[j, j] - (factor[j, :j] ** 2).sum(axis=0))
-        for i in range(j + 1, len(systems)):
-            factor[i, j] = (systems[i, j] - (factor[i, :j] * factor[j, :j]).sum(axis=0)) / factor[
-                j, j
-            ]
+        column = systems[j:, j] - (factor[j:, :j] * factor[j, :j]).sum(axis=1)
+        factor[j:, j] = column / np.sqrt(column[0])
     return factor
 
 
 def factor_of_squares(rows: FloatArray) -> FloatArray:
-    """Compute the (k, k, M) lower factors of `sum_i rows_i rows_i'` from the rows, without forming it.
+    """Compute (k, k, M) Cholesky factors of `sum_i rows_i rows_i'` by orthogonal reduction.
 
     The modified Gram-Schmidt process on the columns of the rows, which is backward stable for the factor.
     """
@@ -37,8 +34,7 @@ def factor_of_squares(rows: FloatArray) -> FloatArray:
     factor = np.zeros((size, size, rows.shape[2]), rows.dtype)
     for j in range(size):
         factor[j, j] = np.sqrt((columns[j] * columns[j]).sum(axis=0))
-        if j + 1 < size:
-            unit = columns[j] / factor[j, j]
+        unit = columns[j] / factor[j, j]
         for i in range(j + 1, size):
             factor[i, j] = (unit * columns[i]).sum(axis=0)
             columns[i] = columns[i] - factor[i, j] * unit
@@ -46,7 +42,7 @@ def factor_of_squares(rows: FloatArray) -> FloatArray:
 
 
 def substitute_forward(factor: FloatArray, parts: Sequence[FloatArray]) -> list[FloatArray]:
-    """Solve `factor x = parts` by forward substitution, for parts whose last axis is the outputs."""
+    """Solve lower triangular systems by forward substitution, batched over outputs."""
     found: list[FloatArray] = []
     for row, part in zip(factor, parts, strict=True):
         rest = part
@@ -57,7 +53,7 @@ def substitute_forward(factor: FloatArray, parts: Sequence[FloatArray]) -> list[
 
 
 def solve_factored(factor: FloatArray, right: FloatArray) -> FloatArray:
-    """Solve `factor factor' x = right` for (K, M) right sides."""
+    """Solve `factor factor' x = right` for (K, M) right-hand sides."""
     if not len(right):
         return right
     if len(right) == 1:
@@ -71,7 +67,7 @@ def solve_factored(factor: FloatArray, right: FloatArray) -> FloatArray:
 
 
 class LapackPrecision(NamedTuple):
-    """The LAPACK routines of one precision, and the size of rounding there.
+    """LAPACK routines of one precision with its rounding unit.
 
     Attributes:
         syrk: adds the product of a matrix with its transpose.

@@ -43,7 +43,7 @@ halved from there."""
 
 @dataclass(frozen=True, eq=False)
 class InteriorPointResult:
-    """The best point of the interior-point method, and why it ended there.
+    """The best iterate of the interior-point method, with the stopping reason.
 
     Attributes:
         point: the point with the least certified gap.
@@ -65,7 +65,7 @@ def follow_central_path(
     target_gap: float,
     deadline: Deadline = NO_DEADLINE,
 ) -> InteriorPointResult:
-    """Follow the central path until the certified gap is small enough, or nothing improves.
+    """Run the predictor-corrector iteration until the certified gap is within the target.
 
     Args:
         task: the program.
@@ -78,11 +78,11 @@ def follow_central_path(
     watch = _BestIterate(gap_of, target_gap, start)
     point, done, idle = start, 0, 0
     if task.border is None and task.costs.size > MIN_SINGLE_PRECISION_ENTRIES:
-        point, done = _begin_in_single(task, start, watch, deadline)
+        point, done = _iterate_in_single_precision(task, start, watch, deadline)
     for iteration in count(done):
         if iteration % CERTIFY_INTERVAL == CERTIFY_INTERVAL - 1 or point.duality_gap <= watch.near:
             watch.certify_point(point)
-        following, trouble = point, _reason_to_stop(iteration, idle, deadline)
+        following, trouble = point, _find_stop_reason(iteration, idle, deadline)
         # products so small no longer change the certified gap
         if point.duality_gap <= 1e-6 * watch.least:
             trouble = "nothing improves"
@@ -96,7 +96,7 @@ def follow_central_path(
                 trouble = f"numerical trouble: {cause}"
         if trouble:
             watch.certify_point(point)
-            if done and watch.gap > target_gap and not _reason_to_stop(iteration, 0, deadline):
+            if done and watch.gap > target_gap and not _find_stop_reason(iteration, 0, deadline):
                 following, trouble, done, idle = (
                     start,
                     "",
@@ -110,17 +110,17 @@ def follow_central_path(
     raise AssertionError
 
 
-def _begin_in_single(
+def _iterate_in_single_precision(
     task: BlockLP, start: Iterate, watch: _BestIterate, deadline: Deadline
 ) -> tuple[Iterate, int]:
-    """Return the point that single precision reaches, and after how many iterations."""
+    """Run the first iterations in single precision; return the point and iteration count."""
     # early iterations need few digits, and half the memory traffic
     narrow, point = to_single_precision(task), to_single_point(start)
     # below 1e-6 for each letter, slacks are lost in the rounding of single precision
     least = max(1e-6 * task.prior.size, watch.near)
     idle, last = 0, None
     for iteration in count():
-        if point.duality_gap <= least or idle > 1 or _reason_to_stop(iteration, 0, deadline):
+        if point.duality_gap <= least or idle > 1 or _find_stop_reason(iteration, 0, deadline):
             break
         try:
             with np.errstate(all="raise", under="ignore"):
@@ -138,7 +138,7 @@ def _begin_in_single(
 
 
 def _is_limited_by_rounding(newton: NewtonSystem, last: NewtonSystem) -> bool:
-    """Return whether equations are violated by more than before, and by more than rounding makes."""
+    """Return whether residuals grow and exceed the rounding level."""
     return any(
         here > max(there, limit)
         for here, there, limit in zip(
@@ -148,7 +148,7 @@ def _is_limited_by_rounding(newton: NewtonSystem, last: NewtonSystem) -> bool:
 
 
 class _BestIterate:
-    """The point with the least certified gap so far."""
+    """The iterate with the smallest certified gap so far."""
 
     TARGET_GAP_FRACTION: ClassVar[float] = 0.01
     """The share of that gap which the method aims at: one or two iterations more leave a cleaner matrix."""
@@ -164,7 +164,7 @@ class _BestIterate:
 
     @property
     def is_done(self) -> bool:
-        """Return whether the target is reached, or the gap is small and no longer follows the products."""
+        """Return whether the target gap is reached, or the gap has stopped to decrease."""
         return (
             self.gap
             <= (
@@ -176,15 +176,15 @@ class _BestIterate:
         )
 
     def certify_point(self, point: Iterate) -> None:
-        """Certify a point; the next one is due when the products have halved."""
+        """Certify the gap of an iterate; the next certification follows when complementarity has halved."""
         gap = self.gap_of(point)
         self.near = min(self.near, point.duality_gap / 2)
         if gap < self.gap:
             self.best, self.gap = point, gap
 
 
-def _reason_to_stop(iteration: int, idle: int, deadline: Deadline) -> str:
-    """Return why the method must end here; empty if it need not."""
+def _find_stop_reason(iteration: int, idle: int, deadline: Deadline) -> str:
+    """Return the reason to stop the iteration; empty to go on."""
     if idle >= MAX_SHORT_STEPS:
         return "nothing improves"
     # 15 to 60 iterations are usual
@@ -194,7 +194,7 @@ def _reason_to_stop(iteration: int, idle: int, deadline: Deadline) -> str:
 
 
 def _step_once(newton: NewtonSystem) -> tuple[Iterate, float]:
-    """Return the next point, and the shorter one of the two step lengths."""
+    """Take one predictor-corrector step; return the new point and the shorter step length."""
     at = newton.at
     now = at.slack_products
     pairs = sum(product.size for product in now.values()) - newton.task.absent_slack_count

@@ -1,4 +1,4 @@
-"""Points of the interior-point method: distances from the bounds, multipliers, and where they start."""
+"""Iterates of the interior-point method: slacks, multipliers, and starting points."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_STEP_LENGTH = float(np.nextafter(1.0, 0.0))
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """A strictly interior point of the interior-point method, or a step from one.
+    """A strictly interior primal-dual iterate, or a step.
 
     Attributes:
         slacks: what is positive, by name: "above" and "below" (N, M) the distances of P from its ends;
@@ -41,13 +41,13 @@ class Iterate:
 
     @property
     def mechanism(self) -> FloatArray:
-        """Return the (N, M) matrix P at this point."""
+        """Return the (N, M) mechanism matrix of the iterate."""
         return self.slacks["above"] + self.low
 
     def masked_parts(
         self, allowed: BoolArray | None, hinged: BoolArray | None
     ) -> tuple[FloatArray, FloatArray | None]:
-        """Return P and r, with zeros where they may not be positive."""
+        """Return entries and hinge variables, zero outside the masks."""
         matrix, excess = self.mechanism, self.slacks.get("excess")
         if excess is not None and hinged is not None:
             excess = excess * hinged
@@ -55,16 +55,16 @@ class Iterate:
 
     @property
     def slack_products(self) -> NamedArrays:
-        """Return the slacks times their multipliers: zero at an optimum."""
+        """Return the complementarity products of slacks and multipliers."""
         return {name: slack * self.duals[name] for name, slack in self.slacks.items()}
 
     @property
     def duality_gap(self) -> float:
-        """Return the sum of the slack products: the duality gap of a point that meets the equations."""
+        """Return the sum of complementarity products: the duality gap of a feasible iterate."""
         return float(sum(np.vdot(self.duals[name], slack) for name, slack in self.slacks.items()))
 
     def duality_gap_after(self, step: Iterate, primal: float, dual: float) -> float:
-        """Compute the duality gap at given lengths along a step."""
+        """Compute the duality gap after a step of given lengths."""
         total = 0.0
         for name, slack in self.slacks.items():
             here, there, change = self.duals[name], step.duals[name], step.slacks[name]
@@ -77,7 +77,7 @@ class Iterate:
         return total
 
     def move_along(self, step: Iterate, primal: float, dual: float) -> Iterate:
-        """Return the point at given lengths along a step."""
+        """Return the iterate after a step of given lengths."""
         return Iterate(
             {
                 name: _move_array(slack, step.slacks[name], primal)
@@ -94,7 +94,7 @@ class Iterate:
         )
 
     def max_step_lengths(self, step: Iterate) -> tuple[float, float]:
-        """Compute the longest primal and dual step lengths that stay inside, at most 1."""
+        """Compute the largest primal and dual step lengths that stay positive, at most 1."""
         primal = [_max_step_length(step.slacks[name], slack) for name, slack in self.slacks.items()]
         dual = [
             _max_step_length(step.duals[name], multiplier)
@@ -105,7 +105,7 @@ class Iterate:
 
 def _move_array(at: FloatArray, step: FloatArray, length: float) -> FloatArray:
     # in place: one temporary array in place of two
-    """Return an array moved along a step by a length."""
+    """Compute `at + length * step`."""
     out = length * step
     out += at
     return out
@@ -113,23 +113,23 @@ def _move_array(at: FloatArray, step: FloatArray, length: float) -> FloatArray:
 
 def _max_step_length(step: FloatArray, at: FloatArray) -> float:
     # the entry that falls fastest relative to its size reaches zero first
-    """Compute the longest step length, at most one, along which an array stays positive."""
+    """Compute the largest step length, at most 1, that keeps an array positive."""
     least = float((step / at).min())
     return 1.0 if least > -1 else min(-1 / least, MAX_STEP_LENGTH)
 
 
 def to_single_precision(task: BlockLP) -> BlockLP:
-    """Return the program with its numbers in single precision; it must have no side constraints."""
+    """Convert a block program to single precision."""
     return replace(task, costs=_cast_to_single(task.costs), block=_cast_to_single(task.block))
 
 
 def to_single_point(point: Iterate) -> Iterate:
-    """Return the point in single precision."""
+    """Convert an iterate to single precision."""
     return _cast_point(point, np.float32)
 
 
 def to_double_point(task: BlockLP, point: Iterate) -> Iterate:
-    """Return the point in double precision, with slacks recomputed as the differences that they represent.
+    """Convert an iterate to double precision, with recomputed slacks.
 
     In single precision they have drifted by its rounding. The first scalar and the r are raised by so much,
     so that no slack falls; what that leaves of the rows, Newton's next steps mend.
@@ -154,7 +154,7 @@ def to_double_point(task: BlockLP, point: Iterate) -> Iterate:
 
 
 def _cast_point(point: Iterate, kind: type[np.floating]) -> Iterate:
-    """Return an iterate in another precision."""
+    """Cast an iterate's arrays to another precision."""
 
     def cast_part(part: Any) -> Any:
         if isinstance(part, dict):
@@ -167,7 +167,7 @@ def _cast_point(point: Iterate, kind: type[np.floating]) -> Iterate:
 
 
 def _cast_to_single(part: Any) -> Any:
-    """Return a part of a program with its arrays of floats in single precision."""
+    """Cast a dataclass's float arrays to single precision."""
     if isinstance(part, ColumnBlock | HingeVariables):
         return replace(
             part, **{one.name: _cast_to_single(getattr(part, one.name)) for one in fields(part)}
@@ -180,7 +180,7 @@ def _cast_to_single(part: Any) -> Any:
 
 
 def build_start(task: BlockLP) -> Iterate:
-    """Build the uniform mechanism, strictly inside, with multipliers that satisfy the dual equations."""
+    """Build a strictly feasible start: the uniform mechanism with dual feasible multipliers."""
     n, m = task.costs.shape
     scalars = np.repeat(task.block.interior_scalars[:, None] / m, m, axis=1)
     hinge = task.block.hinge
@@ -199,7 +199,7 @@ def build_start(task: BlockLP) -> Iterate:
 def _compute_slacks(
     task: BlockLP, matrix: FloatArray, excess: FloatArray | None, scalars: FloatArray
 ) -> NamedArrays:
-    """Compute the slacks at a matrix, scalars and r; rows that leave none get those of the center."""
+    """Compute the slacks of matrix, hinges and scalars; centred where a row leaves none."""
     block = task.block
     low = block.lower @ scalars
     slacks: NamedArrays = {"above": _fill_absent(matrix - low, task.allowed)}
@@ -231,7 +231,7 @@ def _make_iterate(
     rows: FloatArray,
     more: FloatArray,
 ) -> Iterate:
-    """Make an iterate with multipliers that meet the equations of P, each increased by a margin."""
+    """Build an iterate with multipliers that satisfy dual feasibility with a margin."""
     # above - below = reduced: the dual equations hold exactly, by the same margin on both
     reduced = task.reduced_costs(rows, means)
     duals: NamedArrays = {"above": np.maximum(reduced, 0.0) + more}
@@ -254,5 +254,5 @@ def _make_iterate(
 
 
 def _fill_absent(part: FloatArray, where: BoolArray | None) -> FloatArray:
-    """Return distances with ones in the place of absent entries."""
+    """Replace absent slack entries by one."""
     return part if where is None else np.where(where, part, 1.0)

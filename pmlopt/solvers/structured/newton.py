@@ -1,4 +1,4 @@
-"""Newton's system of a design in column blocks: all but the multipliers of the coupling rows is eliminated.
+"""The Newton system of the interior-point method, reduced to the coupling rows by Schur complements.
 
     minimise <C, P>  subject to the coupling rows (multipliers y) and, in each column v of P with scalars u,
     weights'v - costs'r - mean'u = 0 (z),  v - low >= 0,  high - v >= 0,  r >= 0,  r - sign (v - at'u) >= 0,
@@ -32,7 +32,7 @@ REFINEMENTS = 4
 
 
 class NewtonSystem:
-    """The Newton system at a point, factored.
+    """The factored Newton system at an iterate.
 
     Args:
         task: the program.
@@ -60,7 +60,7 @@ class NewtonSystem:
     # ------------------------------------------------------------ elimination
 
     def _eliminate_entries(self) -> None:
-        """Eliminate r, then P: `psi` and `pull` (k of N, M) are how y and u move the entries."""
+        """Eliminate hinge variables and entries: compute their diagonal scaling and couplings."""
         ends = [(self.theta["above"], self.block.lower[:, None])]
         if self.block.has_cap:
             ends.append((self.theta["below"], self.block.upper[:, None]))
@@ -102,7 +102,7 @@ class NewtonSystem:
             self.stiff.append(np.sqrt(self.theta["low"]) * self.block.lower[:, None])
 
     def _gather_columns(self) -> tuple[FloatArray, FloatArray]:
-        """Compute the coefficients that z and u share with the coupling rows and with each other.
+        """Compute the coefficients that couple column multipliers and scalars with the coupling rows.
 
         That is `weighed` (K of C, M) and `pulled` (k of C, M), and `lean` (K, k, M).
 
@@ -137,7 +137,7 @@ class NewtonSystem:
         return mass, np.array(rows, self.psi.dtype).reshape(-1, len(self.pull), self.psi.shape[1])
 
     def _eliminate_columns(self) -> None:
-        """Eliminate z, then u: `thrown` and `spread` (C, M) are the remainders of their parts."""
+        """Eliminate column multipliers z, then scalars u; keep their couplings (C, M)."""
         mass, rows = self._gather_columns()
         self.mass = factor_cholesky(mass)
         self.thrown = substitute_forward(self.mass, self.weighed)
@@ -150,13 +150,13 @@ class NewtonSystem:
         self.root = factor_of_squares(np.array([*rows, *bent]))
 
     def _weigh_entries(self, weights: FloatArray, costs: FloatArray) -> FloatArray:
-        """Compute (N, M) psi times the weights of a column row, less what r moves with the entries."""
+        """Compute (N, M) scaled entry weights of a column row, corrected for hinges."""
         if self.hinge is None:
             return weights[:, None] * self.psi
         return (weights[:, None] - costs[:, None] * self.sway) * self.psi
 
     def _apply_column_rows(self, part: FloatArray) -> FloatArray:
-        """Compute the (K, M) change of the columns' rows by a change of the entries, through r too."""
+        """Compute the (K, M) change of the column rows under a change of entries."""
         out = self.task.column_weights @ part
         return (
             out
@@ -165,7 +165,7 @@ class NewtonSystem:
         )
 
     def _apply_coupling_rows(self, part: FloatArray, scalar: int | None = None) -> FloatArray:
-        """Compute the (C, M) change of the coupling rows by a change of the entries and of a scalar."""
+        """Compute the (C, M) change of the coupling rows under a change of entries and scalars."""
         task = self.task
         if task.row_offsets[2] == len(part):
             return part
@@ -182,7 +182,7 @@ class NewtonSystem:
         return np.concatenate(parts)
 
     def _factor_system(self) -> None:
-        """Factor the Schur complement of the Newton system."""
+        """Factor the Schur complement of the coupling rows."""
         count = self.task.row_offsets[2]
         total = np.zeros((count, count), self.psi.dtype, order="F")
         for thrown in self.thrown:
@@ -194,7 +194,7 @@ class NewtonSystem:
         self.factor = self._factor_scaled(total)
 
     def _factor_scaled(self, total: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Factor a system scaled to a unit diagonal by Cholesky, and return the factor and the scale."""
+        """Factor a diagonally scaled system by Cholesky; return factor and scale."""
         if not len(total):
             return total, total.diagonal()
         diagonal = np.diag_indices(len(total))
@@ -212,7 +212,7 @@ class NewtonSystem:
     def _solve_scaled(
         self, factored: tuple[FloatArray, FloatArray], right: FloatArray
     ) -> FloatArray:
-        """Solve a factored system, for one right side or several in columns."""
+        """Solve a scaled, factored system."""
         factor, unit = factored
         if not len(unit):
             return right
@@ -221,14 +221,14 @@ class NewtonSystem:
         return np.asarray(found * scale)
 
     def _add_square(self, total: FloatArray, part: FloatArray, sign: float) -> FloatArray:
-        """Add `sign part part'` to the lower triangle of a matrix, in place."""
+        """Add `sign part part'` to a matrix's lower triangle in place."""
         square = self.precision.syrk(
             sign, part.T, beta=1.0, c=total, trans=1, lower=1, overwrite_c=1
         )
         return np.asarray(square)
 
     def _add_entries(self, total: FloatArray) -> None:
-        """Add the contribution of the entries to the lower triangle of the coupling rows' system."""
+        """Add the entries' contribution to the Schur complement, in place."""
         first, last, _ = self.task.row_offsets
         alone = self._letter_blocks()
         letters = np.arange(first).reshape(len(alone), -1)
@@ -239,7 +239,7 @@ class NewtonSystem:
             total[first:last, first:last] += self.task.border.weighted_gram(self.psi)
 
     def _letter_blocks(self) -> FloatArray:
-        """Compute the (a, a, N) contributions of the entries to each letter's sum and budget."""
+        """Compute (a, a, N) diagonal blocks of the Schur complement by letter."""
         own = self.psi.sum(axis=1)
         if self.task.budget is None:
             return np.array([[own]])
@@ -248,7 +248,7 @@ class NewtonSystem:
         return np.array([[own, both], [both, (swayed * self.sway + self.loss).sum(axis=1)]])
 
     def _side_letter_block(self, border: SideConstraints) -> FloatArray:
-        """Compute the (B, C) contributions of the entries to side constraints against the letters."""
+        """Compute the (B, C) block of side constraints against letter rows."""
         own = border.evaluate_by_letter(self.psi)
         return (
             own
@@ -257,7 +257,7 @@ class NewtonSystem:
         )
 
     def _compute_residuals(self) -> None:
-        """Compute the residual of each equation at the point."""
+        """Compute the residuals of all equations at the iterate."""
         task, block, p, duals = self.task, self.block, self.at, self.at.duals
         sums, budgets, border, total = task.split_coupling_rows(p.rows)
         self.stationary = duals["above"] - task.costs
@@ -288,7 +288,7 @@ class NewtonSystem:
             self.means += p.slacks["spare"]
 
     def _price_entries(self, sums: FloatArray, border: FloatArray, means: FloatArray) -> FloatArray:
-        """Compute the (N, M) multiplier terms of the rows in the entries' equations."""
+        """Compute the (N, M) row multipliers' contribution to the entries' dual equations."""
         out = (
             np.multiply(self.task.column_weights.T, means)
             if len(means) == 1
@@ -302,20 +302,20 @@ class NewtonSystem:
         )
 
     def _price_hinges(self, budgets: FloatArray, means: FloatArray) -> FloatArray:
-        """Compute the (N, M) multiplier terms of the rows in the equations of r."""
+        """Compute the (N, M) row multipliers' contribution to the hinges' dual equations."""
         out = -self.task.hinge_costs.T @ means
         return out if not len(budgets) else out - budgets[:, None]
 
     @cached_property
     def max_residuals(self) -> tuple[float, float]:
-        """Return the largest residual of an entry's equation, and of a coupling row."""
+        """Return the largest dual and primal (coupling-row) residual."""
         entries = max(self.stationary.max(), -self.stationary.min())
         return float(entries), float(np.abs(self.rows).max())
 
     # ------------------------------------------------------------ steps
 
     def compute_step(self, want: NamedArrays | None = None) -> Iterate:
-        """Compute the step that restores the equations, and changes the products as wanted, to first order.
+        """Compute the Newton step for wanted complementarity products.
 
         Args:
             want: by name, of the shape of the slacks; left out, what makes the products zero.
@@ -364,7 +364,7 @@ class NewtonSystem:
         return self._assemble_step(to, dv, dr, du, dz, dy)
 
     def _compute_pushes(self, to: NamedArrays) -> tuple[FloatArray, FloatArray | None, FloatArray]:
-        """Compute how far the wanted products and the residuals move P and r, and their right side in u."""
+        """Compute the right-hand sides of entries, hinges and scalars."""
         block, push = self.block, to["above"] + self.stationary
         scalars = self.stationary_u.copy()
         if self.based:
@@ -387,7 +387,7 @@ class NewtonSystem:
     def _back_substitute(
         self, dy: FloatArray, dz: FloatArray, du: FloatArray
     ) -> tuple[FloatArray, FloatArray | None]:
-        """Compute the steps of P and r that belong to steps of y, z and u."""
+        """Compute the steps of entries and hinges by back-substitution."""
         sums, budgets, border, _ = self.task.split_coupling_rows(dy)
         out = self._price_entries(sums, border, dz)
         own = None
@@ -404,7 +404,7 @@ class NewtonSystem:
     def _solve_eliminated(
         self, rows: FloatArray, means: FloatArray, scalars: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Solve the eliminated system: y by its factor, then u and z of each output."""
+        """Solve the reduced system for coupling multipliers, then scalars and column multipliers."""
         lift = solve_factored(self.mass, means)
         right = scalars
         for part, amount in zip(self.lean, lift, strict=True):
@@ -429,7 +429,7 @@ class NewtonSystem:
         dz: FloatArray,
         dy: FloatArray,
     ) -> Iterate:
-        """Assemble the step of all slacks and multipliers from that of P, r, u and the rows' multipliers."""
+        """Assemble the full step of slacks and multipliers."""
         task, block = self.task, self.block
         low = block.lower @ du
         slacks: NamedArrays = {"above": dv - low if self.based else dv}
@@ -457,14 +457,14 @@ class NewtonSystem:
 
 
 def _mask_in_place(part: FloatArray, where: BoolArray | None) -> FloatArray:
-    """Set the entries outside a mask to zero, in place."""
+    """Set entries outside a mask to zero in place."""
     if where is not None:
         part *= where
     return part
 
 
 def _combine_scaled(parts: list[tuple[FloatArray, FloatArray]]) -> FloatArray:
-    """Sum matrices times a number for each letter; without a copy where one of them is all there is."""
+    """Sum letter-scaled matrices, without a copy for a single one."""
     terms = [(part, factor) for part, factor in parts if factor.any()]
     if not terms:
         return np.zeros_like(parts[0][0])
@@ -476,7 +476,7 @@ def _combine_scaled(parts: list[tuple[FloatArray, FloatArray]]) -> FloatArray:
 
 
 class NewtonSystemByOutputs(NewtonSystem):
-    """The same system and steps as `NewtonSystem`, with the letters' multipliers eliminated first.
+    """The Newton system with the letters' multipliers eliminated first, for few outputs.
 
     With y for the multipliers of the rows of the letters, and t for those of the other rows and z,
 
@@ -484,7 +484,7 @@ class NewtonSystemByOutputs(NewtonSystem):
     """
 
     def _eliminate_columns(self) -> None:
-        """Eliminate y; `shared` and `pushed` are T and U times the inverse factor of D."""
+        """Eliminate coupling multipliers y; keep the scaled couplings."""
         mass, rows = self._gather_columns()
         task, kind, m = self.task, self.psi.dtype, self.psi.shape[1]
         first, last, count = task.row_offsets
@@ -524,7 +524,7 @@ class NewtonSystemByOutputs(NewtonSystem):
         self.both, self.cross, self.square = both, cross, square
 
     def _factor_system(self) -> None:
-        """Eliminate u, then t."""
+        """Factor the remaining systems: scalars u, then the total t."""
         self.of_scalars = self._factor_scaled(self.square)
         self.back = self._solve_scaled(self.of_scalars, self.cross.T)
         self.factor = self._factor_scaled(np.asfortranarray(self.both + self.cross @ self.back))
@@ -532,7 +532,7 @@ class NewtonSystemByOutputs(NewtonSystem):
     def _solve_eliminated(
         self, rows: FloatArray, means: FloatArray, scalars: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Solve the eliminated system for y, z and u."""
+        """Solve the reduced system for y, z and u."""
         first = self.task.row_offsets[0]
         own = self._substitute_letters(rows[:first])
         left = np.concatenate([rows[first:], means.ravel()]) - own @ self.shared
@@ -548,7 +548,7 @@ class NewtonSystemByOutputs(NewtonSystem):
         )
 
     def _substitute_letters(self, part: FloatArray) -> FloatArray:
-        """Apply the inverse factor of D to rows (a N, ...) of the letters."""
+        """Apply the inverse Cholesky factor of the letters' block to rows (a N, ...)."""
         if len(self.own) == 1:
             return np.asarray((part.T / self.own[0, 0]).T)
         by_letter = part.T.reshape(-1, len(self.own), self.own.shape[2])
@@ -556,7 +556,7 @@ class NewtonSystemByOutputs(NewtonSystem):
         return np.concatenate(found, axis=1).T.reshape(part.shape)
 
     def _substitute_letters_back(self, part: FloatArray) -> FloatArray:
-        """Apply the transposed inverse factor of D to one number for each row of the letters."""
+        """Apply the transposed inverse Cholesky factor of the letters' block."""
         if len(self.own) == 1:
             return np.asarray(part / self.own[0, 0])
         (one, _), (across, two) = self.own
@@ -566,7 +566,7 @@ class NewtonSystemByOutputs(NewtonSystem):
 
 
 def build_newton_system(task: BlockLP, at: Iterate) -> NewtonSystem:
-    """Build the Newton system at a point, in the order of elimination that leaves less to factor."""
+    """Build the Newton system with the cheaper elimination order."""
     first, _, count = task.row_offsets
     dense = (
         (len(task.column_means) + len(task.block.interior_scalars)) * task.costs.shape[1]

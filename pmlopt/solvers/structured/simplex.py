@@ -1,4 +1,4 @@
-"""A design in bands in HiGHS without cvxpy: the same sparse program, built by index arithmetic."""
+"""Banded column-block programs as HiGHS models, built by index arithmetic."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def solve_by_simplex(
     matrix: FloatArray | None = None,
     basis: Mapping[str, NDArray[Any]] | None = None,
 ) -> SolverResult:
-    """Solve by the dual simplex, from a basis or from a mechanism where there is one.
+    """Solve with the dual simplex, warm-started from a basis or mechanism.
 
     Args:
         task: the program.
@@ -44,7 +44,7 @@ def solve_by_simplex(
 
 
 def build_block_model(task: BlockLP) -> highspy.HighsLp:
-    """Build the HiGHS model, with columns for P less its lower end, row by row, then the scalars.
+    """Build the HiGHS model in entries minus lower bounds, and scalars.
 
     Rows: sums, means, upper ends.
 
@@ -83,13 +83,11 @@ def build_block_model(task: BlockLP) -> highspy.HighsLp:
 
     # entries are stored less their lower end, whose cost goes to the scalars
     low_cost = block.lower[:, None] * task.costs.sum(axis=0)
+    least = np.concatenate([np.ones(n), np.zeros(ends - n), np.full(cells, -np.inf)])
     return highs.build_columnwise_model(
         np.concatenate([task.costs.ravel(), low_cost.ravel()]),
         (0.0, np.inf),
-        (
-            np.concatenate([np.ones(n), np.zeros(ends - n), np.full(cells, -np.inf)]),
-            np.concatenate([np.ones(n), np.zeros(ends - n + cells)]),
-        ),
+        (least, np.maximum(least, 0.0)),
         (
             np.concatenate([[0], np.cumsum(np.concatenate(lengths))]),
             np.concatenate(rows),
@@ -104,7 +102,7 @@ def _pass_start(
     matrix: FloatArray | None,
     basis: Mapping[str, NDArray[Any]] | None,
 ) -> bool:
-    """Pass a basis or a mechanism of this shape to the solver, and return whether it was taken."""
+    """Pass a starting basis or mechanism to HiGHS; return whether it was used."""
     given = None if basis is None else _parse_basis(solver, basis)
     if given is not None:
         return bool(solver.setBasis(given) == highspy.HighsStatus.kOk)
@@ -122,7 +120,7 @@ def _pass_start(
 def _parse_basis(
     solver: highspy.Highs, arrays: Mapping[str, NDArray[Any]]
 ) -> highspy.HighsBasis | None:
-    """Return a basis of this shape from the arrays of `_save_basis`, which may come from a file."""
+    """Parse a saved basis of matching shape; None for others."""
     shapes = {"columns": (solver.getNumCol(),), "rows": (solver.getNumRow(),)}
     if not have_shapes(arrays, shapes) or any(
         arrays[name].dtype != np.int8 or not np.isin(arrays[name], _BASIS_CODES).all()
@@ -140,18 +138,19 @@ _BASIS_CODES = [int(status) for status in highspy.HighsBasisStatus.__members__.v
 
 
 def _compute_scalars(task: BlockLP, matrix: FloatArray) -> FloatArray:
-    """Compute the (k, M) scalars of each column of a mechanism."""
-    least, largest = matrix.min(axis=0), matrix.max(axis=0)
+    """Compute the (k, M) block scalars at which the column rows of a mechanism are met."""
     block = task.block
-    if block.has_floor:
-        return np.array([largest - least, least])
     if block.weights is None or block.mean is None:
-        return np.array([largest / block.upper[0]])
-    return np.array(block.weights @ matrix / block.mean[0])
+        return np.array([matrix.max(axis=0) / block.upper[0]])
+    means = block.weights @ matrix
+    if not block.has_floor:
+        return np.asarray(means / block.mean[0])
+    least = matrix.min(axis=0)
+    return np.vstack([(means - block.mean[0, 1] * least) / block.mean[0, 0], least])
 
 
 def _read_point(solver: highspy.Highs, task: BlockLP) -> PrimalDualPoint:
-    """Read the matrix and multipliers from the solution of a HiGHS solver."""
+    """Read matrix and multipliers from the HiGHS solution."""
     n, m = task.costs.shape
     solution = solver.getSolution()
     above = np.array(solution.col_value[: n * m]).reshape(n, m)
@@ -160,7 +159,7 @@ def _read_point(solver: highspy.Highs, task: BlockLP) -> PrimalDualPoint:
 
 
 def _save_basis(solver: highspy.Highs) -> Mapping[str, NDArray[Any]]:
-    """Return the basis of a HiGHS solver for a warm start; empty where it is not valid."""
+    """Save the HiGHS basis as arrays; empty if invalid."""
     basis = solver.getBasis()
     if not basis.valid:
         return {}

@@ -227,8 +227,9 @@ def test_the_levels_become_bounds_on_columns() -> None:
         [family] = families_under(requirement, prior)
         assert astuple(family) == pytest.approx(expected)
         assert isinstance(family, columns.StaircaseFamily) == isinstance(requirement, LDP)
+    assert MaximalLeakage(0.5).extreme_columns(Prior([0.5, 0.5])) is None
     with pytest.raises(PrivacyError, match="all columns of a mechanism together"):
-        MaximalLeakage(0.5).extreme_columns(Prior([0.5, 0.5]))
+        MaximalLeakage(0.5).require_extreme_columns(Prior([0.5, 0.5]), "designs")
 
 
 @given(

@@ -8,6 +8,7 @@ import pytest
 from pmlopt.solvers.structured.block_program import (
     ColumnBlock,
     build_edge_block,
+    build_largest_block,
     build_mean_block,
     build_threshold_block,
 )
@@ -25,6 +26,7 @@ LAW = np.array([0.5, 0.3, 0.2])
         build_threshold_block(LAW, 0.15, 0.6),
         build_threshold_block(LAW, 0.6, 0.9),
         build_edge_block(0.6 * LAW, 0.5 * LAW, 0.7),
+        build_largest_block(LAW, 2, 0.9),
     ],
 )
 def test_the_column_of_ones_meets_the_row_and_is_strictly_between_the_ends(
@@ -38,10 +40,10 @@ def test_the_column_of_ones_meets_the_row_and_is_strictly_between_the_ends(
     if block.hinge is not None:
         hinge = block.hinge
         assert hinge.costs is not None
-        value = float(np.asarray(hinge.interior_value))
-        threshold = float(hinge.compute_thresholds(scalars[:, None])[0, 0])
-        assert value > max(0.0, hinge.sign * (1 - threshold))
-        left -= value * float(hinge.costs.sum())
+        values = np.broadcast_to(hinge.interior_value, (3, 1))
+        thresholds = hinge.compute_thresholds(scalars[:, None])
+        assert (values > np.maximum(0.0, hinge.sign * (1 - thresholds))).all()
+        left -= float((hinge.costs @ values)[0, 0])
     assert left == pytest.approx(0.0, abs=1e-12)
 
 

@@ -1,4 +1,4 @@
-"""Streams of a crowd: many people, of whom each has a history of the own, and few designs at each step."""
+"""Sequential releases of many people's Markov states, with few shared designs per step."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from pmlopt.programs.streams.stream import Stream, StreamDeclaration
 from pmlopt.releases.array_files import open_exclusively, read_arrays, write_arrays
 
 FORMAT = "pmlopt-crowd"
-CROWD_FILE_VERSION = 1
+POPULATION_FILE_VERSION = 1
 
 
 @dataclass(frozen=True)
 class _HistoryBeliefs:
-    """The beliefs after each of H histories; see `BoundedBelief`, whose bounds are exact here.
+    """The beliefs after H distinct release histories; see `BoundedBelief`.
 
     Attributes:
         time: of the present state.
@@ -64,7 +64,7 @@ class _HistoryBeliefs:
     place: IntArray
 
     def check(self, states: int, people: int) -> None:
-        """Raise an error unless these are histories of so many people on so many states, as a file has them.
+        """Validate the histories against the numbers of states and people.
 
         Raises:
             ValueError: an array has another shape, or a number that none can have.
@@ -92,7 +92,7 @@ class _HistoryBeliefs:
             raise ValueError("the level of a history is negative")
 
     def add_present_values(self, epsilon: float) -> _HistoryBeliefs:
-        """Add the values of the present state."""
+        """Add the target values of the present state."""
         states = np.flatnonzero(self.prior > 0)
         own = np.repeat(-math.exp(epsilon) * self.law[:, None, :], len(states), axis=1)
         own[:, np.arange(len(states)), states] += self.law[:, states] / self.prior[states]
@@ -106,7 +106,7 @@ class _HistoryBeliefs:
 
 @dataclass(frozen=True)
 class _ReleasePlan:
-    """The designs of the next release, and how much of them each history takes.
+    """The mechanisms of the next release, with each history's mixing weight.
 
     Attributes:
         group: (H,) the design of each history.
@@ -120,8 +120,8 @@ class _ReleasePlan:
     laws: FloatArray
     shares: FloatArray
 
-    def output_chances(self, histories: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (K, N) chance in each state of some outputs, each after a history."""
+    def compute_likelihoods(self, histories: IntArray, columns: IntArray) -> FloatArray:
+        """Return the (K, N) output likelihoods by state for histories and output columns."""
         group, share = self.group[histories], self.shares[histories, None]
         return (
             share * self.matrices[group, :, columns]
@@ -129,8 +129,8 @@ class _ReleasePlan:
         )
 
 
-class Crowd:
-    """Releases of the states of people who move independently over one chain: few designs at each step.
+class StreamPopulation:
+    """The sequential releases of many independent people over one Markov chain, with few designs per step.
 
     `Streams` solves a design for each history, and after some steps each person has a history of the own.
     Here histories after which nearly the same is believed share a design P, for what is believed on average
@@ -155,18 +155,18 @@ class Crowd:
     Examples:
         >>> from pmlopt import PML
         >>> chain = Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], ["home", "out"])
-        >>> crowd = Crowd(Stream(chain, PML(0.4), "hamming"), people=3)
-        >>> len(crowd.release(["home", "out", "home"], seed=1))
+        >>> population = StreamPopulation(Stream(chain, PML(0.4), "hamming"), people=3)
+        >>> len(population.release(["home", "out", "home"], seed=1))
         3
-        >>> crowd.level <= 0.4
+        >>> population.level <= 0.4
         True
     """
 
     def __init__(self, first: Stream, people: int | Iterable[Label], designs: int = 32) -> None:
         if first.history or first.about != "state" or first.chain.over is not None:
             raise PrivacyError(
-                "a crowd begins with a stream of which nothing is released, about each state, over a chain "
-                "without bounds on its kernels"
+                "a population begins with a stream of which nothing is released, about each state, over "
+                "a chain without bounds on its kernels"
             )
         number, names = (people, None) if isinstance(people, int) else (None, people)
         self.names = check_labels_of_size(names, number, "the people", PrivacyError)
@@ -186,22 +186,22 @@ class Crowd:
 
     @property
     def chain(self) -> Chain:
-        """Return the chain over which each person moves."""
+        """Return the common Markov chain."""
         return self._first.chain
 
     @property
     def people(self) -> int:
-        """Return how many people there are."""
+        """Return the number of people."""
         return len(self._histories.place)
 
     @property
     def time(self) -> int:
-        """Return the time of the state that is released next."""
+        """Return the time index of the next release."""
         return self._histories.time
 
     @property
     def histories(self) -> int:
-        """Return how many of them differ."""
+        """Return the number of distinct release histories."""
         return len(self._histories.law)
 
     @property
@@ -211,12 +211,12 @@ class Crowd:
 
     @property
     def levels_by_name(self) -> dict[Label, float]:
-        """Return the levels by the names of people."""
+        """Return the leakage about each person, by name."""
         return dict(zip(self.names, self.levels.tolist(), strict=True))
 
     @property
-    def fresh(self) -> Stream:
-        """Return the stream of a person of whom nothing is released yet."""
+    def new_stream(self) -> Stream:
+        """Return the stream of a new person without releases."""
         return self._first.copy()
 
     @property
@@ -225,11 +225,11 @@ class Crowd:
         return float(np.log(self._histories.level.max()))
 
     def history(self, person: int) -> tuple[Label, ...]:
-        """Return the outputs of a person."""
+        """Return the released outputs of a person."""
         return tuple(self._first.outputs[int(column[person])] for column in self._told)
 
     def release(self, states: Iterable[Label] | Mapping[Label, Label], seed: Seed = None) -> Any:
-        """Draw the next output of each person from the state, and record it.
+        """Draw and record the next output of each person.
 
         Args:
             states: of all people, by their names, or in their order.
@@ -244,13 +244,13 @@ class Crowd:
         """
         now = self._histories
         if isinstance(states, Mapping):
-            # a set: looking each person up in the tuple would be quadratic in the crowd
+            # a set: looking each person up in the tuple would be quadratic in the number of people
             known = set(self.names)
             wrong = [f"{who!r} is none of them" for who in states if who not in known]
             wrong += [f"{who!r} has no state" for who in self.names if who not in states]
             if wrong:
                 raise MechanismError(
-                    f"{wrong[0]}: give the state of each of the people of the crowd"
+                    f"{wrong[0]}: give the state of each of the people of the population"
                 )
             told = self.release([states[who] for who in self.names], seed)
             return dict(zip(self.names, told.tolist(), strict=True))
@@ -285,18 +285,18 @@ class Crowd:
         keys, place = np.unique(now.place * width + columns, return_inverse=True)
         before, told = np.divmod(keys, width)
         self._histories = self._move_histories(
-            before, plan.output_chances(before, told), place.reshape(-1)
+            before, plan.compute_likelihoods(before, told), place.reshape(-1)
         )
         self._told.append(columns.astype(np.int32))
         self._plan = None
         return to_label_array(self._first.outputs)[columns]
 
     def mechanism(self, person: int) -> Mechanism:
-        """Return the mechanism of the next release of a person, on the states that are possible."""
+        """Return a person's mechanism for the next release, on possible states."""
         plan, history = self._plan_release(), self._histories.place[person : person + 1]
         # (M,) all outputs after the same history, so each is one column of the mechanism
         every = np.arange(len(self._first.outputs))
-        matrix = plan.output_chances(np.repeat(history, len(every)), every).T
+        matrix = plan.compute_likelihoods(np.repeat(history, len(every)), every).T
         possible = np.flatnonzero(self._histories.law[history[0]] > 0)
         emitted = matrix[possible].any(axis=0)
         outputs = select_labels(self._first.outputs, np.flatnonzero(emitted).tolist())
@@ -309,18 +309,18 @@ class Crowd:
     # ------------------------------------------------------------ files
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the crowd to an NPZ file, completely or not at all, with a digest of its content.
+        """Save the state to an NPZ file atomically, with a content digest.
 
         Raises:
             FileFormatError: the file cannot be written, or its ending is not .npz.
         """
-        files.file_format(path, (".npz",))
+        files.get_file_format(path, (".npz",))
         held = {name: getattr(self._histories, name) for name in _HistoryBeliefs.__annotations__}
         time = held.pop("time")
         told = np.array(self._told, dtype=np.int32).reshape(-1, self.people)
         about = {
             "format": FORMAT,
-            "version": CROWD_FILE_VERSION,
+            "version": POPULATION_FILE_VERSION,
             "first": to_plain(StreamDeclaration.from_stream(self._first)),
             "designs": self._designs,
             "time": time,
@@ -330,12 +330,14 @@ class Crowd:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a crowd, and refuse a file that was cut short or changed.
+        """Load the state from a file; refuse a truncated or modified one.
 
         Raises:
-            FileFormatError: the file is not there, holds no crowd, or was cut short or changed.
+            FileFormatError: the file is not there, holds no population, or was cut short or changed.
         """
-        about, arrays, _, size = read_arrays(path, "crowd", FORMAT, CROWD_FILE_VERSION)
+        about, arrays, _, size = read_arrays(
+            path, "stream population", FORMAT, POPULATION_FILE_VERSION
+        )
         try:
             first = read_record(StreamDeclaration, about["first"], "first", Context(room=size))
             told = arrays.pop("told")
@@ -343,28 +345,28 @@ class Crowd:
             people = (
                 told.shape[1] if names is None else read_record(tuple[Label, ...], names, "people")
             )
-            crowd = cls(first.make_stream(), people, int(about["designs"]))
-            begun = crowd._histories
+            population = cls(first.make_stream(), people, int(about["designs"]))
+            begun = population._histories
             for name, array in arrays.items():
                 kind = getattr(begun, name)
                 if (array.dtype, array.ndim) != (kind.dtype, kind.ndim):
                     raise ValueError(f"its {name} are {array.dtype} in {array.ndim} dimensions")
-            crowd._histories = _HistoryBeliefs(int(about["time"]), **arrays)
-            crowd._histories.check(first.chain.size, crowd.people)
-            outputs = len(crowd._first.outputs)
-            if told.dtype != np.int32 or told.shape != (len(told), crowd.people):
+            population._histories = _HistoryBeliefs(int(about["time"]), **arrays)
+            population._histories.check(first.chain.size, population.people)
+            outputs = len(population._first.outputs)
+            if told.dtype != np.int32 or told.shape != (len(told), population.people):
                 raise ValueError(f"its outputs are {told.dtype} of the shape {told.shape}")
             if not ((told >= 0) & (told < outputs)).all():
                 raise ValueError(f"an output is none of the {outputs}")
         except (InputError, KeyError, TypeError, ValueError) as cause:
-            raise FileFormatError(f"{path}: is not a crowd: {cause}") from None
-        crowd._told = list(told)
-        return crowd
+            raise FileFormatError(f"{path}: is not a stream population: {cause}") from None
+        population._told = list(told)
+        return population
 
     @classmethod
     @contextmanager
     def open(cls, path: str | os.PathLike[str]) -> Iterator[Self]:
-        """Read a crowd, and write it when the block ends, under a lock against other writers.
+        """Open a state file under a lock, and save it when the block ends.
 
         An exception leaves the file as it was: what was released in the block must not be published then.
 
@@ -372,21 +374,21 @@ class Crowd:
             >>> import tempfile
             >>> from pathlib import Path
             >>> from pmlopt import PML
-            >>> path = Path(tempfile.mkdtemp()) / "crowd.npz"
+            >>> path = Path(tempfile.mkdtemp()) / "population.npz"
             >>> chain = Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
-            >>> Crowd(Stream(chain, PML(0.4), "hamming"), people=2).save(path)
-            >>> with Crowd.open(path) as crowd:
-            ...     outputs = crowd.release([1, 0], seed=1)
-            >>> Crowd.load(path).history(0) == (outputs[0],)
+            >>> StreamPopulation(Stream(chain, PML(0.4), "hamming"), people=2).save(path)
+            >>> with StreamPopulation.open(path) as population:
+            ...     outputs = population.release([1, 0], seed=1)
+            >>> StreamPopulation.load(path).history(0) == (outputs[0],)
             True
         """
-        with open_exclusively(path, cls, lambda crowd: crowd.time) as crowd:
-            yield crowd
+        with open_exclusively(path, cls, lambda population: population.time) as population:
+            yield population
 
     # ------------------------------------------------------------ the next release
 
     def _plan_release(self) -> _ReleasePlan:
-        """Return the designs of the next release, the same until it is made."""
+        """Compute the mechanisms of the next release, cached until it is made."""
         if self._plan is None:
             if not self._histories.law.any():
                 raise PrivacyError(
@@ -401,7 +403,7 @@ class Crowd:
         return self._plan
 
     def _group_histories(self) -> IntArray:
-        """Return the (H,) design of each history: groups are split where beliefs differ most."""
+        """Assign each of the H histories to a design, splitting groups with dissimilar beliefs."""
         now = self._histories
         # few histories: each has a design made for its own belief, and no mixture is needed
         if len(now.law) <= self._designs:
@@ -432,9 +434,7 @@ class Crowd:
         return np.unique(group, return_inverse=True)[1].reshape(-1)
 
     def _design_group(self, own: Any) -> tuple[FloatArray, FloatArray]:
-        """Return the (N, M) design for some histories, by the mean of their beliefs, and its (M,) output
-        law.
-        """
+        """Design one (N, M) mechanism for a group of histories, from their mean belief."""
         from pmlopt.programs.designs import design
         from pmlopt.programs.solving import solve
 
@@ -456,7 +456,7 @@ class Crowd:
         # states that cannot be would be letters of probability 0, which a prior does not allow
         possible = np.flatnonzero(law > 0)
         utility = first.restrict_utility(law > 0)
-        asked = belief.build_requirement(first.privacy.epsilon, first.cap_at(now.time))
+        asked = belief.build_requirement(first.privacy.epsilon, first.get_cap(now.time))
         found = solve(design(Prior(law[possible]), asked, utility, first.outputs)).mechanism
         matrix = np.zeros((len(law), len(first.outputs)))
         matrix[np.ix_(possible, find_rows(first.outputs, found.outputs))] = found.matrix
@@ -465,9 +465,9 @@ class Crowd:
         return matrix, output_law / output_law.sum()
 
     def _max_weights(self, group: IntArray, matrices: FloatArray, laws: FloatArray) -> FloatArray:
-        """Compute the (H,) largest weight of the design that keeps all bounds after each history."""
+        """Compute the (H,) largest mixing weights of a design that keep each history's bounds."""
         now, epsilon = self._histories, self._first.privacy.epsilon
-        cap, shares = self._first.cap_at(now.time), np.ones(len(now.law))
+        cap, shares = self._first.get_cap(now.time), np.ones(len(now.law))
         for k, (matrix, output_law) in enumerate(zip(matrices, laws, strict=True)):
             for rows in _split_chunks(np.flatnonzero(group == k)):
                 over, law = now.over[rows], now.law[rows]
@@ -478,7 +478,7 @@ class Crowd:
                 more = math.exp(epsilon) - np.exp(
                     told + compute_budgets(told, epsilon, cap, now.time)
                 )
-                more[over.max(axis=2) <= 0] = 0.0  # whatever is told is within epsilon
+                more[over.max(axis=2) <= 0] = 0.0  # whatever is revealed is within epsilon
                 # (H, R, M): what the design adds to each bound; the constant output adds -room
                 above = over @ matrix + more[:, :, None] * (law @ matrix)[:, None, :]
                 # the constraint is linear in the weight w: w above <= (1 - w) room
@@ -493,7 +493,7 @@ class Crowd:
     def _move_histories(
         self, before: IntArray, emits: FloatArray, place: IntArray
     ) -> _HistoryBeliefs:
-        """Return the histories after these chances of the outputs in each state, before the next release."""
+        """Update the histories by output likelihoods to the next time step."""
         now, chain, factor = self._histories, self.chain, math.exp(self._first.privacy.epsilon)
         ended = chain.steps == now.time
         kernel = np.zeros((chain.size, chain.size)) if ended else chain.kernel(now.time)
@@ -525,7 +525,7 @@ class Crowd:
 
 def _split_chunks(places: IntArray) -> Iterator[IntArray]:
     # Histories that are looked at at once.
-    """Yield slices of the positions of histories, of bounded size."""
+    """Yield index slices of bounded size."""
     chunk = 4096
     for start in range(0, len(places), chunk):
         yield places[start : start + chunk]
@@ -534,9 +534,7 @@ def _split_chunks(places: IntArray) -> Iterator[IntArray]:
 def _principal_spread(
     seen: FloatArray, weights: FloatArray
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Compute how far points differ in the direction in which they differ most, their mean, and that
-    direction.
-    """
+    """Compute the principal component of weighted points: spread, mean and direction."""
     middle = weights @ seen / weights.sum()
     away = seen - middle
     # eigenvalues ascend: the last one belongs to the principal direction

@@ -1,0 +1,323 @@
+"""The command that answers counts, sums and means of a data file with noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import numpy as np
+
+from pmlopt.cli.data_options import DataOptions, Seed, warn_of_seed
+from pmlopt.cli.options import ArgumentNote, Json, OptionNote, add_command, main
+from pmlopt.cli.printing import format_nats, format_number, print_json, print_line, print_table
+from pmlopt.cli.reading import read_counts, read_prior
+from pmlopt.cli.targets import TARGET
+from pmlopt.core import files
+from pmlopt.core.arrays import Label, parse_labels
+from pmlopt.errors import InputError
+
+if TYPE_CHECKING:
+    from pmlopt.core.arrays import FloatArray
+    from pmlopt.data.prior import Prior
+    from pmlopt.model.uncertainty.prior_set import PriorSet
+    from pmlopt.releases.noise import QueryNoise
+
+Row: TypeAlias = tuple[Label, ...]
+"""The values of one record in the columns of the answers."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A count of classes, a sum or a mean of one column.
+
+    Attributes:
+        kind: "count", "sum" or "mean".
+        column: the name of the column.
+        classes: those that are counted, of a count.
+        bounds: the least and the largest number, of a sum and a mean.
+    """
+
+    kind: str
+    column: str
+    classes: tuple[Label, ...] = ()
+    bounds: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def names(self) -> list[str]:
+        """Return a name for each number of the answer."""
+        if self.kind == "count":
+            return [f"count {self.column} {label}" for label in self.classes]
+        return [f"{self.kind} {self.column}"]
+
+    def list_contributions(self, values: Sequence[Label], people: int) -> FloatArray:
+        """Return (n, k) what each of n values adds to the answer, on a grid on which sums are exact."""
+        from pmlopt.releases.noise import round_contributions
+
+        if self.kind == "count":
+            known = [str(label) for label in self.classes]
+            strange = next((value for value in values if str(value) not in known), None)
+            if strange is not None:
+                raise InputError(
+                    f"the column {self.column!r} has the value {strange!r}, which is none of the classes of "
+                    "--count: name all that there can be, or what occurs would be visible"
+                )
+            return np.array([[float(str(value) == name) for name in known] for value in values])
+        numbers = np.array([_read_number(value, self.column) for value in values])
+        low, high = self.bounds
+        largest = np.array([[low], [high]])
+        # the grid is that of the bounds, whatever the values are
+        table = np.vstack([np.clip(numbers, low, high)[:, None], largest])
+        return round_contributions(table, people)[: len(values)]
+
+
+def _read_number(value: Label, column: str) -> float:
+    """Return a value as a finite number."""
+    try:
+        number = float(value) if not isinstance(value, bool | tuple) else math.nan  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(
+            f"the column {column!r} has the value {value!r}, and sums and means are of finite numbers"
+        )
+    return number
+
+
+def _parse_count(text: str) -> Answer:
+    """Return the answer of an option `--count COLUMN=a,b,c`."""
+    column, equals, listed = text.partition("=")
+    names = tuple(name.strip() for name in listed.split(","))
+    if not equals or not column or not all(names) or len(set(names)) < len(names):
+        raise InputError(
+            f"--count {text!r}: give COLUMN=a,b,c with all classes there can be, each once"
+        )
+    return Answer("count", column, names)
+
+
+def _parse_bounds(kind: str, text: str) -> Answer:
+    """Return the answer of an option such as `--mean COLUMN=0..100`."""
+    column, equals, bounds = text.rpartition("=")
+    low, dots, high = bounds.partition("..")
+    try:
+        ends = float(low), float(high)
+    except ValueError:
+        ends = math.nan, math.nan
+    if not (equals and dots and column and math.isfinite(ends[1] - ends[0]) and ends[0] < ends[1]):
+        raise InputError(
+            f"--{kind} {text!r}: give COLUMN=LOW..HIGH with numbers between which values are clipped, such "
+            "as age=0..100"
+        )
+    return Answer(kind, column, bounds=ends)
+
+
+@dataclass(frozen=True)
+class RecordLaw:
+    """The letters of one record, their law, and the set of laws that a record may have."""
+
+    letters: list[Row]
+    prior: Prior
+    over: PriorSet | None
+    words: str
+
+
+def _read_record_law(
+    path: Path | None, delta: float | None, columns: Sequence[str]
+) -> RecordLaw | None:
+    """Read the law of one record over the columns; None where every law is allowed."""
+    from pmlopt import confidence_ball
+
+    if path is None:
+        if delta is not None:
+            raise InputError(
+                "--confidence-delta is about the sample of --prior: give that file, too"
+            )
+        return None
+    prior = read_prior(path) if delta is None else read_counts(path)
+    over = None if delta is None else confidence_ball(prior, delta)
+    rows = [label if isinstance(label, tuple) else (label,) for label in prior.labels]
+    if any(len(row) != len(columns) for row in rows):
+        raise InputError(
+            f"{path}: its letters are not values of {', '.join(columns)}, the columns of the answers in the "
+            "order in which they are first named"
+        )
+    scope = f"its values have the law of {path}" if over is None else over.scope
+    return RecordLaw(rows, prior, over, scope)
+
+
+@add_command(main, "noisy-answer", spends=True)
+def noisy_answer(
+    data: Annotated[Path, ArgumentNote("DATA")],
+    epsilon: Annotated[
+        float, OptionNote("What all answers together may leak about any one record, in nats.")
+    ],
+    output: Annotated[
+        Path, OptionNote("The CSV file to write: answer, value, low, high.", "-o/--output", TARGET)
+    ],
+    form: DataOptions,
+    counts: Annotated[
+        tuple[str, ...],
+        OptionNote(
+            "Count classes: COLUMN=a,b,c, all that there can be, fixed before the data was seen.",
+            "--count",
+        ),
+    ] = (),
+    sums: Annotated[
+        tuple[str, ...],
+        OptionNote(
+            "A sum: COLUMN=LOW..HIGH; values are clipped to these numbers, fixed before the data was seen.",
+            "--sum",
+        ),
+    ] = (),
+    means: Annotated[
+        tuple[str, ...],
+        OptionNote(
+            "A mean: COLUMN=LOW..HIGH, as for a sum; the number of records is public.", "--mean"
+        ),
+    ] = (),
+    prior: Annotated[
+        Path | None,
+        OptionNote(
+            "The law of one record, not from DATA: letter, and count or probability; of several columns, "
+            "tuples. Left out, a record may have any law, as in differential privacy."
+        ),
+    ] = None,
+    confidence_delta: Annotated[
+        float | None,
+        OptionNote(
+            "The counts of --prior are a sample: hold for the true law, but for this probability."
+        ),
+    ] = None,
+    confidence: Annotated[float, OptionNote("Of each interval, over the noise.")] = 0.95,
+    seed: Seed = None,
+    as_json: Json = False,
+) -> None:
+    """Answer counts, sums and means of columns with noise.
+
+    The noise is Laplace noise. The level is what all answers together leak about any one record of DATA (CSV,
+    Parquet or Arrow); the other records may have any law that is independent of it. The number of records,
+    the classes and the bounds are public. Intervals are for the answers in DATA, values clipped; no cell may
+    be missing.
+    """  # fmt: skip
+    answers = [
+        *map(_parse_count, counts),
+        *(_parse_bounds("sum", text) for text in sums),
+        *(_parse_bounds("mean", text) for text in means),
+    ]
+    if not answers:
+        raise InputError("there is nothing to answer: give --count, --sum or --mean")
+    if not 0 < confidence < 1:
+        raise InputError(f"--confidence {confidence:g}: give a number between 0 and 1")
+    warn_of_seed(seed)
+    columns = list(dict.fromkeys(answer.column for answer in answers))
+    law = _read_record_law(prior, confidence_delta, columns)
+    table = form.count_tuples(data, columns)
+    people = sum(table.values())
+    if people == 0:
+        raise InputError(f"{data}: has no records")
+    noise, level = _calibrate(answers, columns, law, people, epsilon)
+    exact = _answer_exactly(answers, columns, law, table, people)
+    released = [np.atleast_1d(one) for one in noise.release(exact, seed)]
+    rows = _list_rows(answers, released, noise.scales, people, confidence)
+    files.atomic_write(output, files.encode_csv([("answer", "value", "low", "high"), *rows]))
+    scope = "whatever its law is" if law is None else law.words
+    if as_json:
+        print_json({
+            "level": level, "scope": scope, "scales": list(noise.scales), "people": people,
+            "confidence": confidence,
+            "answers": [dict(zip(("answer", "value", "low", "high"), row, strict=True)) for row in rows],
+        })  # fmt: skip
+        return
+    print_table(
+        ["answer", "value", f"{confidence:.0%} interval"],
+        [(name, format_number(value), f"{format_number(low)} to {format_number(high)}")
+         for name, value, low, high in rows],
+    )  # fmt: skip
+    print_line(
+        f"All answers together leak at most {format_nats(level)} about any one record, {scope}. The other "
+        "records may have any law that is independent of that record. Public are the number of records "
+        f"({people}), the classes and the bounds. Written to {output}."
+    )
+
+
+def _calibrate(
+    answers: Sequence[Answer],
+    columns: Sequence[str],
+    law: RecordLaw | None,
+    people: int,
+    epsilon: float,
+) -> tuple[QueryNoise, float]:
+    """Return the least noise for a level, and the level of that noise."""
+    from pmlopt import AllPriors, Prior
+    from pmlopt.releases.noise import QueryNoise, derive_differences
+
+    if law is None:
+        # two letters at the largest difference, and any law of them
+        largest = [
+            2.0 if answer.kind == "count" else float(np.ptp(answer.list_contributions(answer.bounds, people)))
+            for answer in answers
+        ]  # fmt: skip
+        tables = [np.array([[0.0, one], [one, 0.0]]) for one in largest]
+        prior: Prior = Prior.uniform(2)
+        over: PriorSet | None = AllPriors(2)
+    else:
+        tables = [
+            derive_differences(
+                one.list_contributions(
+                    [row[columns.index(one.column)] for row in law.letters], people
+                )
+            )
+            for one in answers
+        ]
+        prior, over = law.prior, law.over
+    noise = QueryNoise.calibrate(tables, prior, epsilon, over)
+    return noise, noise.level(prior, over)
+
+
+def _answer_exactly(
+    answers: Sequence[Answer],
+    columns: Sequence[str],
+    law: RecordLaw | None,
+    table: Mapping[Row, int],
+    people: int,
+) -> list[FloatArray]:
+    """Return the exact answers; sums in place of means."""
+    if law is not None:
+        known = {tuple(map(_normalize, row)) for row in law.letters}
+        strange = next((row for row in table if tuple(map(_normalize, row)) not in known), None)
+        if strange is not None:
+            raise InputError(
+                f"a record has the values {', '.join(map(str, strange))}, for which --prior has no letter: "
+                "give a law with every letter that can occur"
+            )
+    counts = np.array(list(table.values()), dtype=float)
+    found = []
+    for one in answers:
+        values = [row[columns.index(one.column)] for row in table]
+        parts = one.list_contributions(values, people) * counts[:, None]
+        found.append(np.array([math.fsum(column) for column in parts.T]))
+    return found
+
+
+def _normalize(value: Label) -> Label:
+    """Return a value as a label that is read from text."""
+    return parse_labels([str(value)])[0]
+
+
+def _list_rows(
+    answers: Sequence[Answer],
+    released: Sequence[FloatArray],
+    scales: Sequence[float],
+    people: int,
+    confidence: float,
+) -> list[tuple[str, float, float, float]]:
+    """List name, value and interval of each number: `P(|noise| > t) = e^(-t / scale)`."""
+    rows = []
+    for answer, values, scale in zip(answers, released, scales, strict=True):
+        part = people if answer.kind == "mean" else 1
+        half = -math.log1p(-confidence) * scale
+        for name, value in zip(answer.names, values.tolist(), strict=True):
+            rows.append((name, value / part, (value - half) / part, (value + half) / part))
+    return rows

@@ -1,0 +1,179 @@
+"""The commands on a saved result: `report` writes a page, `verify` checks it, `prove` writes its proof."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pmlopt.cli.export import SOURCE_ENDINGS, verify_source
+from pmlopt.cli.options import (
+    CLAIM_FAILS,
+    NOT_SOLVED,
+    ArgumentNote,
+    Json,
+    OptionNote,
+    add_command,
+    imports,
+    main,
+)
+from pmlopt.cli.printing import print_json, print_line, print_table
+from pmlopt.cli.reading import read_saved_prior
+from pmlopt.cli.targets import TARGET
+from pmlopt.errors import InputError
+
+if TYPE_CHECKING:
+    from pmlopt.programs.certificate import Certificate, Verdict
+
+
+@add_command(main, "report")
+def report_command(
+    saved_file: Annotated[Path, ArgumentNote("FILE")],
+    output: Annotated[
+        Path | None,
+        OptionNote("The file to write, .html or .md; else next to FILE.", "-o/--output", TARGET),
+    ] = None,
+) -> None:
+    """Write a page on what a saved result guarantees.
+
+    It states about what and for whom, and what FILE (.json, .npz) does not guarantee; the leakage of each
+    outcome; the utility compared with releasing nothing, everything, or by randomized response; and how
+    to check all of it. The folder of a release is sealed: for a FILE in one, give -o elsewhere.
+    """
+    from pmlopt.programs.reports.pages import EXACT_COUNTS
+    from pmlopt.verification import write_report
+
+    target = saved_file.with_suffix(".html") if output is None else output
+    write_report(saved_file, target)
+    if (prior := read_saved_prior(saved_file)) is not None and prior.samples is not None:
+        print_line(f"warning: {EXACT_COUNTS}", err=True)
+    print_line(f"Wrote {target}.")
+
+
+CODES: Mapping[bool | None, int] = {True: 0, False: CLAIM_FAILS, None: NOT_SOLVED}
+"""The exit codes of a verdict: not all of it was checked is no yes."""
+
+WORDS: Mapping[bool | None, str] = {
+    True: "All that the file claims holds.",
+    False: "A claim of the file is FALSE.",
+    None: "What was checked holds, and a part cannot be checked from the file.",
+}
+
+
+@add_command(main, "verify", extra=(imports,))
+def verify_command(
+    saved_file: Annotated[Path, ArgumentNote("FILE")],
+    as_json: Json = False,
+    checker: Annotated[
+        str | None,
+        OptionNote(
+            "The command of a checker of VIPR certificates, such as viprchk. FILE is then the folder of a "
+            "proof (`pmlopt prove`), one certificate of it, or a saved result, which is proved first.",
+            "--vipr",
+        ),
+    ] = None,
+    mechanism_file: Annotated[
+        Path | None,
+        OptionNote(
+            "FILE is source code that `pmlopt export` wrote: compare it with this mechanism.",
+            "--of",
+        ),
+    ] = None,
+) -> None:
+    """Check what a saved result claims, or whether source code draws from a mechanism.
+
+    All is computed again from FILE (.json, .npz) only. Exits with 1 when a part is false, and with 3 where a
+    part cannot be checked from the file, and states which. The script verifier.py of the package checks most
+    kinds with Python's standard library only. `audit` is for a mechanism with a prior, `check` for releases.
+    """
+    from pmlopt.verification import verify_file
+
+    if checker is not None:
+        sys.exit(_run_checker(checker, saved_file, as_json))
+    if saved_file.is_dir():
+        raise InputError(
+            f"{saved_file}: is a folder: `pmlopt check` checks releases, `pmlopt verify --vipr CHECKER` the "
+            "folder of a proof, and this saved results"
+        )
+    if mechanism_file is not None:
+        sys.exit(CODES[verify_source(saved_file, mechanism_file, as_json)])
+    if saved_file.suffix.lower() in SOURCE_ENDINGS:
+        raise InputError(f"{saved_file}: is source code: name its mechanism by --of MECHANISM")
+    verdict = verify_file(saved_file)
+    print_verification(verdict, saved_file, as_json)
+    sys.exit(CODES[verdict.holds])
+
+
+@add_command(main, "prove", extra=(imports,))
+def prove_command(
+    saved_file: Annotated[Path, ArgumentNote("FILE")],
+    output: Annotated[Path, OptionNote("The folder to make.", "-o/--output")],
+    as_json: Json = False,
+) -> None:
+    """Write the proof of a result for independent checkers.
+
+    The folder has certificates in the format VIPR, of which some checkers were themselves proved correct, the
+    same linear programs as MPS files for exact solvers, and a README on what is proved and how to check it.
+    """
+    from pmlopt.programs.proofs.folder import write_proof
+    from pmlopt.programs.reports.pages import warn_of_sample
+
+    certificate = _load_certificate(saved_file)
+    found = write_proof(certificate, output)
+    for warning in warn_of_sample(certificate):
+        print_line(f"warning: {warning}", err=True)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    print_table(["file", "what it proves"], list(found.sentences.items()))
+    print_line(f"Wrote {found.folder}: its README.md states how to check it.")
+
+
+def _load_certificate(saved_file: Path) -> Certificate:
+    """Load the certificate of a saved result, none of whose claims is false."""
+    from pmlopt.programs.result import Result
+    from pmlopt.verification import load_trusted
+
+    found = load_trusted(saved_file)
+    if not isinstance(found, Result):
+        raise InputError(
+            f"{saved_file}: holds a mechanism without claims: there is nothing to prove"
+        )
+    certificate: Certificate = found.certificate
+    return certificate
+
+
+def _run_checker(checker: str, place: Path, as_json: bool) -> int:
+    """Run a checker on a proof, which is made first of a saved result; return the exit code."""
+    from pmlopt.programs.proofs.folder import write_proof
+    from pmlopt.verification.vipr_checkers import VIPR_ENDING, list_certificates, run_checker
+
+    with tempfile.TemporaryDirectory() as folder:
+        if not place.is_dir() and place.suffix != VIPR_ENDING:
+            place = write_proof(_load_certificate(place), Path(folder) / "proof").folder
+        verdicts = run_checker(checker, list_certificates(place))
+    if as_json:
+        print_json([
+            {"file": one.path.name, "accepts": one.accepts, "output": one.output} for one in verdicts
+        ])  # fmt: skip
+    else:
+        for one in verdicts:
+            print_line(one.output.rstrip())
+        rows = [(one.path.name, "accepted" if one.accepts else "REFUSED") for one in verdicts]
+        print_table(["certificate", f"by {checker}"], rows)
+    return 0 if all(one.accepts for one in verdicts) else CLAIM_FAILS
+
+
+def print_verification(verdict: Verdict, saved_file: Path, as_json: bool) -> None:
+    """Print the verdict on a saved file, as text or as JSON."""
+    if as_json:
+        print_json(verdict.to_dict())
+        return
+    print_line(f"{saved_file.name}: {verdict.kind}: {verdict.statement}")
+    rows: list[tuple[Any, ...]] = [
+        (p.name, p.verdict, p.arithmetic, p.detail) for p in verdict.parts
+    ]
+    print_table(["part", "verdict", "decided in", "what was found"], rows)
+    print_line(WORDS[verdict.holds])

@@ -1,0 +1,208 @@
+"""The letters of a secret as points: distances between them, and least means over a set of priors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, Label, check_probability
+from pmlopt.data.prior import Prior, PriorLike, as_prior
+from pmlopt.errors import InputError, PrivacyError
+from pmlopt.model.uncertainty.prior_set import PriorSet
+
+UNIT = math.ulp(1.0)
+"""Twice the largest relative rounding of a float."""
+
+
+def check_prior_set(over: PriorSet | None, prior: Prior) -> None:
+    """Raise a PrivacyError unless `over` is None or a set of priors on the prior's letters."""
+    if not isinstance(over, PriorSet | None):
+        raise PrivacyError(
+            f"`over` is {over!r}: give a set of priors such as confidence_ball(prior, 0.01)"
+        )
+    if over is not None:
+        over.check_letters(prior.labels, "the prior")
+
+
+def read_points(labels: Sequence[Label]) -> FloatArray:
+    """Return the (N, d) points that N labels are, each a number or a tuple of d numbers.
+
+    Raises:
+        PrivacyError: a label is no finite number that a float holds, or they differ in length.
+    """
+    rows = [label if isinstance(label, tuple) else (label,) for label in labels]
+    if not rows or len({len(row) for row in rows}) != 1 or not rows[0]:
+        raise PrivacyError(
+            "noise is added to numbers, or to vectors of equally many numbers: give such letters"
+        )
+    for label, row in zip(labels, rows, strict=True):
+        for value in row:
+            if not _is_float(value):
+                raise PrivacyError(
+                    f"the letter {label!r} is no finite number that a float holds, and no tuple of such "
+                    "numbers: noise is added to numbers; give letters that are numbers"
+                )
+    return np.array(rows, dtype=float)
+
+
+def _is_float(value: Any) -> bool:
+    """Return whether a value is a number other than True and False, finite and exact as a float."""
+    try:
+        return not isinstance(value, bool | str) and math.isfinite(value) and float(value) == value
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def round_to_grid(points: FloatArray, step: float) -> FloatArray:
+    """Round points to multiples of a step, a power of two; large floats are multiples already."""
+    near = np.abs(points) < step * 2.0**53
+    return np.where(near, np.rint(np.where(near, points, 0.0) / step) * step, points)
+
+
+def check_integers(points: FloatArray, error: type[InputError]) -> None:
+    """Raise an error for points of which a number is not whole."""
+    broken = points[points != np.rint(points)]
+    if broken.size:
+        raise error(
+            f"geometric noise is for whole numbers, and {broken[0]:g} is none: take Laplace noise"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedLetters:
+    """N letters at points, and their law: one prior, or every prior of a set.
+
+    Args:
+        prior: N letters.
+        over: a set of priors on them, or None for the prior only.
+        points: (N, d).
+    """
+
+    prior: Prior
+    over: PriorSet | None
+    points: FloatArray
+
+    @classmethod
+    def from_labels(cls, prior: PriorLike, over: PriorSet | None) -> PlacedLetters:
+        """Return letters at the numbers, or the vectors of numbers, that their labels are."""
+        known = as_prior(prior)
+        check_prior_set(over, known)
+        return cls(known, over, read_points(known.labels))
+
+    @cached_property
+    def line(self) -> FloatArray | None:
+        """Return the (N,) places of the letters on a line; None where they are on none.
+
+        Two vectors are always on a line, at their distance.
+        """
+        if self.points.shape[1] == 1:
+            return np.asarray(self.points[:, 0])
+        if len(self.points) > 2:
+            return None
+        return np.append(0.0, [math.dist(*self.points.tolist())] if len(self.points) == 2 else [])
+
+    @property
+    def narrowest(self) -> float:
+        """Return the least distance of two letters on a line, or 1 for one letter."""
+        assert self.line is not None
+        return float(np.diff(np.sort(self.line)).min()) if len(self.line) > 1 else 1.0
+
+    def bound_distances(self, step: float) -> FloatArray:
+        """Bound (N, N) l1 distances from above: of the letters, and of the letters rounded to a grid."""
+        found = np.zeros((len(self.points),) * 2)
+        for points in (self.points, round_to_grid(self.points, step)):
+            with np.errstate(over="ignore"):
+                sums = np.zeros_like(found)
+                for axis in points.T:
+                    sums += np.abs(axis[:, None] - axis)
+            found = np.maximum(found, sums)
+        return np.asarray(found * (1 + (self.points.shape[1] + 1) * UNIT))
+
+    def min_mean(self, columns: FloatArray) -> FloatArray:
+        """Compute the (M,) least means of (N, M) columns, as good as floats are."""
+        return self.prior.pmf @ columns if self.over is None else self.over.min_mean(columns)
+
+    def max_mean(self, column: FloatArray) -> float:
+        """Compute the largest mean of an (N,) column of probabilities."""
+        return float(1 - self.min_mean((1 - column)[:, None])[0])
+
+    def bound_levels(self, exponents: FloatArray) -> FloatArray:
+        """Bound from above (M,) numbers `-log m(e^-t)`, m the least mean, for (N, M) exponents t >= 0.
+
+        Sums of `1 - e^-t` keep the digits of small levels. One prior takes floats, with a bound on their
+        rounding; a set takes integers, so that it has no rounding of its own.
+        """
+        with np.errstate(under="ignore"):
+            lost = -np.expm1(-exponents) * (1 + 4 * UNIT)
+            kept = np.exp(-exponents) * (1 - 4 * UNIT)
+        if self.over is None:
+            most, least = self.prior.pmf @ lost, self.prior.pmf @ kept
+        else:
+            most, least = self._bound_means(lost, kept)
+        rounding = (len(exponents) + 8) * UNIT
+        with np.errstate(divide="ignore"):
+            near = -np.log1p(-np.minimum(most * (1 + rounding), 0.75))
+            far = -np.log(np.maximum(least * (1 - rounding), 0.0))
+        found = np.where(most < 0.5, near, far) * (1 + 4 * UNIT)
+        # the least mean is at least the least entry
+        return np.asarray(np.minimum(found, exponents.max(axis=0)))
+
+    def _bound_means(self, lost: FloatArray, kept: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Bound the (M,) largest means of `lost` and least means of `kept`, which add up to one."""
+        assert self.over is not None
+        # all floats of at least 0 are whole multiples of 2^-1100
+        bits = 1100
+        whole = 1 << bits
+        parts = np.empty(lost.shape, dtype=object)
+        for place, (part, other) in enumerate(
+            zip(lost.ravel().tolist(), kept.ravel().tolist(), strict=True)
+        ):
+            parts.flat[place] = (
+                whole - _to_parts(part, bits) if part < 0.5 else _to_parts(other, bits)
+            )
+        sums, total = self.over.min_mean_scaled(parts)
+        all_parts = int(total) * whole
+        least = [min(max(int(one), 0), all_parts) for one in sums]
+        return (
+            np.array([(all_parts - one) / all_parts for one in least]),
+            np.array([one / all_parts for one in least]),
+        )
+
+
+def _to_parts(value: float, bits: int) -> int:
+    """Return a float of at least 0 as whole parts of 2^-bits."""
+    top, bottom = value.as_integer_ratio()
+    return (top << bits) // bottom
+
+
+def combine_with_confidence(failure: float, over: PriorSet | None, delta: float | None) -> float:
+    """Return `d1 + delta - d1 delta`, delta the probability that the truth is outside of a set of priors.
+
+    Args:
+        failure: d1, for every prior of the set.
+        over: the set.
+        delta: left out, that of the set, which a confidence set carries.
+    """
+    if over is None:
+        raise PrivacyError(
+            "the noise is for one prior, and no set of priors that may hold the truth: give a radius or "
+            "a set (over=confidence_ball(prior, delta)), or ask for failure_probability under the prior"
+        )
+    own = over.delta
+    if delta is None and own is None:
+        raise PrivacyError(
+            "the set of priors does not say how likely the truth is outside of it: give delta, or a "
+            "set made from a sample (over=confidence_ball(prior, delta))"
+        )
+    if delta is not None and own is not None and check_probability(delta) != own:
+        raise PrivacyError(
+            f"delta is {check_probability(delta):g}, and the set was made for {own:g}: leave it out"
+        )
+    outside = own if delta is None else check_probability(delta)
+    assert outside is not None
+    return failure + outside - failure * outside

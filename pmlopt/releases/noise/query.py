@@ -1,0 +1,208 @@
+"""Noise on answers about many people: what all answers together leak of one record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.core.arrays import FloatArray, Label, check_integer, copy_float_array
+from pmlopt.data.prior import PriorLike, as_prior
+from pmlopt.data.sampling.categorical import Seed, make_random_bits
+from pmlopt.errors import PrivacyError
+from pmlopt.model.uncertainty.prior_set import PriorSet
+from pmlopt.releases.noise.additive import check_scale
+from pmlopt.releases.noise.laplace import Geometric, Laplace, divide_distances
+from pmlopt.releases.noise.letters import UNIT, PlacedLetters, check_prior_set, round_to_grid
+
+
+def derive_differences(contributions: ArrayLike) -> FloatArray:
+    """Return (N, N) how much an answer changes, in the l1 norm, when a record's letter does.
+
+    Args:
+        contributions: what a record of each letter adds to the answer: (N,) numbers for a sum, over the
+            number of people for a mean; (N, k) for k linear queries, the unit matrix for a histogram.
+
+    Examples:
+        >>> derive_differences(np.eye(2)).tolist(), derive_differences([20, 60]).tolist()
+        ([[0.0, 2.0], [2.0, 0.0]], [[0.0, 40.0], [40.0, 0.0]])
+    """
+    table = copy_float_array(
+        contributions, np.ndim(contributions), "the contributions", PrivacyError
+    )
+    rows = table.reshape(len(table), -1)
+    found = np.array([np.abs(rows - row).sum(axis=1) for row in rows])
+    return found * (1 + (rows.shape[1] + 1) * UNIT) if (rows != np.rint(rows)).any() else found
+
+
+def round_contributions(values: ArrayLike, people: int) -> FloatArray:
+    """Round numbers to a grid on which sums over so many people are exact, whatever their order.
+
+    Sums of floats are rounded, and two that differ in one record may then differ by more than it: noise
+    is calibrated for sums that are exact.
+
+    Examples:
+        >>> round_contributions([0.5, 1 / 3], 1000).tolist()
+        [0.5, 0.33333333333331439]
+    """
+    table = copy_float_array(values, np.ndim(values), "the values", PrivacyError)
+    most = float(np.abs(table).max()) * check_integer(people, "the number of people", PrivacyError)
+    return round_to_grid(table, 2.0 ** (math.frexp(most)[1] - 52)) if most else table
+
+
+@dataclass(frozen=True, eq=False)
+class QueryNoise:
+    """Noise on one or several answers about independent records, and what they leak of one record together.
+
+    With `Delta_ab` the most by which an answer changes, in the l1 norm, when a record's letter changes from a
+    to b, a record with the law p leaks at most `max_a -log sum_b p_b e^(-Delta_ab / b)` nats; over a set of
+    laws the least mean takes the place of the sum. The other records may have any law, independent of that
+    record. Of several answers the `Delta_ab / b` add up.
+
+    Args:
+        differences: for each answer, (N, N), of letters a and b.
+        scales: of the noise on each answer; 0 for none on all.
+        kind: `Laplace`, or `Geometric` for answers that are whole numbers.
+
+    Raises:
+        PrivacyError: there are no answers, their letters differ, a difference is negative, or the scales
+            do not fit.
+
+    Examples:
+        >>> from pmlopt import Prior
+        >>> ages = Prior([0.5, 0.3, 0.2], [20, 40, 60])
+        >>> answers = [derive_differences(np.eye(3)), derive_differences(ages.labels)]
+        >>> noise = QueryNoise.calibrate(answers, ages, 0.5)
+        >>> round(noise.level(ages), 9), round(noise.composed_level(ages), 3)
+        (0.5, 0.538)
+        >>> counts, total = noise.release([[812, 377, 251], 46360], seed=1)
+    """
+
+    differences: tuple[FloatArray, ...]
+    scales: tuple[float, ...]
+    kind: type[Laplace] = Laplace
+
+    def __init__(
+        self,
+        differences: Sequence[ArrayLike],
+        scales: Iterable[float],
+        kind: type[Laplace] = Laplace,
+    ) -> None:
+        tables = tuple(copy_float_array(d, 2, "the differences", PrivacyError) for d in differences)
+        sizes = tuple(check_scale(scale) for scale in scales)
+        if not tables or any(table.shape != (len(tables[0]),) * 2 for table in tables):
+            raise PrivacyError("give differences (N, N) for each answer, on the same N letters")
+        if any((table < 0).any() for table in tables):
+            raise PrivacyError("a difference is negative: give distances between answers")
+        if len(sizes) != len(tables) or (0 in sizes and any(sizes)):
+            raise PrivacyError(
+                f"there are {len(tables)} answers and the scales {sizes}: give one for each, none 0 or all"
+            )
+        vars(self).update(differences=tables, scales=sizes, kind=kind)
+
+    @classmethod
+    def calibrate(
+        cls,
+        differences: Sequence[ArrayLike],
+        prior: PriorLike,
+        epsilon: float,
+        over: PriorSet | None = None,
+        kind: type[Laplace] = Laplace,
+    ) -> Self:
+        """Calibrate the scales to a level of one record; each is proportional to its largest difference.
+
+        Args:
+            differences: for each answer, (N, N).
+            prior: of one record, N letters.
+            epsilon: in nats, above 0.
+            over: the laws that a record may have.
+            kind: the noise.
+
+        Raises:
+            PrivacyError: epsilon is not positive, or no float is a scale.
+        """
+        first = cls(differences, [0.0] * len(differences), kind)
+        widest = [float(table.max()) for table in first.differences]
+
+        def make_scaled(factor: float) -> Self:
+            return cls(first.differences, [factor * (one or 1.0) for one in widest], kind)
+
+        total = float(sum(one > 0 for one in widest))
+        found = kind.search_scale(lambda b: make_scaled(b).level(prior, over), total, epsilon)
+        return make_scaled(found)
+
+    def level(self, prior: PriorLike, over: PriorSet | None = None) -> float:
+        """Return what all answers together leak of one record at most, in nats.
+
+        Args:
+            prior: the law of the record.
+            over: every law that it may have.
+        """
+        return float(self._compute_levels(prior, over, range(len(self.scales))).max())
+
+    def letter_levels(self, prior: PriorLike, over: PriorSet | None = None) -> dict[Label, float]:
+        """Return what all answers together leak of one record at most, for each letter that it may have."""
+        levels = self._compute_levels(prior, over, range(len(self.scales)))
+        return dict(zip(as_prior(prior).labels, levels.tolist(), strict=True))
+
+    def composed_level(self, prior: PriorLike, over: PriorSet | None = None) -> float:
+        """Return the sum of the levels of the answers: the bound by composition, which `level` undercuts."""
+        return math.fsum(
+            float(self._compute_levels(prior, over, [place]).max())
+            for place in range(len(self.scales))
+        )
+
+    def _compute_levels(
+        self, prior: PriorLike, over: PriorSet | None, answers: Iterable[int]
+    ) -> FloatArray:
+        """Bound (N,) from above what some of the answers leak of each letter of a record."""
+        law = as_prior(prior)
+        check_prior_set(over, law)
+        if law.size != len(self.differences[0]):
+            raise PrivacyError(
+                f"the prior has {law.size} letters, and the differences {len(self.differences[0])}"
+            )
+        exponents = np.zeros(self.differences[0].shape)
+        for place in answers:
+            noise, table = self.kind(self.scales[place]), self.differences[place]
+            # both answers are rounded to the grid of the noise; whole numbers are on that of whole noise
+            step = 0.0 if issubclass(self.kind, Geometric) else noise.grid_step
+            moved = np.where(table > 0, table + step, 0.0)
+            exponents = exponents + divide_distances(moved, noise.scale)
+        return PlacedLetters(law, over, np.zeros((law.size, 1))).bound_levels(exponents)
+
+    def release(self, answers: Sequence[ArrayLike], seed: Seed = None) -> list[FloatArray]:
+        """Release the answers with noise, each of its shape; draws are exact, on a grid.
+
+        Answers are exact: counts, or sums of numbers on a grid (`round_contributions`). What is computed from
+        what is released, such as a mean from a sum, leaks nothing more.
+
+        Args:
+            answers: a number or an array for each.
+            seed: for a result that can be repeated; None draws from the operating system, as a release must.
+
+        Raises:
+            PrivacyError: there is not one for each, or one is no array of finite numbers.
+        """
+        if len(answers) != len(self.scales):
+            raise PrivacyError(f"give {len(self.scales)} answers, one for each of the differences")
+        bits = make_random_bits(seed)
+        return [
+            _add_noise(self.kind(scale), answer, bits)
+            for scale, answer in zip(self.scales, answers, strict=True)
+        ]
+
+
+def _add_noise(noise: Laplace, answer: ArrayLike, bits: Any) -> FloatArray:
+    """Add noise to each number of an answer."""
+    exact = copy_float_array(answer, np.ndim(answer), "the answers", PrivacyError)
+    if isinstance(noise, Geometric) and (exact != np.rint(exact)).any():
+        raise PrivacyError("geometric noise is for whole numbers: take Laplace noise")
+    if not noise.scale:
+        return exact
+    drawn = noise.draw_noise(bits, exact.size).reshape(exact.shape)
+    return round_to_grid(exact, noise.grid_step) + drawn

@@ -1,0 +1,175 @@
+"""Additive noise by brute force: outcomes one by one, sets of priors by their own programs, quadrature."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from decimal import Context, Decimal, localcontext
+from typing import Any
+
+import numpy as np
+from oracles.designs import FloatArray
+from scipy.integrate import quad
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import logsumexp
+from scipy.stats import norm
+
+from pmlopt import AllPriors, Box, ConvexHull, L1Ball, Prior
+from pmlopt.model.uncertainty import ChiSquareBall, KLBall, PriorSet
+
+KINDS = ("one", "l1", "box", "hull", "all", "kl", "chi-square")
+DIGITS = Context(prec=60, Emax=10**6, Emin=-(10**6))
+
+
+def draw_letters(rng: np.random.Generator, dimensions: int, size: int, whole: bool) -> Any:
+    """Distinct numbers or vectors, of several magnitudes."""
+    spread = 10.0 ** rng.integers(-1, 3)
+    while True:
+        points = np.round(rng.normal(scale=spread, size=(size, dimensions)), 3)
+        points = np.rint(10 * points) if whole else points
+        labels = [tuple(row) if dimensions > 1 else row[0] for row in points.tolist()]
+        if len(set(labels)) == size:
+            return [int(one) for one in labels] if whole and dimensions == 1 else labels
+        spread *= 2
+
+
+def draw_set(rng: np.random.Generator, kind: str, prior: Prior) -> PriorSet | None:
+    """A set of priors of a kind around a prior."""
+    p, r = prior, float(rng.uniform(0.01, 0.3))
+    laws = rng.dirichlet(np.ones(p.size), 3)
+    low, high = p.pmf * (1 - r), np.minimum(1, p.pmf * (1 + 2 * r) + 0.01)
+    made: dict[str, PriorSet | None] = {
+        "one": None, "l1": L1Ball(p, r), "box": Box(low, high), "hull": ConvexHull(laws),
+        "all": AllPriors(p.size), "kl": KLBall(p, r / 3), "chi-square": ChiSquareBall(p, r),
+    }  # fmt: skip
+    return made[kind]
+
+
+def least_mean(priors: PriorSet | None, p: FloatArray, v: FloatArray) -> float:
+    """The least mean of a column by the set's own program, without the package's."""
+    order = np.argsort(v)
+    if priors is None:
+        return math.fsum(p * v)
+    if isinstance(priors, ConvexHull):
+        return min(math.fsum(law * v) for law in priors.laws)
+    if isinstance(priors, AllPriors):
+        return float(v.min())
+    if isinstance(priors, L1Ball):
+        left, law = priors.radius / 2, p.copy()
+        for place in order[::-1][: len(v) - 1]:
+            moved = min(left, law[place])
+            law[place] -= moved
+            law[order[0]] += moved
+            left -= moved
+        return math.fsum(law * v)
+    if isinstance(priors, Box):
+        law = np.array(priors.lower, dtype=float)
+        left = 1 - math.fsum(law)
+        for place in order:
+            added = min(left, float(priors.upper[place]) - law[place])
+            law[place] += added
+            left -= added
+        return math.fsum(law * v)
+    return dual_mean(priors, p, v)
+
+
+def dual_mean(priors: Any, p: FloatArray, v: FloatArray) -> float:
+    """The largest value of the one-dimensional dual of a divergence ball."""
+    if np.ptp(v) == 0:
+        return float(v[0])
+
+    def value(log_weight: float) -> float:
+        if isinstance(priors, KLBall):
+            weight = math.exp(log_weight)
+            return -weight * (logsumexp(-(v - v.min()) / weight, b=p) + priors.radius)
+        c = v.min() + math.exp(log_weight)
+        spread = math.sqrt(math.fsum(p * np.maximum(c - v, 0) ** 2))
+        return float(c - v.min() - math.sqrt(1 + priors.radius) * spread)
+
+    grid = np.linspace(math.log(np.ptp(v)) - 12, math.log(np.ptp(v)) + 12, 60)
+    at = int(np.argmax([value(x) for x in grid]))
+    found = minimize_scalar(
+        lambda x: -value(x), bounds=(grid[max(at - 1, 0)], grid[min(at + 1, 59)]),
+        method="bounded", options={"xatol": 1e-13},
+    )  # fmt: skip
+    return float(v.min() + max(-found.fun, 0.0))
+
+
+def level_by_outcomes(
+    points: FloatArray, scale: float, priors: PriorSet | None, p: FloatArray, steps: int
+) -> float:
+    """The largest leakage over the letters and a grid of outcomes."""
+    lows, highs = points.min(axis=0) - scale, points.max(axis=0) + scale
+    axes = [np.linspace(a, b, steps) for a, b in zip(lows, highs, strict=True)]
+    worst = 0.0
+    for y in [*points, *(np.array(one) for one in itertools.product(*axes))]:
+        away = np.abs(points - y).sum(axis=1)
+        worst = max(worst, -math.log(least_mean(priors, p, np.exp((away.min() - away) / scale))))
+    return worst
+
+
+def level_in_digits(points: FloatArray, scale: float, laws: FloatArray) -> Decimal:
+    """The level over the hull of laws in sixty digits; laws are divided by their sums."""
+    with localcontext(DIGITS):
+        worst = Decimal(0)
+        rows = [[Decimal(x) for x in point] for point in points.tolist()]
+        for one in rows:
+            apart = [sum(abs(a - b) for a, b in zip(one, other, strict=True)) for other in rows]
+            column = [(-d / Decimal(scale)).exp() for d in apart]
+            for law in laws.tolist():
+                weights = [Decimal(q) for q in law]
+                mean = sum(q * v for q, v in zip(weights, column, strict=True)) / sum(weights)
+                worst = max(worst, -mean.ln())
+        return worst
+
+
+def gaussian_failure(points: FloatArray, p: FloatArray, sigma: float, epsilon: float) -> float:
+    """The integral of the mixture where the leakage is above epsilon: roots on a grid, and quadrature."""
+
+    def excess(y: float) -> float:
+        logs = -((y - points) ** 2) / (2 * sigma**2)
+        return float(logs.max() - logsumexp(logs, b=p)) - epsilon
+
+    low, high = points.min() - 12 * sigma, points.max() + 12 * sigma
+    grid = np.linspace(low, high, 4001)
+    above = np.array([excess(y) for y in grid])
+    # an extremum between points of the grid may be on the other side of zero
+    inner, more = above[1:-1], []
+    peaks = (inner >= above[:-2]) & (inner >= above[2:]) & (inner <= 0)
+    dips = (inner <= above[:-2]) & (inner <= above[2:]) & (inner >= 0)
+    for at, sign in ((peaks, -1), (dips, 1)):
+        for i in np.flatnonzero(at):
+            found = minimize_scalar(
+                lambda y, s=sign: s * excess(y), bounds=(grid[i], grid[i + 2]), method="bounded",
+                options={"xatol": 1e-12},
+            )  # fmt: skip
+            more.append(float(found.x))
+    grid = np.unique(np.append(grid, more))
+    above = np.array([excess(y) for y in grid])
+    turns = [
+        brentq(excess, grid[i], grid[i + 1], xtol=1e-13)
+        for i in np.flatnonzero(np.sign(above[:-1]) != np.sign(above[1:]))
+    ]
+    total = 0.0
+    for start, end in itertools.pairwise([low, *turns, high]):
+        if excess((start + end) / 2) > 0:
+            cuts = np.linspace(start, end, max(2, int((end - start) / sigma) + 2))
+            for a, b in itertools.pairwise(cuts):
+                total += quad(lambda y: float(p @ norm.pdf(y, points, sigma)), a, b, epsabs=1e-13)[
+                    0
+                ]
+    return total
+
+
+def record_leakage(
+    contributions: FloatArray, p: FloatArray, others: Any, scale: float, y: FloatArray
+) -> float:
+    """What an outcome leaks of one record; `others` are answers of the rest with their probabilities."""
+    answers, weights = others
+    given = np.array(
+        [
+            logsumexp(-np.abs(y - own - answers).sum(axis=1) / scale, b=weights)
+            for own in contributions
+        ]
+    )
+    return float(given.max() - logsumexp(given, b=p))
