@@ -128,7 +128,7 @@ def test_an_intersection_with_one_that_is_contained_is_the_smaller_one() -> None
 
 
 def test_deltas_of_confidence_sets_add_up() -> None:
-    counts = {"a": 50, "b": 30, "c": 20}
+    counts = Prior.from_counts({"a": 50, "b": 30, "c": 20})
     both = intersection(confidence_ball(counts, 0.01), confidence_region(counts, 0.02))
     assert both.delta == pytest.approx(0.03)
     assert both.labels == ("a", "b", "c")
@@ -146,7 +146,7 @@ def test_what_has_no_intersection_is_refused() -> None:
         intersection(KLBall(P, 0.01), KLBall([0.5, 0.5], 0.01))
     for wrong in ((), (KLBall(P, 0.01), 3)):
         with pytest.raises(PrivacyError, match="no sets of priors"):
-            intersection(*wrong)  # type: ignore[arg-type]
+            intersection(*wrong)
     with pytest.raises(PrivacyError, match="none is in common"):
         intersection(KLBall(P, 0.01), L1Ball([0.1, 0.1, 0.8], 0.0))
     hulls = [
