@@ -28,6 +28,7 @@ from fuzzing import (
     random_orders,
     random_ratios,
     random_releases,
+    random_sets,
 )
 from fuzzing.independent import UndecidedError
 from fuzzing.random_designs import FalseClaimError
@@ -69,6 +70,7 @@ KINDS: Mapping[str, Callable[[np.random.Generator], Result[Any]]] = {
     "chain-rows": random_numbers.chain_with_float_rows,
     "average-leakage": random_orders.average_leakage,
     "any-method": random_methods.any_method,
+    "curved-set": random_sets.curved_set,
 }
 
 

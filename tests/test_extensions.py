@@ -160,6 +160,85 @@ def lie(program, options, start):
 register_method(LinearDesign, Method("borrowed", "for a test: a solver of pmlopt, mixed", Borrowing()))
 '''
 
+PRIORS = '''
+"""The priors within a Euclidean distance of a centre: a set that pmlopt does not have."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar
+
+import cvxpy as cp
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray
+from pmlopt.core.records import ContextReference, Range
+from pmlopt.data.prior import Prior, PriorLike, as_prior
+from pmlopt.model.uncertainty import MinMeanExpression, PriorSet
+
+
+class EuclideanBall(PriorSet):
+    """The priors Q with `|Q - p| <= radius`, where no prior of the ball empties a letter."""
+
+    kind: ClassVar[str] = "euclidean-ball"
+    center: Annotated[Prior, ContextReference("prior")]
+    radius: Annotated[float, Range(0)]
+
+    def __init__(self, center: PriorLike, radius: float) -> None:
+        self.center, self.radius = as_prior(center), float(radius)
+        assert self.radius < self.center.pmf.min()
+
+    @property
+    def size(self) -> int:
+        return self.center.size
+
+    @property
+    def description(self) -> str:
+        return f"within the Euclidean distance {self.radius:g} of the centre"
+
+    def min_mean(self, matrix: FloatArray) -> FloatArray:
+        off = matrix - matrix.mean(axis=0)
+        return self.center.pmf @ matrix - self.radius * np.sqrt((off**2).sum(axis=0))
+
+    def min_mean_scaled(self, matrix: Any) -> tuple[Any, Any]:
+        if matrix.dtype != object:
+            return self.min_mean(matrix), 1.0
+        n, total, scale = self.size, sum(self.center.weights), 2**200
+        least = []
+        for column in matrix.T.tolist():
+            square = n * sum(v * v for v in column) - sum(column) ** 2
+            root = math.isqrt(int(square * Fraction(self.radius) ** 2 * scale**2 / n)) + 1
+            mean = sum(w * v for w, v in zip(self.center.weights, column, strict=True))
+            least.append(math.floor(Fraction(mean, total) * scale - root))
+        return np.array(least, dtype=object), scale
+
+    def minimizer(self, column: FloatArray) -> FloatArray:
+        off = column - column.mean()
+        norm = float(np.sqrt(off @ off))
+        return self.center.pmf - self.radius * (off / norm if norm else 0 * off)
+
+    def contains_law(self, p: FloatArray) -> bool:
+        return bool(np.linalg.norm(p - self.center.pmf) <= self.radius + 1e-13)
+
+    def constrain_measures(self, measures: Any, masses: Any) -> Any:
+        off = measures - self.center.pmf[:, None] @ masses
+        sums = cp.sum(measures, axis=0, keepdims=True) == masses
+        return [measures >= 0, sums, cp.norm(off, 2, axis=0) <= self.radius * masses[0]]
+
+    def to_cvxpy(self, mechanism: Any, largest: Any) -> MinMeanExpression:
+        norm = cp.Variable(largest.shape, nonneg=True, name="norm")
+        n = self.size
+        off = (np.eye(n) - np.ones((n, n)) / n) @ mechanism
+        rules = {"norm": cp.norm(off, 2, axis=0) <= norm[0]}
+        value = self.center.pmf[None, :] @ mechanism - self.radius * norm
+        return MinMeanExpression(value, rules, {"norm": norm})
+
+    def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
+        off = matrix - matrix.mean(axis=0)
+        return {"norm": np.sqrt((off**2).sum(axis=0))[None, :]}
+'''
+
 ENTRY = "[pmlopt.questions]\nscratch = scratch.question\nborrowed = scratch.method\n"
 
 
@@ -168,7 +247,8 @@ def folder(tmp_path: Path) -> Path:
     """A folder with a package `scratch`, as in a checkout of somebody else, which is not installed."""
     package = tmp_path / "scratch"
     package.mkdir()
-    for name, source in (("__init__", ""), ("question", QUESTION), ("method", METHOD)):
+    sources = {"__init__": "", "question": QUESTION, "method": METHOD, "priors": PRIORS}
+    for name, source in sources.items():
         (package / f"{name}.py").write_text(source)
     return tmp_path
 
@@ -352,3 +432,54 @@ def test_a_broken_package_is_named(installed: Path) -> None:
     assert "broken" in ended.stderr
     # what needs no other package is solved without any
     check_code(installed, code.replace("'lost'", "'auto'"))
+
+
+OWN_SET = """
+import numpy as np
+from scratch.priors import EuclideanBall
+from pmlopt.errors import PrivacyError
+from pmlopt import (
+    LDP, PML, ExpectedLoss, MutualInformation, Prior, design, intersection, leakage_level, least_leakage,
+    load, solve, sweep, verify_file, Box, KLBall,
+)
+from pmlopt.testing import check_prior_set, check_requirement
+p = [0.6, 0.4]
+# on two letters the ball is that of the chi-square distance, with masses of 0.6 -+ 0.1 / sqrt(2)
+ball = EuclideanBall(p, 0.1)
+check_prior_set(ball, instances=2)
+check_requirement(PML(0.5, over=ball), Prior(p), instances=1)
+ends = 0.1 / np.sqrt(2)
+box = Box([0.6 - ends, 0.4 - ends], [0.6 + ends, 0.4 + ends])
+for build in (
+    lambda over: design(p, PML(0.5, over=over), "hamming"),
+    lambda over: design(p, PML(0.5, over=over) & LDP(0.9), "hamming"),
+    lambda over: design(p, PML(0.5, over=over), MutualInformation()),
+    lambda over: least_leakage(p, ExpectedLoss(1 - np.eye(2)), expected=0.3, over=over),
+):
+    found, expected = solve(build(ball)), solve(build(box))
+    assert abs(found.value - expected.value) < 1e-6, (found, expected)
+    assert found.certificate.verify()
+result = solve(design(p, PML(0.5, over=ball), "hamming"))
+assert 0.49 < leakage_level(p, result.mechanism, over=ball) <= 0.5
+result.save("own-set.json")
+assert verify_file("own-set.json").holds
+assert load("own-set.json").certificate.privacy == PML(0.5, over=ball)
+try:  # it has no rational members, and who needs them says so
+    intersection(ball, KLBall(p, 0.5))
+except PrivacyError as error:
+    assert "no prior in rationals near given numbers" in str(error)
+else:
+    raise SystemExit("accepted")
+table = sweep(lambda e: design(p, PML(e, over=ball), "hamming"), {"e": [0.3, 0.5]})
+assert table.column("value")[1] < table.column("value")[0]
+"""
+
+
+def test_a_set_of_priors_that_is_imported_works_like_one_of_pmlopt(folder: Path) -> None:
+    check_code(folder, OWN_SET)
+    command = ("-m", "pmlopt", "verify", "own-set.json")
+    known = run(folder, *command, "--import", "scratch.priors")
+    assert (known.returncode, known.stderr) == (0, "")
+    unknown = run(folder, *command)
+    assert unknown.returncode != 0
+    assert "euclidean-ball" in unknown.stderr

@@ -6,36 +6,21 @@ import heapq
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, Label, bound_sum_rounding, check_nonnegative
+from pmlopt.core.arrays import BoolArray, FloatArray, bound_sum_rounding, check_nonnegative
 from pmlopt.core.lazy_imports import optimize
 from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_prior
 from pmlopt.data.prior import PriorLike
 from pmlopt.errors import PrivacyError
-from pmlopt.measures.leakage import bound_level_rounding, log_quotient, pointwise_leakage
-
-
-@runtime_checkable
-class MinMeanSet(Protocol):
-    """The protocol of sets of priors; `pmlopt.model.uncertainty.PriorSet` implements it."""
-
-    def min_mean(self, matrix: FloatArray) -> FloatArray:
-        """Return the (M,) least mean of each column over the set."""
-
-    def minimizer(self, column: FloatArray) -> FloatArray:
-        """Return an (N,) prior of the set that minimises the mean of a column."""
-
-    def project_to_rationals(self, law: FloatArray) -> Any:
-        """Project a law to (N,) rationals in the set."""
-
-    def polytope(self) -> Any:
-        """Return the set as linear inequalities; None without such a form."""
-
-    def check_letters(self, letters: tuple[Label, ...], owner: str) -> None:
-        """Raise an error where letters differ from the set's."""
+from pmlopt.measures.leakage import (
+    MinMeanSet,
+    bound_level_rounding,
+    log_quotient,
+    pointwise_leakage,
+)
 
 
 def failure_probability(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,26 @@ from pmlopt.data.mechanism import (
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.secret import Secret
 from pmlopt.errors import MechanismError, PrivacyError
+
+
+@runtime_checkable
+class MinMeanSet(Protocol):
+    """The protocol of sets of priors; `pmlopt.model.uncertainty.PriorSet` implements it."""
+
+    def min_mean(self, matrix: FloatArray) -> FloatArray:
+        """Return the (M,) least mean of each column over the set."""
+
+    def minimizer(self, column: FloatArray) -> FloatArray:
+        """Return an (N,) prior of the set that minimises the mean of a column."""
+
+    def project_to_rationals(self, law: FloatArray) -> Any:
+        """Project a law to (N,) rationals in the set."""
+
+    def polytope(self) -> Any:
+        """Return the set as linear inequalities; None without such a form."""
+
+    def check_letters(self, letters: tuple[Label, ...], owner: str) -> None:
+        """Raise an error where letters differ from the set's."""
 
 
 def log_quotient(low: ArrayLike, difference: ArrayLike) -> FloatArray:
@@ -427,17 +447,40 @@ def _compute_leakages(p: Prior, m: Mechanism, counted: NDArray[np.bool_] | None)
     return found
 
 
-def leakage_level(prior: PriorLike | Secret, mechanism: MechanismLike) -> float:
+def leakage_level(
+    prior: PriorLike | Secret, mechanism: MechanismLike, over: MinMeanSet | None = None
+) -> float:
     """Compute the PML level: the largest pointwise maximal leakage over the support of Y, in nats.
 
     The smallest epsilon for which the mechanism satisfies epsilon-PML [grosse2025empirical, Definition 2];
     for a `Secret` in place of the prior that of `PML(epsilon, about=secret)`.
 
+    Args:
+        prior: N letters, or a secret; with `over` only its letters count.
+        mechanism: (N, M).
+        over: a set of priors: the largest level under any of them, that of `PML(epsilon, over=over)`.
+
+    Raises:
+        PrivacyError: `over` is no set of priors on these letters.
+
     Examples:
         >>> import math
         >>> round(math.exp(leakage_level([0.4, 0.2, 0.4], np.eye(3))), 12)
         5.0
+        >>> from pmlopt import AllPriors
+        >>> flip = [[0.75, 0.25], [0.25, 0.75]]
+        >>> round(math.exp(leakage_level([0.5, 0.5], flip, over=AllPriors(2))), 12)
+        3.0
     """
+    if over is not None:
+        if not isinstance(over, MinMeanSet) or isinstance(prior, Secret):
+            raise PrivacyError(
+                f"`over` is {over!r:.80}, and the prior {prior!r:.80}: give a set of priors such as "
+                "L1Ball(prior, 0.1), and a prior on its letters"
+            )
+        p, m = pair_with_prior(prior, mechanism)
+        over.check_letters(p.labels, "the prior")
+        return float(measure_worst_leakage(over, m.matrix[:, m.support]).max())
     return float(pointwise_leakage(prior, mechanism).max())
 
 
@@ -544,3 +587,12 @@ def cost_level(prior: PriorLike, mechanism: MechanismLike) -> float:
         2.8
     """
     return float(pointwise_cost(prior, mechanism).max())
+
+
+def measure_worst_leakage(priors: MinMeanSet, columns: FloatArray) -> FloatArray:
+    """Compute the (M,) largest leakages of outputs over a set of priors, from columns that are not zero."""
+    scaled = columns / columns.max(axis=0)
+    # what the least mean is short of the maximum, from numbers that lose no digits near 0
+    return log_quotient(
+        np.maximum(priors.min_mean(scaled), 0.0), np.maximum(-priors.min_mean(scaled - 1), 0.0)
+    )

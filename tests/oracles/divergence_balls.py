@@ -87,7 +87,7 @@ def draw_metric(n: int) -> FloatArray:
     metric = np.linalg.norm(points[:, None] - points[None, :], axis=2)
     if n >= 5:
         metric[-1, :-1] = metric[:-1, -1] = math.inf
-    return metric
+    return np.asarray(metric)
 
 
 def _constrain_transport(q: cp.Expression, p: FloatArray, radius: float) -> Rules:

@@ -64,12 +64,18 @@ class CutCube:
         The others add points inside of faces, of which there are ever more where many constraints are tight
         at a vertex. A third point on a segment has the same end in a pair of its own.
         """
+        # a point of N tight constraints has N edges: where pairs are few, a few more do no harm
+        if len(left) <= self.vertices.shape[1] * len(self.vertices):
+            return left, right
         tight = self.tight.astype(np.float32)
         kept = np.ones(len(left), dtype=bool)
+        # the constraints of a vertex with N tight ones are independent: N - 1 of them are an edge
+        many = self.tight.sum(axis=1) > self.vertices.shape[1]
+        doubtful = np.flatnonzero(many[left] | many[right])
         # parts of some ten million comparisons
         part = max(1, 10**7 // max(1, len(tight)))
-        for start in range(0, len(left), part):
-            chosen = slice(start, start + part)
+        for start in range(0, len(doubtful), part):
+            chosen = doubtful[start : start + part]
             common = tight[left[chosen]] * tight[right[chosen]]
             kept[chosen] = (common @ tight.T >= common.sum(axis=1)[:, None]).sum(axis=1) <= 2
         return left[kept], right[kept]

@@ -152,8 +152,8 @@ class Intersection(PriorSet):
     # ------------------------------------------------------------ members
 
     @cached_property
-    def _undecided(self) -> int:
-        """Return the position of the set that does not decide about rationals; else 0.
+    def _base_position(self) -> int:
+        """Return the position of the only set that does not decide about rationals; 0 where all do.
 
         Raises:
             PrivacyError: several do not.
@@ -184,8 +184,8 @@ class Intersection(PriorSet):
         every = np.hstack([np.eye(self.size), 1 - np.eye(self.size)])
         law = np.maximum(self._find_measures(every)[0], 0.0).mean(axis=1)
         near = require_form(
-            self.sets[self._undecided].project_to_rationals(law / law.sum()),
-            self.sets[self._undecided],
+            self.sets[self._base_position].project_to_rationals(law / law.sum()),
+            self.sets[self._base_position],
             "intersections",
             "no prior in rationals near given numbers",
         )
@@ -197,11 +197,11 @@ class Intersection(PriorSet):
         return near
 
     def _all_contain(self, law: Any) -> bool:
-        """Return whether rationals that are in the undecided set are in all others for certain."""
+        """Return whether rationals that are in the set at the base position are in all others for certain."""
         return all(
             one.contains_rationals(law.tolist()) is True
             for k, one in enumerate(self.sets)
-            if k != self._undecided
+            if k != self._base_position
             or type(one).contains_rationals is not PriorSet.contains_rationals
         )
 
@@ -210,7 +210,7 @@ class Intersection(PriorSet):
         the set.
         """
         inner = self._inner_law
-        near = self.sets[self._undecided].project_to_rationals(law)
+        near = self.sets[self._base_position].project_to_rationals(law)
         if self._all_contain(near):
             return near
 
@@ -295,8 +295,8 @@ def intersection(*sets: PriorSet) -> PriorSet:
     """Build the set of the priors that are in each of some sets.
 
     Sets by linear inequalities (`half_spaces`: boxes, least masses, polytopes) are one `Polytope`; with
-    others it is an `Intersection`. Where sets were made from samples, so that each may miss the true law with
-    its delta, the result may with the sum of these.
+    others it is an `Intersection`, and with a set of a single prior that set. Where sets were made from
+    samples, so that each may miss the true law with its delta, the result may with the sum of these.
 
     Args:
         sets: one or more, on the same letters.
@@ -324,11 +324,17 @@ def intersection(*sets: PriorSet) -> PriorSet:
         raise PrivacyError(
             f"the sets miss the true law with probabilities that sum to {delta:g}: nothing is left"
         )
+    labels = find_common_labels(checked)
+    single = next((one for one in checked if isinstance(one.simplify(), np.ndarray)), None)
+    if single is not None:
+        law = np.asarray(single.simplify())
+        if all(one.contains_law(law) for one in checked):
+            return single
+        raise PrivacyError(f"the only prior of {single!r} is not in all sets: none is in common")
     by_rows = [(one, spaces) for one in checked if (spaces := one.half_spaces()) is not None]
     others = [one for one in checked if one.half_spaces() is None]
     if len(by_rows) < 2:
         return Intersection(checked, delta)
-    labels = find_common_labels(checked)
     rows = np.vstack([spaces.rows for _, spaces in by_rows])
     right = np.concatenate([spaces.right for _, spaces in by_rows])
     merged = Polytope(rows, right, labels, None if others else delta)

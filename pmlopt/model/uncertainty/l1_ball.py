@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -231,6 +232,13 @@ class L1Ball(ChoquetSet):
     def contains_law(self, p: FloatArray) -> bool:
         """Return whether the (N,) probabilities are in the set, up to rounding (`MEMBERSHIP_ATOL`)."""
         return bool(np.abs(p - self.center.pmf).sum() <= self.radius + MEMBERSHIP_ATOL)
+
+    def contains_rationals(self, law: Sequence[Fraction]) -> bool:
+        """Return whether N rationals of at least 0 that sum to one are in the ball, without rounding."""
+        total = sum(self.center.weights)
+        shares = (Fraction(weight, total) for weight in self.center.weights)
+        distance = sum(abs(q - p) for q, p in zip(law, shares, strict=True))
+        return distance <= Fraction(self.radius)
 
     def support_function(self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> float:
         """Compute the largest gain `<p g, v>` over allowed columns v and columns g."""

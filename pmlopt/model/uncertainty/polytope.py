@@ -269,7 +269,7 @@ class Polytope(PriorSet):
         floats = np.array([_scale_to_floats(column) for column in columns]).T
         found = [
             (None if basis is None else program.compute_multipliers(basis, column))
-            or [0] * len(program.rows)
+            or [Fraction(0)] * len(program.rows)
             for column, basis in zip(columns, program.find_bases(floats), strict=True)
         ]
         weights = np.maximum(np.array(found, dtype=float).T.reshape(-1, matrix.shape[1]), 0.0)

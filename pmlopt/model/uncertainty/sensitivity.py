@@ -29,7 +29,7 @@ from pmlopt.data.mechanism import MechanismLike, as_mechanism, check_labels_matc
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import leakage_level, pointwise_leakage
-from pmlopt.measures.leakage import log_quotient
+from pmlopt.measures.leakage import measure_worst_leakage
 from pmlopt.model.uncertainty.confidence import find_min_samples, weissman_radius, weissman_tail
 from pmlopt.model.uncertainty.prior_set import PriorSet
 
@@ -69,13 +69,8 @@ def pointwise_capacity(priors: PriorSet, mechanism: MechanismLike) -> FloatArray
     if not isinstance(priors, PriorSet):
         raise PrivacyError(f"{priors!r} is no set of priors: give one such as L1Ball(prior, 0.1)")
     priors.check_letters(m.inputs, "the mechanism")
-    columns = m.matrix[:, m.support]
-    scaled = columns / columns.max(axis=0)
     levels = np.full(len(m.outputs), -np.inf)
-    # what the least mean is short of the maximum, from numbers that lose no digits near 0
-    levels[m.support] = log_quotient(
-        np.maximum(priors.min_mean(scaled), 0.0), np.maximum(-priors.min_mean(scaled - 1), 0.0)
-    )
+    levels[m.support] = measure_worst_leakage(priors, m.matrix[:, m.support])
     return levels
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, Label, check_nonnegative, check_probability
+from pmlopt.core.arrays import FloatArray, check_nonnegative, check_probability
 from pmlopt.core.lazy_imports import cp, optimize, sparse
 from pmlopt.core.records import INFINITE, ContextReference, Range, Shape
 from pmlopt.data.prior import Prior, PriorLike
@@ -66,7 +66,7 @@ class WassersteinBall(PriorSet):
     def __init__(
         self,
         center: PriorLike | Center,
-        metric: ArrayLike | Callable[[Label, Label], float],
+        metric: ArrayLike | Callable[[Any, Any], float],
         radius: float,
         delta: float | None = None,
     ) -> None:
@@ -117,12 +117,13 @@ class WassersteinBall(PriorSet):
     def _moves(self) -> tuple[Any, Any]:
         """Return the (Z,) letters from which and those to which mass can move; each also to itself."""
         possible = np.isfinite(self.metric) & (self.center.pmf > 0)[:, None]
-        return np.nonzero(possible)
+        sources, targets = np.nonzero(possible)
+        return sources, targets
 
     @cached_property
     def _costs(self) -> FloatArray:
         """Return (Z,) the distances of the moves, over a power of two near the largest."""
-        return self.metric[self._moves] / self._unit
+        return np.asarray(self.metric[self._moves] / self._unit)
 
     @cached_property
     def _unit(self) -> float:
@@ -170,7 +171,7 @@ class WassersteinBall(PriorSet):
             return best, float(p @ column[best]), float(p @ costs[letters, best])
 
         def to_law(best: Any) -> FloatArray:
-            return np.bincount(best, weights=p, minlength=self.size)
+            return np.bincount(best, weights=p, minlength=self.size).astype(np.float64)
 
         far, near = move_mass(0.0), (letters, float(p @ column), 0.0)
         if far[2] <= radius:

@@ -108,7 +108,9 @@ def test_rows_that_leave_one_prior_or_all_are_these() -> None:
     point = Polytope(np.vstack([eye, -eye])[[0, 1, 3, 4]], [0.5, 0.3, -0.5, -0.3])
     everything = Polytope([[1.0, 2.0, -1.0], [0.0, 0.0, 0.0]], [2.0, 0.0])
     gains = ExpectedGain(np.random.default_rng(5).normal(size=(3, 3)))
-    assert np.array_equal(point.simplify(), p.pmf)
+    law = point.simplify()
+    assert isinstance(law, np.ndarray)
+    assert np.array_equal(law, p.pmf)
     assert everything.simplify() == AllPriors(3)
     for over, other in ((point, PML(0.4)), (everything, LDP(0.4))):
         expected = solve(design(p, other, gains))
