@@ -8,18 +8,22 @@ It stands beside the package, whose doctests are tests, too.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Generator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 ROOT = Path(__file__).parent
 SLOW = frozenset((ROOT / "tests" / "slow.txt").read_text("utf-8").split("\n"))
 KEPT = frozenset((ROOT / "tests" / "kept.txt").read_text("utf-8").split("\n"))
+KEPT_TESTS = frozenset(name.partition("[")[0] for name in KEPT)
 
 sys.dont_write_bytecode = (
     False  # or every worker, and every process that a test starts, compiles all anew
@@ -29,6 +33,9 @@ os.environ["PMLOPT_STRICT"] = "1"  # a mistake in a method is raised, here and i
 
 collect_ignore = ["tests/fuzzing/own.py"]
 """Its requirement may be defined once, and is where the file is imported by its full name."""
+if find_spec("dp_accounting") is None:
+    # it needs an older attrs than the tools of the tests do, and so is in no common environment
+    collect_ignore.append("pmlopt/adapters/accounting.py")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -111,6 +118,33 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         collection_path.relative_to(ROOT).as_posix() if collection_path.is_relative_to(ROOT) else ""
     )
     return True if config.getoption("markexpr") == "fast" and name in SLOW else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(
+    file_path: Path,
+) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for doctests in the files that have one: to look at each function of the others takes seconds."""
+    collectors = yield
+    if b">>> " in file_path.read_bytes():
+        return collectors
+    return [one for one in collectors if not isinstance(one, DoctestModule)]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(
+    collector: pytest.Module | pytest.Class, name: str
+) -> list[pytest.Item] | None:
+    """Do not make the cases of a test all of which are slow where the fast tests are asked for."""
+    if collector.config.getoption("markexpr") != "fast":
+        return None
+    test = f"{collector.nodeid}::{name}"
+    return [] if test in SLOW and test not in KEPT_TESTS else None
+
+
+def pytest_collection_finish() -> None:
+    """Take modules and tests, which stay, out of what the garbage collector looks through."""
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` deselects

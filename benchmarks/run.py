@@ -48,6 +48,7 @@ def drawn(name: str, *quick: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 BENCHMARKS: Mapping[str, Benchmark] = {
     "tampering": Benchmark("saved results with one number changed, and both verifiers"),
+    "samplers": Benchmark("generated samplers of each language against their matrix"),
     "release_check": Benchmark("how often the check of a release refuses honest and copied rows"),
     "large": Benchmark(
         "linear designs up to N = 400, and of 4,000 x 20, beside generic LP solvers"

@@ -1,10 +1,10 @@
-"""Random results of every linear kind, proved for checkers of others, and the same proofs with one number changed.
+"""Random results of every linear kind, proved for checkers of others, and the proofs with one number changed.
 
-Designs, least leakages, worst cases and envelopes on 4 to 40 letters, some as rare as 1e-9. Each certificate is
-given to the checker of `tests/oracles/vipr.py`, and to one that is named, such as `viprchk`; each once more with a
-coefficient, an entry, a multiplier or a bound changed in its twelfth digit, or a sign. Every proof must be
-accepted, every changed one refused, and the proved interval at most 1e-9 of the range of the utility wide (of a
-level, 1e-9 nats).
+Designs, least leakages, worst cases and envelopes on 4 to 40 letters, some as rare as 1e-9. Each certificate
+is given to the checker of `tests/oracles/vipr.py`, and to one that is named, such as `viprchk`; each once
+more with one number changed, a coefficient, an entry, a multiplier or a bound, in its twelfth digit or sign.
+Every proof must be accepted, every changed one refused, and the proved interval at most 1e-9 of the range of
+the utility wide (of a level, 1e-9 nats).
 
     python benchmarks/vipr_proofs.py [--results 400] [--letters 4 40] [--checker viprchk]
 """
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from common import get_figure_class, table, write_csv
 from fuzzing.random_proofs import KINDS, tamper
-from oracles.vipr import Certificate, Refusal
+from oracles.vipr import Certificate, RefusalError
 
 from pmlopt.errors import PmloptError
 from pmlopt.programs.certificate import Certificate as PmloptCertificate
@@ -48,7 +48,7 @@ class Judge:
         """Whether a certificate is accepted; raises where two checkers differ."""
         try:
             own = bool(Certificate(path.read_text("utf-8")).statement)
-        except Refusal:
+        except RefusalError:
             own = False
         if self.checker is not None:
             other = run_checker(self.checker, [path])[0].accepts
@@ -92,7 +92,9 @@ def study(kind: str, number: int, letters: Sequence[int], judge: Judge) -> dict[
     }  # fmt: skip
 
 
-def judge_files(folder: Path, rng: np.random.Generator, judge: Judge) -> Iterator[tuple[bool, bool]]:
+def judge_files(
+    folder: Path, rng: np.random.Generator, judge: Judge
+) -> Iterator[tuple[bool, bool]]:
     """Whether each certificate is accepted, and whether its changed copy is."""
     for path in sorted(folder.glob("*.vipr")):
         text, _ = tamper(path.read_text("utf-8"), rng)
@@ -124,7 +126,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         number += 1
     cells = [[row[name] for name in HEAD] for row in rows]
     write_csv(options.out / "vipr_proofs.csv", HEAD, cells)
-    totals = {name: sum(int(row[name]) for row in rows) for name in ("files", "accepted", "changed", "refused")}
+    totals = {
+        name: sum(int(row[name]) for row in rows)
+        for name in ("files", "accepted", "changed", "refused")
+    }
     widths = [float(row["width"]) for row in rows if row["width"]]
     table(("results", *totals, "not sharp", "widest"), [
         (len(rows), *totals.values(), sum(not row["sharp"] for row in rows), max(widths)),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pmlopt.programs.registry import list_questions
+from pmlopt.programs.registry import list_registries
 
 PAGE = Path(__file__).parent / "solvers.md"
 BEGIN, END = "<!-- methods: python docs/methods.py -->\n", "<!-- end of methods -->\n"
@@ -74,7 +74,8 @@ def table() -> str:
         "| question | method | id | when, and why | seen in |",
         "| --- | --- | --- | --- | --- |",
     ]
-    for question in list_questions():
+    titles = list(TITLES)
+    for question in sorted(list_registries(), key=lambda one: titles.index(one.program.__name__)):
         kind, told = question.program.__name__, set[str]()
         for method in question.methods:
             if method.automatic:

@@ -1,4 +1,4 @@
-"""The code blocks of a markdown page, and the modules beside the pages."""
+"""The code blocks of a markdown page, the modules beside the pages, and the trees of source files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -46,6 +47,12 @@ def module(name: str) -> ModuleType:
         return importlib.import_module(name)
     finally:
         del sys.path[: len(folders)]
+
+
+@cache
+def parse_file(path: Path) -> ast.Module:
+    """Parse a file of source: once for all tests that look at it."""
+    return ast.parse(path.read_text("utf-8"))
 
 
 def blocks(page: str) -> list[Block]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from documents import parse_file
 
 import pmlopt
 
@@ -24,10 +25,17 @@ SOURCES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent != PACK
 @cache
 def trees() -> Mapping[Path, ast.Module]:
     """The source of each file, and of a package whose names are declared in a stub the stub."""
-    return {
-        path: declared(path) if lazy(path) else ast.parse(path.read_text("utf-8"))
-        for path in SOURCES
-    }
+    return {path: declared(path) if lazy(path) else parse_file(path) for path in SOURCES}
+
+
+def trees_with(*words: str) -> Mapping[Path, ast.Module]:
+    """The trees of the files in whose text one of these words occurs."""
+    return {path: tree for path, tree in trees().items() if any(one in text(path) for one in words)}
+
+
+def text(path: Path) -> str:
+    """The text of what is parsed for a file."""
+    return (path.with_suffix(".pyi") if lazy(path) else path).read_text("utf-8")
 
 
 def lazy(path: Path) -> bool:
@@ -37,9 +45,7 @@ def lazy(path: Path) -> bool:
 def declared(path: Path) -> ast.Module:
     """The imports of a stub, with the names of modules in full."""
     package = ".".join(("pmlopt", *path.relative_to(PACKAGE).parent.parts))
-    return ast.parse(
-        path.with_suffix(".pyi").read_text("utf-8").replace("from .", f"from {package}.")
-    )
+    return ast.parse(text(path).replace("from .", f"from {package}."))
 
 
 @cache
@@ -84,6 +90,12 @@ def named_modules(tree: ast.AST) -> Iterator[str]:
                 yield str(value)
 
 
+@cache
+def modules_by_file() -> Mapping[Path, tuple[str, ...]]:
+    """The modules of pmlopt that each file names."""
+    return {path: tuple(named_modules(tree)) for path, tree in trees().items()}
+
+
 def test_the_map_names_every_room_once_and_no_import_runs_up_it() -> None:
     assert sorted(rooms()) == sorted(
         {room_of(path) for path in SOURCES} - {"__init__", "__main__"} - ALIASES
@@ -91,9 +103,9 @@ def test_the_map_names_every_room_once_and_no_import_runs_up_it() -> None:
     order = {room: place for place, room in enumerate(rooms())}
     found = {
         (str(path.relative_to(PACKAGE)), module)
-        for path, tree in trees().items()
+        for path, modules in modules_by_file().items()
         if room_of(path) in order
-        for module in named_modules(tree)
+        for module in modules
         if order.get(module.split(".")[1], -1) > order[room_of(path)]
     }
     assert found == set()
@@ -114,9 +126,9 @@ def test_the_toolkit_imports_nothing_of_what_stands_around_it() -> None:
     assert upper == {"tables", "releases", "publishing", "adapters", "cli"}
     found = {
         (str(path.relative_to(PACKAGE)), module)
-        for path, tree in trees().items()
+        for path, modules in modules_by_file().items()
         if room_of(path) in lower
-        for module in named_modules(tree)
+        for module in modules
         if module.split(".")[1] in upper
     }
     assert found == set()
@@ -129,7 +141,7 @@ AROUND = {"filelock", "narwhals", "pyarrow", "rich", "threadpoolctl"}
 def test_the_toolkit_needs_no_package_for_files_and_frames() -> None:
     lower, _ = storeys()
     found = set()
-    for path, tree in trees().items():
+    for path, tree in trees_with(*AROUND).items():
         for node in ast.walk(tree) if room_of(path) in lower else ():
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
@@ -147,7 +159,7 @@ def test_short_paths_pass_on_the_names_of_a_room_and_no_room_uses_them() -> None
         assert alias is getattr(pmlopt, name)
         assert set(alias.__all__) <= set(dir(alias))
         assert all(getattr(alias, one) is getattr(place, one) for one in alias.__all__)
-    used = {module.split(".")[1] for tree in trees().values() for module in named_modules(tree)}
+    used = {one.split(".")[1] for modules in modules_by_file().values() for one in modules}
     assert used & ALIASES == set()
 
 
@@ -176,7 +188,7 @@ SPARSE_MATRICES = {"bmat", "diags", "eye", "identity", "rand", "random", "spdiag
 def test_only_sparse_arrays_are_made() -> None:
     made = {
         (path.name, node.attr)
-        for path, tree in trees().items()
+        for path, tree in trees_with("sparse").items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute)
         and ast.unparse(node.value) == "sparse"

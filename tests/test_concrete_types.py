@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from documents import parse_file
+
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.uncertainty import PriorSet
 
@@ -25,9 +27,11 @@ def list_subclasses(kind: type[Any]) -> Iterator[type[Any]]:
 
 def count_checks(path: Path, concrete: set[str]) -> int:
     """Count the calls of `isinstance` with a concrete class in a file."""
+    if "isinstance(" not in path.read_text("utf-8"):
+        return 0
     calls = [
         node
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in ast.walk(parse_file(path))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id == "isinstance"
@@ -41,30 +45,18 @@ def count_checks(path: Path, concrete: set[str]) -> int:
 ALLOWED = Counter(
     {
         "model/closed_forms/catalogue.py": 7,
-        "model/privacy/mean_bounds.py": 4,
-        "model/privacy/requirement.py": 1,
-        "model/uncertainty/columns.py": 4,
-        "programs/certificate.py": 15,
+        "model/privacy/mean_bounds.py": 3,
+        "model/uncertainty/columns.py": 1,
+        "programs/certificate.py": 3,
         "programs/continuous/program.py": 1,
-        "programs/designs.py": 1,
-        "programs/envelope/program.py": 1,
-        "programs/estimation/columns.py": 1,
         "programs/estimation/methods.py": 2,
-        "programs/exact/repair.py": 1,
         "programs/least_leakage/declaring.py": 4,
         "programs/least_leakage/epsilon_builder.py": 1,
-        "programs/least_leakage/families.py": 2,
-        "programs/linear/columns.py": 2,
-        "programs/linear/program.py": 2,
-        "programs/reports/pages.py": 1,
         "programs/subconvex/ball_pricing.py": 1,
         "programs/subconvex/column_spaces.py": 1,
         "programs/subconvex/split_pricing.py": 1,
         "publishing/exploring/sources.py": 1,
-        "publishing/stated_law.py": 1,
         "releases/noise/gaussian.py": 1,
-        "programs/streams/stream.py": 1,
-        "programs/subconvex/prior_cuts.py": 1,
     }
 )
 """How often each file does so; these may only shrink, and a new file gives the form that is wanted."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
 from pmlopt.errors import MechanismError, SolverError
-from pmlopt.programs.certificate import C_co, Status, Timings, WarmStart
+from pmlopt.programs.certificate import C_co, Status
 from pmlopt.programs.method_runs import describe_failure
 from pmlopt.programs.program import (
     FalseCertificateError,
@@ -19,7 +19,7 @@ from pmlopt.programs.program import (
     Program,
     has_foreign_parts,
 )
-from pmlopt.programs.result import Result
+from pmlopt.programs.result import Result, make_result
 from pmlopt.solvers.solver_result import Deadline
 
 FIRST_FEASIBLE = "first-feasible"
@@ -62,38 +62,9 @@ class MethodAttempts(Generic[C_co]):
         self.accounts.append(describe_failure(method, cause))
 
     @property
-    def all_mistaken(self) -> bool:
+    def has_only_programming_errors(self) -> bool:
         """Return whether every attempted method failed with a programming error."""
         return 0 < self.mistakes == len(self.accounts)
-
-
-def make_result(
-    found: MethodResult[C_co],
-    method: Method[Any, Any, Any],
-    status: Status,
-    attempts: Sequence[str],
-    seconds: float,
-) -> Result[C_co]:
-    """Build the `Result` of a solve from a method's certified result, the status and the timings."""
-    detail = found.message if found.detail is None else found.detail
-    return Result(
-        status=status,
-        certificate=found.certificate,
-        solver=method.name,
-        method=method.id,
-        reason=f"{method.reason}: {detail}" if detail else method.reason,
-        attempts=tuple(attempts),
-        iterations=found.iterations,
-        warm_started=found.warm_started,
-        timings=Timings(
-            compile=found.compile_seconds,
-            solve=found.solve_seconds,
-            certify=found.certify_seconds,
-            total=seconds,
-        ),
-        closed_form=found.closed_form,
-        restart=WarmStart(method.name, found.arrays),
-    )
 
 
 def select_best_result(
@@ -123,19 +94,19 @@ def select_best_result(
         )
     ended = [one for one in attempts.results if one.status is Status.UNPROVED]
     if ended and not deadline.expired:
-        return _select_ended(program, ended)
-    if deadline.expired or not attempts.all_mistaken:
+        return _select_best_finished(program, ended)
+    if deadline.expired or not attempts.has_only_programming_errors:
         stopped = _build_stopped_result(question, program, attempts, begin)
         if stopped is not None:
             return stopped
     if ended:
-        return _select_ended(program, ended)
+        return _select_best_finished(program, ended)
     if attempts.results:
         return min(attempts.feasible or attempts.results, key=_get_proved_gap)
     raise SolverError(f"no solver could solve it: {'; '.join(attempts.accounts)}")
 
 
-def _select_ended(program: Program[Any], ended: Sequence[Result[C_co]]) -> Result[C_co]:
+def _select_best_finished(program: Program[Any], ended: Sequence[Result[C_co]]) -> Result[C_co]:
     """Select the best result among the methods that ran to their end, without a time limit."""
     sign = 1 if program.maximised else -1
     # values without a proof that differ by less are equal, and the smaller gap decides

@@ -22,29 +22,18 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import FloatArray, Label
+from pmlopt.core.arrays import FloatArray
 from pmlopt.core.display import format_facts_html
 from pmlopt.core.records import INFINITE, Context, ContextReference, to_plain
 from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
-from pmlopt.model.privacy import (
-    LDP,
-    LIP,
-    PMC,
-    PML,
-    ApproximatePML,
-    MaximalLeakage,
-    MetricPrivacy,
-    Pufferfish,
-)
-from pmlopt.model.privacy.requirement import Requirement, RequirementConjunction
-from pmlopt.model.privacy.secret_leakage import SecretPML
-from pmlopt.model.uncertainty import Box, L1Ball, confidence_box, pointwise_capacity
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.uncertainty import Box, L1Ball, confidence_box
 from pmlopt.model.uncertainty.confidence import deviation_exponent, log_event_count
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.programs.exact.arithmetic import has_exact_rows, is_met_exactly
-from pmlopt.programs.former_names import replace_former_method
+from pmlopt.programs.former_names import FORMER_METHODS, replace_former_method
 
 RATIONAL = "rational arithmetic"
 FLOATS = "floating point, rounding allowed for"
@@ -307,7 +296,8 @@ class WarmStart:
     arrays: Mapping[str, NDArray[Any]]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "solver", replace_former_method(self.solver))
+        if self.solver.lower() in FORMER_METHODS:
+            object.__setattr__(self, "solver", replace_former_method(self.solver))
 
     @property
     def matrix(self) -> FloatArray | None:
@@ -411,7 +401,7 @@ def check_level(prior: Prior, privacy: Requirement, mechanism: Mechanism, statem
     """Check the claim that the mechanism meets a requirement, and name the outcome that breaks it most."""
     holds = is_met_exactly(prior, privacy, mechanism.matrix)
     scope = f", {privacy.scope}" if privacy.scope else ""
-    text = statement + scope if holds else describe_violation(prior, privacy, mechanism)
+    text = statement + scope if holds else privacy.describe_violation(prior, mechanism)
     return Claim("level", holds, RATIONAL, text)
 
 
@@ -462,8 +452,8 @@ def check_confidences(privacy: Requirement, prior: Any) -> tuple[Claim, ...]:
 
 
 def _iterate_prior_sets(privacy: Requirement) -> Iterator[Any]:
-    """Yield the uncertainty sets (of priors or joint laws) in a requirement."""
-    for part in privacy.parts if isinstance(privacy, RequirementConjunction) else (privacy,):
+    """Iterate over the sets of priors, or of joint laws, of a requirement."""
+    for part in privacy.list_parts():
         if (over := getattr(part, "over", None)) is not None:
             yield over
 
@@ -523,78 +513,3 @@ def _log_miss_probability(ball: L1Ball, kappa: float = 0.5) -> float:
     return log_event_count(ball.size) - deviation_exponent(min(kappa, 0.5)) / 4 * (
         draws * ball.radius * ball.radius
     )
-
-
-def describe_violation(prior: Prior, privacy: Requirement, mechanism: Mechanism) -> str:
-    """Describe the worst violation of a requirement: the outcome, and the letter or value it reveals.
-
-    Examples:
-        >>> flip = Mechanism([[0.9, 0.1], [0.1, 0.9]], ["ill", "well"], ["yes", "no"])
-        >>> describe_violation(Prior([0.5, 0.5], ["ill", "well"]), PML(0.5), flip)
-        "the outcome 'yes' reveals 0.587787 nats about 'ill', and the limit is 0.5"
-    """
-    if isinstance(privacy, RequirementConjunction):
-        broken = [part for part in privacy.parts if not part.holds(prior, mechanism)]
-        return "; ".join(
-            describe_violation(prior, part, mechanism) for part in broken or privacy.parts
-        )
-    # outputs that never occur have no posterior: 0 over 0
-    used = np.flatnonzero(mechanism.support)
-    matrix, outputs = mechanism.matrix[:, used], [mechanism.outputs[y] for y in used]
-    law = prior.pmf @ matrix
-    if isinstance(privacy, ApproximatePML):
-        over = np.maximum(matrix - math.exp(min(privacy.epsilon, 700.0)) * law, 0.0).sum(axis=1)
-        worst = int(over.argmax())
-        return (
-            f"the outcomes above {privacy.epsilon:g} nats have {over[worst]:.6g} more than they may of "
-            f"{prior.labels[worst]!r}, and the slack is {privacy.delta:g}"
-        )
-    if isinstance(privacy, MaximalLeakage):
-        level, first = privacy.level(prior, mechanism), outputs[int(matrix.max(axis=0).argmax())]
-        return (
-            f"all outcomes together leak {level:.6g} nats, most of it {first!r}, and the limit is "
-            f"{privacy.epsilon:g}"
-        )
-    with np.errstate(divide="ignore", invalid="ignore"):
-        secrets, leaks, limit = (
-            prior.labels,
-            np.log(matrix / law),
-            getattr(privacy, "epsilon", math.nan),
-        )
-        if isinstance(privacy, PML) and privacy.over is not None:
-            capacities = pointwise_capacity(privacy.over, mechanism)[used]
-            # over a set the largest leakage is that of the likeliest letters of an output
-            leaks = np.where(matrix == matrix.max(axis=0), capacities, -1)
-        elif isinstance(privacy, LIP):
-            above = leaks.max() > privacy.upper
-            leaks, limit = (leaks, privacy.upper) if above else (-leaks, privacy.lower)
-        elif isinstance(privacy, PMC):
-            leaks = -leaks
-        elif isinstance(privacy, LDP):
-            leaks = np.log(matrix / matrix.min(axis=0))
-        elif isinstance(privacy, SecretPML | Pufferfish):
-            joint, secrets = privacy.secret.joint[0], privacy.secret.values
-            given = joint @ matrix / joint.sum(axis=1, keepdims=True)
-            leaks = np.log(given / (law if isinstance(privacy, SecretPML) else given.min(axis=0)))
-        elif not isinstance(privacy, PML):
-            return _describe_pair_violation(prior, privacy, matrix, outputs)
-    x, y = np.unravel_index(int(np.nanargmax(leaks)), leaks.shape)
-    text = f"the outcome {outputs[y]!r} reveals {leaks[x, y]:.6g} nats about {secrets[x]!r}"
-    return f"{text}, and the limit is {limit:g}"
-
-
-def _describe_pair_violation(
-    prior: Prior, privacy: Requirement, matrix: FloatArray, outputs: list[Label]
-) -> str:
-    """Describe the pair of letters with the largest violation of a ratio bound."""
-    ratios = privacy.for_prior(prior).required_ratios(prior.pmf)
-    if ratios is None or not len(ratios.exponents):
-        levels = privacy.levels(prior, Mechanism(matrix, prior.labels, outputs))
-        name = max(privacy.limits, key=lambda limit: levels[limit] - privacy.limits[limit])
-        return f"the level {name} is {levels[name]:.6g} nats, and the limit is {privacy.limits[name]:g}"
-    over = ratios.log_ratios(matrix) - ratios.exponents[:, None]
-    pair, y = np.unravel_index(int(np.nanargmax(over)), over.shape)
-    side = int(ratios.above[pair])
-    what = repr(prior.labels[side]) if side < prior.size else f"the pair {pair}"
-    what += "" if isinstance(privacy, MetricPrivacy) or side >= prior.size else " alone"
-    return f"the outcome {outputs[y]!r} is {over[pair, y]:.6g} nats above the limit for {what}"

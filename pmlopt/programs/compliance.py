@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pmlopt.core.arrays import DefaultLabels, bound_sum_rounding
-from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_prior
+from pmlopt.core.arrays import bound_sum_rounding
+from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_names
 from pmlopt.data.prior import PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import Requirement
@@ -18,7 +18,6 @@ from pmlopt.programs.certificate import (
     WarmStart,
     check_bound,
     check_value,
-    describe_violation,
 )
 from pmlopt.programs.design_program import ListedCertificate
 from pmlopt.programs.exact.repair import repair_matrix
@@ -75,14 +74,12 @@ def prove(
         ...
         pmlopt.errors.PrivacyError: the outcome 0 reveals 0.405465 nats about 0, and the limit is 0.4
     """
-    p, m = pair_with_prior(prior, mechanism)
+    p, m = pair_with_names(prior, mechanism)
     if not privacy.holds(p, m):
-        raise PrivacyError(describe_violation(p, privacy, m))
+        raise PrivacyError(privacy.describe_violation(p, m))
     # noise 0: the entries of a given mechanism are meant, however small
     fixed = repair_matrix(p, privacy, m.matrix, noise=0.0)
-    # default labels are numbers: the prior's names are kept where it has some
-    inputs = p.labels if isinstance(m.inputs, DefaultLabels) else m.inputs
-    exact = Mechanism(fixed.matrix, inputs, m.outputs)
+    exact = Mechanism(fixed.matrix, m.inputs, m.outputs)
     level = max(privacy.levels(p, exact).values())
     certificate = ComplianceCertificate(
         mechanism=exact, value=level, bound=math.inf, privacy=privacy, prior=p

@@ -8,18 +8,17 @@ group `pmlopt.questions` that names the module.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import iter_modules
 from typing import Any, TypeVar
 
 from pmlopt.core.definitions import list_definitions
+from pmlopt.core.fields import find_tagged_classes
 from pmlopt.errors import ProgramError
+from pmlopt.programs.certificate import Certificate
 from pmlopt.programs.program import Method, MethodRegistry, Program
-
-QUESTION_FOLDERS = (
-    "linear", "subconvex", "estimation", "continuous", "least_leakage", "worst_case", "envelope",
-    "envelope_design", "record_leakage", "tradeoff",
-)  # fmt: skip
-"""The folders of pmlopt whose `methods` register questions, in the order in which a list of all has them."""
 
 ENTRY_POINT_GROUP = "pmlopt.questions"
 """The group of entry points under which other packages name the modules that register their questions."""
@@ -72,8 +71,8 @@ def register_method(
         ProgramError: no methods are registered for the class, no row has the id `before`, or another row has
             the id of this one.
     """
-    question = _find_for_class(kind)
-    rows = [one for one in question.methods if not _is_redefinition(one, method)]
+    question = _find_registry_for_class(kind)
+    rows = [one for one in question.methods if not _is_redefined_method(one, method)]
     ids = [one.id for one in rows]
     if method.id in ids:
         raise ProgramError(f"{kind.__name__} has a method with the id {method.id!r}: give another")
@@ -83,7 +82,7 @@ def register_method(
     REGISTRY[kind] = replace(question, methods=tuple(rows))
 
 
-def find_question(program: Program[Any], solver: object = "auto") -> MethodRegistry[Any, Any, Any]:
+def find_registry(program: Program[Any], solver: object = "auto") -> MethodRegistry[Any, Any, Any]:
     """Find the method registry for a program's class, importing its module if needed.
 
     Args:
@@ -99,30 +98,59 @@ def find_question(program: Program[Any], solver: object = "auto") -> MethodRegis
             f"solve takes a Program from a builder such as design(...), not {program!r:.60}"
         )
     kind = type(program)
-    question = REGISTRY.get(kind) or _find_for_class(kind)
+    question = REGISTRY.get(kind) or _find_registry_for_class(kind)
     known = solver == "auto" or not isinstance(solver, str) or question.has_name(solver.lower())
     if known:
         return question
-    load_installed_questions()
-    return _find_for_class(kind)
+    load_installed_registries()
+    return _find_registry_for_class(kind)
 
 
-def list_questions() -> tuple[MethodRegistry[Any, Any, Any], ...]:
-    """List the method registries of all program classes: pmlopt's first, then those of other packages."""
-    packages = [f"{__package__}.{folder}" for folder in QUESTION_FOLDERS]
-    for package in packages:
-        import_module(f"{package}.methods")
-    known = REGISTRY.values()
-    own = [one for package in packages for one in known if _get_package(one.program) == package]
-    return (*own, *(one for one in known if one not in own))
+def list_registries() -> tuple[MethodRegistry[Any, Any, Any], ...]:
+    """List all questions: those of pmlopt in the order of their folders, then those of others."""
+    own = [one for folder in list_question_folders() for one in import_questions(folder)]
+    return (*own, *(one for one in REGISTRY.values() if one not in own))
+
+
+@cache
+def list_question_folders() -> tuple[str, ...]:
+    """List the folders of pmlopt that have a module `methods`, which registers questions."""
+    import pmlopt.programs as package
+
+    folders = [one.name for one in iter_modules(package.__path__) if one.ispkg]
+    return tuple(one for one in sorted(folders) if find_spec(f"{__package__}.{one}.methods"))
+
+
+def import_questions(folder: str) -> list[MethodRegistry[Any, Any, Any]]:
+    """Import the methods of a folder of pmlopt, and return the questions that they register."""
+    package = f"{__package__}.{folder}"
+    import_module(f"{package}.methods")
+    return [one for one in REGISTRY.values() if _get_package(one.program) == package]
+
+
+def is_method_name(name: str) -> bool:
+    """Return whether a question has a method of a name; they are imported until one has."""
+    if any(name in one.own_names for one in REGISTRY.values()):
+        return True
+    folders = list_question_folders()
+    return any(name in one.own_names for folder in folders for one in import_questions(folder))
+
+
+def list_certificates() -> tuple[type[Certificate], ...]:
+    """List the kinds of certificates of pmlopt by their names in files, and import what has them."""
+    import_module(f"{__package__}.compliance")  # of mechanisms that no question designed
+    list_registries()
+    known = find_tagged_classes(Certificate).items()
+    own = __package__.partition(".")[0]
+    return tuple(kind for _, kind in sorted(known) if kind.__module__.partition(".")[0] == own)
 
 
 def list_method_names() -> frozenset[str]:
     """List the method names of all registries."""
-    return frozenset(name for question in list_questions() for name in question.own_names)
+    return frozenset(name for question in list_registries() for name in question.own_names)
 
 
-def load_installed_questions() -> None:
+def load_installed_registries() -> None:
     """Import the modules of the entry-point group `pmlopt.questions`.
 
     Raises:
@@ -140,15 +168,14 @@ def load_installed_questions() -> None:
             ) from cause
 
 
-def _find_for_class(kind: type[Any]) -> MethodRegistry[Any, Any, Any]:
-    """Find the method registry of a program class: built-in ones first, then installed ones."""
-    if (
-        kind not in REGISTRY
-        and _get_package(kind).removeprefix(f"{__package__}.") in QUESTION_FOLDERS
-    ):
-        import_module(f"{_get_package(kind)}.methods")
+def _find_registry_for_class(kind: type[Any]) -> MethodRegistry[Any, Any, Any]:
+    """Find the methods of a class of programs: those of its own folder first, then those installed."""
+    package = _get_package(kind)
+    is_own = package.startswith(f"{__package__}.")
+    if kind not in REGISTRY and is_own and find_spec(f"{package}.methods"):
+        import_module(f"{package}.methods")
     if kind not in REGISTRY:
-        load_installed_questions()
+        load_installed_registries()
     if kind not in REGISTRY:
         raise ProgramError(
             f"no methods are registered for {kind.__name__}: import the module that registers them by "
@@ -162,7 +189,7 @@ def _get_package(kind: type[Any]) -> str:
     return kind.__module__.rpartition(".")[0]
 
 
-def _is_redefinition(known: Method[Any, Any, Any], method: Method[Any, Any, Any]) -> bool:
+def _is_redefined_method(known: Method[Any, Any, Any], method: Method[Any, Any, Any]) -> bool:
     """Return whether a method redefines a registered one, as in a rerun notebook cell."""
     same = list_definitions(known.run) == list_definitions(method.run)
     return known.id == method.id and same and not known.is_own

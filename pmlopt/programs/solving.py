@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +20,7 @@ from pmlopt.errors import (
     SolverOptionError,
     SolverUnavailableError,
 )
-from pmlopt.programs.best_feasible import MethodAttempts, make_result, select_best_result
+from pmlopt.programs.best_feasible import MethodAttempts, select_best_result
 from pmlopt.programs.certificate import C_co, Status, WarmStartLike
 from pmlopt.programs.former_names import replace_former_method
 from pmlopt.programs.method_runs import (
@@ -36,11 +37,12 @@ from pmlopt.programs.program import (
     has_foreign_parts,
 )
 from pmlopt.programs.registry import (
-    find_question,
+    find_registry,
+    is_method_name,
     list_method_names,
-    load_installed_questions,
+    load_installed_registries,
 )
-from pmlopt.programs.result import Result
+from pmlopt.programs.result import Result, make_result
 from pmlopt.solvers.cvxpy_interface import list_installed
 from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions, make_options
 
@@ -61,7 +63,7 @@ def solvers_for(program: Program[Any]) -> list[Method[Any, Any, Any]]:
         >>> first.name, first.reason
         ('highs', 'LP with a closed form that is optimal: HiGHS simplex, warm')
     """
-    question = find_question(program)
+    question = find_registry(program)
     start = question.make_start(program, None, NO_DEADLINE)
     found = question.list_automatic(program, start)
     named = {one.name for one in found}
@@ -131,7 +133,7 @@ def solve(
         True
     """
     begin = time.perf_counter()
-    question = find_question(program, solver)
+    question = find_registry(program, solver)
     options = make_options(
         time_limit, _relative_tolerance(program, tolerance, gap), solver_options, verbose
     )
@@ -185,7 +187,7 @@ def certify(
         (True, True, True)
     """
     begin = time.perf_counter()
-    question = find_question(program)
+    question = find_registry(program)
     if isinstance(matrix, Mechanism):
         _check_labels(program, matrix)
     given = matrix.matrix if isinstance(matrix, Mechanism) else matrix
@@ -213,11 +215,12 @@ def check_solver_name(name: object) -> str:
     """
     current = replace_former_method(name) if isinstance(name, str) else ""
     wanted = current.lower()
-    # cvxpy takes a second to load, and packages of others are loaded last
-    if wanted == "auto" or wanted in list_method_names() or wanted in list_installed():
+    # cvxpy takes a second to load: where it is loaded, its solvers come first, else last
+    loaded = "cvxpy" in sys.modules and wanted in list_installed()
+    if wanted == "auto" or loaded or is_method_name(wanted) or wanted in list_installed():
         return current
-    load_installed_questions()
-    if wanted in list_method_names():
+    load_installed_registries()
+    if is_method_name(wanted):
         return current
     names = ", ".join(["auto", *sorted({*list_method_names(), *list_installed()})])
     raise SolverUnavailableError(f"the solver {name!r} is not installed; there are: {names}")
@@ -245,11 +248,11 @@ def _run_and_check(
     """Run a method; raise a FalseCertificateError where its certificate fails the checks."""
     run = run_in_process if isolated else run_method
     found = run(method, program, options, start)
-    allowed = program.compute_allowed_gap(options.tolerance)
-    status = _choose_status(found, allowed)
     # classes and methods of others may be wrong: then the certificate decides
-    doubted = _is_foreign(method, solver) or has_foreign_parts(program)
-    if status is Status.OPTIMAL and doubted and found.certificate.failures:
+    if not (_is_foreign(method, solver) or has_foreign_parts(program)):
+        return found
+    status = _choose_status(found, program.compute_allowed_gap(options.tolerance))
+    if status is Status.OPTIMAL and found.certificate.failures:
         failures = "; ".join(map(str, found.certificate.failures))
         raise FalseCertificateError(f"its certificate fails: {failures}")
     return found

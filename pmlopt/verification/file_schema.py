@@ -14,8 +14,8 @@ from pmlopt.core.files import MECHANISM_FILE_VERSION
 from pmlopt.core.matrices.json_record import SavedMatrix
 from pmlopt.core.records import build_definitions
 from pmlopt.data.symmetry.orbit_mechanism import SavedOrbits
+from pmlopt.programs.registry import list_certificates
 from pmlopt.programs.result import ResultRecord
-from pmlopt.verification.verify_saved import KINDS
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def build_file_schema() -> dict[str, Any]:
         "title": f"A saved result of pmlopt, version {MECHANISM_FILE_VERSION}",
         "description": "What each number means, and how it is checked, is in certificate.md.",
         "oneOf": [{"$ref": f"#/$defs/{kind.__name__}"} for kind in (ByMatrix, ByOrbits)],
-        "$defs": build_definitions(*KINDS, ByMatrix, ByOrbits),
+        "$defs": build_definitions(*list_certificates(), ByMatrix, ByOrbits),
     }
 
 

@@ -105,8 +105,9 @@ class Asked:
         self.name, self.over, self.priors = record.get("name"), None, "the prior of the file"
         must(self.name in ASKED, f"a requirement of the kind {self.name!r:.40} is not proved by this script")
         keys(record, f"name {ASKED[self.name]}", f"the requirement {self.name}")
+        own = type(record.get("epsilon")) is not list and record.get("about") is None
+        must(own, "a requirement about a secret, or with budgets by letter, is not proved by this script")
         self.limits = row([record[key] for key in ("lower", "upper", "epsilon") if key in record])
-        must(record.get("about") is None, "a requirement about a secret is not proved by this script")
         must(0 <= min(self.limits) <= max(self.limits) <= 10**5, "a limit is from 0 to 100000 nats")
         if record.get("over") is not None:
             self.set(record["over"], p, prior, inputs)
@@ -253,8 +254,7 @@ def check(file):
     must(file.get("format") == "pmlopt-mechanism", "only a plain matrix is proved by this script")
     result = keys({"solver_options": {}, **keys(file, FILE, "the file")["metadata"]}, RESULT, "the result")
     record = result["certificate"]
-    kinds = {"linear": linear, "least-leakage": least_leakage}
-    must(record.get("kind") in kinds, "this kind of result is not proved by this script")
+    must(record.get("kind") in OWN, f"results of the kind {record['kind']!r:.40} are not proved here")
     keys(record, f"{SHARED} {OWN[record['kind']]}", "the certificate")
     must(whole(file["version"]) == VERSION, "it is of another version")
     must((record["mechanism"], record["prior"]) == ("mechanism", "prior"), "matrix and prior are the file's")
@@ -267,7 +267,7 @@ def check(file):
     asked = Asked(record["privacy"], p, result["prior"], file["inputs"])
     levels(asked, number(result["level"]), matrix, p, names)
     need(all(number(record[k]) == number(result[k]) for k in ("value", "bound")), "the result is its proof's")
-    found = kinds[record["kind"]](record, asked, matrix, p)
+    found = (linear if record["kind"] == "linear" else least_leakage)(record, asked, matrix, p)
     value, form = number(record["value"]), result["closed_form"]
     gap = (number(record["bound"]) - value) * (1 if record.get("maximised") else -1)
     need(number(result["gap"]) == Q(float(gap)), "the gap")

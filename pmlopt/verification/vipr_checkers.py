@@ -57,12 +57,14 @@ def run_checker(checker: str, certificates: Sequence[Path]) -> list[CheckerVerdi
     """
     command = shlex.split(checker, posix=os.name == "posix")
     if not command:
-        raise InputError("the checker is an empty command: give the path of a program such as viprchk")
+        raise InputError(
+            "the checker is an empty command: give the path of a program such as viprchk"
+        )
     found = []
     for path in certificates:
         try:
             # the command is the person's own choice, and no shell looks at it
-            run = subprocess.run(
+            run = subprocess.run(  # noqa: S603
                 [*command, str(path)], capture_output=True, text=True, errors="replace", check=False
             )
         except OSError as cause:

@@ -26,7 +26,7 @@ from pmlopt.model.privacy import (
     RatioBound,
     Requirement,
 )
-from pmlopt.model.uncertainty import AllPriors, Box, ConvexHull, L1Ball, MinimumMass
+from pmlopt.model.uncertainty import AllPriors, Box, ConvexHull, L1Ball, MinimumMass, Polytope
 from pmlopt.model.utility import ExpectedGain, ExpectedLoss, MutualInformation
 from pmlopt.programs.designs import design
 from pmlopt.programs.envelope.program import envelope, failure_after_processing
@@ -35,7 +35,7 @@ from pmlopt.programs.result import Result
 from pmlopt.programs.solving import solve
 from pmlopt.programs.worst_case.program import best_worst_case
 
-SHARP = 1e-11
+SHARP = 3e-10
 """The gap that is asked of designs, as a share of the range of the utility."""
 
 
@@ -94,6 +94,11 @@ def hull(rng: np.random.Generator, prior: Prior) -> Requirement:
     return PML(random_level(rng), over=ConvexHull([prior.pmf, *others]))
 
 
+def polytope(rng: np.random.Generator, prior: Prior) -> Requirement:
+    rows = rng.uniform(-1, 1, size=(int(rng.integers(1, 4)), prior.size))
+    return PML(random_level(rng), over=Polytope(rows, rows @ prior.pmf + rng.uniform(0.01, 0.2)))
+
+
 def least_mass(rng: np.random.Generator, prior: Prior) -> Requirement:
     return PML(random_level(rng), over=MinimumMass(prior.size, rng.uniform(0, 1) / prior.size))
 
@@ -105,7 +110,9 @@ def about_secret(rng: np.random.Generator, prior: Prior) -> Requirement:
     if rng.integers(2):
         return PML(random_level(rng), about=secret)
     pairs = [(secret.values[0], secret.values[1])]
-    return Pufferfish(random_level(rng), secret, pairs) if rng.integers(2) else Pufferfish(1.0, secret)
+    return (
+        Pufferfish(random_level(rng), secret, pairs) if rng.integers(2) else Pufferfish(1.0, secret)
+    )
 
 
 def metric(rng: np.random.Generator, prior: Prior) -> Requirement:
@@ -198,6 +205,7 @@ KINDS: Mapping[str, Callable[[np.random.Generator, int], Result[Any]]] = {
     "least-mass": designed(least_mass),
     "all-priors": designed(lambda rng, prior: PML(random_level(rng), over=AllPriors(prior.size))),
     "hull": designed(hull),
+    "polytope": designed(polytope),
     "ldp": designed(lambda rng, prior: LDP(random_level(rng))),
     "lip": designed(lambda rng, prior: LIP(random_level(rng), random_level(rng))),
     "pmc": designed(lambda rng, prior: PMC(random_level(rng))),
@@ -208,7 +216,9 @@ KINDS: Mapping[str, Callable[[np.random.Generator, int], Result[Any]]] = {
     "approximate": designed(
         lambda rng, prior: ApproximatePML(random_level(rng), float(10 ** rng.uniform(-4, -1)))
     ),
-    "guesses": designed(lambda rng, prior: GuessLeakage(int(rng.integers(1, 4)), random_level(rng))),
+    "guesses": designed(
+        lambda rng, prior: GuessLeakage(int(rng.integers(1, 4)), random_level(rng))
+    ),
     "conjunction": designed(lambda rng, prior: PML(random_level(rng)) & LDP(random_level(rng))),
     "constraints": constrained,
     "own-rows": own_rows,
@@ -225,8 +235,8 @@ KINDS: Mapping[str, Callable[[np.random.Generator, int], Result[Any]]] = {
 def tamper(text: str, rng: np.random.Generator) -> tuple[str, str]:
     """A certificate with one number changed that its proof uses, and which number that is.
 
-    A coefficient of a row that neither the solution meets exactly nor the derivation uses makes another linear
-    program, of which the same is proved: such are left.
+    Another coefficient, of a row that the derivation does not use, makes another linear program, of which the
+    same is proved: such are left.
     """
     words = [line.split(" ") for line in text.split("\n")]
     places = {line[0]: place for place, line in enumerate(words) if line[0].isupper()}
@@ -260,7 +270,9 @@ def tamper(text: str, rng: np.random.Generator) -> tuple[str, str]:
         if line[1] == "infeas":
             line[1:] = ["range", "-1", "-2"]
         else:
-            tighten(line, minimised=words[places["OBJ"]][1] == "min", derived="multiplier" in choices)
+            tighten(
+                line, minimised=words[places["OBJ"]][1] == "min", derived="multiplier" in choices
+            )
     return "\n".join(" ".join(line) for line in words), kind
 
 

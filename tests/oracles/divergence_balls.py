@@ -12,7 +12,16 @@ import cvxpy as cp
 import numpy as np
 from oracles.designs import FloatArray
 
-from pmlopt import ChiSquareBall, EntropySet, KLBall, LikelihoodRegion, Polytope
+from pmlopt import (
+    Box,
+    ChiSquareBall,
+    EntropySet,
+    KLBall,
+    LikelihoodRegion,
+    Polytope,
+    WassersteinBall,
+    intersection,
+)
 
 Radii = tuple[float, ...]
 
@@ -72,7 +81,50 @@ def draw_rows(p: FloatArray, radius: float) -> tuple[FloatArray, FloatArray]:
     return rows, rows @ p + radius
 
 
+def draw_metric(n: int) -> FloatArray:
+    """Distances of random points in a plane; of five letters and more, one without a way to others."""
+    points = np.random.default_rng(n).uniform(size=(n, 2))
+    metric = np.linalg.norm(points[:, None] - points[None, :], axis=2)
+    if n >= 5:
+        metric[-1, :-1] = metric[:-1, -1] = math.inf
+    return metric
+
+
+def _constrain_transport(q: cp.Expression, p: FloatArray, radius: float) -> Rules:
+    n, metric = len(p), draw_metric(len(p))
+    plan = cp.Variable((n, n), nonneg=True)
+    finite = np.where(np.isfinite(metric), metric, 0.0)
+    return [
+        cp.sum(plan, axis=1) == p,
+        cp.sum(plan, axis=0) == q,
+        cp.multiply(~np.isfinite(metric), plan) == 0,
+        cp.sum(cp.multiply(finite, plan)) <= radius,
+    ]
+
+
+def _constrain_both(q: cp.Expression, p: FloatArray, radius: float) -> Rules:
+    return [
+        *BALLS["chi-square"].constrain(q, p, radius),
+        q >= p / 2,
+        q <= np.minimum(1.2 * p + 0.01, 1),
+    ]
+
+
 KINDS = {
+    "intersection": SetKind(
+        lambda p, radius: intersection(
+            ChiSquareBall(p, radius), Box(p / 2, np.minimum(1.2 * p + 0.01, 1.0))
+        ),
+        _constrain_both,
+        (0.01, 0.05, 0.1, 0.5),
+        lambda p: math.inf,
+    ),
+    "wasserstein": SetKind(
+        lambda p, radius: WassersteinBall(p, draw_metric(len(p)), radius),
+        _constrain_transport,
+        (1e-4, 0.01, 0.1, 0.5, 2.0),
+        lambda p: 2.0,
+    ),
     **BALLS,
     "entropy": SetKind(
         lambda p, radius: EntropySet(len(p), max(math.log(len(p)) - radius, 0.0)),

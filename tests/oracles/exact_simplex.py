@@ -72,12 +72,22 @@ def minimise(table: list[Row], basis: list[int], costs: Row, width: int) -> Frac
     """The least cost over the first columns, from a basis that is feasible."""
     while True:
         reduced = [
-            costs[column] - sum((costs[b] * row[column] for b, row in zip(basis, table, strict=True) if row[column]), Fraction(0))
+            costs[column]
+            - sum(
+                (
+                    costs[b] * row[column]
+                    for b, row in zip(basis, table, strict=True)
+                    if row[column]
+                ),
+                Fraction(0),
+            )
             for column in range(width)
         ]
         entering = next((column for column, value in enumerate(reduced) if value < 0), None)
         if entering is None:
-            return sum((costs[b] * row[-1] for b, row in zip(basis, table, strict=True)), Fraction(0))
+            return sum(
+                (costs[b] * row[-1] for b, row in zip(basis, table, strict=True)), Fraction(0)
+            )
         ratios = [
             (row[-1] / row[entering], basis[place], place)
             for place, row in enumerate(table)
@@ -92,5 +102,7 @@ def pivot(table: list[Row], basis: list[int], place: int, entering: int) -> None
     for other, row in enumerate(table):
         if other != place and row[entering]:
             factor = row[entering]
-            table[other] = [v - factor * w if w else v for v, w in zip(row, table[place], strict=True)]
+            table[other] = [
+                v - factor * w if w else v for v, w in zip(row, table[place], strict=True)
+            ]
     basis[place] = entering

@@ -1,7 +1,7 @@
 """A checker of certificates in the format VIPR, written from its specification, in fractions.
 
 It knows the parts of the format that linear programs need: every section, and derivations by linear
-combinations. A derivation by rounding, by cases or from an assumption is refused. `python -m oracles.vipr FILE`
+combinations. A derivation by rounding, by cases or from an assumption is refused. `python vipr.py FILE`
 prints that the file is verified, or why it is not, and ends with exit code 0 or 1.
 
 Source: the specification of the format, version 1.1 (https://github.com/scipopt/vipr, cert_spec_v1_1.md).
@@ -23,13 +23,13 @@ NUMBER = re.compile(r"[+-]?(\d+(/\d+)?|\d*\.\d+|\d+\.)\Z")
 SIGNS = {"E": 0, "G": 1, "L": -1}
 
 
-class Refusal(Exception):
+class RefusalError(Exception):
     """The file is not of the format, or does not prove what it states."""
 
 
 def require(condition: bool, what: str) -> None:
     if not condition:
-        raise Refusal(what)
+        raise RefusalError(what)
 
 
 class Reader:
@@ -57,7 +57,7 @@ class Reader:
         try:
             return Fraction(found)
         except ZeroDivisionError:
-            raise Refusal(f"{found!r:.40} is divided by zero") from None
+            raise RefusalError(f"{found!r:.40} is divided by zero") from None
 
     def whole(self, below: int | None = None) -> int:
         found = self.word()
@@ -138,9 +138,13 @@ class Certificate:
             values.append(evaluate(self.objective, point))
         require(not (self.infeasible and values), "there is a solution of what is infeasible")
         if self.minimised and self.upper is not None:
-            require(bool(values) and min(values) <= self.upper, "no solution reaches the upper bound")
+            require(
+                bool(values) and min(values) <= self.upper, "no solution reaches the upper bound"
+            )
         if not self.minimised and self.lower is not None:
-            require(bool(values) and max(values) >= self.lower, "no solution reaches the lower bound")
+            require(
+                bool(values) and max(values) >= self.lower, "no solution reaches the lower bound"
+            )
 
     def check_derivations(self) -> None:
         reader, derived = self.reader, 0
@@ -153,7 +157,10 @@ class Certificate:
             reader.expect("}")
             if reader.word() != "-1":  # a line after which it is not needed, which may be any
                 pass
-            require(dominates(self.combine(weights), wanted), f"the derivation {derived} does not follow")
+            require(
+                dominates(self.combine(weights), wanted),
+                f"the derivation {derived} does not follow",
+            )
             self.rows.append(wanted)
         if self.infeasible:
             require(derived > 0 and is_absurd(self.rows[-1]), "no contradiction is derived")
@@ -161,7 +168,9 @@ class Certificate:
         bound, sign = (self.lower, 1) if self.minimised else (self.upper, -1)
         if bound is not None:
             require(derived > 0, "no bound is derived")
-            require(dominates(self.rows[-1], (sign, bound, self.objective)), "the bound is not derived")
+            require(
+                dominates(self.rows[-1], (sign, bound, self.objective)), "the bound is not derived"
+            )
 
     def combine(self, weights: Row) -> tuple[int, Fraction, Row]:
         left, right, signs = dict[int, Fraction](), Fraction(0), set[int]()
@@ -199,15 +208,15 @@ def dominates(found: tuple[int, Fraction, Row], wanted: tuple[int, Fraction, Row
 
 
 def check(path: Path) -> str:
-    """What a file proves; a Refusal where it proves nothing."""
+    """What a file proves; a RefusalError where it proves nothing."""
     return Certificate(path.read_text("utf-8")).statement
 
 
 def main(arguments: list[str]) -> int:
     try:
-        print(f"verified: {check(Path(arguments[0]))}")
-    except (Refusal, OSError, UnicodeError) as cause:
-        print(f"Verification failed: {cause}")
+        sys.stdout.write(f"verified: {check(Path(arguments[0]))}\n")
+    except (RefusalError, OSError, UnicodeError) as cause:
+        sys.stdout.write(f"Verification failed: {cause}\n")
         return 1
     return 0
 

@@ -43,7 +43,7 @@ from pmlopt.errors import MechanismError, PrivacyError, SolverUnavailableError
 from pmlopt.measures import leakage_level
 from pmlopt.model.utility import LinearUtility, hamming
 from pmlopt.programs import Alternating
-from pmlopt.programs.certificate import check_confidence, check_gap, describe_violation
+from pmlopt.programs.certificate import check_confidence, check_gap
 from pmlopt.programs.compliance import prove
 from pmlopt.verification import verify_file
 
@@ -119,7 +119,7 @@ TOLD = Secret(
     ids=lambda one: getattr(one, "name", ""),
 )
 def test_what_is_broken_most_is_named(privacy: Any, said: str) -> None:
-    assert said in describe_violation(Prior([0.5, 0.5], ["ill", "well"]), privacy, FLIP)
+    assert said in privacy.describe_violation(Prior([0.5, 0.5], ["ill", "well"]), FLIP)
 
 
 def test_a_smaller_probability_than_the_sample_proves_is_not_checked() -> None:

@@ -121,7 +121,8 @@ def test_the_problem_at_the_least_level_has_the_target_as_its_optimum(
 ) -> None:
     problem = CASES[name]().problem
     assert problem.is_dcp(dpp=True)
-    assert values_of(problem) == pytest.approx([target] * len(values_of(problem)), abs=1e-6)
+    values = values_of(problem)
+    assert values == pytest.approx([target] * len(values), abs=1e-6)
 
 
 def bisected(feasible: Callable[[float], bool], high: float) -> float:

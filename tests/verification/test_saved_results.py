@@ -45,7 +45,7 @@ from pmlopt import (
 from pmlopt.core.arrays import Label
 from pmlopt.data.symmetry import OrbitMechanism
 from pmlopt.errors import FileFormatError, PmloptError, SolverError
-from pmlopt.programs.certificate import DECIMAL, FLOATS, RATIONAL, describe_violation
+from pmlopt.programs.certificate import DECIMAL, FLOATS, RATIONAL
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import Method, MethodResult
 from pmlopt.solvers.solver_result import MethodOptions
@@ -534,7 +534,7 @@ BREAKABLE = (
 def test_violations_name_an_outcome(name: str) -> None:
     program: Any = CASES[name]()
     mechanism = Mechanism(np.eye(3) * 0.97 + 0.01, program.prior.labels, ["x", "y", "z"])
-    tells = describe_violation(program.prior, program.privacy, mechanism)
+    tells = program.privacy.describe_violation(program.prior, mechanism)
     assert any(repr(outcome) in tells for outcome in "xyz") or name == "approximate-pml"
 
 

@@ -77,7 +77,7 @@ class LargestPieceCost(ColumnCost):
 
     def compute_slopes(self, columns: FloatArray) -> FloatArray:
         """Compute (K, N) linear costs that are the cost at these columns, and at most the cost elsewhere."""
-        return self.pieces[(self.pieces @ columns).argmax(axis=0)]
+        return np.asarray(self.pieces[(self.pieces @ columns).argmax(axis=0)])
 
     def shrink_slopes(self, slopes: FloatArray) -> FloatArray:
         """Return none of them: all linear costs are among the first."""
@@ -91,7 +91,7 @@ class LargestPieceCost(ColumnCost):
     @property
     def first_slopes(self) -> FloatArray:
         """Return those pieces that are not at a single letter only."""
-        return self.pieces[(self.pieces > 0).sum(axis=1) > 1]
+        return np.asarray(self.pieces[(self.pieces > 0).sum(axis=1) > 1])
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pmlopt.core.arrays import abbreviate, check_nonnegative
+from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
 from pmlopt.data.symmetry.prior import LetterCells
@@ -22,8 +23,9 @@ from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import RatioBounds, make_mean_ratios
 from pmlopt.model.privacy.requirement import JOINT_BOUND_HINT, Requirement
 from pmlopt.model.privacy.secret_leakage import GUESSING_MEANING, RobustSecretPML, SecretPML
-from pmlopt.model.privacy.side_information import Known, pml_given_known
-from pmlopt.model.uncertainty import PriorSet
+from pmlopt.model.privacy.side_information import Known, build_pml_given_known
+from pmlopt.model.privacy.violations import compute_log_lifts, describe_largest_leak
+from pmlopt.model.uncertainty import PriorSet, pointwise_capacity
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.model.uncertainty.prior_set import NO_CELLS, SYMMETRIC_DESIGNS, require_form
 
@@ -146,7 +148,7 @@ class PML(MeanBounds):
                 "budgets for letters, `over` and `about` are forms of PML: give one of them"
             )
         if known is not None:
-            return pml_given_known(epsilon, known, over, about)
+            return build_pml_given_known(epsilon, known, over, about)
         if isinstance(over, JointLaws) != (over is not None and about is not None):
             raise PrivacyError(
                 "PML about a secret is over a set of joint laws, JointLaws.confidence(secret, delta) or "
@@ -194,6 +196,15 @@ class PML(MeanBounds):
         found = self.over.on_cells(cells)
         return PML(self.epsilon, require_form(found, self.over, SYMMETRIC_DESIGNS, NO_CELLS))
 
+    def find_plain_pml_level(self) -> float | None:
+        """Return the level; None over a set of priors."""
+        return self.epsilon if self.over is None else None
+
+    @property
+    def keeps_averages(self) -> bool:
+        """Return whether averages over letters and outputs that look alike meet it where the entries do."""
+        return self.over is None
+
     @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
         """Return the inequalities `larger mean <= e^epsilon smaller mean` on each column.
@@ -208,6 +219,15 @@ class PML(MeanBounds):
                 self.epsilon,
             ),
         )
+
+    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
+        """Name the outcome that violates the requirement most, and the letter that it reveals."""
+        matrix, leaks = mechanism.matrix, compute_log_lifts(prior, mechanism)
+        if self.over is not None:
+            # over a set the largest leakage is that of the likeliest letters of an output
+            largest = pointwise_capacity(self.over, mechanism)
+            leaks = np.where(matrix == matrix.max(axis=0), largest, -np.inf)
+        return describe_largest_leak(mechanism, leaks, prior.labels, self.epsilon)
 
     def priors(self, prior: Prior) -> PriorSet | None:
         """Return the set of priors of the requirement; None for the given prior only.
@@ -252,6 +272,11 @@ class LDP(MeanBounds):
                 f"an LDP level of {self.epsilon} nats is past 700: no float holds e^epsilon"
             )
 
+    @property
+    def keeps_averages(self) -> bool:
+        """Return whether averages over letters and outputs that look alike meet it where the entries do."""
+        return True
+
     @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
         """Return the inequalities `larger mean <= e^epsilon smaller mean` on each column.
@@ -259,6 +284,13 @@ class LDP(MeanBounds):
         At most one for each pair of means; several only between entries and the mean.
         """
         return (MeanBound("ldp", ComparedMeans.LETTERS, ComparedMeans.LETTERS, self.epsilon),)
+
+    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
+        """Name the outcome that violates the requirement most, and the letter that it reveals."""
+        matrix = mechanism.matrix
+        with np.errstate(divide="ignore", invalid="ignore"):
+            leaks = np.log(matrix / matrix.min(axis=0))
+        return describe_largest_leak(mechanism, leaks, prior.labels, self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -284,6 +316,14 @@ class LIP(MeanBounds):
     upper: float
     name: ClassVar[str] = "lip"
 
+    def find_single_level(self) -> float | None:
+        """Return the level where both bounds are the same, in nats; else None."""
+        return self.lower if self.lower == self.upper else None
+
+    def with_epsilon(self, nats: float) -> LIP:
+        """Return LIP with a level as both bounds."""
+        return LIP(nats, nats)
+
     def __post_init__(self) -> None:
         for side, one_sided in (("lower", "PML(upper)"), ("upper", "PMC(lower)")):
             if getattr(self, side) == math.inf:
@@ -304,6 +344,11 @@ class LIP(MeanBounds):
             for word, limit in sides
         )
 
+    @property
+    def keeps_averages(self) -> bool:
+        """Return whether averages over letters and outputs that look alike meet it where the entries do."""
+        return True
+
     @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
         """Return the inequalities `larger mean <= e^epsilon smaller mean` on each column.
@@ -314,6 +359,13 @@ class LIP(MeanBounds):
             MeanBound("lip_lower", ComparedMeans.MEAN, ComparedMeans.LETTERS, self.lower),
             MeanBound("lip_upper", ComparedMeans.LETTERS, ComparedMeans.MEAN, self.upper),
         )
+
+    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
+        """Name the outcome that violates the requirement most, and the letter that it reveals."""
+        leaks = compute_log_lifts(prior, mechanism)
+        if leaks[:, mechanism.support].max() > self.upper:
+            return describe_largest_leak(mechanism, leaks, prior.labels, self.upper)
+        return describe_largest_leak(mechanism, -leaks, prior.labels, self.lower)
 
 
 @dataclass(frozen=True)
@@ -360,3 +412,11 @@ class MaximalLeakage(MeanBounds):
         """Return the cost whose sum is bounded: the largest entry of a column."""
         max_cost = math.exp(min(self.epsilon, math.log(prior.size)))
         return LargestPieceCost(max_cost, False, np.eye(prior.size))
+
+    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
+        """Name the outcome that violates the requirement most; all of them leak together."""
+        first = mechanism.outputs[int(mechanism.matrix.max(axis=0).argmax())]
+        return (
+            f"all outcomes together leak {self.level(prior, mechanism):.6g} nats, most of it {first!r}, and "
+            f"the limit is {self.epsilon:g}"
+        )

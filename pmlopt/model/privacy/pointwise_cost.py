@@ -7,9 +7,12 @@ from functools import cached_property
 from typing import ClassVar
 
 from pmlopt.core.arrays import check_nonnegative
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.prior import Prior
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.factors import MAX_EXPONENT
 from pmlopt.model.privacy.mean_bounds import ComparedMeans, MeanBound, MeanBounds
+from pmlopt.model.privacy.violations import compute_log_lifts, describe_largest_leak
 
 
 @dataclass(frozen=True)
@@ -60,3 +63,8 @@ class PMC(MeanBounds):
         At most one for each pair of means; several only between entries and the mean.
         """
         return (MeanBound("pmc", ComparedMeans.MEAN, ComparedMeans.LETTERS, self.epsilon),)
+
+    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
+        """Name the outcome that violates the requirement most, and the letter that it excludes."""
+        leaks = -compute_log_lifts(prior, mechanism)
+        return describe_largest_leak(mechanism, leaks, prior.labels, self.epsilon)

@@ -44,6 +44,11 @@ class RatioRequirement(Requirement):
         """Return all required ratio bounds; `ratios` may omit those implied by others."""
         return self.ratios(weights)
 
+    def check_invariant(self, prior: Prior, moves: Sequence[IntArray]) -> None:
+        """Raise a PrivacyError where a permutation of letters takes a pair to none of the list."""
+        if len(moves):
+            check_ratios_invariant(self, prior, moves)
+
     def list_weighted_ratios(self, prior: Prior) -> RatioBounds | None:
         """List the ratio bounds of whose pairs weights are the dual certificate."""
         return self.list_ratios(prior)
@@ -295,7 +300,7 @@ class RatioBound(RatioRequirement):
         return f"RatioBound(<{len(self.numerators)} pairs on {self.size} letters>)"
 
 
-def gain_table(gain: ArrayLike) -> FloatArray:
+def check_gain_table(gain: ArrayLike) -> FloatArray:
     """Validate a gain function, and return it as a nonnegative table.
 
     Raises:
@@ -339,7 +344,7 @@ class GainLeakage(RatioRequirement):
 
     def __init__(self, epsilon: float, gain: ArrayLike) -> None:
         self.epsilon = check_nonnegative(epsilon, "epsilon", PrivacyError)
-        self.gain = gain_table(gain)
+        self.gain = check_gain_table(gain)
 
     def check(self, prior: Prior) -> None:
         """Raise a PrivacyError where the requirement's letters differ from the prior's."""

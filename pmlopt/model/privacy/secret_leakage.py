@@ -10,14 +10,15 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, abbreviate, bound_sum_rounding, check_nonnegative
 from pmlopt.core.lazy_imports import cp, sparse
-from pmlopt.data.mechanism import MechanismLike, check_labels_match, pair_with_prior
+from pmlopt.data.mechanism import Mechanism, MechanismLike, check_labels_match, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.secret import Secret
 from pmlopt.errors import PrivacyError
-from pmlopt.model.privacy.factors import tightened
+from pmlopt.model.privacy.factors import tighten_factor
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import RatioBounds, make_ratio_bounds
 from pmlopt.model.privacy.requirement import CvxpyConstraints, Requirement
+from pmlopt.model.privacy.violations import describe_largest_leak
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.model.uncertainty.prior_set import (
     ZERO_MASS_ATOL,
@@ -81,6 +82,18 @@ class SecretRequirement(RatioRequirement):
         """Raise a PrivacyError where the requirement's letters differ from the prior's."""
         check_secret_prior(self.secret, prior)
 
+    def _describe_leaks(
+        self, mechanism: Mechanism, compared: Callable[[FloatArray], FloatArray]
+    ) -> str:
+        """Describe the value that an outcome reveals most, beside what the rows given values are compared
+        with.
+        """
+        joint = self.secret.joint[0]
+        given = joint @ mechanism.matrix / joint.sum(axis=1, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            leaks = np.log(given / compared(given))
+        return describe_largest_leak(mechanism, leaks, self.secret.values, self.epsilon)
+
     def conditionals(self, exact: bool) -> list[list[tuple[Any, Any]]]:
         """Return each joint law's conditional rows P(X | S = s), and the law of X, with their scales."""
         laws = self.secret.weights if exact else self.secret.joint
@@ -110,6 +123,10 @@ class SecretPML(SecretRequirement):
     def limit(self) -> str:
         """Return the display name of the leakage limit."""
         return make_secret_limit_name(self.secret)
+
+    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
+        """Name the outcome that violates the requirement most, and the value that it reveals."""
+        return self._describe_leaks(mechanism, lambda _: prior.pmf @ mechanism.matrix)
 
     def ratios(self, weights: Any) -> RatioBounds:
         """Return the ratio bounds for a prior proportional to (N,) weights (floats or integers)."""
@@ -185,6 +202,10 @@ class Pufferfish(SecretRequirement):
         below = [law[t] for law in laws for _, t in both]
         return make_ratio_bounds(above, below, [self.epsilon] * len(above))
 
+    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
+        """Name the outcome that violates the requirement most, and the value that it reveals."""
+        return self._describe_leaks(mechanism, lambda given: given.min(axis=0))
+
     def __repr__(self) -> str:
         return f"Pufferfish(epsilon={self.epsilon}, {self.secret!r})"
 
@@ -254,7 +275,9 @@ class RobustSecretPML(Requirement):
         """Return the requirement as cvxpy constraints on an (N, M) variable and its (1, M) output law."""
         self.nominal.check(prior)
         return CvxpyConstraints(
-            *self._build_rows(tightened(math.exp(-min(self.epsilon, 700.0)))).to_cvxpy(mechanism)
+            *self._build_rows(tighten_factor(math.exp(-min(self.epsilon, 700.0)))).to_cvxpy(
+                mechanism
+            )
         )
 
     def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:

@@ -15,6 +15,8 @@ from .confidence import weissman_kappa as weissman_kappa
 from .confidence import weissman_radius as weissman_radius
 from .confidence import weissman_samples as weissman_samples
 from .entropy_set import EntropySet as EntropySet
+from .intersections import Intersection as Intersection
+from .intersections import intersection as intersection
 from .joint_laws import JointLaws as JointLaws
 from .kl_ball import KLBall as KLBall
 from .l1_ball import L1Ball as L1Ball
@@ -38,3 +40,4 @@ from .sensitivity import samples_needed as samples_needed
 from .sensitivity import true_level_with_confidence as true_level_with_confidence
 from .vertices import ConvexHull as ConvexHull
 from .vertices import vertex_hull as vertex_hull
+from .wasserstein_ball import WassersteinBall as WassersteinBall

@@ -14,7 +14,7 @@ from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.model.uncertainty.choquet_set import ChoquetSet
 from pmlopt.model.uncertainty.cut_polytopes import CutCube, cut_cube
 from pmlopt.model.uncertainty.prior_set import PriorSet, require_form
-from pmlopt.model.uncertainty.vertices import ConvexHull, build_member_hull
+from pmlopt.model.uncertainty.vertices import build_member_hull
 
 TIE_ATOL = 1e-13
 """Mass by which the letter between the two values may be off one of them and count as at it, by rounding."""
@@ -159,10 +159,12 @@ class ColumnCone:
 
     @cached_property
     def candidate_count(self) -> int:
-        """Return the number of candidate columns that `extreme_columns` enumerates."""
-        n = self.priors.size
-        if isinstance(self.priors, ConvexHull):
-            k = len(self.priors.laws)
+        """Return the number of candidates that `extreme_columns` looks at, of which some are not columns
+        or not extreme.
+        """
+        n, laws = self.priors.size, self.priors.list_vertices()
+        if laws is not None:
+            k = len(laws)
             return sum(comb(n, t) * comb(k, t) * 2 ** (n - t) for t in range(min(n, k) + 1))
         return int(2**n + n * 2 ** (n - 1)) if self.is_additive else int(3**n)
 
@@ -183,8 +185,9 @@ class ColumnCone:
             return None if cut is None else to_mean_one(p, cut.vertices.T)
         if self.candidate_count > limit:
             return None
-        if isinstance(self.priors, ConvexHull):
-            found = _list_vertices(self.priors.laws, self.exp_neg_epsilon)
+        laws = self.priors.list_vertices()
+        if laws is not None:
+            found = _list_vertices(laws, self.exp_neg_epsilon)
         elif self.is_additive:
             found = self._list_single_between()
         else:
@@ -210,8 +213,9 @@ class ColumnCone:
 
         None past a limit of vertices, which is at most 20,000.
         """
-        assert isinstance(self.priors, ConvexHull)
-        return cut_cube(self.priors.laws, self.exp_neg_epsilon, min(limit, MAX_CUT_VERTICES))
+        laws = self.priors.list_vertices()
+        assert laws is not None  # a cone of some priors of a set is of their hull
+        return cut_cube(laws, self.exp_neg_epsilon, min(limit, MAX_CUT_VERTICES))
 
     def _list_single_between(self) -> FloatArray:
         """List the (N, K) columns with entries 0 and 1 but for one fractional value."""

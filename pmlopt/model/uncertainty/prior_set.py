@@ -409,6 +409,13 @@ class PriorSet(Record, ABC):
         reduced = exp_neg_epsilon - self.member_slack
         return bound_gain_by_measures(measures, masses, p, gains, reduced)
 
+    @property
+    def mean_atol(self) -> float:
+        """Return how far `min_mean` may be below the mean of a minimizer, other than by rounding, for columns
+        from 0 to 1.
+        """
+        return 0.0
+
     def is_shown_by_sample(self) -> bool | None:
         """Return whether the counts that the set keeps show that it contains the true law except with
         probability delta; None where that does not follow from them.
@@ -471,6 +478,10 @@ class PriorSet(Record, ABC):
         Args:
             law: (N,) finite; negative entries count as zero, and it need not sum to one.
         """
+        return None
+
+    def list_vertices(self) -> FloatArray | None:
+        """List (K, N) priors of which the set is the convex hull, in floats; None where none are listed."""
         return None
 
     def polytope(self) -> PriorPolytope | None:

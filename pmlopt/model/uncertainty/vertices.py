@@ -102,6 +102,10 @@ class ConvexHull(PriorSet):
         """Return whether the (N,) probabilities are in the set, up to rounding (`MEMBERSHIP_ATOL`)."""
         return self._find_mixture(p)[1] <= MEMBERSHIP_ATOL
 
+    def list_vertices(self) -> FloatArray:
+        """List (K, N) priors of which the set is the convex hull, in floats."""
+        return np.asarray(self.laws)
+
     def project_to_rationals(self, law: FloatArray) -> Any:
         """Return (N,) rationals: a prior of the set, for certain, that is near a law where the law is near
         the set.

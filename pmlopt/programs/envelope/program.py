@@ -12,7 +12,7 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, check_nonnegative, check_probability
 from pmlopt.core.lazy_imports import cp
-from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_prior
+from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_names
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import (
@@ -23,7 +23,6 @@ from pmlopt.measures import (
     maximal_leakage,
 )
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.model.uncertainty.vertices import ConvexHull
 from pmlopt.programs.certificate import C_co
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
 from pmlopt.programs.envelope.masses import RationalMechanism
@@ -117,8 +116,8 @@ class PostProcessingProgram(Program[C_co]):
             return (self,)
         directions = np.hstack([self.merged, np.eye(len(self.merged))])
         ends = [over.minimizer(sign * column) for column in directions.T for sign in (1.0, -1.0)]
-        if isinstance(over, ConvexHull):
-            ends += list(over.laws)
+        if (vertices := over.list_vertices()) is not None:
+            ends += list(vertices)
         points = np.unique(np.maximum(ends, 0.0), axis=0)
         # the middle has every letter that any point has
         middle = points.mean(axis=0)
@@ -308,8 +307,8 @@ def failure_after_processing(
 def _make_program(
     kind: type[P], prior: PriorLike, mechanism: MechanismLike, over: PriorSet | None, **fields: Any
 ) -> P:
-    """Build an envelope or failure program for a mechanism and a prior or set of priors."""
-    p, m = pair_with_prior(prior, mechanism)
+    """Make a program of one kind for a prior, or a set of priors, and a mechanism."""
+    p, m = pair_with_names(prior, mechanism)
     if over is not None:
         if not isinstance(over, PriorSet):
             raise PrivacyError(

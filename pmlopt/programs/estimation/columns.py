@@ -18,7 +18,7 @@ from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL
 from pmlopt.model.privacy.ratios import RatioBounds
-from pmlopt.model.uncertainty import ColumnCone, ConvexHull
+from pmlopt.model.uncertainty import ColumnCone
 from pmlopt.model.uncertainty.columns import TIE_ATOL, BoxFamily, Family, StaircaseFamily
 from pmlopt.programs.subconvex.columns import (
     ColumnBatch,
@@ -161,10 +161,10 @@ def _build_ratio_cone(p: FloatArray, ratios: RatioBounds) -> EstimationCone:
 
 
 def _build_vertex_cone(p: FloatArray, cone: ColumnCone) -> EstimationCone | None:
-    """Build the cone of entries below their maximum M and `<Q, lam> >= keep M` for each vertex Q."""
-    if not isinstance(cone.priors, ConvexHull):
+    """Build the cone of entries below their maximum M and of `<Q, lam> - keep M` for each vertex Q."""
+    laws, n = cone.priors.list_vertices(), len(p)
+    if laws is None:
         return None
-    laws, n = cone.priors.laws, len(p)
     rows = np.zeros((2 * n + len(laws), n + 1))
     rows[:n, :n] = np.eye(n)
     rows[n : 2 * n, :n], rows[n : 2 * n, n] = -np.eye(n), 1.0

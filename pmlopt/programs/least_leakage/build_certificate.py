@@ -173,7 +173,9 @@ def build_best_allowed(program: LeastLeakage, among: BoolArray | bool = True) ->
     usable = program.allowed & columns.broadcast_outputs(every, gains.shape)
     # a letter without such an output takes any that is allowed to it
     usable = np.where(
-        columns.broadcast_letters(columns.max_by_letter(usable + 0.0)) > 0, usable, program.allowed
+        columns.broadcast_letters(columns.max_by_letter(usable.astype(float))) > 0,
+        usable,
+        program.allowed,
     )
     best = np.where(usable, gains, -np.inf)
     ties = np.flatnonzero((best == columns.broadcast_letters(columns.max_by_letter(best))).ravel())

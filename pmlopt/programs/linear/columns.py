@@ -32,8 +32,7 @@ from pmlopt.data.symmetry.invariant import InvariantPrior
 from pmlopt.data.symmetry.prior import LetterCells, PairOrbits, PairSpace
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.privacy.ratio_bound import RatioRequirement, check_ratios_invariant
-from pmlopt.model.privacy.requirement import RequirementConjunction, Witness
+from pmlopt.model.privacy.requirement import Witness
 from pmlopt.programs.exact.arithmetic import round_down_to_float, round_exp_down, round_up_to_float
 from pmlopt.programs.program import CvxpyModel, build_problem
 
@@ -204,7 +203,7 @@ class ColumnSystem(ABC):
         """Return dual variables that prove the support-function value without a search, if available."""
         return {}
 
-    def dual_bound(self, gains: FloatArray, rho: FloatArray, witness: Witness) -> float:
+    def dual_bound(self, gains: FloatArray, rho: FloatArray, certificate: Witness) -> float:
         """Compute the upper bound on the gain from given dual variables, without a rounding allowance."""
         return self.unrounded_bound(gains, rho)
 
@@ -269,10 +268,10 @@ class DenseColumns(ColumnSystem):
         """Return dual variables that prove the support-function value without a search, if available."""
         return self.privacy.dual_certificate(self.prior, gains - rho[:, None])
 
-    def dual_bound(self, gains: FloatArray, rho: FloatArray, witness: Witness) -> float:
+    def dual_bound(self, gains: FloatArray, rho: FloatArray, certificate: Witness) -> float:
         """Compute the upper bound on the gain from given dual variables, without a rounding allowance."""
         return float(self.masses @ rho) + self.privacy.dual_bound(
-            self.prior, gains - rho[:, None], witness
+            self.prior, gains - rho[:, None], certificate
         )
 
 
@@ -480,9 +479,8 @@ def build_invariant_columns(space: PairSpace, privacy: Requirement) -> OrbitColu
     """
     prior = space.prior
     if isinstance(prior, InvariantPrior):
-        for part in privacy.parts if isinstance(privacy, RequirementConjunction) else (privacy,):
-            if isinstance(part, RatioRequirement) and len(prior.moves):
-                check_ratios_invariant(part, prior.base, [move[0] for move in prior.moves])
+        for part in privacy.list_parts():
+            part.check_invariant(prior.base, [move[0] for move in prior.moves])
     return OrbitColumns.from_space(space, privacy)
 
 
@@ -557,14 +555,15 @@ def refine_colors(prior: Prior, table: FloatArray, max_classes: int) -> Equitabl
         if (int(letter.max()), int(output.max())) == before:
             break
     # a mixed radix code of output class, letter class and value
-    codes = (output * (letter.max() + 1) + letter[:, None]) * len(kinds) + values
-    different, places = np.unique(codes, return_inverse=True)
+    places = np.broadcast_arrays(output, letter[:, None], values)
+    codes = np.ravel_multi_index(places, (int(output.max()) + 1, int(letter.max()) + 1, len(kinds)))
+    different, numbers = np.unique(codes, return_inverse=True)
     if len(different) > max_classes:
         return None
-    places = places.reshape(table.shape)
-    orbits = PairOrbits.from_listed(letter, output, places, prior.weights)
+    classes = numbers.reshape(table.shape)
+    orbits = PairOrbits.from_listed(letter, output, classes, prior.weights)
     return EquitablePartition(
-        orbits, places, np.unique(output, return_index=True)[1].tolist(), prior
+        orbits, classes, np.unique(output, return_index=True)[1].tolist(), prior
     )
 
 

@@ -19,7 +19,7 @@ from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.prior import PairSpace, SymmetricPrior
 from pmlopt.errors import ProgramError, UtilityError
 from pmlopt.model.constraints import Constraint
-from pmlopt.model.privacy import LDP, LIP, PML, Requirement
+from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.model.utility import LinearUtility
 from pmlopt.model.utility.linear import compute_row_offsets
@@ -174,10 +174,8 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
         They are looked for under PML, LDP and LIP, from 20,000 pairs of letters and outputs on, and are of
         use where the classes of pairs are at most a sixteenth of the pairs.
         """
-        plain = isinstance(self.privacy, PML) and self.privacy.over is None
-        alike = plain or isinstance(self.privacy, LDP | LIP)
         # on up to 20,000 pairs other methods take milliseconds
-        if self.added or not alike or self.table.size <= 20_000:
+        if self.added or self.table.size <= 20_000 or not self.privacy.keeps_averages:
             return None
         # with 16 pairs for each class the simplex in classes beats the interior point in pairs
         return refine_colors(self.prior, self.table, self.table.size // 16)

@@ -1,1 +1,1 @@
-"""Linear programs over the rationals whose files and duals others can check: the proof of a result in a folder."""
+"""Linear programs over the rationals with duals that others can check: the proof of a result in a folder."""

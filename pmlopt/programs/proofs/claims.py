@@ -8,6 +8,8 @@ from fractions import Fraction
 from functools import singledispatch
 from operator import attrgetter
 
+import numpy as np
+
 from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
@@ -20,8 +22,15 @@ from pmlopt.programs.envelope.masses import RationalMechanism
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
-from pmlopt.programs.proofs.duals import DualPoint, complete_duals, find_multipliers, prove_bound
+from pmlopt.programs.proofs.duals import (
+    DualPoint,
+    complete_duals,
+    compute_grid,
+    list_costs,
+    prove_bound,
+)
 from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, RationalPowers, make_names
+from pmlopt.programs.proofs.fixed_points import find_fixed_point_multipliers, has_one_limit
 from pmlopt.programs.proofs.formats import ProvedProgram
 from pmlopt.programs.proofs.mechanism_rows import (
     MechanismRows,
@@ -29,9 +38,6 @@ from pmlopt.programs.proofs.mechanism_rows import (
     add_requirement,
 )
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
-
-MAX_JOINT_ENTRIES = 2500
-"""Matrices of up to this many entries are proved optimal by one more linear program, in seconds."""
 
 LEVEL_STEPS = (0.0, *(10.0**-digits for digits in range(15, 5, -1)))
 """By how much of a nat a level is moved, at most, until a proof that holds strictly below it exists."""
@@ -81,7 +87,9 @@ def prove_feasibility(rows: MechanismRows, sentence: str) -> ProvedProgram:
         ProgramError: it does not.
     """
     if (broken := rows.program.find_broken_row()) is not None:
-        raise ProgramError(f"the mechanism breaks {broken} of the linear program: check it with `verify`")
+        raise ProgramError(
+            f"the mechanism breaks {broken} of the linear program: check it with `verify`"
+        )
     return ProvedProgram("feasibility", rows.program, sentence, has_point=True)
 
 
@@ -89,7 +97,9 @@ def prove_feasibility(rows: MechanismRows, sentence: str) -> ProvedProgram:
 def _(certificate: ListedCertificate) -> list[ProvedProgram]:
     """Prove the requirement only: the utility is no linear function of the mechanism."""
     rows = build_program(certificate.prior, certificate.privacy, certificate.mechanism, above=False)
-    sentence = "The mechanism meets the requirement. Of its utility nothing is proved: it is not linear."
+    sentence = (
+        "The mechanism meets the requirement. Of its utility nothing is proved: it is not linear."
+    )
     return [prove_feasibility(rows, sentence)]
 
 
@@ -111,13 +121,24 @@ def _build_design(certificate: LinearCertificate, *, above: bool) -> tuple[Mecha
 
 
 def _prove_optimum(certificate: LinearCertificate, rows: MechanismRows) -> DualPoint:
-    """Prove the better of two bounds: from the multipliers of the certificate, and, of small ones, from HiGHS."""
+    """Prove the better of two bounds: from the certificate's multipliers, and of small designs from HiGHS."""
     prices, found = _list_prices(certificate, rows), []
     if prices:
-        found.append(prove_bound(rows.program, prices))
-    if not prices or certificate.table.size <= MAX_JOINT_ENTRIES:
+        found.append(_prove_priced(rows, prices))
+    # of small designs one more linear program, of all outputs together, takes seconds
+    if not prices or certificate.table.size <= 2500:
         found.append(prove_bound(rows.program))
     return min(found, key=attrgetter("bound"))
+
+
+def _prove_priced(rows: MechanismRows, prices: list[Fraction]) -> DualPoint:
+    """Prove a bound from multipliers of the letters: under PML at one prior in fractions from the start."""
+    if not has_one_limit(rows.program):
+        return prove_bound(rows.program, prices)
+    costs = list_costs(rows.program)
+    grid = compute_grid([*costs, *prices])
+    found = find_fixed_point_multipliers(rows, costs, prices, grid)
+    return complete_duals(rows.program, costs, found)
 
 
 def _list_prices(certificate: LinearCertificate, rows: MechanismRows) -> list[Fraction]:
@@ -149,7 +170,9 @@ def _(certificate: LinearCertificate) -> list[ProvedProgram]:
     (rows, slack), (wider, _) = (_build_design(certificate, above=above) for above in (False, True))
     value, more = rows.program.value, "gain" if certificate.maximised else "loss"
     first = prove_feasibility(
-        rows, f"The mechanism meets the requirement, and its expected {more} is {float(value):.15g}.{_describe_slack(slack)}"
+        rows,
+        f"The mechanism meets the requirement, and its expected {more} is {float(value):.15g}."
+        f"{_describe_slack(slack)}",
     )
     duals = _prove_optimum(certificate, wider)
     gap = float(duals.bound - (value if certificate.maximised else -value))
@@ -162,61 +185,64 @@ def _(certificate: LinearCertificate) -> list[ProvedProgram]:
     return [first, ProvedProgram("optimum", wider.program, sentence, has_point=True, duals=duals)]
 
 
-def _refute_target(rows: MechanismRows, target: Fraction, name: str) -> DualPoint | None:
-    """Add a row that the objective reaches a target, and return a contradiction; None where none is found."""
+def _refute_target(rows: MechanismRows, target: Fraction, duals: DualPoint) -> DualPoint | None:
+    """Add a row that a target is reached, and return a contradiction; None where it is in reach."""
     program = rows.program
     sign = 1 if program.is_maximised else -1
-    duals = prove_bound(program)
     if not duals.bound < sign * target:
         return None
-    program.add_row(
-        f"{name}[all]", [(column, -sign * value) for column, value in program.objective.items()], -sign * target,
-        meaning="the expected gain is at least the target, or the loss at most",
-    )  # fmt: skip
+    terms = {column: -sign * value for column, value in program.objective.items()}
+    program.add_row("target[all]", terms, -sign * target)
     program.objective = {}
     return DualPoint([*duals.rows, ONE], duals.signs, duals.bound - sign * target)
 
 
-def _refute_rows(rows: MechanismRows) -> DualPoint | None:
-    """Return a contradiction of the rows of a program without an objective; None where none is found.
-
-    Where the probabilities of a letter may sum to less than one, the most that they sum to in the mean is
-    less than one.
-    """
-    program, count = rows.program, len(rows.letters)
-    costs = [ZERO] * len(program.columns)
-    for share, cells in zip(rows.prior, rows.cells, strict=True):
-        for cell in cells:
-            if cell >= 0:
-                costs[cell] = share
-    looser = replace(program, rows=[replace(row, equal=False) for row in program.rows[:count]] + program.rows[count:])
-    duals = complete_duals(looser, costs, find_multipliers(looser, costs))
-    if not duals.bound < 1:
-        return None
-    taken = [value - rows.prior[place] if place < count else value for place, value in enumerate(duals.rows)]
-    # what the rows of the letters lose are the costs, so that the signs stay
-    return DualPoint(taken, duals.signs, duals.bound - 1)
-
-
 def _refute_level(certificate: LevelCertificate, level: float) -> ProvedProgram | None:
-    """Prove that no mechanism has a level, or less, and all that is demanded; None where no proof is found."""
-    expected = certificate.expected
+    """Prove that no mechanism has a level, or less, and all that is demanded; None where no proof is found.
+
+    With no costs a bound below 0 is a contradiction: the probabilities of all letters sum to one.
+    """
+    expected, multipliers = certificate.expected, certificate.multipliers
+    if multipliers is None:
+        return None
     rows = build_program(
         certificate.prior, PML(level, certificate.privacy.over), certificate.mechanism,
         above=True, allowed=certificate.allowed,
         table=None if expected is None else expected.table,
         maximised=expected is None or expected.maximised,
     )  # fmt: skip
+    prices = [
+        -share * Fraction(price)
+        for share, price in zip(rows.prior, multipliers.tolist(), strict=True)
+    ]
+    duals: DualPoint | None
     if expected is None:
-        duals = _refute_rows(rows)
+        found = _prove_priced(rows, prices)
+        duals = found if found.bound < 0 else None
     else:
-        duals = _refute_target(rows, Fraction(expected.value), "target")
+        prices = _price_target(certificate, prices)
+        found = _prove_priced(rows, prices) if prices else prove_bound(rows.program)
+        duals = _refute_target(rows, Fraction(expected.value), found)
     if duals is None:
         return None
     sentence = f"No mechanism has a level of {level:.15g} nats or less and meets what is demanded."
     return ProvedProgram(
         "infeasibility", rows.program, sentence, duals=duals, is_infeasible=True, level=level
     )
+
+
+def _price_target(certificate: LevelCertificate, prices: list[Fraction]) -> list[Fraction]:
+    """Return multipliers of the letters in the unit of the objective, from those next to a floor's."""
+    floor, weight = certificate.normalized_floor, Fraction(certificate.weight)
+    if floor is None or weight <= 0:
+        return []
+    sign = 1.0 if floor.expected.maximised else -1.0
+    best = np.where(certificate.allowed, sign * floor.expected.table, -np.inf).max(axis=1)
+    weights = certificate.prior.weights
+    return [
+        price * Fraction(floor.unit) / weight + Fraction(share) / sum(weights) * Fraction(gain)
+        for price, share, gain in zip(prices, weights, best.tolist(), strict=True)
+    ]
 
 
 def _find_refuted_level(certificate: LevelCertificate) -> Iterator[ProvedProgram]:
@@ -238,18 +264,20 @@ def _prove_level(certificate: LevelCertificate, privacy: PML) -> ProvedProgram:
     )  # fmt: skip
     if expected is not None:
         sign = -1.0 if expected.maximised else 1.0
-        terms = [
-            (cell, Fraction(sign * float(expected.table[x, y])) * rows.prior[x])
+        terms = {
+            cell: Fraction(sign * float(expected.table[x, y])) * rows.prior[x]
             for x, cells in enumerate(rows.cells)
             for y, cell in enumerate(cells)
             if cell >= 0
-        ]
+        }
         right = Fraction(sign * expected.value)
-        slack = max(rows.program.evaluate(dict(terms)) - right, ZERO)
-        meaning = "the expected gain is at least the target, or the loss at most"
-        rows.program.add_row("target[all]", terms, right + slack, meaning=meaning)
+        slack = max(rows.program.evaluate(terms) - right, ZERO)
+        rows.program.add_row("target[all]", terms, right + slack)
         more = f" The target is relaxed by {float(slack):.3g}, its rounding." if slack else ""
-    sentence = f"The mechanism has a level of at most {privacy.epsilon:.15g} nats and meets what is demanded.{more}"
+    limit = f"{privacy.epsilon:.15g}"
+    sentence = (
+        f"The mechanism has a level of at most {limit} nats and meets what is demanded.{more}"
+    )
     return replace(prove_feasibility(rows, sentence), level=privacy.epsilon)
 
 
@@ -266,7 +294,12 @@ def _(certificate: ThresholdCertificate) -> list[ProvedProgram]:
     level = max(certificate.epsilon, kept.value)
     first = _prove_level(kept, PML(level, kept.privacy.over))
     threshold = f"it emits no rank below {certificate.threshold}"
-    found = [replace(first, sentence=f"The mechanism has a level of at most {level:.15g} nats, and {threshold}.")]
+    found = [
+        replace(
+            first,
+            sentence=f"The mechanism has a level of at most {level:.15g} nats, and {threshold}.",
+        )
+    ]
     if certificate.beyond is not None:
         proof = _refute_level(certificate.beyond, certificate.epsilon)
         if proof is not None:
@@ -282,15 +315,17 @@ def _(certificate: ThresholdCertificate) -> list[ProvedProgram]:
 def _(certificate: LeastEpsilonCertificate) -> list[ProvedProgram]:
     """Prove that the target is reached, and, of linear utilities, that it is not at the bound."""
     first = list_proofs(certificate.witness)[0]
-    text = f"{first.sentence} It has the level {certificate.value:.15g}; the target is {certificate.reach:.15g}."
+    levels = f"It has the level {certificate.value:.15g}; the target is {certificate.reach:.15g}."
+    text = f"{first.sentence} {levels}"
     found = [replace(first, sentence=text, level=certificate.value)]
     if isinstance(certificate.proof, LinearCertificate):
         rows, slack = _build_design(certificate.proof, above=True)
-        duals = _refute_target(rows, Fraction(certificate.reach), "target")
+        optimum = _prove_optimum(certificate.proof, rows)
+        duals = _refute_target(rows, Fraction(certificate.reach), optimum)
         if duals is not None:
             sentence = (
-                f"No mechanism within {certificate.bound:.15g} nats reaches the target {certificate.reach:.15g}."
-                f"{_describe_slack(slack)}"
+                f"No mechanism within {certificate.bound:.15g} nats reaches the target "
+                f"{certificate.reach:.15g}.{_describe_slack(slack)}"
             )
             found.append(
                 ProvedProgram(
@@ -309,31 +344,33 @@ def _build_post_processing(
     Source: [saeidian2026envelopes, Theorem 1].
     """
     if certificate.over is not None:
-        raise ProgramError("an envelope over a set of priors is no single linear program: prove it for one prior")
+        raise ProgramError(
+            "an envelope over a set of priors is no single linear program: prove it for one prior"
+        )
     exact = RationalMechanism.from_floats(certificate.prior, certificate.mechanism.matrix)
     columns = [[Fraction(int(v), exact.total) for v in row] for row in exact.columns]
     law = [Fraction(int(v), exact.total) for v in exact.laws[0]]
     program = ExactProgram(True, RationalPowers(above))
     ratio = program.powers(level)
-    letters, outputs = make_names(certificate.prior.labels), make_names(certificate.mechanism.outputs)
+    letters, outputs = (
+        make_names(certificate.prior.labels),
+        make_names(certificate.mechanism.outputs),
+    )
     shares = _assign_outcomes(certificate.attack, columns, law, ratio)
     used = [y for y, mass in enumerate(law) if mass]
-    meaning = "the probability with which the output becomes an outcome that is likelier by that for the letter"
     cells = {
-        (x, y): program.add_column(f"take[{letter},{outputs[y]}]", shares[x][y], meaning)
+        (x, y): program.add_column(f"take[{letter},{outputs[y]}]", shares[x][y])
         for x, letter in enumerate(letters)
         for y in used
     }
     for y in used:
         pairs = [(cells[x, y], ONE) for x in range(len(letters))]
-        meaning = "an output becomes these outcomes with a probability of at most one"
-        support = program.add_row(f"share[{outputs[y]}]", pairs, ONE, meaning=meaning)
+        support = program.add_row(f"taken[{outputs[y]}]", dict(pairs), ONE)
         for cell, _ in pairs:
             program.supports[cell] = (support,)
     for x, letter in enumerate(letters):
         pairs = [(cells[x, y], ratio * law[y] - columns[x][y]) for y in used]
-        meaning = "the outcome is at least so many times as likely given the letter as without"
-        program.add_row(f"leak[{letter}]", pairs, meaning=meaning)
+        program.add_row(f"leak[{letter}]", dict(pairs))
     program.objective = {cells[x, y]: law[y] for x in range(len(letters)) for y in used}
     return program
 
@@ -359,7 +396,8 @@ def _assign_outcomes(
 def _(certificate: ProcessedFailureCertificate) -> list[ProvedProgram]:
     """Prove the probability of outcomes that leak a level or more, from both sides."""
     first, second = (
-        _build_post_processing(certificate, certificate.epsilon, above=above) for above in (True, False)
+        _build_post_processing(certificate, certificate.epsilon, above=above)
+        for above in (True, False)
     )
     duals = prove_bound(second)
     what = f"become outcomes that leak {certificate.epsilon:.15g} nats or more"
@@ -381,7 +419,7 @@ def _prove_attack(program: ExactProgram, sentence: str) -> ProvedProgram:
 
 @list_proofs.register
 def _(certificate: EnvelopeCertificate) -> list[ProvedProgram]:
-    """Prove that outcomes of the probability delta leak the value, and that fewer leak more than the bound."""
+    """Prove that outcomes of the probability delta leak the value, and fewer more than the bound."""
     first = _build_post_processing(certificate, certificate.value, above=True)
     sentence = (
         f"Outcomes with a probability of {float(first.value):.15g}, at least {certificate.delta:g}, leak "
@@ -400,4 +438,3 @@ def _(certificate: EnvelopeCertificate) -> list[ProvedProgram]:
             found.append(ProvedProgram("optimum", second, sentence, duals=duals, level=level))
             break
     return found
-

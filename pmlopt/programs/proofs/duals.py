@@ -1,4 +1,4 @@
-"""Dual points of linear programs over the rationals: from HiGHS in floats, completed until they prove exactly."""
+"""Dual points of linear programs over the rationals: from HiGHS in floats, completed in fractions."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import sparse
 from pmlopt.errors import SolverError
 from pmlopt.programs.proofs.exact_program import ZERO, ExactProgram
-
-MULTIPLIER_BITS = 64
-"""Binary digits after the point of multipliers, in units of the largest coefficient of the objective."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +42,9 @@ def prove_bound(program: ExactProgram, prices: Sequence[Fraction] = ()) -> DualP
         SolverError: HiGHS finds none, or what a variable lacks cannot be made good.
     """
     costs = list_costs(program)
-    found = find_separate_multipliers(program, costs, prices) if prices else find_multipliers(program, costs)
-    return complete_duals(program, costs, found)
+    if prices:
+        return complete_duals(program, costs, find_separate_multipliers(program, costs, prices))
+    return complete_duals(program, costs, find_multipliers(program, costs))
 
 
 def list_costs(program: ExactProgram) -> list[Fraction]:
@@ -70,7 +68,11 @@ def find_multipliers(program: ExactProgram, costs: Sequence[Fraction]) -> list[F
     low = np.where([row.equal for row in program.rows], right, -np.inf)
     unit = _round_to_power_of_two(max(map(abs, centred), default=ZERO))
     duals = _solve_for_duals(matrix, low, right, np.array([float(cost / unit) for cost in centred]))
-    found = _round_multipliers(program, [Fraction(dual) * unit / own for dual, own in zip(duals.tolist(), units, strict=True)], unit)
+    found = _round_multipliers(
+        program,
+        [Fraction(dual) * unit / own for dual, own in zip(duals.tolist(), units, strict=True)],
+        unit,
+    )
     for row, offset in offsets.items():
         found[row] += offset
     return found
@@ -97,7 +99,7 @@ def _round_multipliers(
     program: ExactProgram, duals: Sequence[Fraction], unit: Fraction
 ) -> list[Fraction]:
     """Round multipliers to short binary fractions, those of inequalities of at least 0."""
-    grid = Fraction(2**MULTIPLIER_BITS) / unit
+    grid = compute_grid([unit])
     rounded = [Fraction(round(dual * grid)) / grid for dual in duals]
     return [
         value if row.equal else max(value, ZERO)
@@ -110,8 +112,8 @@ def find_separate_multipliers(
 ) -> list[Fraction]:
     """Find multipliers of the other rows for given ones of the letters, part by part of the program.
 
-    Parts are what no row but those of the letters couples, such as the outputs. Of each the most that a column
-    of mean one collects is found; the largest of these, times the prior, is added to the given multipliers.
+    Parts are what no row but those of the letters couples, such as the outputs. Of each the most that a
+    column of mean one collects is found; the largest of these, times the prior, is added to the given ones.
     """
     from scipy.sparse.csgraph import connected_components
 
@@ -120,7 +122,7 @@ def find_separate_multipliers(
     for row, price in zip(program.rows, prices, strict=False):
         for column in row.terms:
             priced[column] -= price
-    unit = _round_to_power_of_two(max(map(abs, costs), default=ZERO))
+    unit = _round_to_power_of_two(max(map(abs, priced), default=ZERO))
     scaled = np.array([float(cost / unit) for cost in priced])
     masses = np.zeros(len(program.columns))
     for row, mass in zip(program.rows, program.masses, strict=False):
@@ -129,18 +131,33 @@ def find_separate_multipliers(
     matrix, own_units = matrix[count:], units[count:]
     links = sparse.block_array([[None, matrix.T], [matrix, None]], format="csr")
     parts, part_of = connected_components(links, directed=False)
-    duals, excess = np.zeros(len(own_units)), 0.0
+    # where no column of mean one is allowed, what it would collect is as little as this
+    least = -2 * float((np.abs(scaled) / np.where(masses > 0, masses, np.inf)).max(initial=1.0))
+    duals, excess = np.zeros(len(own_units)), least
     for part in range(parts):
         columns = np.flatnonzero(part_of[: len(costs)] == part)
         within = matrix[:, columns]
         rows = np.flatnonzero(np.diff(within.indptr))
-        system = sparse.vstack([within[rows], sparse.csr_array(masses[None, columns])], format="csr")
-        right = np.array([float(program.rows[count + row].right / own_units[row]) for row in rows] + [1.0])
-        equal = np.array([program.rows[count + row].equal for row in rows] + [False])
-        found = _solve_for_duals(system, np.where(equal, right, -np.inf), right, scaled[columns])
+        # one more column takes what is short of the mean of one
+        mean = np.append(masses[columns], 1.0)[None]
+        none = sparse.csr_array((len(rows), 1))
+        system = sparse.vstack(
+            [sparse.hstack([within[rows], none]), sparse.csr_array(mean)], format="csr"
+        )
+        right = np.array(
+            [float(program.rows[count + k].right / own_units[k]) for k in rows] + [1.0]
+        )
+        equal = np.array([program.rows[count + k].equal for k in rows] + [True])
+        own_costs = np.append(scaled[columns], least)
+        found = _solve_for_duals(system, np.where(equal, right, -np.inf), right, own_costs)
         duals[rows], excess = found[:-1], max(excess, float(found[-1]))
-    multipliers = [Fraction(dual) * unit / own for dual, own in zip(duals.tolist(), own_units, strict=True)]
-    raised = [price + Fraction(excess) * unit * mass for price, mass in zip(prices, program.masses, strict=True)]
+    multipliers = [
+        Fraction(dual) * unit / own for dual, own in zip(duals.tolist(), own_units, strict=True)
+    ]
+    raised = [
+        price + Fraction(excess) * unit * mass
+        for price, mass in zip(prices, program.masses, strict=True)
+    ]
     return _round_multipliers(program, [*raised, *multipliers], unit)
 
 
@@ -158,6 +175,11 @@ def _round_to_power_of_two(number: Fraction) -> Fraction:
     if not number:
         return Fraction(1)
     return Fraction(2) ** (number.numerator.bit_length() - number.denominator.bit_length())
+
+
+def compute_grid(numbers: Sequence[Fraction]) -> Fraction:
+    """Return how many steps one has on the grid of multipliers: 2^64 for the largest of some numbers."""
+    return Fraction(2**64) / _round_to_power_of_two(max(map(abs, numbers), default=ZERO))
 
 
 def build_float_rows(program: ExactProgram) -> tuple[sparse.csr_array, list[Fraction]]:
@@ -184,8 +206,7 @@ def complete_duals(
         SolverError: a variable that no row supports lacks something.
     """
     entries, found = program.entries_by_column, list(multipliers)
-    top = max((abs(value) for value in costs), default=ZERO)
-    grid = Fraction(2**MULTIPLIER_BITS) / _round_to_power_of_two(top)
+    grid = compute_grid([*costs, *multipliers])
     signs = [ZERO] * len(program.columns)
     for column in reversed(range(len(program.columns))):
         if column in program.completions:

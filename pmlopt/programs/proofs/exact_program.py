@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -15,14 +15,6 @@ ZERO, ONE = Fraction(0), Fraction(1)
 
 Terms = dict[int, Fraction]
 """The coefficients of a row or of the objective, by the place of the column; none is zero."""
-
-
-def make_terms(pairs: Iterable[tuple[int, Fraction]]) -> Terms:
-    """Return terms whose coefficients on one column are added up, without zeros."""
-    found: Terms = {}
-    for column, coefficient in pairs:
-        found[column] = found.get(column, ZERO) + coefficient
-    return {column: value for column, value in found.items() if value}
 
 
 @dataclass(frozen=True)
@@ -83,7 +75,6 @@ class ExactProgram:
         supports: for each column the rows that can make good what a dual point lacks of it.
         completions: for some columns what sets multipliers exactly, before that column is looked at.
         masses: the prior, where the first rows are those of its letters.
-        meanings: what rows and columns mean, by the part of their names before the bracket.
     """
 
     is_maximised: bool
@@ -95,34 +86,39 @@ class ExactProgram:
     supports: list[tuple[int, ...]] = field(default_factory=list)
     completions: dict[int, Callable[[list[Fraction]], None]] = field(default_factory=dict)
     masses: list[Fraction] = field(default_factory=list)
-    meanings: dict[str, str] = field(default_factory=dict)
 
-    def add_column(self, name: str, value: Fraction, meaning: str = "") -> int:
+    def add_column(self, name: str, value: Fraction) -> int:
         """Add a variable of at least zero with its value at the point, and return its place."""
         self.columns.append(name)
         self.values.append(value)
         self.supports.append(())
-        self._add_meaning(name, meaning)
         return len(self.columns) - 1
 
     def add_row(
         self,
         name: str,
-        pairs: Iterable[tuple[int, Fraction]],
+        terms: Mapping[int, Fraction],
         right: Fraction = ZERO,
         *,
         equal: bool = False,
-        meaning: str = "",
     ) -> int:
         """Add a row, and return its place."""
-        self.rows.append(ExactRow(name, make_terms(pairs), right, equal))
-        self._add_meaning(name, meaning)
+        used = {column: value for column, value in terms.items() if value}
+        self.rows.append(ExactRow(name, used, right, equal))
         return len(self.rows) - 1
 
-    def _add_meaning(self, name: str, meaning: str) -> None:
-        """Keep the first meaning of a kind of names."""
-        if meaning:
-            self.meanings.setdefault(name.partition("[")[0], meaning)
+    def define(
+        self,
+        names: tuple[str, str],
+        value: Fraction,
+        factor: Fraction,
+        terms: Mapping[int, Fraction],
+    ) -> int:
+        """Add a variable, and the equation that a positive factor times it, and terms, sum to nothing."""
+        place = self.add_column(names[0], value)
+        support = self.add_row(names[1], {place: factor, **terms}, equal=True)
+        self.supports[place] = (support,)
+        return place
 
     def evaluate(self, terms: Mapping[int, Fraction]) -> Fraction:
         """Return the value of terms at the point."""

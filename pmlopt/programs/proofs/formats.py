@@ -1,4 +1,4 @@
-"""Files of linear programs over the rationals: VIPR certificates, which checkers read, and MPS, which solvers read."""
+"""Files of linear programs over the rationals: VIPR certificates for checkers, and MPS for solvers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ProvedProgram:
         has_point: whether the point of the program is a part of the proof.
         duals: what proves a bound on the objective, or, where the program is infeasible, the contradiction.
         is_infeasible: whether it is proved that nothing meets the rows.
-        level: the level in nats that it is about, where a least level, or the level of an envelope, is claimed.
+        level: the level in nats that it is about, where a least level, or that of an envelope, is claimed.
     """
 
     name: str
@@ -87,7 +87,11 @@ def _iterate_derivation(proved: ProvedProgram) -> Iterator[str]:
     weights = {place: -sign * value for place, value in enumerate(duals.signs) if value}
     weights |= {columns + place: sign * value for place, value in enumerate(duals.rows) if value}
     sense = "L" if upward else "G"
-    left = f"contradiction {sense} {duals.bound} 0" if proved.is_infeasible else f"bound {sense} {proved.bound} OBJ"
+    left = (
+        f"contradiction {sense} {duals.bound} 0"
+        if proved.is_infeasible
+        else f"bound {sense} {proved.bound} OBJ"
+    )
     yield f"{left} {{ lin {_format_terms(weights)} }} -1"
 
 
@@ -102,8 +106,8 @@ def iterate_mps_lines(proved: ProvedProgram) -> Iterator[str]:
         name = program.columns[place]
         if place in program.objective or not entries:
             yield f" {name} objective {program.objective.get(place, 0)}"
-        for row, value in entries:
-            yield f" {name} {program.rows[row].name} {value}"
+        for number, value in entries:
+            yield f" {name} {program.rows[number].name} {value}"
     yield "RHS"
     for row in program.rows:
         if row.right:

@@ -356,14 +356,15 @@ class _CellIterates:
         return found, majorant, bound, self.best_law[chosen]
 
     def _bound_rounding(self) -> FloatArray:
-        """Bound the (K,) rounding errors of the dual bounds."""
-        of = self.of
-        sizes = np.abs(self.features[..., 1:]).max(axis=(1, 2)) * np.abs(self.point[:, 1:])
-        gains = np.abs(self.chord).max(axis=(1, 2)) + sizes.sum(axis=1)
+        """Compute (K,) what rounding may hide of a bound: of g, of exponents of log c, and of b."""
+        of, used = self.of, self.of.used_mask
+        # terms of classes that a letter never meets are in no sum
+        sizes = np.abs(self.features[:, used, 1:]).max(axis=1) * np.abs(self.best_point[:, 1:])
+        gains = np.abs(self.chord[:, used]).max(axis=1) + sizes.sum(axis=1)
         log_counts, entropy = of.adversary.shifted_counts
-        counts = np.abs(log_counts[of.used_mask]).max() + abs(entropy) + 1
+        counts = np.abs(log_counts[used]).max() + abs(entropy) + 1
         relative_error = bound_sum_rounding(sum(of.adversary.rows.shape), 1.0)
-        return np.asarray(relative_error * (1 + gains + self.point[:, 0] * counts))
+        return np.asarray(relative_error * (1 + gains + self.best_point[:, 0] * counts))
 
     def keep_cells(self, chosen: BoolArray) -> None:
         """Restrict the batch to some of its cells."""

@@ -85,8 +85,10 @@ def make_utility_measure(certificate: DesignCertificate) -> UtilityMeasure | Non
             np.tile(outputs[(prior.pmf @ gains).argmax()], (n, 1)),
             outputs[gains.argmax(axis=1)],
         )
-    named = isinstance(certificate, ColumnCertificate | ColumnCostCertificate)
-    if named and certificate.utility in list_informations():
+    if (
+        isinstance(certificate, ColumnCertificate | ColumnCostCertificate)
+        and certificate.utility in list_informations()
+    ):
         utility = list_informations()[certificate.utility]()
         unit = ", in nats" if certificate.utility == "mutual-information" else ""
         return UtilityMeasure(

@@ -24,7 +24,7 @@ from pmlopt.measures.outcomes import (
     list_outcome_warnings,
     summarize_outcomes,
 )
-from pmlopt.model.privacy.requirement import Requirement, RequirementConjunction
+from pmlopt.model.privacy.requirement import Requirement
 from pmlopt.programs.certificate import Certificate, Verdict
 from pmlopt.programs.design_program import DesignCertificate, ListedCertificate
 from pmlopt.programs.reports.baselines import compute_baselines
@@ -88,9 +88,9 @@ def _describe_secret(privacy: Requirement | None) -> str:
 
 
 def _describe_scope(privacy: Requirement | None, prior: Prior | None) -> str:
-    """Describe the priors for which a requirement holds in a phrase."""
-    parts = privacy.parts if isinstance(privacy, RequirementConjunction) else (privacy,)
-    words = "; ".join(part.scope for part in parts if part is not None and part.scope)
+    """Return a phrase on the priors for which a requirement holds."""
+    parts = () if privacy is None else privacy.list_parts()
+    words = "; ".join(part.scope for part in parts if part.scope)
     if words:
         return words
     if prior is None:
@@ -355,7 +355,7 @@ def write_report_page(
         FileFormatError: a claim is false (there is no report of a promise that does not hold), or the path
             has another ending, is in the folder of a release, or cannot be written.
     """
-    ending = files.file_format(path, REPORT_FORMATS)
+    ending = files.get_file_format(path, REPORT_FORMATS)
     check_not_sealed(path)
     if verdict.failures:
         raise FileFormatError(

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, bound_sum_rounding
+from pmlopt.core.arrays import FloatArray, IntArray, Label, bound_sum_rounding
 from pmlopt.core.lazy_imports import cp
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
@@ -210,7 +210,7 @@ class _CostRounds:
 
     def _solve_over(
         self, lifts: FloatArray, costs: FloatArray, max_cost: float
-    ) -> tuple[float, FloatArray, FloatArray]:
+    ) -> tuple[float, IntArray, FloatArray]:
         """Solve the linear program over columns; return its value, the columns in use, and multipliers."""
         master, _ = self._make_master(lifts, costs, max_cost)
         value, weights, duals = master.solve(self.options.deadline)
@@ -231,7 +231,7 @@ class _CostRounds:
             worths,
         )
 
-    def _solve_pool(self) -> tuple[float, FloatArray, FloatArray]:
+    def _solve_pool(self) -> tuple[float, IntArray, FloatArray]:
         """Solve the linear program over columns within the cost, and keep those near to being used."""
         cost, n = self.program.cost, self.program.prior.size
         value, used, duals = self._solve_over(self.pool, cost.evaluate(self.pool), cost.usable_cost)

@@ -37,7 +37,7 @@ class CostPolytope:
 
     @classmethod
     def from_cost(cls, prior: Prior, cost: ColumnCost, max_cost: float) -> CostPolytope:
-        """Build the polytope of the first linear costs; of mean `1 / max_cost` where each column is limited."""
+        """Build the polytope of the first linear costs, and of a mean where each column is limited."""
         costly = cost.unit_costs > 0
         cube = CutCube.from_size(int(costly.sum()))
         if cost.per_outcome:
@@ -58,7 +58,8 @@ class CostPolytope:
     def list_columns(self) -> tuple[FloatArray, FloatArray]:
         """Return (N, K) columns of mean one, and (K,) their linear costs.
 
-        They span all columns within these linear costs. A utility that is convex and homogeneous is largest at such a column.
+        They span all columns within these linear costs. A utility that is convex and homogeneous is
+        largest at one of them.
         """
         p, units = self.prior.pmf, self.cost.unit_costs
         costly = units > 0
@@ -110,8 +111,8 @@ class CostSpace:
         """Compute a bound on the utility of every mechanism within the requirement.
 
         For every rho and every price nu >= 0 it is `<p, rho> + nu C` and the largest
-        `mu(lam) - <p rho, lam> - nu c(lam)` over the columns, with C the largest cost. Linear costs c that are at most the cost can only raise it,
-        and the largest value is then at one of finitely many columns.
+        `mu(lam) - <p rho, lam> - nu c(lam)` over the columns, with C the largest cost. Linear costs c that
+        are at most the cost can only raise it, and the largest value is then at one of finitely many columns.
 
         Args:
             multipliers: (N,) rho, any numbers.

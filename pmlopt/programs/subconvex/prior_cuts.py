@@ -11,7 +11,6 @@ from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.model.uncertainty.columns import MAX_CUT_VERTICES, ColumnCone, to_mean_one
 from pmlopt.model.uncertainty.cut_polytopes import CutCube
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.model.uncertainty.vertices import ConvexHull
 from pmlopt.programs.program import MethodError
 from pmlopt.programs.subconvex.column_generation import reduce_outputs
 from pmlopt.programs.subconvex.program import ColumnDesign
@@ -149,9 +148,10 @@ def _get_whole_set(cone: ColumnCone) -> PriorSet:
 
 
 def _get_laws(cone: ColumnCone) -> FloatArray:
-    """Return the (K, N) priors that define a cone."""
-    assert isinstance(cone.priors, ConvexHull)
-    return cone.priors.points
+    """Return the (K, N) priors of which a cone is."""
+    laws = cone.priors.list_vertices()
+    assert laws is not None
+    return laws
 
 
 def cut_by_worst_priors(

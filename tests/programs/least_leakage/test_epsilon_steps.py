@@ -8,13 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pmlopt import LDP, CoordinateLoss, IIDPrior, least_leakage
 from pmlopt.core.arrays import FloatArray
+from pmlopt.programs.least_leakage.epsilon_program import LeastEpsilon
 from pmlopt.programs.least_leakage.epsilon_search import EpsilonSearch
+from pmlopt.programs.linear.program import SymmetricDesign
+from pmlopt.solvers.solver_result import make_options
 
 
 def search_of(**values: Any) -> Any:
     program = SimpleNamespace(compute_allowed_gap=lambda tolerance: 0.08)
-    known = {"program": program, "options": SimpleNamespace(tolerance=1.0), "_hair": 1e-3}
+    known = {"program": program, "options": SimpleNamespace(tolerance=1.0), "_bisection_step": 1e-3}
     return SimpleNamespace(**{**known, **values})
 
 
@@ -29,7 +33,7 @@ def search_of(**values: Any) -> Any:
 def test_a_level_is_half_way_on_the_wider_side_of_the_undecided_ones(
     undecided: tuple[float, float], expected: float | None
 ) -> None:
-    search = search_of(short=0.2, reached_level=1.0, undecided=undecided, _hair=1.0)
+    search = search_of(short=0.2, reached_level=1.0, undecided=undecided, _bisection_step=1.0)
     found = EpsilonSearch._choose_decidable_level(search)
     assert found == (None if expected is None else pytest.approx(expected))
 
@@ -59,9 +63,81 @@ def test_a_first_mixture_just_reaches_the_target_and_farther_ones_come_after_it(
         tried.append(matrix)
         return False
 
-    search = search_of(_excess=lambda matrix: float(matrix[0, 0]) - 0.7, take_matrix=take)
-    assert not EpsilonSearch._take_mixture(search, still, best)
+    search = search_of(
+        _compute_target_excess=lambda matrix: float(matrix[0, 0]) - 0.7, certify_matrix=take
+    )
+    assert not EpsilonSearch._certify_mixture(search, still, best)
     weights = [(one[0, 0] - 0.5) / 0.5 for one in tried]
     assert weights == pytest.approx([0.4, 0.7, 1.0], abs=1e-6)
     assert weights[0] > 0.4
     assert all(one.sum(axis=1) == pytest.approx([1.0, 1.0]) for one in tried)
+
+
+# ---------------------------------------------------------------- the rounds
+
+
+def test_a_search_is_stalled_where_three_rounds_did_not_quarter_the_width() -> None:
+    """Widths of 1, a half, a third, .26 and so on, above a level of 10."""
+    widths = [1.0, 0.5, 0.3, 0.26, 0.2, 0.06, 0.02]
+    told: list[bool] = []
+    search = search_of(
+        short=10.0, reached_level=11.0, undecided=None, witness=1, designs=0,
+        options=SimpleNamespace(tolerance=1.0, deadline=SimpleNamespace(expired=False)),
+    )  # fmt: skip
+    search._initialize_reached_level = lambda: None
+
+    def choose(stalled: bool) -> float:
+        told.append(stalled)
+        return 10.5
+
+    def solve(level: float) -> None:
+        search.reached_level = 10.0 + widths[len(told)]
+
+    search._choose_next_level, search._solve_until_decided = choose, solve
+    assert EpsilonSearch.run(search) == "both ends meet"
+    # the fourth is more than a quarter of the first; then they are counted anew
+    assert told == [False, False, False, True, False]
+
+
+@pytest.mark.parametrize(("excess", "taken"), [(0.0, True), (-0.5e-13, True), (-2e-13, False)])
+def test_the_best_constant_is_enough_where_it_reaches_the_target_up_to_rounding(
+    excess: float, taken: bool
+) -> None:
+    """Else mixtures of it, of it with the uniform law, and of that law are tried."""
+    constant, best = np.tile([0.6, 0.4], (2, 1)), np.eye(2)
+    stills: list[FloatArray] = []
+    program = SimpleNamespace(constant_matrix=constant, best_matrix=best, unit=1.0)
+    search = search_of(
+        program=program, _compute_target_excess=lambda matrix: excess, certify_matrix=lambda m: True
+    )
+    search._certify_mixture = lambda still, best: stills.append(still)
+    EpsilonSearch._initialize_reached_level(search)
+    if taken:
+        assert stills == []
+    else:
+        rows = [still[0].tolist() for still in stills]
+        assert rows == [[0.6, 0.4], pytest.approx([0.55, 0.45]), [0.5, 0.5]]
+
+
+def test_by_orbits_the_first_mixtures_are_just_beyond_the_target_and_half_way_on() -> None:
+    """Of the uniform outputs with those that are best, on records of three bits."""
+    bits = IIDPrior([0.7, 0.3], 3)
+    program = least_leakage(bits, LDP, CoordinateLoss([[0, 1], [1, 0]]), 0.4)
+    assert isinstance(program, LeastEpsilon)
+    search = EpsilonSearch(program, make_options(None, 1e-6))
+    tried: list[FloatArray] = []
+
+    def take(program: Any, lifts: FloatArray) -> bool:
+        tried.append(lifts)
+        return False
+
+    search._certify_lifts = take  # type: ignore[method-assign]
+    search._initialize_by_orbits()
+    at = program.at(1.0)
+    assert isinstance(at, SymmetricDesign)
+    _, first, second = tried
+    value = [at.compute_value(lifts) for lifts in (first, second)]
+    # the loss of the uniform outputs is 1.5, of the best 0, and it falls in proportion
+    share = 1 - 0.4 / 1.5
+    assert 0.4 - value[0] == pytest.approx(1e-7 * (1 - share) * 1.5, rel=1e-2)
+    assert value[1] == pytest.approx(1.5 * (1 - (1 + share) / 2), rel=1e-6)

@@ -1,4 +1,4 @@
-"""Proofs of results for checkers of others: accepted by an independent one, and refused with one number changed."""
+"""Proofs for checkers of others: accepted by an independent one, and refused with one number changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from fuzzing.random_proofs import KINDS, tamper
 from oracles.exact_simplex import solve_mps
-from oracles.vipr import Certificate, Refusal
+from oracles.vipr import Certificate, RefusalError
 
 from pmlopt import LDP, PML, ExpectedGain, MutualInformation, Prior, design, least_leakage, solve
 from pmlopt.data.symmetry import IIDPrior
@@ -28,7 +28,19 @@ from pmlopt.programs.proofs.folder import write_proof
 from pmlopt.programs.result import Result
 from pmlopt.verification.vipr_checkers import run_checker
 
-DESIGNS = [kind for kind in KINDS if kind not in ("information", "worst-case", "worst-level", "expected-level", "least-epsilon", "post-processing")]
+DESIGNS = [
+    kind
+    for kind in KINDS
+    if kind
+    not in (
+        "information",
+        "worst-case",
+        "worst-level",
+        "expected-level",
+        "least-epsilon",
+        "post-processing",
+    )
+]
 
 
 def random_result(kind: str, number: int, n: int) -> tuple[Result[Any], np.random.Generator]:
@@ -55,7 +67,7 @@ def test_each_certificate_is_accepted_and_with_one_number_changed_refused(
         for _ in range(6):
             changed, what = tamper(text, rng)
             assert changed != text
-            with pytest.raises(Refusal):
+            with pytest.raises(RefusalError):
                 Certificate(changed)
             assert what
 
@@ -68,7 +80,8 @@ def test_exact_optima_are_within_the_proved_intervals(kind: str, tmp_path: Path)
         assert proof.bound is not None
         ends = sorted((proof.value, proof.bound))
         above, below = (
-            solve_mps((proof.folder / f"{name}.mps").read_text()) for name in ("optimum", "feasibility")
+            solve_mps((proof.folder / f"{name}.mps").read_text())
+            for name in ("optimum", "feasibility")
         )
         assert above is not None
         assert below is not None
@@ -238,7 +251,9 @@ def test_an_exact_solver_finds_the_optimum_within_the_interval(tmp_path: Path) -
             result, _ = random_result(kind, number, 6)
             proof = write_proof(result.certificate, tmp_path / f"{place}-{number}")
             found = tmp_path / "found.sol"
-            subprocess.run([solver, "-O", found, proof.folder / "optimum.mps"], capture_output=True, check=True)
+            subprocess.run(
+                [solver, "-O", found, proof.folder / "optimum.mps"], capture_output=True, check=True
+            )
             line = next(line for line in found.read_text().splitlines() if "Value" in line)
             assert proof.bound is not None
             least, most = sorted((proof.value, proof.bound))

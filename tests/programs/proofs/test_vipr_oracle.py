@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from oracles.exact_simplex import solve_mps
-from oracles.vipr import Certificate, Refusal
+from oracles.vipr import Certificate, RefusalError
 
 # min x + y, 4x + y >= 1, 4x - y <= 2: the optimum is -1/8 at x = 3/8, y = -1/2, by 5/8 and -3/8 of the rows
 TEXT = """% an example
@@ -57,7 +57,7 @@ def test_the_example_is_proved() -> None:
 )
 def test_what_is_changed_is_refused(before: str, after: str) -> None:
     assert before in TEXT
-    with pytest.raises(Refusal):
+    with pytest.raises(RefusalError):
         Certificate(TEXT.replace(before, after))
 
 
@@ -73,5 +73,13 @@ def test_the_simplex_solves_the_same_program_and_finds_that_nothing_meets_anothe
         " x cost 1\n x C1 -4\n x C2 4\n z cost 1\n z C1 -1\n z C2 -1\nRHS\n RHS C1 -2\n RHS C2 1\nENDATA\n"
     )
     assert str(solve_mps(text)) == "7/8"
-    assert solve_mps(text.replace("C1 -2", "C1 2").replace("C2 1\n", "C2 -1\n").replace("z C2 -1", "z C2 1")) is None
-    assert solve_mps(text.replace("MIN", "MAX").replace("z C2 -1", "z C2 1").replace("C1 -2", "C1 0")) == 1
+    assert (
+        solve_mps(
+            text.replace("C1 -2", "C1 2").replace("C2 1\n", "C2 -1\n").replace("z C2 -1", "z C2 1")
+        )
+        is None
+    )
+    assert (
+        solve_mps(text.replace("MIN", "MAX").replace("z C2 -1", "z C2 1").replace("C1 -2", "C1 0"))
+        == 1
+    )

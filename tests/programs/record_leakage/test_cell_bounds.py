@@ -281,3 +281,22 @@ def test_the_price_of_the_entropy_is_found_in_few_steps(monkeypatch: pytest.Monk
         assert joint / joint.sum(axis=1, keepdims=True) == pytest.approx(
             given / given.sum(axis=1, keepdims=True)
         )
+
+
+@pytest.mark.parametrize("adversary", [small(), two_outputs()], ids=["three", "two"])
+@pytest.mark.parametrize("part", PARTS)
+def test_classes_that_a_letter_never_meets_loosen_no_bound(
+    part: CellPart, adversary: BoundedAdversary
+) -> None:
+    """Next to a narrower cell, that of all laws has multipliers that no sum has, which grow without end."""
+    relaxation = LeakageRelaxation(adversary, part)
+    corners = narrow(relaxation, np.random.default_rng(1))
+    start = np.repeat(relaxation.build_root()[1], 2, axis=0)
+    state = cell_relaxation._CellIterates(relaxation, corners, start)
+    for _ in range(25):
+        state.advance()
+    _, majorant, bound, law = state.expand_results(np.ones(2, dtype=bool))
+    assert abs(bound[0] - state.best[0]) < 1e-11
+    reached = (corners[0] @ majorant[0][..., None])[..., 0]
+    assert (reached >= relaxation.evaluate_phi(corners[0]) - 1e-13).all()
+    assert bound[0] >= compute_record_information(law[0], adversary.rows)

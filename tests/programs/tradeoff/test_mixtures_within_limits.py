@@ -10,7 +10,9 @@ import pytest
 
 from pmlopt import distortion_leakage, leakage_distortion
 from pmlopt.model.queries import ModularSum
+from pmlopt.programs.tradeoff import build_certificate, proof
 from pmlopt.programs.tradeoff.build_certificate import mix_within_leakage
+from pmlopt.programs.tradeoff.grouped_rows import _split_by_mass
 from pmlopt.programs.tradeoff.program import combine_convexly
 
 
@@ -36,3 +38,48 @@ def test_a_mixture_with_a_constant_keeps_the_share_of_the_leakage_that_is_aimed_
     matrix = program.least_distortion_matrix
     found = mix_within_leakage(program, matrix, audit, aim)
     assert found == pytest.approx(kept * matrix + (1 - kept) * program.constant_matrix)
+
+
+@pytest.mark.parametrize(("bound", "place"), [(1.2, 0.609375), (1.0, 0.5), (0.7, 0.0)])
+def test_the_first_mechanism_likely_within_an_aim_is_found_on_a_path(
+    monkeypatch: pytest.MonkeyPatch, bound: float, place: float
+) -> None:
+    """The leakage falls as 1 - t, times 1.4 of the gap of the audit and one more, at an aim of .5."""
+    monkeypatch.setattr(build_certificate, "split_audit_prior", lambda audit, counts: None)
+    monkeypatch.setattr(
+        build_certificate, "compute_record_information", lambda joint, matrix: float(matrix[0, 0])
+    )
+    audit: Any = SimpleNamespace(bound=bound, value=1.0, record=0)
+    program: Any = SimpleNamespace(log_counts=[None])
+    path = {0.7: lambda t: np.array([[0.8 * (1 - t)]])}.get(bound, lambda t: np.array([[1 - t]]))
+    found = build_certificate.find_likely_within_limit(program, path, audit, 0.5)
+    assert 1 - found[0, 0] / path(0.0)[0, 0] == pytest.approx(place)
+
+
+def test_classes_of_a_value_are_split_into_parts_of_about_equal_probability() -> None:
+    """By where the middle of each class is among the cumulated masses of its value."""
+    masses = np.array([0.1, 0.3, 0.05, 0.15, 0.1, 0.02, 0.28])
+    groups = np.array([0, 1, 0, 0, 1, 0, 1])
+    program: Any = SimpleNamespace(orbits=SimpleNamespace(masses=masses))
+    for parts in (1, 2, 3, 4):
+        expected = []
+        for place, value in enumerate(groups):
+            before = sum(
+                m for m, g in zip(masses[:place], groups[:place], strict=True) if g == value
+            )
+            middle = (before + masses[place] / 2) / masses[groups == value].sum()
+            expected.append(int(middle * parts))
+        assert _split_by_mass(program, groups, parts).tolist() == expected
+
+
+def test_only_next_to_the_least_distortion_are_outputs_limited_to_the_cheapest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a mean loss of 2.5; an output is as cheap as another up to the same share."""
+    monkeypatch.setattr(proof, "LOSS_RTOL", 0.1)
+    losses = np.array([[2.0, 2.19, 2.21], [3.31, 3.29, 3.0]])
+    for limit, free in ((2.5 * 1.05, False), (2.5 * 1.15, True)):
+        found = proof.make_tradeoff_losses(losses / 2, "leakage", limit)
+        expected = [[True, True, True]] * 2 if free else [[True, True, False], [False, True, True]]
+        assert found.allowed.tolist() == expected
+    assert proof.make_tradeoff_losses(losses / 2, "distortion", 0.0).allowed.all()
