@@ -125,15 +125,16 @@ class QueryNoise:
         Raises:
             PrivacyError: epsilon is not positive, or no float is a scale.
         """
-        first = cls(differences, [0.0] * len(differences), kind)
-        widest = [float(table.max()) for table in first.differences]
+        silent = cls(differences, [0.0] * len(differences), kind)
+        widest = [float(table.max()) or 1.0 for table in silent.differences]
 
-        def make_scaled(factor: float) -> Self:
-            return cls(first.differences, [factor * (one or 1.0) for one in widest], kind)
+        def compute_level(factor: float) -> float:
+            scales = [factor * one for one in widest]
+            return cls(silent.differences, scales, kind).level(prior, over)
 
-        total = float(sum(one > 0 for one in widest))
-        found = kind.search_scale(lambda b: make_scaled(b).level(prior, over), total, epsilon)
-        return make_scaled(found)
+        total = float(sum(bool(table.any()) for table in silent.differences))
+        factor = kind.search_scale(compute_level, total, epsilon)
+        return cls(silent.differences, [factor * one for one in widest], kind)
 
     def level(self, prior: PriorLike, over: PriorSet | None = None) -> float:
         """Return what all answers together leak of one record at most, in nats.
