@@ -20,7 +20,7 @@ from pmlopt.releases.noise.laplace import Geometric, Laplace, divide_distances
 from pmlopt.releases.noise.letters import UNIT, PlacedLetters, check_prior_set, round_to_grid
 
 
-def derive_differences(contributions: ArrayLike) -> FloatArray:
+def derive_differences(contributions: ArrayLike | Sequence[Label]) -> FloatArray:
     """Return (N, N) how much an answer changes, in the l1 norm, when a record's letter does.
 
     Args:
