@@ -81,7 +81,7 @@ def dual_mean(priors: Any, p: FloatArray, v: FloatArray) -> float:
     def value(log_weight: float) -> float:
         if isinstance(priors, KLBall):
             weight = math.exp(log_weight)
-            return -weight * (logsumexp(-(v - v.min()) / weight, b=p) + priors.radius)
+            return float(-weight * (logsumexp(-(v - v.min()) / weight, b=p) + priors.radius))
         c = v.min() + math.exp(log_weight)
         spread = math.sqrt(math.fsum(p * np.maximum(c - v, 0) ** 2))
         return float(c - v.min() - math.sqrt(1 + priors.radius) * spread)

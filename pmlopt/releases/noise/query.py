@@ -31,9 +31,8 @@ def derive_differences(contributions: ArrayLike | Sequence[Label]) -> FloatArray
         >>> derive_differences(np.eye(2)).tolist(), derive_differences([20, 60]).tolist()
         ([[0.0, 2.0], [2.0, 0.0]], [[0.0, 40.0], [40.0, 0.0]])
     """
-    table = copy_float_array(
-        contributions, np.ndim(contributions), "the contributions", PrivacyError
-    )
+    given: Any = contributions
+    table = copy_float_array(given, np.ndim(given), "the contributions", PrivacyError)
     rows = table.reshape(len(table), -1)
     found = np.array([np.abs(rows - row).sum(axis=1) for row in rows])
     return found * (1 + (rows.shape[1] + 1) * UNIT) if (rows != np.rint(rows)).any() else found
