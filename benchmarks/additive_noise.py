@@ -16,6 +16,7 @@ import argparse
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from additive_noise_claims import CLAIMS
@@ -24,6 +25,7 @@ from scipy.stats import binom
 
 from pmlopt import PML, Mechanism, Prior, design, solve
 from pmlopt.cli.printing import iterate_with_progress
+from pmlopt.core.display import get_figure_class
 from pmlopt.releases.noise import Geometric
 
 LEVELS = (0.25, 0.5, 1.0)
@@ -43,15 +45,21 @@ def list_laws() -> dict[str, Prior]:
     return {name: Prior(shape / shape.sum(), twelve.tolist()) for name, shape in shapes.items()}
 
 
+def read_numbers(labels: Sequence[Any]) -> FloatArray:
+    """Labels as numbers."""
+    return np.array(labels, dtype=float)
+
+
 def expected_distance(prior: Prior, mechanism: Mechanism) -> float:
     """The mean distance between letter and output."""
-    apart = np.abs(np.subtract.outer(prior.labels, mechanism.outputs))
+    apart = np.abs(np.subtract.outer(read_numbers(prior.labels), read_numbers(mechanism.outputs)))
     return float((prior.pmf[:, None] * mechanism.matrix * apart).sum())
 
 
 def best_letter_distance(prior: Prior, mechanism: Mechanism) -> float:
     """The same with each output replaced by the letter that is nearest in the mean."""
-    apart: FloatArray = np.abs(np.subtract.outer(prior.labels, prior.labels)).astype(float)
+    numbers = read_numbers(prior.labels)
+    apart = np.abs(np.subtract.outer(numbers, numbers))
     joint = prior.pmf[:, None] * mechanism.matrix
     return float((apart.T @ joint).min(axis=0).sum())
 
@@ -92,8 +100,6 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def plot(rows: Sequence[tuple[object, ...]], path: Path) -> None:
     """Draw the ratio of the losses over the level."""
-    from common import get_figure_class
-
     figure = get_figure_class()(figsize=(6, 4), layout="constrained")
     panel = figure.subplots()
     for name in dict.fromkeys(row[0] for row in rows):

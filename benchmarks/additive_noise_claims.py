@@ -155,7 +155,7 @@ def check_draws(count: int) -> str:
               (Gaussian(6.0), 1.0)]  # fmt: skip
     for seed, (noise, width) in enumerate(noises):
         values = noise.sample([0] * draws, seed)
-        edges = (np.arange(-40, 41) + 0.5) * width
+        edges: FloatArray = (np.arange(-40, 41) + 0.5) * np.float64(width)
         if isinstance(noise, Geometric):
             q = math.exp(-1 / noise.scale)
             inner = np.array([(1 - q) / (1 + q) * q ** abs(k) for k in range(-39, 41)])

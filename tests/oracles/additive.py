@@ -27,7 +27,7 @@ def draw_letters(rng: np.random.Generator, dimensions: int, size: int, whole: bo
     while True:
         points = np.round(rng.normal(scale=spread, size=(size, dimensions)), 3)
         points = np.rint(10 * points) if whole else points
-        labels = [tuple(row) if dimensions > 1 else row[0] for row in points.tolist()]
+        labels: list[Any] = [tuple(row) if dimensions > 1 else row[0] for row in points.tolist()]
         if len(set(labels)) == size:
             return [int(one) for one in labels] if whole and dimensions == 1 else labels
         spread *= 2
@@ -51,7 +51,7 @@ def least_mean(priors: PriorSet | None, p: FloatArray, v: FloatArray) -> float:
     if priors is None:
         return math.fsum(p * v)
     if isinstance(priors, ConvexHull):
-        return min(math.fsum(law * v) for law in priors.laws)
+        return float(min(math.fsum(law * v) for law in priors.laws))
     if isinstance(priors, AllPriors):
         return float(v.min())
     if isinstance(priors, L1Ball):
@@ -81,7 +81,7 @@ def dual_mean(priors: Any, p: FloatArray, v: FloatArray) -> float:
     def value(log_weight: float) -> float:
         if isinstance(priors, KLBall):
             weight = math.exp(log_weight)
-            return -weight * (logsumexp(-(v - v.min()) / weight, b=p) + priors.radius)
+            return float(-weight * (logsumexp(-(v - v.min()) / weight, b=p) + priors.radius))
         c = v.min() + math.exp(log_weight)
         spread = math.sqrt(math.fsum(p * np.maximum(c - v, 0) ** 2))
         return float(c - v.min() - math.sqrt(1 + priors.radius) * spread)
@@ -114,11 +114,15 @@ def level_in_digits(points: FloatArray, scale: float, laws: FloatArray) -> Decim
         worst = Decimal(0)
         rows = [[Decimal(x) for x in point] for point in points.tolist()]
         for one in rows:
-            apart = [sum(abs(a - b) for a, b in zip(one, other, strict=True)) for other in rows]
+            apart = [
+                sum((abs(a - b) for a, b in zip(one, other, strict=True)), Decimal(0))
+                for other in rows
+            ]
             column = [(-d / Decimal(scale)).exp() for d in apart]
             for law in laws.tolist():
                 weights = [Decimal(q) for q in law]
-                mean = sum(q * v for q, v in zip(weights, column, strict=True)) / sum(weights)
+                mean = sum((q * v for q, v in zip(weights, column, strict=True)), Decimal(0))
+                mean /= sum(weights, Decimal(0))
                 worst = max(worst, -mean.ln())
         return worst
 

@@ -129,7 +129,7 @@ class Gaussian(AdditiveNoise):
         >>> ages = Prior([0.5, 0.3, 0.2], [20, 40, 60])
         >>> noise = Gaussian.calibrate(ages, 0.5, 0.01)
         >>> round(noise.scale, 1), round(noise.failure_probability(ages, 0.5), 9)
-        (0.0, 0.01)
+        (105.3, 0.01)
     """
 
     @classmethod

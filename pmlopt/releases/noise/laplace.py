@@ -41,9 +41,9 @@ class Laplace(AdditiveNoise):
         >>> ages = Prior([0.5, 0.3, 0.2], [20, 40, 60])
         >>> noise = Laplace.calibrate(ages, 0.5)
         >>> round(noise.scale, 3), round(noise.level(ages), 9)
-        (54.316, 0.5)
+        (46.476, 0.5)
         >>> noise.sample([20, 60, 40], seed=1).round(1).tolist()
-        [0.0]
+        [52.8, 69.2, 121.7]
     """
 
     @classmethod

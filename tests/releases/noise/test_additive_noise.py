@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,6 @@ from hypothesis import strategies as st
 from oracles import additive as oracle
 from oracles.noise import check_law
 from scipy.stats import chisquare, expon, laplace, norm, uniform
-from scipy.stats import multivariate_normal as multinormal
 
 from pmlopt import AllPriors, Box, Continuous, ConvexHull, L1Ball, Prior, confidence_ball
 from pmlopt.errors import MechanismError, PrivacyError
@@ -73,8 +74,8 @@ def test_the_calibrated_level_is_at_most_epsilon_in_sixty_digits(
         return
     noise = noise_kind.calibrate(prior, epsilon, over)
     exact = oracle.level_in_digits(points, noise.scale, laws)
-    assert exact <= oracle.Decimal(epsilon)
-    assert float(oracle.Decimal(epsilon) - exact) <= 1e-9
+    assert exact <= Decimal(epsilon)
+    assert float(Decimal(epsilon) - exact) <= 1e-9
     assert noise.level(prior, over) <= epsilon
 
 
@@ -137,11 +138,12 @@ class TestContinuous:
 
     def test_what_has_no_bound_is_refused(self) -> None:
         law = Continuous(expon(), support=(0, 5))
-        for ask in (
+        asked: list[Callable[[], float]] = [
             lambda: Gaussian(1.0).level(law), lambda: Geometric(1.0).level(law),
             lambda: Laplace(1.0).level(law, AllPriors(3)),
             lambda: Laplace(1.0).level(Continuous([uniform(), uniform()])),
-        ):  # fmt: skip
+        ]  # fmt: skip
+        for ask in asked:
             with pytest.raises(PrivacyError):
                 ask()
         assert Laplace(0.0).level(law) == math.inf
@@ -277,8 +279,7 @@ class TestDraws:
         check_law(Laplace(2.0).sample([0.25] * 20_000, seed=2), laplace(0.25, 2.0).cdf)
         check_law(Gaussian(2.0).sample([0.25] * 20_000, seed=2), norm(0.25, 2.0).cdf)
         plane = Gaussian(2.0).sample([(1, -1)] * 5_000, seed=9)
-        assert np.isfinite(multinormal(mean=[1, -1], cov=4.0).logpdf(plane)).all()
-        assert abs(np.corrcoef(plane.T)[0, 1]) < 0.07
+        assert abs(float(np.mean((plane[:, 0] - 1) * (plane[:, 1] + 1)))) / 4 < 0.07
 
     def test_geometric_draws_have_their_probabilities(self) -> None:
         scale = 1.7
