@@ -110,7 +110,7 @@ class MechanismRows:
         if factor == 1:
             return side
         if key not in self._limits:
-            inside = f"{program.columns[side].replace('[', ':').rstrip(']')}:{exponent:.9g}"
+            inside = f"{program.columns[side].replace('[', ':').rstrip(']')}:{exponent!r}"
             names = f"limit[{inside}]", f"power[{inside}]"
             value = factor * program.values[side]
             self._limits[key] = program.define(names, value, ONE, {side: -factor})
@@ -144,16 +144,15 @@ def add_requirement(requirement: Requirement, rows: MechanismRows, name: str) ->
     Raises:
         ProgramError: it has no form by linear rows.
     """
-    if not requirement.has_ratios:
+    # for a bound on the optimum those suffice from which the others follow
+    listed = requirement.ratios if rows.program.powers.above else requirement.required_ratios
+    ratios = listed(rows.weights)
+    if ratios is None:
         raise ProgramError(
             f"{requirement!r} is no list of linear rows, and a proof of this kind is of a linear program: "
             "PML (also over l1 balls, boxes and hulls), LDP, LIP, maximal leakage, ratio bounds, metrics, "
             "approximate PML and guess leakage are"
         )
-    # for a bound on the optimum those suffice from which the others follow
-    listed = requirement.ratios if rows.program.powers.above else requirement.required_ratios
-    ratios = listed(rows.weights)
-    assert ratios is not None
     for y, output in enumerate(rows.outputs):
         sides = [cells[y] for cells in rows.cells]
         for place, (row, scale) in enumerate(zip(ratios.rows, ratios.scales, strict=True)):
