@@ -106,7 +106,8 @@ class MechanismRows:
 
     def get_limit(self, side: int, exponent: float) -> int:
         """Return the variable of a rational next to e^exponent times another variable."""
-        factor, program, key = self.program.powers(exponent), self.program, (side, exponent)
+        exponent, program = float(exponent), self.program
+        factor, key = program.powers(exponent), (side, exponent)
         if factor == 1:
             return side
         if key not in self._limits:
