@@ -69,7 +69,7 @@ def build_program(
     """Build the rows of a requirement on a mechanism, with the expectation of a table as the objective."""
     program = ExactProgram(maximised, RationalPowers(above))
     rows = MechanismRows.build(program, prior, mechanism, allowed)
-    add_requirement(privacy.for_prior(prior), rows, privacy.name)
+    add_requirement(privacy.for_prior(prior), rows, make_names([privacy.name])[0])
     if table is not None:
         program.objective = {
             cell: rows.prior[x] * Fraction(float(table[x, y]))
@@ -113,9 +113,10 @@ def _build_design(certificate: LinearCertificate, *, above: bool) -> tuple[Mecha
         raise ProgramError(
             "a constraint that was added to the design is not linear in the mechanism: prove it without"
         )
+    added = certificate.added_rows
     slacks = [
-        add_affine_rows(rows, one.name, one.coefficients, one.offset.tolist(), equal=one.equal)
-        for one in certificate.added_rows
+        add_affine_rows(rows, name, one.coefficients, one.offset.tolist(), equal=one.equal)
+        for name, one in zip(make_names([one.name for one in added]), added, strict=True)
     ]
     return rows, max(slacks, default=ZERO)
 
