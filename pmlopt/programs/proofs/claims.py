@@ -98,7 +98,8 @@ def _(certificate: ListedCertificate) -> list[ProvedProgram]:
     """Prove the requirement only: the utility is no linear function of the mechanism."""
     rows = build_program(certificate.prior, certificate.privacy, certificate.mechanism, above=False)
     sentence = (
-        "The mechanism meets the requirement. Of its utility nothing is proved: it is not linear."
+        "The mechanism meets the requirement. Of its utility, where it has one, nothing is proved: that is no "
+        "linear function of the mechanism."
     )
     return [prove_feasibility(rows, sentence)]
 
