@@ -237,8 +237,8 @@ def add_least_mean(over: PriorSet, rows: MechanismRows, name: str, y: int) -> in
     Raises:
         ProgramError: the set is no polytope that is known in rationals.
     """
-    spaces = over.half_spaces()
-    if spaces is None:
+    spaces, some = over.half_spaces(), over.project_to_rationals(np.full(over.size, 1 / over.size))
+    if spaces is None or some is None:
         raise ProgramError(
             f"{over!r} is no set of priors with rational linear rows: l1 balls, boxes, least masses, "
             "polytopes and hulls of listed priors are, and a hull or a box around it has such a proof"
