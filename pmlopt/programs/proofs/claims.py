@@ -248,10 +248,22 @@ def _refute_level(certificate: LevelCertificate, level: float) -> ProvedProgram 
         duals = _refute_target(rows, Fraction(expected.value), found)
     if duals is None:
         return None
-    sentence = f"No mechanism has a level of {level:.15g} nats or less and meets what is demanded."
+    demand = _describe_demand(certificate)
+    sentence = f"No mechanism has a level of {level:.15g} nats or less and {demand}."
     return ProvedProgram(
         "infeasibility", rows.program, sentence, duals=duals, is_infeasible=True, level=level
     )
+
+
+def _describe_demand(certificate: LevelCertificate) -> str:
+    """Describe what a least leakage demands next to the level."""
+    expected, found = certificate.expected, []
+    if expected is not None:
+        word, side = ("gain", "least") if expected.maximised else ("loss", "most")
+        found.append(f"an expected {word} of at {side} {expected.value:.15g}")
+    if expected is None or not certificate.allowed.all():
+        found.append("only outputs that each letter may have")
+    return " and ".join(found)
 
 
 def _price_target(certificate: LevelCertificate, prices: list[Fraction]) -> list[Fraction]:
