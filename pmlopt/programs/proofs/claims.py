@@ -309,9 +309,9 @@ def _prove_level(certificate: LevelCertificate, privacy: PML) -> ProvedProgram:
         slack = max(rows.program.evaluate(terms) - right, ZERO)
         rows.program.add_row("target[all]", terms, right + slack)
         more = f" The target is relaxed by {float(slack):.3g}, its rounding." if slack else ""
-    limit = f"{privacy.epsilon:.15g}"
+    demand = _describe_demand(certificate)
     sentence = (
-        f"The mechanism has a level of at most {limit} nats and meets what is demanded.{more}"
+        f"The mechanism has a level of at most {privacy.epsilon:.15g} nats and {demand}.{more}"
     )
     return replace(prove_feasibility(rows, sentence), level=privacy.epsilon)
 
