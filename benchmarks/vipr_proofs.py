@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import get_figure_class, table, write_csv
+from common import table, write_csv
 from fuzzing.random_proofs import KINDS, tamper
 from oracles.vipr import Certificate, RefusalError
 
+from pmlopt.core.display import get_figure_class
 from pmlopt.errors import PmloptError
 from pmlopt.programs.certificate import Certificate as PmloptCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate

@@ -92,7 +92,7 @@ def test_words_in_the_path_of_a_certificate_do_not_count(saved: Path, tmp_path: 
 def test_what_cannot_be_proved_or_checked_is_bad_input(saved: Path, tmp_path: Path) -> None:
     folder = tmp_path / "proof"
     folder.mkdir()
-    cases = [
+    cases: list[tuple[tuple[str | Path, ...], str]] = [
         (("prove", saved, "-o", folder), "exists already"),
         (("verify", folder, "--vipr", CHECKER), "has no file *.vipr"),
         (("verify", saved, "--vipr", str(tmp_path / "missing")), "cannot be run"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -130,13 +130,14 @@ def pairs(rng: np.random.Generator, prior: Prior) -> Requirement:
 def constrained(rng: np.random.Generator, n: int) -> Result[Any]:
     """A design with named constraints."""
     prior = rare_prior(rng, n)
-    kept = [
+    choices: Sequence[Sequence[constraints.Constraint]] = [
         [constraints.Invariant()],
         [constraints.Zeros([(prior.labels[0], prior.labels[-1])])],
         [constraints.OutcomeLeakage({prior.labels[0]: random_level(rng) / 3})],
         [constraints.CategoryRetention(0.05)],
         [constraints.Retention(0.2), constraints.OutcomeLeakage({prior.labels[1]: 0.4})],
-    ][int(rng.integers(5))]
+    ]
+    kept = choices[int(rng.integers(5))]
     utility = random_table(rng, n, n)
     return solve(design(prior, PML(1.0), utility, prior.labels, kept), tolerance=SHARP)
 
@@ -199,7 +200,9 @@ def informative(rng: np.random.Generator, n: int) -> Result[Any]:
 
 KINDS: Mapping[str, Callable[[np.random.Generator, int], Result[Any]]] = {
     "pml": designed(lambda rng, prior: PML(random_level(rng))),
-    "letter-budgets": designed(lambda rng, prior: PML(rng.uniform(0.05, 1.0, size=prior.size))),
+    "letter-budgets": designed(
+        lambda rng, prior: PML(rng.uniform(0.05, 1.0, size=prior.size).tolist())
+    ),
     "l1-ball": designed(ball),
     "box": designed(box),
     "least-mass": designed(least_mass),

@@ -40,9 +40,10 @@ class Reader:
         while lines and lines[0].startswith("%"):
             lines.pop(0)
         self.words: Iterator[str] = chain.from_iterable(line.split() for line in lines)
+        self.returned: list[str] = []
 
     def word(self) -> str:
-        found = next(self.words, None)
+        found = self.returned.pop() if self.returned else next(self.words, None)
         require(found is not None, "the file ends too early")
         return str(found)
 
@@ -103,7 +104,7 @@ class Certificate:
         first = self.reader.word()
         if first == "OBJ":
             return sign, right, self.objective
-        self.reader.words = chain([first], self.reader.words)
+        self.reader.returned.append(first)
         return sign, right, self.reader.terms(len(self.variables))
 
     def read_claim(self) -> None:
@@ -117,7 +118,7 @@ class Certificate:
         ends = []
         for infinite in ("-inf", "inf"):
             found = reader.word()
-            reader.words = chain([found], reader.words)
+            reader.returned.append(found)
             ends.append(None if found == infinite else reader.number())
             if ends[-1] is None:
                 reader.word()

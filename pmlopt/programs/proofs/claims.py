@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import singledispatch
@@ -26,8 +26,10 @@ from pmlopt.programs.proofs.duals import (
     DualPoint,
     complete_duals,
     compute_grid,
+    find_separate_multipliers,
     list_costs,
     prove_bound,
+    subtract_rows,
 )
 from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, RationalPowers, make_names
 from pmlopt.programs.proofs.fixed_points import find_fixed_point_multipliers, has_one_limit
@@ -69,7 +71,7 @@ def build_program(
     """Build the rows of a requirement on a mechanism, with the expectation of a table as the objective."""
     program = ExactProgram(maximised, RationalPowers(above))
     rows = MechanismRows.build(program, prior, mechanism, allowed)
-    add_requirement(privacy.for_prior(prior), rows, privacy.name)
+    add_requirement(privacy.for_prior(prior), rows, make_names([privacy.name])[0])
     if table is not None:
         program.objective = {
             cell: rows.prior[x] * Fraction(float(table[x, y]))
@@ -98,7 +100,8 @@ def _(certificate: ListedCertificate) -> list[ProvedProgram]:
     """Prove the requirement only: the utility is no linear function of the mechanism."""
     rows = build_program(certificate.prior, certificate.privacy, certificate.mechanism, above=False)
     sentence = (
-        "The mechanism meets the requirement. Of its utility nothing is proved: it is not linear."
+        "The mechanism meets the requirement. Of its utility, where it has one, nothing is proved: that is "
+        "no linear function of the mechanism."
     )
     return [prove_feasibility(rows, sentence)]
 
@@ -113,9 +116,10 @@ def _build_design(certificate: LinearCertificate, *, above: bool) -> tuple[Mecha
         raise ProgramError(
             "a constraint that was added to the design is not linear in the mechanism: prove it without"
         )
+    added = certificate.added_rows
     slacks = [
-        add_affine_rows(rows, one.name, one.coefficients, one.offset.tolist(), equal=one.equal)
-        for one in certificate.added_rows
+        add_affine_rows(rows, name, one.coefficients, one.offset.tolist(), equal=one.equal)
+        for name, one in zip(make_names([one.name for one in added]), added, strict=True)
     ]
     return rows, max(slacks, default=ZERO)
 
@@ -124,21 +128,40 @@ def _prove_optimum(certificate: LinearCertificate, rows: MechanismRows) -> DualP
     """Prove the better of two bounds: from the certificate's multipliers, and of small designs from HiGHS."""
     prices, found = _list_prices(certificate, rows), []
     if prices:
-        found.append(_prove_priced(rows, prices))
+        found.append(_prove_priced(rows, prices, _list_known(certificate, rows)))
     # of small designs one more linear program, of all outputs together, takes seconds
     if not prices or certificate.table.size <= 2500:
         found.append(prove_bound(rows.program))
     return min(found, key=attrgetter("bound"))
 
 
-def _prove_priced(rows: MechanismRows, prices: list[Fraction]) -> DualPoint:
-    """Prove a bound from multipliers of the letters: under PML at one prior in fractions from the start."""
-    if not has_one_limit(rows.program):
-        return prove_bound(rows.program, prices)
-    costs = list_costs(rows.program)
-    grid = compute_grid([*costs, *prices])
-    found = find_fixed_point_multipliers(rows, costs, prices, grid)
-    return complete_duals(rows.program, costs, found)
+def _prove_priced(
+    rows: MechanismRows, prices: list[Fraction], known: Mapping[int, Fraction]
+) -> DualPoint:
+    """Prove a bound from multipliers of the letters and of some rows; of PML at one prior without HiGHS."""
+    program, costs = rows.program, list_costs(rows.program)
+    priced = subtract_rows(program, costs, known)
+    if has_one_limit(program):
+        grid = compute_grid([*priced, *prices])
+        found = find_fixed_point_multipliers(rows, priced, prices, grid)
+    else:
+        found = find_separate_multipliers(program, priced, prices, known)
+    for row, value in known.items():
+        found[row] = value
+    return complete_duals(program, costs, found)
+
+
+def _list_known(certificate: LinearCertificate, rows: MechanismRows) -> dict[int, Fraction]:
+    """Return the multipliers that a certificate has of the added rows, by the places of these."""
+    added, found = certificate.added_rows or (), {}
+    places = {row.name: place for place, row in enumerate(rows.program.rows)}
+    for name, one in zip(make_names([one.name for one in added]), added, strict=True):
+        for number, value in enumerate(map(Fraction, one.effective_multipliers.tolist())):
+            place, back = places[f"added[{name},{number}]"], f"added_back[{name},{number}]"
+            found[place] = value if rows.program.rows[place].equal else max(value, ZERO)
+            if back in places:
+                found[places[back]] = max(-value, ZERO)
+    return found
 
 
 def _list_prices(certificate: LinearCertificate, rows: MechanismRows) -> list[Fraction]:
@@ -147,7 +170,7 @@ def _list_prices(certificate: LinearCertificate, rows: MechanismRows) -> list[Fr
     The certificate has them over the prior, and of the table less the least value of each letter.
     """
     rho = certificate.multipliers
-    if rho is None or certificate.added_rows:
+    if rho is None:
         return []
     sign = 1 if certificate.maximised else -1
     offsets = certificate.columns.min_by_letter(certificate.table)
@@ -217,18 +240,30 @@ def _refute_level(certificate: LevelCertificate, level: float) -> ProvedProgram 
     ]
     duals: DualPoint | None
     if expected is None:
-        found = _prove_priced(rows, prices)
+        found = _prove_priced(rows, prices, {})
         duals = found if found.bound < 0 else None
     else:
         prices = _price_target(certificate, prices)
-        found = _prove_priced(rows, prices) if prices else prove_bound(rows.program)
+        found = _prove_priced(rows, prices, {}) if prices else prove_bound(rows.program)
         duals = _refute_target(rows, Fraction(expected.value), found)
     if duals is None:
         return None
-    sentence = f"No mechanism has a level of {level:.15g} nats or less and meets what is demanded."
+    demand = _describe_demand(certificate)
+    sentence = f"No mechanism has a level of {level:.15g} nats or less and {demand}."
     return ProvedProgram(
         "infeasibility", rows.program, sentence, duals=duals, is_infeasible=True, level=level
     )
+
+
+def _describe_demand(certificate: LevelCertificate) -> str:
+    """Describe what a least leakage demands next to the level."""
+    expected, found = certificate.expected, []
+    if expected is not None:
+        word, side = ("gain", "least") if expected.maximised else ("loss", "most")
+        found.append(f"an expected {word} of at {side} {expected.value:.15g}")
+    if expected is None or not certificate.allowed.all():
+        found.append("only outputs that each letter may have")
+    return " and ".join(found)
 
 
 def _price_target(certificate: LevelCertificate, prices: list[Fraction]) -> list[Fraction]:
@@ -274,9 +309,9 @@ def _prove_level(certificate: LevelCertificate, privacy: PML) -> ProvedProgram:
         slack = max(rows.program.evaluate(terms) - right, ZERO)
         rows.program.add_row("target[all]", terms, right + slack)
         more = f" The target is relaxed by {float(slack):.3g}, its rounding." if slack else ""
-    limit = f"{privacy.epsilon:.15g}"
+    demand = _describe_demand(certificate)
     sentence = (
-        f"The mechanism has a level of at most {limit} nats and meets what is demanded.{more}"
+        f"The mechanism has a level of at most {privacy.epsilon:.15g} nats and {demand}.{more}"
     )
     return replace(prove_feasibility(rows, sentence), level=privacy.epsilon)
 

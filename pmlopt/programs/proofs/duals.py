@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -30,20 +30,13 @@ class DualPoint:
     bound: Fraction
 
 
-def prove_bound(program: ExactProgram, prices: Sequence[Fraction] = ()) -> DualPoint:
+def prove_bound(program: ExactProgram) -> DualPoint:
     """Find a dual point of a program: what HiGHS finds of the maximum, completed in rationals.
-
-    Args:
-        program: feasible.
-        prices: multipliers of the first rows, those of the letters of a mechanism, where they are known: the
-            program then falls into one for each output, which takes seconds where the whole takes an hour.
 
     Raises:
         SolverError: HiGHS finds none, or what a variable lacks cannot be made good.
     """
     costs = list_costs(program)
-    if prices:
-        return complete_duals(program, costs, find_separate_multipliers(program, costs, prices))
     return complete_duals(program, costs, find_multipliers(program, costs))
 
 
@@ -107,28 +100,46 @@ def _round_multipliers(
     ]
 
 
+def subtract_rows(
+    program: ExactProgram, costs: Sequence[Fraction], known: Mapping[int, Fraction]
+) -> list[Fraction]:
+    """Return what known multipliers of rows leave of the costs."""
+    found = list(costs)
+    for row, multiplier in known.items():
+        for column, value in program.rows[row].terms.items():
+            found[column] -= multiplier * value
+    return found
+
+
 def find_separate_multipliers(
-    program: ExactProgram, costs: Sequence[Fraction], prices: Sequence[Fraction]
+    program: ExactProgram,
+    costs: Sequence[Fraction],
+    prices: Sequence[Fraction],
+    known: Collection[int],
 ) -> list[Fraction]:
     """Find multipliers of the other rows for given ones of the letters, part by part of the program.
 
-    Parts are what no row but those of the letters couples, such as the outputs. Of each the most that a
-    column of mean one collects is found; the largest of these, times the prior, is added to the given ones.
+    Parts are what no row but those of the letters couples, such as the outputs: seconds where the whole takes
+    an hour. Of each the most that a column of mean one collects is found; the largest of these, times the
+    prior, is added to the given ones.
+
+    Args:
+        program: the first rows of which are those of the letters of a mechanism.
+        costs: of the columns, less what the known rows take off.
+        prices: multipliers of the first rows.
+        known: the places of rows whose multipliers are known, which get zeros here.
     """
     from scipy.sparse.csgraph import connected_components
 
-    count = len(prices)
-    priced = list(costs)
-    for row, price in zip(program.rows, prices, strict=False):
-        for column in row.terms:
-            priced[column] -= price
+    kept = [k for k in range(len(prices), len(program.rows)) if k not in known]
+    priced = subtract_rows(program, costs, dict(enumerate(prices)))
     unit = _round_to_power_of_two(max(map(abs, priced), default=ZERO))
     scaled = np.array([float(cost / unit) for cost in priced])
     masses = np.zeros(len(program.columns))
     for row, mass in zip(program.rows, program.masses, strict=False):
         masses[list(row.terms)] = float(mass)
     matrix, units = build_float_rows(program)
-    matrix, own_units = matrix[count:], units[count:]
+    matrix, own_units = matrix[kept], [units[k] for k in kept]
     links = sparse.block_array([[None, matrix.T], [matrix, None]], format="csr")
     parts, part_of = connected_components(links, directed=False)
     # where no column of mean one is allowed, what it would collect is as little as this
@@ -144,21 +155,17 @@ def find_separate_multipliers(
         system = sparse.vstack(
             [sparse.hstack([within[rows], none]), sparse.csr_array(mean)], format="csr"
         )
-        right = np.array(
-            [float(program.rows[count + k].right / own_units[k]) for k in rows] + [1.0]
-        )
-        equal = np.array([program.rows[count + k].equal for k in rows] + [True])
+        right = np.array([float(program.rows[kept[k]].right / own_units[k]) for k in rows] + [1.0])
+        equal = np.array([program.rows[kept[k]].equal for k in rows] + [True])
         own_costs = np.append(scaled[columns], least)
         found = _solve_for_duals(system, np.where(equal, right, -np.inf), right, own_costs)
         duals[rows], excess = found[:-1], max(excess, float(found[-1]))
-    multipliers = [
-        Fraction(dual) * unit / own for dual, own in zip(duals.tolist(), own_units, strict=True)
-    ]
-    raised = [
-        price + Fraction(excess) * unit * mass
-        for price, mass in zip(prices, program.masses, strict=True)
-    ]
-    return _round_multipliers(program, [*raised, *multipliers], unit)
+    found_all = [ZERO] * len(program.rows)
+    for k, price in enumerate(prices):
+        found_all[k] = price + Fraction(excess) * unit * program.masses[k]
+    for k, dual, own in zip(kept, duals.tolist(), own_units, strict=True):
+        found_all[k] = Fraction(dual) * unit / own
+    return _round_multipliers(program, found_all, unit)
 
 
 def _find_common_costs(program: ExactProgram, costs: Sequence[Fraction]) -> dict[int, Fraction]:

@@ -16,9 +16,12 @@ from pmlopt.programs.proofs.mechanism_rows import MechanismRows
 
 
 def has_one_limit(program: ExactProgram) -> bool:
-    """Return whether the rows of a program are those of PML at one prior only."""
+    """Return whether the rows of a program are those of PML at one prior only, and added ones."""
     kinds = {row.name.partition("[")[0] for row in program.rows}
-    return kinds <= {"row", "law", "power", "most"} and len(program.powers.used) == 1
+    return (
+        kinds <= {"row", "law", "power", "most", "added", "added_back"}
+        and len(program.powers.used) == 1
+    )
 
 
 def find_fixed_point_multipliers(
@@ -36,7 +39,7 @@ def find_fixed_point_multipliers(
     bounds = {
         column: place
         for place, row in enumerate(program.rows)
-        if not row.equal
+        if row.name.startswith("most[")
         for column, value in row.terms.items()
         if value == 1
     }

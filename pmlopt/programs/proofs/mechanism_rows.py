@@ -106,11 +106,12 @@ class MechanismRows:
 
     def get_limit(self, side: int, exponent: float) -> int:
         """Return the variable of a rational next to e^exponent times another variable."""
-        factor, program, key = self.program.powers(exponent), self.program, (side, exponent)
+        exponent, program = float(exponent), self.program
+        factor, key = program.powers(exponent), (side, exponent)
         if factor == 1:
             return side
         if key not in self._limits:
-            inside = f"{program.columns[side].replace('[', ':').rstrip(']')}:{exponent:.9g}"
+            inside = f"{program.columns[side].replace('[', ':').rstrip(']')}:{exponent!r}"
             names = f"limit[{inside}]", f"power[{inside}]"
             value = factor * program.values[side]
             self._limits[key] = program.define(names, value, ONE, {side: -factor})
@@ -236,8 +237,8 @@ def add_least_mean(over: PriorSet, rows: MechanismRows, name: str, y: int) -> in
     Raises:
         ProgramError: the set is no polytope that is known in rationals.
     """
-    spaces = over.half_spaces()
-    if spaces is None:
+    spaces, some = over.half_spaces(), over.project_to_rationals(np.full(over.size, 1 / over.size))
+    if spaces is None or some is None:
         raise ProgramError(
             f"{over!r} is no set of priors with rational linear rows: l1 balls, boxes, least masses, "
             "polytopes and hulls of listed priors are, and a hull or a box around it has such a proof"
