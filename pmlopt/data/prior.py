@@ -377,11 +377,11 @@ class Prior(SuggestsAttributes, Record):
             self.probabilities[order], select_labels(self.labels, order), self.samples, counts
         )
 
-    def relabelled(self, labels: Iterable[Label]) -> Prior:
+    def with_labels(self, labels: Iterable[Label]) -> Prior:
         """Return the same prior with other labels, in the order of its letters.
 
         Examples:
-            >>> Prior([0.75, 0.25]).relabelled(["a", "b"]).labels
+            >>> Prior([0.75, 0.25]).with_labels(["a", "b"]).labels
             ('a', 'b')
         """
         names = check_labels_of_size(labels, self.size, "the new labels", PriorError)

@@ -65,7 +65,7 @@ class LevelProgram:
         """
         # The least coefficient of an entry in a row: HiGHS takes those below 1e-12 for zeros.
         least_coefficient = 4e-12
-        self.program, self._masses = program, program.max_shares
+        self.program, self._masses = program, program.max_output_probabilities
         self._set = rows
         self._letter, self._output, self._in_row, p = program.columns.list_pairs(program.allowed)
         n, m, k = len(program.columns.masses), len(self._masses), len(self._letter)
@@ -117,7 +117,7 @@ class LevelProgram:
             *(
                 [(levels[self._output], entry, -level_coefficients)]
                 if self._set is None
-                else self._build_set_parts(levels)
+                else self._build_worst_prior_rows(levels)
             ),
         ]
         rows, columns, values = (np.concatenate(several) for several in zip(*parts, strict=True))
@@ -134,7 +134,9 @@ class LevelProgram:
             (system.indptr.astype(np.int32), system.indices.astype(np.int32), system.data),
         )
 
-    def _build_set_parts(self, levels: IntArray) -> list[tuple[IntArray, IntArray, FloatArray]]:
+    def _build_worst_prior_rows(
+        self, levels: IntArray
+    ) -> list[tuple[IntArray, IntArray, FloatArray]]:
         """Build the dual rows and columns that represent the worst prior of a polytope."""
         assert self._set is not None
         n, m, k, _, size = self._size

@@ -27,9 +27,6 @@ from pmlopt.programs.subconvex.cost_program import GAP_REACHED, ColumnCostDesign
 from pmlopt.solvers import cvxpy_interface, highs
 from pmlopt.solvers.solver_result import TIME_LIMIT, Deadline, MethodOptions, SolverResult
 
-NEGLIGIBLE_WEIGHT = 1e-11
-"""The weight up to which a column of a solver's point is rounding."""
-
 
 def certify_cost_columns(
     program: ColumnCostDesign,
@@ -72,7 +69,8 @@ def certify_cost_columns(
 
 def _join_outputs(lifts: FloatArray, weights: FloatArray) -> FloatArray:
     """Return the matrix of the columns that occur; the same column at several outputs is one."""
-    used = np.flatnonzero(weights > NEGLIGIBLE_WEIGHT)
+    # smaller weights of a solver's point are rounding
+    used = np.flatnonzero(weights > 1e-11)
     _, first, place = np.unique(
         lifts[:, used].round(12), axis=1, return_index=True, return_inverse=True
     )
