@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pmlopt.cli.options import ArgumentNote, OptionNote, add_command, main
 from pmlopt.cli.printing import print_json, print_line, print_table
 from pmlopt.cli.targets import TARGET
-from pmlopt.core.files import atomic_write, json_bytes, read_bytes
+from pmlopt.core.files import atomic_write, encode_json_bytes, read_bytes
 from pmlopt.core.sealing import check_not_sealed
 from pmlopt.data.samplers.languages import LANGUAGES
 from pmlopt.errors import FileFormatError, InputError
@@ -141,5 +141,5 @@ def deployment_command(
         print_json(record)
         return
     check_not_sealed(output)
-    atomic_write(output, json_bytes(record))
+    atomic_write(output, encode_json_bytes(record))
     print_line(f"Wrote {output}.")

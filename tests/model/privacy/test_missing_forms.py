@@ -123,7 +123,7 @@ class OnlyALevel(MaximalLeakage):
 
 def test_a_requirement_without_any_form_says_what_to_define() -> None:
     with pytest.raises(PrivacyError, match=r"no ratio bounds: define `ratios`"):
-        OnlyALevel(0.3).to_cvxpy(PRIOR, None, None)  # type: ignore[arg-type]
+        OnlyALevel(0.3).to_cvxpy(PRIOR, None, None)
 
 
 @pytest.mark.parametrize("name", REQUIREMENTS)
