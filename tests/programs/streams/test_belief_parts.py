@@ -226,7 +226,7 @@ def test_values_of_long_ago_are_left_out_where_no_more_than_the_level_will_be_to
         start, time=100, times=np.array([49, 50, 51]), states=np.zeros(3, dtype=np.int64),
         over=over, sums=sums,
     )  # fmt: skip
-    moved, ever = given._move(np.full(3, 0.1))  # less than what may ever be told
+    moved, ever = given._propagate(np.full(3, 0.1))  # less than what may ever be told
     law = P @ start.chain.kernel(1)
     most = math.e - 0.4 * float((start.chain.kernel(1).sum(axis=0) / law).min())
     assert 0.1 < most < math.e

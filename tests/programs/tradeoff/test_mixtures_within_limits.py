@@ -57,7 +57,7 @@ def test_the_first_mechanism_likely_within_an_aim_is_found_on_a_path(
     def path(place: float) -> FloatArray:
         return np.array([[first * (1 - place)]])
 
-    found = build_certificate.find_likely_member(program, path, audit, 0.5)
+    found = build_certificate.find_likely_within_limit(program, path, audit, 0.5)
     assert 1 - found[0, 0] / path(0.0)[0, 0] == pytest.approx(place)
 
 
