@@ -27,7 +27,7 @@ from typing import Any
 from pmlopt.programs.linear import block_interior_point, constraint_generation, formulation
 from pmlopt.programs.linear import methods as linear
 from pmlopt.programs.program import Method
-from pmlopt.programs.registry import list_questions
+from pmlopt.programs.registry import list_registries
 from pmlopt.programs.subconvex import methods as subconvex
 from pmlopt.solvers import cvxpy_interface, highs
 from pmlopt.solvers.structured import simplex
@@ -214,7 +214,7 @@ def check_room(folder: Path, path: Path, checked: set[tuple[str, ...]]) -> None:
 def rows() -> dict[tuple[Path, int], str]:
     """Return where the function of each row begins, with the rows that it is for."""
     found: dict[tuple[Path, int], str] = {}
-    for question in list_questions():
+    for question in list_registries():
         for row in question.methods:
             for function in functions_of(row):
                 name = f"{question.program.__name__} {row.id}"

@@ -65,7 +65,9 @@ def check_failures(count: int) -> str:
     for seed in range(min(count, 300)):
         rng = np.random.default_rng(seed)
         size = int(rng.integers(2, 13))
-        prior = Prior(rng.dirichlet(np.ones(size)) * 0.9 + 0.1 / size, rng.normal(size=size).tolist())
+        prior = Prior(
+            rng.dirichlet(np.ones(size)) * 0.9 + 0.1 / size, rng.normal(size=size).tolist()
+        )
         sigma, part = 10.0 ** rng.uniform(-0.7, 1), float(rng.uniform(0.05, 0.95))
         epsilon, points = part * prior.max_leakage, np.array(prior.labels, dtype=float)
         exact = oracle.gaussian_failure(points, prior.pmf, sigma, epsilon)
@@ -79,9 +81,14 @@ def check_failures_over_sets(count: int) -> str:
     for seed, kind in itertools.product(range(max(1, min(count // 150, 6))), oracle.KINDS[1:]):
         rng = np.random.default_rng(seed)
         size = int(rng.integers(2, 6))
-        prior = Prior(rng.dirichlet(np.ones(size)) * 0.8 + 0.2 / size, rng.normal(size=size).tolist())
+        prior = Prior(
+            rng.dirichlet(np.ones(size)) * 0.8 + 0.2 / size, rng.normal(size=size).tolist()
+        )
         over: Any = oracle.draw_set(rng, kind, prior)
-        sigma, epsilon = 10.0 ** rng.uniform(-0.3, 0.7), float(rng.uniform(0.2, 0.8)) * prior.max_leakage
+        sigma, epsilon = (
+            10.0 ** rng.uniform(-0.3, 0.7),
+            float(rng.uniform(0.2, 0.8)) * prior.max_leakage,
+        )
         found = Gaussian(sigma).failure_probability(prior, epsilon, over)
         ends = np.array([over.minimizer(rng.normal(size=size)) for _ in range(40)])
         for _ in range(2000):
@@ -114,14 +121,22 @@ def check_records(count: int) -> str:
     for seed in range(count):
         rng = np.random.default_rng(seed)
         size, others = int(rng.integers(2, 4)), int(rng.integers(0, 4))
-        contributions = np.eye(size) if seed % 2 else np.round(rng.normal(size=(size, 1 + seed // 2 % 2)), 2)
-        prior, scale = Prior(rng.dirichlet(np.ones(size)) * 0.95 + 0.05 / size), 10.0 ** rng.uniform(-0.5, 1)
+        contributions = (
+            np.eye(size) if seed % 2 else np.round(rng.normal(size=(size, 1 + seed // 2 % 2)), 2)
+        )
+        prior, scale = (
+            Prior(rng.dirichlet(np.ones(size)) * 0.95 + 0.05 / size),
+            10.0 ** rng.uniform(-0.5, 1),
+        )
         level = QueryNoise([derive_differences(contributions)], [scale]).level(prior)
         every = list(itertools.product(range(size), repeat=others))
         answers = np.array([contributions[list(one)].sum(axis=0) for one in every])
         answers = answers.reshape(len(every), -1)
         joint = rng.dirichlet(np.full(len(every), 0.3))
-        for y in [*rng.normal(scale=3 * scale + 3, size=(20, contributions.shape[1])), *answers[:3]]:
+        for y in [
+            *rng.normal(scale=3 * scale + 3, size=(20, contributions.shape[1])),
+            *answers[:3],
+        ]:
             leaked = oracle.record_leakage(contributions, prior.pmf, (answers, joint), scale, y)
             most = max(most, leaked - level)
         known = answers[:1], np.ones(1)
@@ -148,7 +163,9 @@ def check_draws(count: int) -> str:
             law = np.array([tail, *inner, q**41 / (1 + q)])
         else:
             above = noise.compute_tail(edges)
-            law = np.array([noise.compute_tail(-edges[:1])[0], *(above[:-1] - above[1:]), above[-1]])
+            law = np.array(
+                [noise.compute_tail(-edges[:1])[0], *(above[:-1] - above[1:]), above[-1]]
+            )
         counts = np.bincount(np.searchsorted(edges, values), minlength=len(law))
         rare = law * draws < 5
         observed = np.append(counts[~rare], counts[rare].sum())

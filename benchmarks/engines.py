@@ -147,7 +147,7 @@ def in_arrow(rows: int, hand: bool) -> Any:
 
     from pmlopt.releases.batches import BatchRelease
 
-    names, kernel = pyarrow.array(LETTERS), BatchRelease.of({"y": RULE}).keyed()
+    names, kernel = pyarrow.array(LETTERS), BatchRelease.of({"y": RULE}).with_key()
     rng, counts = np.random.default_rng(1), np.zeros(SIZE * SIZE, dtype=np.int64)
     made = 0
     for first in range(0, -(-rows // BATCH), GROUPS):
@@ -284,7 +284,7 @@ def killed(kills: int, out: Path | None) -> None:
     batch = pyarrow.RecordBatch.from_arrays(
         [pyarrow.array(LETTERS).take(pyarrow.array(codes))], names=["y"]
     )
-    kernel = BatchRelease.of({"y": RULE}).keyed()
+    kernel = BatchRelease.of({"y": RULE}).with_key()
     with tempfile.TemporaryDirectory() as name:
         for attempt in range(kills):
             path = Path(name) / str(attempt)

@@ -392,7 +392,7 @@ def streams() -> Figure:
     above.set_title(
         "What is believed before each release (blue), the state (line), what is told (dots)"
     )
-    told = stream.worst
+    told = stream.worst_levels
     below.step(times, stream.levels, where="mid", color=BLUE)
     below.plot(list(told), list(told.values()), ".", color=GREY)
     below.axhline(1.0, color=RED, linestyle=":")

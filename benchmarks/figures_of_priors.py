@@ -22,7 +22,7 @@ from figure_style import (
 )
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from points import columns
+from points import columns, rows_of
 
 # ---------------------------------------------------------------- grosse2025empirical
 
@@ -175,6 +175,23 @@ def empirical_6() -> Figure:
     return figure
 
 
+def additive_noise() -> Figure:
+    """Mean distance of additive noise over the least at the same level."""
+    figure, axes = panels(1, 2, sharey=True)
+    rows = rows_of("additive-noise")
+    for panel, column, title in zip(
+        axes, ("noise", "best letter"), ("clipped", "best letter"), strict=True
+    ):
+        for name in dict.fromkeys(row["law"] for row in rows):
+            own = [row for row in rows if row["law"] == name]
+            ratio = [float(row[column]) / float(row["design"]) for row in own]
+            panel.plot([float(row["epsilon"]) for row in own], ratio, "o-", label=name)
+        panel.set(xlabel="epsilon [nats]", title=title, yscale="log")
+        label_ends(panel)
+    axes[0].set_ylabel("mean distance over the least")
+    return figure
+
+
 def histogram_1() -> Figure:
     """Distance of noisy histograms under PML and under differential privacy."""
     figure, (left, right) = panels(1, 2)
@@ -304,6 +321,7 @@ FIGURES: Mapping[str, Callable[[], Figure]] = {
     "empirical-figure-5": empirical_5,
     "empirical-figures-6-7": empirical_6,
     "histogram-figure-1": histogram_1,
+    "additive-noise": additive_noise,
     "envelopes-figure-1": envelope_1,
     "envelopes-figure-2": envelope_2,
     "envelopes-skewed": envelope_skewed,

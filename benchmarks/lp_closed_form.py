@@ -20,7 +20,7 @@ from common import growth_figure, interleaved, machine, report, suite_parser
 from pmlopt import solve
 from pmlopt.library import bench, load_all
 from pmlopt.library.bench import list_families
-from pmlopt.programs.linear.known_optima import known_optimum
+from pmlopt.programs.linear.known_optima import find_known_optimum
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.plots import save_figure
 
@@ -77,7 +77,7 @@ def compared(name: str, program: LinearDesign, repeats: int) -> tuple[list[str],
     measured = interleaved(
         {
             "LP": partial(solve, program, warm_start=False),
-            "closed form": partial(known_optimum, program),
+            "closed form": partial(find_known_optimum, program),
         },
         repeats,
     )

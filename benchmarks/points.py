@@ -20,6 +20,7 @@ from common import FloatArray
 
 HERE = Path(__file__).parent
 STUDIES = {
+    "additive-noise": ("additive_noise.py", "--out", ""),
     "continuous": ("continuous.py", "--out", ""),
     "distortion": ("distortion.py", "--csv", "distortion"),
     "envelope": ("envelope.py", "--csv", "envelope"),

@@ -48,6 +48,7 @@ def drawn(name: str, *quick: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 BENCHMARKS: Mapping[str, Benchmark] = {
     "tampering": Benchmark("saved results with one number changed, and both verifiers"),
+    "samplers": Benchmark("generated samplers of each language against their matrix"),
     "release_check": Benchmark("how often the check of a release refuses honest and copied rows"),
     "large": Benchmark(
         "linear designs up to N = 400, and of 4,000 x 20, beside generic LP solvers"
@@ -167,9 +168,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
             "50",
         ),
     ),
-    "additive_noise": Benchmark(
-        "the least loss at a level next to additive noise, for five laws"
-    ),
+    "additive_noise": Benchmark("the least loss at a level next to additive noise, for five laws"),
     "records": Benchmark("wu2026entropy, Table 3 and Figures 3 to 5", *drawn("records", "--quick")),
     "record_dimensions": Benchmark(
         "the proved gap of a record's leakage over the number of outputs",

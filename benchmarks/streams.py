@@ -27,7 +27,7 @@ from common import machine, report, suite_parser
 
 from pmlopt import PML
 from pmlopt.data.chain import Chain
-from pmlopt.releases import Crowd, Stream, linear_caps, stream_bounds
+from pmlopt.releases import Stream, StreamPopulation, linear_caps, stream_bounds
 
 HEAD = (
     "epsilon", "steps", "bound", "stream", "growing caps", "LDP epsilon / T", "PML epsilon / T",
@@ -137,7 +137,11 @@ def crowd_at_size(name: str, kernel: np.ndarray, people: int, steps: int) -> lis
     rng, n = np.random.default_rng(3), len(kernel)
     chain = Chain(Chain(np.full(n, 1 / n), kernel).stationary(), kernel)
     states, ends = rng.choice(n, size=people, p=chain.initial), kernel.cumsum(axis=1)
-    crowd, wrong, begun = Crowd(Stream(chain, PML(1.0), "hamming"), people), [], time.process_time()
+    crowd, wrong, begun = (
+        StreamPopulation(Stream(chain, PML(1.0), "hamming"), people),
+        [],
+        time.process_time(),
+    )
     for _ in range(steps):
         wrong.append(np.mean(crowd.release(states, rng) != states))
         states = np.minimum((rng.random(people)[:, None] > ends[states]).sum(axis=1), n - 1)

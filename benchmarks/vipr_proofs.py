@@ -2,9 +2,9 @@
 
 Designs, least leakages, worst cases and envelopes on 4 to 40 letters, some as rare as 1e-9. Each certificate
 is given to the checker of `tests/oracles/vipr.py`, and to one that is named, such as `viprchk`; each once
-more with a coefficient, an entry, a multiplier or a bound changed in its twelfth digit, or a sign. Every proof
-must be accepted, every changed one refused, and the proved interval at most 1e-9 of the range of the utility
-wide (of a level, 1e-9 nats).
+more with one number changed, a coefficient, an entry, a multiplier or a bound, in its twelfth digit or sign.
+Every proof must be accepted, every changed one refused, and the proved interval at most 1e-9 of the range of
+the utility wide (of a level, 1e-9 nats).
 
     python benchmarks/vipr_proofs.py [--results 400] [--letters 4 40] [--checker viprchk]
 """

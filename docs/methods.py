@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pmlopt.programs.registry import list_questions
+from pmlopt.programs.registry import list_registries
 
 PAGE = Path(__file__).parent / "solvers.md"
 BEGIN, END = "<!-- methods: python docs/methods.py -->\n", "<!-- end of methods -->\n"
@@ -75,7 +75,7 @@ def table() -> str:
         "| --- | --- | --- | --- | --- |",
     ]
     titles = list(TITLES)
-    for question in sorted(list_questions(), key=lambda one: titles.index(one.program.__name__)):
+    for question in sorted(list_registries(), key=lambda one: titles.index(one.program.__name__)):
         kind, told = question.program.__name__, set[str]()
         for method in question.methods:
             if method.automatic:

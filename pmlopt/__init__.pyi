@@ -46,6 +46,7 @@ from .model.uncertainty import Box as Box
 from .model.uncertainty import ChiSquareBall as ChiSquareBall
 from .model.uncertainty import ConvexHull as ConvexHull
 from .model.uncertainty import EntropySet as EntropySet
+from .model.uncertainty import Intersection as Intersection
 from .model.uncertainty import JointLaws as JointLaws
 from .model.uncertainty import KLBall as KLBall
 from .model.uncertainty import L1Ball as L1Ball
@@ -56,6 +57,7 @@ from .model.uncertainty import WassersteinBall as WassersteinBall
 from .model.uncertainty import confidence_ball as confidence_ball
 from .model.uncertainty import confidence_box as confidence_box
 from .model.uncertainty import confidence_region as confidence_region
+from .model.uncertainty import intersection as intersection
 from .model.utility import CoordinateLoss as CoordinateLoss
 from .model.utility import DistanceLoss as DistanceLoss
 from .model.utility import EstimationError as EstimationError

@@ -34,16 +34,18 @@ class PmloptError(Exception):
     """
 
     def __init__(self, *arguments: Any) -> None:
-        super().__init__(*(readable(one) if isinstance(one, str) else one for one in arguments))
+        super().__init__(
+            *(shorten_quoted_values(one) if isinstance(one, str) else one for one in arguments)
+        )
 
 
-def readable(message: str) -> str:
+def shorten_quoted_values(message: str) -> str:
     """Shorten the values quoted in a message.
 
     Examples:
-        >>> readable("give a number, not <function f.<locals>.<lambda> at 0x7f00>")
+        >>> shorten_quoted_values("give a number, not <function f.<locals>.<lambda> at 0x7f00>")
         'give a number, not a function without a name'
-        >>> len(readable("x" * 9999)) < 100
+        >>> len(shorten_quoted_values("x" * 9999)) < 100
         True
     """
     # Characters of a message.
@@ -56,19 +58,19 @@ def readable(message: str) -> str:
 
     text = _OBJECT.sub(r"an object of the class \1", _FUNCTION.sub(describe_function, message))
     text = _ADDRESS.sub("", text).replace("<lambda>", "lambda")
-    text = _NUMBERS.sub(_numbers, _ARRAY.sub(_numbers, text))
-    text = _LONG.sub(lambda found: f"{found[1]}...{_tail(found[0])}", text)
+    text = _NUMBERS.sub(_describe_numbers, _ARRAY.sub(_describe_numbers, text))
+    text = _LONG.sub(lambda found: f"{found[1]}...{_get_end_punctuation(found[0])}", text)
     if len(text) <= max_message:
         return text
     return f"{text[: max_message * 2 // 3]} ... {text[-max_message // 4 :]}"
 
 
-def _numbers(found: re.Match[str]) -> str:
+def _describe_numbers(found: re.Match[str]) -> str:
     """Describe a long row of numbers in few words."""
-    return f"a matrix or list of numbers{_tail(found[0])}"
+    return f"a matrix or list of numbers{_get_end_punctuation(found[0])}"
 
 
-def _tail(text: str) -> str:
+def _get_end_punctuation(text: str) -> str:
     """Return the trailing punctuation of a value."""
     return text[len(text.rstrip(" .,;:-")) :]
 

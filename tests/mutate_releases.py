@@ -27,7 +27,7 @@ from mutate_state import KINDS, change_content, change_value, make_states
 
 from pmlopt import PML, Mechanism, design, solve
 from pmlopt.errors import PmloptError
-from pmlopt.publishing import check, release, stated_prior
+from pmlopt.publishing import build_stated_prior, check, release
 from pmlopt.publishing.folder import DESCRIPTION, ReleaseFile, digest_folder
 
 FOLDERS = ("design", "kept", "tuple")
@@ -45,7 +45,7 @@ def make_folders(place: Path) -> list[Path]:
     town = np.where(rng.random(n) < 0.4, "east", "west")
     data = {"ill": ill.tolist(), "sex": sex.tolist(), "town": town.tolist()}
     counts: dict[Any, int] = {letter: int((ill == letter).sum()) for letter in ("no", "yes")}
-    designed = solve(design(stated_prior(counts), PML(0.3), "hamming"))
+    designed = solve(design(build_stated_prior(counts), PML(0.3), "hamming"))
     flip = Mechanism([[0.7, 0.3], [0.3, 0.7]], ["f", "m"], ["f", "m"])
     pairs = [(a, b) for a in ("no", "yes") for b in ("f", "m")]
     tied = Mechanism(0.4 * np.eye(4) + 0.15, pairs, pairs)

@@ -26,7 +26,7 @@ from pmlopt import PML, Chain, Ledger, Mechanism, Stream
 from pmlopt.core import files
 from pmlopt.core.drafts import Draft, digest_file
 from pmlopt.errors import PmloptError
-from pmlopt.releases import Crowd, Streams, array_files
+from pmlopt.releases import StreamPopulation, Streams, array_files
 from pmlopt.releases.applying import SUMMARY, apply_folder
 from pmlopt.releases.batches import ColumnRelease
 from pmlopt.releases.publications import PendingPublication, compute_file_key
@@ -416,7 +416,9 @@ def run_arrays(
             except PmloptError:  # no JSON
                 return "refused", done
         else:
-            plain = np.frombuffer(files.json_bytes({**about, "digest": digest}), dtype=np.uint8)
+            plain = np.frombuffer(
+                files.encode_json_bytes({**about, "digest": digest}), dtype=np.uint8
+            )
             np.savez(path, about=plain, **arrays)
     return judge(path, original, use, is_signed, done)
 
@@ -448,7 +450,7 @@ def make_streams(place: Path) -> None:
     for states in moves:
         many.release(states, seed=1)
     many.save(place / "streams.json")
-    crowd = Crowd(stream, people=3)
+    crowd = StreamPopulation(stream, people=3)
     for _ in range(2):
         crowd.release(["in", "out", "in"], seed=1)
     crowd.save(place / "crowd.npz")
@@ -457,10 +459,10 @@ def make_streams(place: Path) -> None:
 def use_streams(path: Path) -> Any:
     """Read streams, use them, and return what they hold."""
     many = Streams.load(path)
-    held = (many.people, dict(many.levels), many.fresh.privacy.epsilon)
+    held = (many.people, dict(many.levels), many.new_stream.privacy.epsilon)
     if any(not level >= 0 for level in many.levels.values()):
         raise AssertionError(f"the levels are {many.levels}")
-    many.release(dict.fromkeys(many.people or ("ann",), many.fresh.chain.labels[0]), seed=2)
+    many.release(dict.fromkeys(many.people or ("ann",), many.new_stream.chain.labels[0]), seed=2)
     many.save(path.with_name("again.json"))
     return held
 
@@ -477,15 +479,17 @@ def run_streams(rng: np.random.Generator, place: Path) -> tuple[str, str]:
         is_signed = bool(rng.integers(2))
         done = f"signed={is_signed}: {change_value(data, rng)}"
         if is_signed and isinstance(data, dict):
-            data["digest"] = hashlib.sha256(files.json_bytes(data.get("streams"))).hexdigest()
-        content = files.json_bytes(data)
+            data["digest"] = hashlib.sha256(
+                files.encode_json_bytes(data.get("streams"))
+            ).hexdigest()
+        content = files.encode_json_bytes(data)
     path.write_bytes(content)
     return judge(path, original, use_streams, is_signed, done)
 
 
 def use_crowd(path: Path) -> Any:
     """Read a crowd, use it, and return what it holds."""
-    crowd = Crowd.load(path)
+    crowd = StreamPopulation.load(path)
     levels = np.array(crowd.levels)
     if not (levels >= 0).all():
         raise AssertionError(f"the levels are {levels}")
@@ -497,9 +501,9 @@ def use_crowd(path: Path) -> Any:
 
 def run_crowd(rng: np.random.Generator, place: Path) -> tuple[str, str]:
     """Change a crowd."""
-    from pmlopt.releases.crowd import CROWD_FILE_VERSION, FORMAT
+    from pmlopt.releases.stream_population import FORMAT, POPULATION_FILE_VERSION
 
-    return run_arrays(rng, place / "crowd.npz", place, FORMAT, CROWD_FILE_VERSION, use_crowd)
+    return run_arrays(rng, place / "crowd.npz", place, FORMAT, POPULATION_FILE_VERSION, use_crowd)
 
 
 KINDS: dict[str, Callable[[np.random.Generator, Path], tuple[str, str]]] = {

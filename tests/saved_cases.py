@@ -51,6 +51,7 @@ from pmlopt import (
     Secret,
     SibsonLeakage,
     Vulnerability,
+    WassersteinBall,
     best_worst_case,
     confidence_ball,
     confidence_box,
@@ -58,6 +59,7 @@ from pmlopt import (
     distortion_leakage,
     envelope,
     envelope_design,
+    intersection,
     leakage_distortion,
     least_leakage,
     queries,
@@ -123,6 +125,10 @@ REQUIREMENTS: Mapping[str, Requirement] = {
     "likelihood-region": PML(0.6, over=LikelihoodRegion(P, 0.05)),
     "polytope": PML(0.6, over=Polytope([[1, -1, 0], [0, 0, -1]], [0.3, -0.1])),
     "entropy-set": PML(0.6, over=EntropySet(3, 1.0)),
+    "wasserstein-ball": PML(
+        0.6, over=WassersteinBall(P, [[0, 1, np.inf], [1, 0, np.inf], [np.inf, np.inf, 0]], 0.1)
+    ),
+    "intersection": PML(0.6, over=intersection(KLBall(P, 0.05), MinimumMass(3, 0.15))),
     "unobserved": PML(0.6, over=LikelihoodRegion(Center.of([0.6, 0.4, 0.0]), 0.05)),
     "chi-square-ball": PML(0.6, over=ChiSquareBall(P, 0.1)),
     "renyi-chi-square": RenyiPML(2, 0.3, over=ChiSquareBall(P, 0.05)),

@@ -36,7 +36,7 @@ from pmlopt.cli import main
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 TRANSCRIPTS = ROOT / "docs" / "transcripts.md"
-LANGUAGES = ("python", "bash", "text", "toml", "math", "console", "r")
+LANGUAGES = ("python", "bash", "text", "toml", "math", "console", "r", "html")
 PYTHON = {
     page: [block for block in blocks(page.read_text()) if block.language == "python"]
     for page in PAGES

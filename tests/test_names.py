@@ -25,11 +25,7 @@ PREPOSITIONS = frozenset(
 )
 ALLOWED_NAMES = frozenset(
     {
-        "_about",
-        "_before",
         "_flatten",
-        "_renamed",
-        "_set",
         "about",
         "above",
         "after",
@@ -38,7 +34,6 @@ ALLOWED_NAMES = frozenset(
         "even",
         "expired",
         "failed",
-        "keyed",
         "listed",
         "maximised",
         "need",
@@ -49,9 +44,7 @@ ALLOWED_NAMES = frozenset(
         "required",
         "set",
         "squared",
-        "tightened",
         "told",
-        "under",
         "unfinished",
         "within",
     }

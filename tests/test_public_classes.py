@@ -23,7 +23,7 @@ from pmlopt.model.queries import Query
 from pmlopt.model.uncertainty import ConvexHull, PriorSet
 from pmlopt.model.utility import ChiSquare, SubConvex, Utility
 from pmlopt.programs.program import Program
-from pmlopt.programs.registry import list_questions
+from pmlopt.programs.registry import list_registries
 from pmlopt.releases import noise
 
 
@@ -108,7 +108,7 @@ def kinds_in(module: ModuleType, base: type, *left_out: type) -> list[type]:
 
 def builders() -> list[Any]:
     """Return the public functions that declare a program."""
-    programs = {question.program.__name__ for question in list_questions()} | {Program.__name__}
+    programs = {question.program.__name__ for question in list_registries()} | {Program.__name__}
     functions = (getattr(pmlopt, name) for name in dir(pmlopt))
     return [
         one
@@ -149,7 +149,7 @@ def test_the_rooms_are_looked_through() -> None:
         pmlopt.envelope,
     ):
         assert one in PUBLIC
-    assert {question.program.__name__ for question in list_questions()} <= set(
+    assert {question.program.__name__ for question in list_registries()} <= set(
         re.findall(r"\w+", " ".join(str(inspect.signature(one).return_annotation) for one in builders()))
     ) | {"LinearDesign", "SymmetricDesign", "ColumnDesign", "EstimationDesign", "ContinuousDesign",
          "SymmetricLeastLeakage", "ProcessedFailureProgram"}  # fmt: skip

@@ -62,7 +62,7 @@ def release(
         >>> sorted(released.compute()["smokes"])
         ['no', 'no', 'yes']
     """
-    kernel = BatchRelease.of(mechanisms, keep=keep, drop_missing=drop_missing).keyed(seed)
+    kernel = BatchRelease.of(mechanisms, keep=keep, drop_missing=drop_missing).with_key(seed)
     order = (
         None if keep_order else "-".join(["order", *map(str, frame.columns)])
     )  # no column's name

@@ -46,7 +46,7 @@ def release(
         InputError: there is no such column, or two mechanisms are for one.
         MechanismError: when it is computed: a cell is no input of its mechanism.
     """
-    kernel = BatchRelease.of(mechanisms, keep=keep, drop_missing=drop_missing).keyed(seed)
+    kernel = BatchRelease.of(mechanisms, keep=keep, drop_missing=drop_missing).with_key(seed)
     types = _import_type_converters()
     whole = kernel.schema(types.to_arrow_schema(frame.schema))
 
@@ -84,7 +84,7 @@ def release_column(mechanism: MechanismLike, seed: int | None = None) -> Any:
     Raises:
         MechanismError: its outputs are tuples of as many parts as its inputs.
     """
-    kernel = BatchRelease.of_arrays(mechanism).keyed(seed)
+    kernel = BatchRelease.of_arrays(mechanism).with_key(seed)
 
     def release_single(batches: Iterator[pyarrow.Array]) -> Iterator[pyarrow.Array]:
         return release_tuple((batch,) for batch in batches)

@@ -31,7 +31,7 @@ class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
 
     `fit` takes the law of each column from the data: its values, or, where these are numbers and more than
     `max_letters`, the middles of bins of about equal probability. `transform` draws a value for each entry,
-    independently; a number that is none of the values goes by the nearest one.
+    independently; a number that is none of the values is replaced by the nearest one.
 
     What is promised is about each column separately, under the law that was fitted: an outcome leaks at most
     epsilon nats about the entry that it was drawn for. Columns that depend on each other reveal more

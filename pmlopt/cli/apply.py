@@ -22,7 +22,7 @@ from pmlopt.cli.data_options import (
     warn_of_order,
     warn_of_seed,
 )
-from pmlopt.cli.ledger import print_finished, print_recorded
+from pmlopt.cli.ledger import print_finished_publications, print_recorded
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     ArgumentNote,
@@ -30,7 +30,7 @@ from pmlopt.cli.options import (
     OptionNote,
     add_command,
     main,
-    note_spent,
+    note_released,
 )
 from pmlopt.cli.printing import (
     format_nats,
@@ -82,7 +82,7 @@ class LedgerOptions:
             yield output, None
             return
         from pmlopt.releases import Ledger
-        from pmlopt.releases.drafts import begin_draft, resolve_folder_of
+        from pmlopt.releases.drafts import begin_draft, resolve_target_folder
         from pmlopt.releases.ledger_entries import RecordedDraws
         from pmlopt.releases.publications import compute_file_key
 
@@ -90,9 +90,9 @@ class LedgerOptions:
             raise InputError("--ledger keeps a row for each person in it: leave out --missing drop")
         if files.is_standard_stream(output):
             raise InputError("--ledger publishes a file, after an interruption too: give -o one")
-        target = resolve_folder_of(output)
+        target = resolve_target_folder(output)
         with files.exclusive_lock(target), Ledger.open(self.ledger_file, target.parent) as book:
-            print_finished(book)
+            print_finished_publications(book)
             if str(target) in book.finished:
                 sys.exit()  # this very release
             draws = RecordedDraws(releases, table, self.person_column)
@@ -101,7 +101,7 @@ class LedgerOptions:
                 outcomes = draws.record(book)
                 draft.seal()
                 book.publish(draft.complete_path, target)
-        note_spent(f"{output} is published, and recorded in {self.ledger_file}")
+        note_released(f"{output} is published, and recorded in {self.ledger_file}")
         print_recorded(book, self.ledger_file, outcomes)
 
 
@@ -135,7 +135,8 @@ def apply(
         ),
     ] = (),
     assess: Annotated[
-        bool, OptionNote("Print what each column that stays in clear tells of the secret, by DATA.")
+        bool,
+        OptionNote("Print what each column that stays in clear reveals of the secret, in DATA."),
     ] = False,
     missing: MissingCells = "refuse",
     keep_order: KeepOrder = False,
@@ -145,13 +146,13 @@ def apply(
 
     Each cell becomes an output that MECHANISM draws for it. DATA (CSV, Parquet or Arrow) is read and written
     in batches, and may be of any length. The rows are written in a random order, unless --keep-order. Other
-    columns stay in clear, and may reveal of the secret what the
-    mechanism does not: say with --keep, --drop or --drop-all which, and see with --assess what they add. A
-    file that claims what is false of it is refused. A missing cell is the letter '' (empty text) where the
+    columns stay in clear, and may reveal more about the secret than the
+    mechanism: select them with --keep, --drop or --drop-all, and use --assess to see what they add. A
+    file with a false claim is refused. A missing cell is the letter '' (empty text) where the
     mechanism has it.
 
     DATA may be a folder of Parquet files, or a pattern for some ('2026-*.parquet' in quotes): the rows go to
-    files of the same names in OUTPUT, by --workers side by side, each to a random one unless --keep-order.
+    files of the same names in OUTPUT, in parallel with --workers, each to a random one unless --keep-order.
     After an interruption the same command goes on where it stopped. The summary is applied.json there: rows,
     digests, and the levels.
     """
@@ -198,7 +199,7 @@ def apply(
                 folder, releases, output, keep=kept, drop_missing=dropping, seed=seed, keep_order=keep_order,
                 executor=executor, progress=progress, about=_describe_mechanisms(chosen, held),
             )  # fmt: skip
-        _print_done(done, data, output, held)
+        _print_apply_summary(done, data, output, held)
         return
     if workers != WorkerOptions():
         raise InputError("--workers and --scheduler are for a folder of files: leave them out")
@@ -221,7 +222,7 @@ def apply(
             table, releases, target, keep=kept, drop_missing=dropping, seed=seed, keep_order=keep_order,
             watch=record_batch, released=released, replace=False,
         )  # fmt: skip
-    _print_done(done, data, output, held)
+    _print_apply_summary(done, data, output, held)
     if assess and kept and done.rows:
         told = clear.compute_levels([releases[0].mechanism])
         rows = [
@@ -231,7 +232,7 @@ def apply(
             )
             for one in told
         ]
-        print_table(["in clear beside it", "values", "by itself", "with the release"], rows)
+        print_table(["column in clear", "values", "without the release", "with the release"], rows)
 
 
 def _describe_mechanisms(
@@ -299,7 +300,7 @@ def apply_orbits(
     print_line(f"{len(letters)} rows written to {output}")
 
 
-def _print_done(done: ApplyResult, data: Path, output: Path, held: Sequence[Any]) -> None:
+def _print_apply_summary(done: ApplyResult, data: Path, output: Path, held: Sequence[Any]) -> None:
     """Print the number of dropped and written rows, and the mechanisms' utility."""
     if done.dropped:
         print_line(f"{data}: {done.dropped} rows with a missing cell are left out", err=True)
@@ -332,7 +333,7 @@ def histogram(
     public_classes: Annotated[
         bool,
         OptionNote(
-            "Instead: say that the set of classes that occur is public; a row for each tells it."
+            "Instead: declare that the set of classes that occur is public; the output has a row for each."
         ),
     ] = False,
     no_clip: Annotated[bool, OptionNote("Leave negative counts.")] = False,
@@ -350,8 +351,8 @@ def histogram(
 
     if (classes is None) != public_classes:
         raise InputError(
-            "a row for each class that occurs would tell which classes occur, and no noise hides it: give "
-            "all classes by --classes, or say by --public-classes (not both) that they are public"
+            "a row for each class that occurs would reveal which classes occur, and no noise hides it: give "
+            "all classes by --classes, or declare by --public-classes (not both) that they are public"
         )
     warn_of_seed(seed)
     counts = _count_classes(data, column, classes, missing, form)

@@ -94,7 +94,7 @@ def _read_symmetric_design(
         CoordinateGain,
         CoordinateLoss,
         DisplacementLoss,
-        on_circle,
+        evaluate_on_circle,
     )
 
     if circle is None:
@@ -104,10 +104,10 @@ def _read_symmetric_design(
         every = (CoordinateGain if one.maximised else CoordinateLoss)(one.matrix)
         return IIDPrior(law, records), every, f"{records} records of {asked.title}"
     if records is not None or asked.input_files:
-        raise InputError("--circle is a prior by itself: leave out --records, --prior and --counts")
+        raise InputError("--circle defines the prior: leave out --records, --prior and --counts")
     if name not in LOSSES:
         raise InputError(f"the utility {name!r} is not known on a circle: use {', '.join(LOSSES)}")
-    loss = DisplacementLoss(on_circle(LOSSES[name], circle))
+    loss = DisplacementLoss(evaluate_on_circle(LOSSES[name], circle))
     return CirclePrior(circle), loss, f"a circle of {circle} letters"
 
 
@@ -190,7 +190,7 @@ def solve_command(problem: Annotated[str, ArgumentNote("PROBLEM")], run: SolveOp
     if expected is not None:
         least, most = sorted((result.value, result.bound))
         if not agrees and result.status.value != "optimal" and least <= expected.value <= most:
-            agrees = None  # the gap is too wide to tell
+            agrees = None  # the gap is too wide to decide
         verdict = {True: "agrees", False: "DISAGREES", None: "not decided: the gap is open"}[agrees]
         rows = [
             (
@@ -238,7 +238,7 @@ def design(
     constraints: Annotated[
         tuple[str, ...],
         OptionNote(
-            "What the mechanism must keep beside: invariant, unbiased, variance=NUMBER, within=NUMBER, "
+            "An additional constraint on the mechanism: invariant, unbiased, variance=NUMBER, within=NUMBER, "
             "retention=NUMBER (the share of records that keep their value), category-retention=NUMBER or "
             "=FILE.csv (columns: letter, share), zeros=FILE.csv (letter, output), strata=FILE.csv (letter, "
             "stratum) or outcome-leakage=FILE.csv (output, nats).",
@@ -317,7 +317,7 @@ def audit(
     confidence: Annotated[
         float | None, OptionNote("With --from-samples; 0.95 where left out.")
     ] = None,
-    no_header: Annotated[bool, OptionNote("The CSV matrix has numbers alone, no labels.")] = False,
+    no_header: Annotated[bool, OptionNote("The CSV matrix has numbers only, no labels.")] = False,
     normalise: Annotated[bool, OptionNote("Divide the rows of the matrix by their sums.")] = False,
     output: _Proof = None,
     as_json: Json = False,
@@ -428,7 +428,7 @@ def _check_audit_options(
         raise InputError("--confidence belongs to --from-samples")
     if asked.is_robust and deltas is not None and not samples:
         raise InputError(
-            "--envelope is for the given prior alone: leave out --radius and --confidence-delta"
+            "--envelope is for the given prior only: leave out --radius and --confidence-delta"
         )
 
 
@@ -491,7 +491,7 @@ def print_audit(
         ])  # fmt: skip
         found = describe_secret_level(secret, mechanism)
         print_line(
-            f"Most is told of {secret.name} by the output {found['output']}, for the value {found['value']}."
+            f"The output {found['output']} reveals most of {secret.name}, for the value {found['value']}."
         )
     worst = print_outcomes(prior, mechanism, secret)[:MAX_TABLE_COLUMNS]
     about = [] if secret is None else [f"about {secret.name}"]

@@ -28,7 +28,8 @@ Delimiter: TypeAlias = Annotated[
     str | None, OptionNote("Of a CSV data file: one character, or tab; else it is found.")
 ]
 Encoding: TypeAlias = Annotated[
-    str | None, OptionNote("Of a CSV data file, such as cp1252; else UTF-8, or as its mark says.")
+    str | None,
+    OptionNote("Of a CSV data file, such as cp1252; else UTF-8, or by its byte order mark."),
 ]
 PriorFile: TypeAlias = Annotated[
     Path,
@@ -50,7 +51,7 @@ PersonColumn: TypeAlias = Annotated[
 ]
 Seed: TypeAlias = Annotated[
     int | None,
-    OptionNote("For tests: whoever knows it knows the draws.", type=click.IntRange(min=0)),
+    OptionNote("For tests: the seed determines the draws.", type=click.IntRange(min=0)),
 ]
 
 
@@ -200,7 +201,7 @@ def warn_of_seed(seed: int | None) -> None:
     """Warn that a seed makes the release predictable."""
     if seed is not None:
         print_line(
-            "warning: with --seed whoever knows or guesses the seed knows the draws: for tests only",
+            "warning: with --seed anyone who guesses the seed knows the draws: for tests only",
             err=True,
         )
 
@@ -210,7 +211,7 @@ def warn_of_order(keep_order: bool) -> None:
     if keep_order:
         print_line(
             "warning: with --keep-order the rows keep the order of the data, and may reveal what these are "
-            "sorted by: the level of the mechanism does not count that",
+            "sorted by: the level of the mechanism does not include that",
             err=True,
         )
 
@@ -247,7 +248,9 @@ class KeepOptions:
         places = [find_column(names, name, where) for name in taken]
         others = [name for place, name in enumerate(names) if place not in places]
         if (self.keep != ()) + (self.drop != ()) + self.drop_all > 1:
-            raise InputError("--keep, --drop and --drop-all all say which columns stay: give one")
+            raise InputError(
+                "--keep, --drop and --drop-all all select the columns that stay: give one"
+            )
         for name in self.keep + self.drop:
             if name not in others:
                 raise InputError(
@@ -263,7 +266,7 @@ class KeepOptions:
             text = f"stay in clear: {', '.join(map(repr, stay))}"
             if not self.keep and not self.drop and not assessed:
                 text = (
-                    f"warning: {text}; the level of the mechanism does not count what they tell: choose with "
+                    f"warning: {text}; the level of the mechanism does not include them: choose with "
                     "--keep, --drop or --drop-all, and see --assess"
                 )
             print_line(text, err=True)

@@ -79,7 +79,7 @@ def estimate_command(
     intervals: Annotated[
         Literal["score", "bernstein", "exact", "wald"],
         OptionNote(
-            "That hold about as often as said (score, wald), or surely, for any number of people."
+            "The kind: approximate coverage (score, wald), or guaranteed for any number of people."
         ),
     ] = "score",
     confidence: _Confidence = 0.95,
@@ -132,7 +132,7 @@ def estimate_command(
             else _read_sample(seen, mechanism, data, bool(weight_column))
         )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # what is printed says it
+        warnings.simplefilter("ignore", UserWarning)  # the printed text states it
         found = estimate(
             mechanism, method=method, confidence=confidence, workload=workload, intervals=intervals,
             min_p_value=min_p_value, **sample,
@@ -231,7 +231,9 @@ def _print_posterior(found: Estimate, prior: Prior | None, worth: float, as_json
             "estimates": records, "error": after.error.tolist(),
         })  # fmt: skip
         return
-    print_line(f"{found.people} people; {what} taken for what {worth:g} more people told in clear")
+    print_line(
+        f"{found.people} people; {what} as the Dirichlet prior, with the weight of {worth:g} more people"
+    )
     print_line(
         f"Each value is within its interval with a probability of {found.confidence:g}, after these counts."
     )
@@ -255,7 +257,8 @@ def people_needed_command(
     mechanism_file: Annotated[Path, ArgumentNote("MECHANISM")],
     prior_file: PriorFile,
     half_width: Annotated[
-        float, OptionNote("That all intervals shall have at most; 0.01 is one in a hundred people.")
+        float,
+        OptionNote("The largest half-width of the intervals; 0.01 is one in a hundred people."),
     ],
     workload: _Workload = None,
     intervals: Annotated[
@@ -265,7 +268,7 @@ def people_needed_command(
     confidence: _Confidence = 0.95,
     as_json: Json = False,
 ) -> None:
-    """Say how many people it takes to estimate well.
+    """Compute how many people an estimate needs.
 
     They are those who release outputs of MECHANISM, if their frequencies are near the prior.
     """

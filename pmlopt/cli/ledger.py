@@ -19,7 +19,7 @@ from pmlopt.cli.options import (
     OptionNote,
     add_command,
     main,
-    note_spent,
+    note_released,
 )
 from pmlopt.cli.printing import format_nats, format_number, print_json, print_line, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
@@ -155,7 +155,7 @@ def new_ledger(
     source: ColumnOptions,
     people: Annotated[int, OptionNote("How many people.", type=click.IntRange(min=1))],
     total: Annotated[
-        float | None, OptionNote("The level in nats that nobody may exceed in all.")
+        float | None, OptionNote("The total leakage level in nats that no person may exceed.")
     ] = None,
 ) -> None:
     """Begin the ledger LEDGER (.npz) for so many people."""
@@ -229,9 +229,9 @@ def record_release(
             )
     as_text = Mechanism(mechanism.matrix, mechanism.inputs, labels)
     with Ledger.open(ledger_file) as book:
-        print_finished(book)
+        print_finished_publications(book)
         book.record(as_text, outcomes, people, allow_duplicate=allow_duplicate)
-    note_spent(f"{ledger_file} holds the release")
+    note_released(f"{ledger_file} holds the release")
     print_recorded(book, ledger_file, len(outcomes))
 
 
@@ -322,7 +322,7 @@ def show_ledger(
         )  # fmt: skip
 
 
-def print_finished(book: Ledger) -> None:
+def print_finished_publications(book: Ledger) -> None:
     """Print releases whose publication was completed after an interruption."""
     for target in book.finished:
         print_line(
@@ -355,11 +355,13 @@ def new_stream(
     form: DataOptions,
     person_column: Annotated[str, OptionNote("The column of DATA with the person of each row.")],
     column: Annotated[str, OptionNote("The column with the states.")],
-    epsilon: Annotated[float, OptionNote("What all releases may tell of each state, in nats.")],
+    epsilon: Annotated[
+        float, OptionNote("The leakage level of all releases about each state, in nats.")
+    ],
     output: Annotated[
         Path,
         OptionNote(
-            "The streams to write (.json); or, for very many people, a crowd (.npz).",
+            "The streams to write (.json); or, for very many people, a stream population (.npz).",
             "-o/--output",
             TARGET,
         ),
@@ -375,27 +377,29 @@ def new_stream(
         str | None, OptionNote("Levels up to which the first releases may go, with commas between.")
     ] = None,
     designs: Annotated[
-        int, OptionNote("Of a crowd: how many designs there are at each step, at most.")
+        int, OptionNote("Of a population (.npz): how many designs there are at each step, at most.")
     ] = 32,
 ) -> None:
     """Begin streams for a chain that is counted in DATA.
 
-    DATA (CSV, Parquet or Arrow) has a row for each person and time. Nothing of it is released. A crowd
-    is of the people in DATA, of whom each has a state at each step.
+    DATA (CSV, Parquet or Arrow) has a row for each person and time. Nothing of it is released. A population
+    (.npz) is of the people in DATA, of whom each has a state at each step.
     """
     from pmlopt.data.chain import Chain
     from pmlopt.model.privacy import PML
-    from pmlopt.releases import Crowd, Stream, Streams
+    from pmlopt.releases import Stream, StreamPopulation, Streams
     from pmlopt.tables import state_sequences
 
-    ending = files.file_format(output, (".json", ".npz"))
+    ending = files.get_file_format(output, (".json", ".npz"))
     paths = state_sequences(data, person_column, column, time_column, form.csv_format)
     chain = Chain.from_sequences(paths, smoothing)
     what: Any = int(about) if about.isdecimal() else about
     levels = None if caps is None else read_numbers(caps, "--caps")
     first = Stream(chain, PML(epsilon), utility, what, levels)
     if ending == ".npz":
-        Crowd(first, dict.fromkeys(form.read_texts(data, [person_column])[0]), designs).save(output)
+        StreamPopulation(
+            first, dict.fromkeys(form.read_texts(data, [person_column])[0]), designs
+        ).save(output)
     else:
         Streams(first).save(output)
     print_line(f"{output}: streams of {chain.size} states, counted over {len(paths)} people")
@@ -455,7 +459,7 @@ def release_states(
             f"{data}: {twice!r} has two rows: give the state of one time for each person"
         )
     with _get_stream_class(file).open(file) as many:
-        labels = many.fresh.chain.labels
+        labels = many.new_stream.chain.labels
         places = indices_of(
             [now for _, now in rows], labels, "the states", MechanismError, text=True
         )
@@ -463,7 +467,7 @@ def release_states(
             {who: labels[place] for (who, _), place in zip(rows, places, strict=True)}, seed
         )
         level = many.level
-    note_spent(f"{file} holds the release of {pluralize(len(told), 'person', 'people')}")
+    note_released(f"{file} holds the release of {pluralize(len(told), 'person', 'people')}")
     if data is not None:  # of many people, whose order may reveal their states
         told = dict(
             shuffle_list(
@@ -483,7 +487,7 @@ def release_states(
         print_line(f"{told[str(person)]}")
     else:
         print_line(
-            f"{output}: {pluralize(len(told), 'output')}; at most {format_nats(level)} are told of a person"
+            f"{output}: {pluralize(len(told), 'output')}; at most {format_nats(level)} revealed of a person"
         )
 
 
@@ -494,11 +498,11 @@ def show_stream(
     as_json: Json = False,
 ) -> None:
     """Show what was released, about whom and at which time."""
-    from pmlopt.releases import Crowd
+    from pmlopt.releases import StreamPopulation
 
     many = _get_stream_class(file).load(file)
-    epsilon = many.fresh.privacy.epsilon
-    levels = many.levels_by_name if isinstance(many, Crowd) else many.levels
+    epsilon = many.new_stream.privacy.epsilon
+    levels = many.levels_by_name if isinstance(many, StreamPopulation) else many.levels
     if person is None:
         if as_json:
             people = {str(who): finite_or_none(level) for who, level in levels.items()}
@@ -513,7 +517,7 @@ def show_stream(
         return
     if person not in levels:
         raise InputError(f"nothing was released of {person!r}")
-    if not isinstance(many, Crowd):
+    if not isinstance(many, StreamPopulation):
         _print_stream(many.stream(person), as_json)
         return
     history = many.history(many.names.index(person))
@@ -523,7 +527,7 @@ def show_stream(
         )
         return
     print_line(
-        f"{pluralize(len(history), 'release')}; {format_nats(levels[person])} of {epsilon:g} are told"
+        f"{pluralize(len(history), 'release')}; {format_nats(levels[person])} of {epsilon:g} revealed"
     )
     print_table(
         ["time", "output"], [[f"{time}", f"{output}"] for time, output in enumerate(history, 1)]
@@ -532,14 +536,14 @@ def show_stream(
 
 def _get_stream_class(file: Path) -> Any:
     """Return the class of a streams file's content."""
-    from pmlopt.releases import Crowd, Streams
+    from pmlopt.releases import StreamPopulation, Streams
 
-    return Crowd if file.suffix.lower() == ".npz" else Streams
+    return StreamPopulation if file.suffix.lower() == ".npz" else Streams
 
 
 def _print_stream(stream: Stream, as_json: bool) -> None:
     """Print one person's releases."""
-    worst, epsilon = stream.worst, stream.privacy.epsilon
+    worst, epsilon = stream.worst_levels, stream.privacy.epsilon
     if as_json:
         print_json({
             "epsilon": epsilon, "about": stream.about, "level": finite_or_none(stream.level),
@@ -549,10 +553,10 @@ def _print_stream(stream: Stream, as_json: bool) -> None:
         })  # fmt: skip
         return
     print_line(
-        f"{pluralize(len(stream.history), 'release')}; {format_nats(stream.level)} of {epsilon:g} are told"
+        f"{pluralize(len(stream.history), 'release')}; {format_nats(stream.level)} of {epsilon:g} revealed"
     )
     print_table(
-        ["time", "output", "level then", "told of it by now"],
+        ["time", "output", "level then", "revealed of it by now"],
         [
             [
                 f"{time}",

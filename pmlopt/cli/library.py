@@ -259,7 +259,7 @@ def least_leakage(
     utility_name: UtilityName,
     run: SolveOptions,
     minimise: Minimise = False,
-    reach: Annotated[
+    target: Annotated[
         float | None,
         OptionNote(
             "The target: what a gain or an information is at least, and a loss or an error at most."
@@ -288,7 +288,7 @@ def least_leakage(
     letters = read_outputs(outputs, prior.labels) if outputs is not None else columns
     run.solve_and_exit(
         lambda: build(
-            prior, privacy, utility, reach, expected=expected, worst=worst, outputs=letters
+            prior, privacy, utility, target, expected=expected, worst=worst, outputs=letters
         ),
         f"Least leakage for {asked.title}",
     )
@@ -322,7 +322,7 @@ def worst_case(
     from pmlopt.programs.worst_case.program import best_worst_case
 
     if threshold is not None and epsilon is not None:
-        raise InputError("--threshold and --epsilon both say which rank to keep: give one")
+        raise InputError("--threshold and --epsilon both determine the rank: give one")
     around.check()
     run.check()
     prior = source.read_law(prior_file)

@@ -123,13 +123,17 @@ class RecordLaw:
     words: str
 
 
-def _read_record_law(path: Path | None, delta: float | None, columns: Sequence[str]) -> RecordLaw | None:
+def _read_record_law(
+    path: Path | None, delta: float | None, columns: Sequence[str]
+) -> RecordLaw | None:
     """Read the law of one record over the columns; None where every law is allowed."""
     from pmlopt import confidence_ball
 
     if path is None:
         if delta is not None:
-            raise InputError("--confidence-delta is about the sample of --prior: give that file, too")
+            raise InputError(
+                "--confidence-delta is about the sample of --prior: give that file, too"
+            )
         return None
     prior = read_prior(path) if delta is None else read_counts(path)
     over = None if delta is None else confidence_ball(prior, delta)
@@ -143,9 +147,6 @@ def _read_record_law(path: Path | None, delta: float | None, columns: Sequence[s
     return RecordLaw(rows, prior, over, scope)
 
 
-_Repeated: TypeAlias = Annotated[tuple[str, ...], OptionNote("")]
-
-
 @add_command(main, "noisy-answer", spends=True)
 def noisy_answer(
     data: Annotated[Path, ArgumentNote("DATA")],
@@ -156,32 +157,49 @@ def noisy_answer(
         Path, OptionNote("The CSV file to write: answer, value, low, high.", "-o/--output", TARGET)
     ],
     form: DataOptions,
-    counts: Annotated[tuple[str, ...], OptionNote(
-        "Count classes: COLUMN=a,b,c, all that there can be, fixed before the data was seen.", "--count"
-    )] = (),
-    sums: Annotated[tuple[str, ...], OptionNote(
-        "A sum: COLUMN=LOW..HIGH; values are clipped to these numbers, fixed before the data was seen.",
-        "--sum",
-    )] = (),
-    means: Annotated[tuple[str, ...], OptionNote(
-        "A mean: COLUMN=LOW..HIGH, as for a sum; the number of records is public.", "--mean"
-    )] = (),
-    prior: Annotated[Path | None, OptionNote(
-        "The law of one record, not from DATA: letter, and count or probability; of several columns, "
-        "tuples. Left out, a record may have any law, as in differential privacy."
-    )] = None,
-    confidence_delta: Annotated[float | None, OptionNote(
-        "The counts of --prior are a sample: hold for the true law, but for this probability."
-    )] = None,
+    counts: Annotated[
+        tuple[str, ...],
+        OptionNote(
+            "Count classes: COLUMN=a,b,c, all that there can be, fixed before the data was seen.",
+            "--count",
+        ),
+    ] = (),
+    sums: Annotated[
+        tuple[str, ...],
+        OptionNote(
+            "A sum: COLUMN=LOW..HIGH; values are clipped to these numbers, fixed before the data was seen.",
+            "--sum",
+        ),
+    ] = (),
+    means: Annotated[
+        tuple[str, ...],
+        OptionNote(
+            "A mean: COLUMN=LOW..HIGH, as for a sum; the number of records is public.", "--mean"
+        ),
+    ] = (),
+    prior: Annotated[
+        Path | None,
+        OptionNote(
+            "The law of one record, not from DATA: letter, and count or probability; of several columns, "
+            "tuples. Left out, a record may have any law, as in differential privacy."
+        ),
+    ] = None,
+    confidence_delta: Annotated[
+        float | None,
+        OptionNote(
+            "The counts of --prior are a sample: hold for the true law, but for this probability."
+        ),
+    ] = None,
     confidence: Annotated[float, OptionNote("Of each interval, over the noise.")] = 0.95,
     seed: Seed = None,
     as_json: Json = False,
 ) -> None:
     """Answer counts, sums and means of columns with noise.
 
-    The noise is Laplace noise. What all answers together leak is about any one record of DATA (CSV, Parquet or
-    Arrow); the other records may have any law that is independent of it. The number of records, the classes
-    and the bounds are public. Intervals are for the answers in DATA, values clipped; no cell may be missing.
+    The noise is Laplace noise. The level is what all answers together leak about any one record of DATA (CSV,
+    Parquet or Arrow); the other records may have any law that is independent of it. The number of records,
+    the classes and the bounds are public. Intervals are for the answers in DATA, values clipped; no cell may
+    be missing.
     """  # fmt: skip
     answers = [
         *map(_parse_count, counts),
@@ -247,7 +265,9 @@ def _calibrate(
     else:
         tables = [
             derive_differences(
-                one.list_contributions([row[columns.index(one.column)] for row in law.letters], people)
+                one.list_contributions(
+                    [row[columns.index(one.column)] for row in law.letters], people
+                )
             )
             for one in answers
         ]

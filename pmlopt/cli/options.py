@@ -115,15 +115,15 @@ def _handle_stream_errors() -> Iterator[None]:
                 sys.stdout.flush()
     except KeyboardInterrupt:
         _print_error("interrupted", INTERRUPTED)
-    except BrokenPipeError:  # whoever was reading the output has left
+    except BrokenPipeError:  # the reader of the output has closed it
         _discard_output()
-        _print_spent()
+        _print_released()
         sys.exit(CLOSED)
     except OSError as error:
         if is_out_of_memory(error):
             raise
         _discard_output()
-        _print_spent()
+        _print_released()
         place = error.filename or "the output cannot be written, or the current folder is gone"
         _print_error(f"{place}: {files.describe_os_error(error)}", BAD_INPUT)
 
@@ -186,14 +186,14 @@ def _discard_output() -> None:
 _SPENT = "pmlopt.spent"
 
 
-def note_spent(text: str) -> None:
+def note_released(text: str) -> None:
     """Note what was released, to report it if later output fails."""
     context = click.get_current_context(silent=True)
     if context is not None:
         context.meta[_SPENT] = text
 
 
-def _print_spent() -> None:
+def _print_released() -> None:
     """Print what was released before the output failed."""
     context = click.get_current_context(silent=True)
     if context is not None and _SPENT in context.meta:
@@ -241,6 +241,7 @@ OPTIONS_MEANT = {
     "--least": ("--min-probability",),
     "--least-fit": ("--min-p-value",),
     "--person": ("--person-column",),
+    "--reach": ("--target",),
     "--samples": ("--from-samples",),
     "--slack": ("--delta",),
     "--time": ("--time-column",),
@@ -264,7 +265,6 @@ COMMANDS_MEANT = {
     "level": "pmlopt audit MECHANISM",
     "budget": "pmlopt ledger",
     "ptable": "pmlopt noise-table",
-    "export": "pmlopt design ... -o FILE, whose ending names the format",
     "convert": "pmlopt design ... -o FILE, whose ending names the format",
     "list": "pmlopt problems",
     "plan": "pmlopt sample-size, or pmlopt release --plan FILE",
@@ -566,7 +566,7 @@ class SolveOptions(SolverChoice):
 
         if isinstance(prior, SymmetricPrior):
             if self.output is not None:
-                files.file_format(self.output, (".json",))
+                files.get_file_format(self.output, (".json",))
             if self.plot is not None:
                 prior.check_listable()
 

@@ -72,7 +72,7 @@ def _try_output(handle: int) -> None:
         waiting = select.poll()
         waiting.register(handle, select.POLLOUT)
         if any(event & (select.POLLERR | select.POLLNVAL) for _, event in waiting.poll(0)):
-            raise OSError(errno.EPIPE, "nobody reads it")
+            raise OSError(errno.EPIPE, "the reader has closed it")
     if os.name == "posix":
         import fcntl
 
@@ -288,7 +288,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def print_json(content: Any) -> None:
     """Print plain data as JSON."""
-    click.echo(files.json_bytes(content).decode(), nl=False)
+    click.echo(files.encode_json_bytes(content).decode(), nl=False)
 
 
 def format_number(value: float | None) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pmlopt.cli.data_options import ColumnOptions
 from pmlopt.cli.options import OptionNote
-from pmlopt.cli.reading import known_name, read_distance, read_gains, read_known
+from pmlopt.cli.reading import find_known_name, read_distance, read_gains, read_known
 from pmlopt.core.arrays import Label
 from pmlopt.core.letter_files import read_letters
 from pmlopt.core.records import find_tagged_classes, get_fields
@@ -54,7 +54,7 @@ class PriorSetOptions:
         """Raise an error for conflicting options."""
         if self.radius is not None and self.confidence_delta is not None:
             raise InputError(
-                "--radius and --confidence-delta both say how large the set of priors is: give one"
+                "--radius and --confidence-delta both set the size of the set of priors: give one"
             )
         if self.region is not None and self.confidence_delta is None:
             raise InputError("--region is about a sample: give --confidence-delta too")
@@ -96,7 +96,7 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
     )] = "pml"  # fmt: skip
     about_file: Annotated[Path | None, SetsFields(("about", "secret")), OptionNote(
         "PML (also of finite order, or given known attributes), vulnerability and Pufferfish: protect a "
-        "secret that the data tells of, not the data. "
+        "secret that is correlated with the data, not the data. "
         "CSV with a header: secret and letter of each person; the two and a count or probability; or a "
         "crosstab, a row for each value of the secret. The prior is the law of the letters in it.", "--about"
     )] = None  # fmt: skip
@@ -117,7 +117,7 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
         "Guess leakage only: how many guesses an adversary has."
     )] = None  # fmt: skip
     known: Annotated[str | None, SetsFields(("known",), read_known), OptionNote(
-        "pml-given-known only: the attributes that somebody may know, by their positions in the letters, as "
+        "pml-given-known only: the attributes that an adversary may know, by positions in the letters, as "
         "0,2; or any."
     )] = None  # fmt: skip
     lower: Annotated[float | None, SetsFields(("lower",)), OptionNote(
@@ -166,7 +166,7 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
     def __post_init__(self) -> None:
         name = self.privacy_name
         if name != name.lower() or "_" in name or " " in name:
-            object.__setattr__(self, "privacy_name", _known_requirement(name))
+            object.__setattr__(self, "privacy_name", _find_requirement_name(name))
 
     @property
     def title(self) -> str:
@@ -263,7 +263,7 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
         if beyond:
             raise InputError(
                 f"--privacy {self.privacy_name} has {', '.join(sorted(beyond))}, for which there is no "
-                "option: say it in a problem file"
+                "option: state it in a problem file"
             )
 
     def read_fields(self, prior: Prior, secret: Secret | None = None) -> dict[str, Any]:
@@ -332,8 +332,8 @@ def _find_field_setters() -> dict[str, tuple[str, SetsFields]]:
     }
 
 
-def _known_requirement(name: str) -> str:
+def _find_requirement_name(name: str) -> str:
     """Return the name of a requirement given in another case or by its class."""
     from pmlopt.model.privacy import Requirement
 
-    return known_name(name, find_tagged_classes(Requirement))
+    return find_known_name(name, find_tagged_classes(Requirement))

@@ -317,7 +317,7 @@ def sweep_command(
         builder, utility = _resolve_sweep_builder(asked, utility_name, minimise, grid)
     elif asked != UNASKED or utility_name is not None or minimise:
         raise InputError(
-            f"{problem} says the prior, the requirement and the utility: leave out their options"
+            f"{problem} states the prior, the requirement and the utility: leave out their options"
         )
     else:
         builder, utility = find_builder(problem)

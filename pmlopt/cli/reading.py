@@ -15,7 +15,7 @@ from pmlopt.core.arrays import DefaultLabels, Label, have_same_label_set, parse_
 from pmlopt.core.letter_files import read_letters
 from pmlopt.core.matrices.formats import read_matrix
 from pmlopt.core.matrices.matrix_file import MatrixFile
-from pmlopt.core.matrices.text_tables import labelled_matrix
+from pmlopt.core.matrices.text_tables import parse_labelled_matrix
 from pmlopt.core.suggestions import did_you_mean
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import FileFormatError, InputError, MechanismError
@@ -71,14 +71,14 @@ def read_saved_prior(path: Path) -> Prior | None:
 def read_saved_constraints(path: Path) -> tuple[AffineConstraint, ...]:
     """Return the linear constraints stored in a saved design; empty without any."""
     from pmlopt.programs.linear.certificate import LinearCertificate
-    from pmlopt.verification.verify_saved import read_any_mechanism, record_of
+    from pmlopt.verification.verify_saved import read_any_mechanism, read_result_record
 
     if path.suffix.lower() not in (".json", ".npz"):
         return ()
     mechanism, metadata = read_any_mechanism(path)
     if "certificate" not in metadata:
         return ()
-    certificate = record_of(mechanism, metadata, path).certificate
+    certificate = read_result_record(mechanism, metadata, path).certificate
     return (certificate.added_rows or ()) if isinstance(certificate, LinearCertificate) else ()
 
 
@@ -118,7 +118,7 @@ def read_utility(
 
 def read_distance(name: str, prior: Prior) -> Any:
     """Read a distance by name, or from an (N, N) CSV matrix aligned with the prior."""
-    from pmlopt.data.labelled import table
+    from pmlopt.data.labelled import read_labelled_table
     from pmlopt.model.privacy.metric_privacy import DISTANCES
 
     if name in DISTANCES:
@@ -128,7 +128,9 @@ def read_distance(name: str, prior: Prior) -> Any:
         raise InputError(
             f"the distance {name!r} is not known: use {known}, or a matrix such as d.csv"
         )
-    found = table(Path(name), "the distances", InputError).reorder_axis(0, prior.labels, InputError)
+    found = read_labelled_table(Path(name), "the distances", InputError).reorder_axis(
+        0, prior.labels, InputError
+    )
     return found.reorder_axis(1, prior.labels, InputError).values
 
 
@@ -166,10 +168,10 @@ def read_known(text: str, _: Prior | None = None) -> Any:
 
 def _read_rows(name: str, prior: Prior) -> tuple[Any, Sequence[Any]]:
     """Read a CSV matrix aligned with the prior's letters, with column labels."""
-    from pmlopt.data.labelled import table
+    from pmlopt.data.labelled import read_labelled_table
     from pmlopt.errors import UtilityError
 
-    found = table(Path(name), "the matrix", UtilityError).reorder_axis(
+    found = read_labelled_table(Path(name), "the matrix", UtilityError).reorder_axis(
         0, prior.labels, UtilityError
     )
     return found.values, found.axes[1] or DefaultLabels(len(found.values[0]))
@@ -224,14 +226,14 @@ def read_outputs(text: str, letters: Sequence[Label] = ()) -> int | Sequence[Any
     return tuple(known[part] if part in known else parse_labels([part])[0] for part in parts)
 
 
-def known_name(given: str, kinds: Mapping[str, type]) -> str:
+def find_known_name(given: str, kinds: Mapping[str, type]) -> str:
     """Match a requirement's name regardless of case, underscores or class form.
 
     Examples:
         >>> from pmlopt.core.records import find_tagged_classes
         >>> from pmlopt.model.privacy import Requirement
         >>> kinds = find_tagged_classes(Requirement)
-        >>> [known_name(name, kinds) for name in ("PML", "approximate_pml", "MetricPrivacy", "other")]
+        >>> [find_known_name(name, kinds) for name in ("PML", "approximate_pml", "MetricPrivacy", "other")]
         ['pml', 'approximate-pml', 'metric', 'other']
     """
     written = {name.lower(): name for name in kinds}
@@ -255,7 +257,7 @@ def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
 
     given, _, value = text.partition("=")
     kinds = find_tagged_classes(Constraint)
-    name = known_name(given, kinds)
+    name = find_known_name(given, kinds)
     if name not in kinds:
         raise InputError(
             f"--constraint {text!r}: {did_you_mean(name, kinds, 'known are ' + ', '.join(kinds))}"
@@ -308,7 +310,7 @@ def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mec
     Raises:
         FileFormatError: the file holds no mechanism; the message names the option that may help.
     """
-    ending = files.file_format(path)
+    ending = files.get_file_format(path)
     if bare and ending not in _TEXT:
         raise FileFormatError(f"{path}: --no-header belongs to CSV and TSV files")
     if ending in _OWN:
@@ -357,6 +359,6 @@ def _read_text(path: Path, bare: bool) -> MatrixFile:
         return MatrixFile(np.array(cells), DefaultLabels(len(cells)), DefaultLabels(len(cells[0])))
     if len(rows[0]) > 1 and all(files.is_number(cell) and "." in cell for cell in rows[0]):
         raise FileFormatError(
-            f"{path}: its first row {rows[0][:4]} looks like probabilities: without a header, say --no-header"
+            f"{path}: its first row {rows[0][:4]} looks like probabilities: if so, give --no-header"
         )
-    return labelled_matrix(rows, path, mark)
+    return parse_labelled_matrix(rows, path, mark)

@@ -29,7 +29,7 @@ from pmlopt.cli.options import (
     add_command,
     imports,
     main,
-    note_spent,
+    note_released,
 )
 from pmlopt.cli.printing import format_nats, print_json, print_line, print_table, show_status
 from pmlopt.cli.privacy_options import PrivacyOptions
@@ -106,7 +106,7 @@ class SingleReleaseOptions:
         dropped = self.drop
         if self.drop_all:
             if self.drop:
-                raise InputError("--drop and --drop-all both say which columns go: give one")
+                raise InputError("--drop and --drop-all both select the columns to drop: give one")
             with form.open_table(data) as rows:
                 dropped = tuple(
                     name for name in rows.names if name not in (*self.columns, *self.keep)
@@ -136,7 +136,7 @@ def release_command(
         ),
     ] = False,
     dry_run: Annotated[
-        bool, OptionNote("Say what the release would tell, and write nothing.")
+        bool, OptionNote("Print what the release would reveal, and write nothing.")
     ] = False,
     seed: Seed = None,
     missing: MissingCells = "refuse",
@@ -163,7 +163,7 @@ def release_command(
         plan = one.build_plan(data, form)
     elif one != SingleReleaseOptions():
         raise InputError(
-            "--plan says all of it: leave out --column, --keep, --drop, --total and the like"
+            "--plan states all of it: leave out --column, --keep, --drop, --total and similar options"
         )
     else:
         plan = read_plan(plan_file)
@@ -205,13 +205,14 @@ def release_command(
         return
     with workers.open_executor() as executor:
         described = write_release(draft, output, seed, executor)
-    note_spent(f"{output} is published" + ("" if ledger is None else f", and recorded in {ledger}"))
+    recorded = "" if ledger is None else f", and recorded in {ledger}"
+    note_released(f"{output} is published{recorded}")
     if as_json:
         print_json(to_plain(described))
         return
     print_line(f"{described.rows:,} rows written to {output / described.data}.")
     print_line(
-        f"The report is {output / 'report.html'}; whoever receives the folder runs: pmlopt check {output}"
+        f"The report is {output / 'report.html'}; recipients of the folder run: pmlopt check {output}"
     )
 
 
@@ -221,8 +222,7 @@ def _check_total(planned: ReleaseFile) -> None:
         return
     print_line(
         f"The total would be exceeded: the release {planned.comparison_text}, and {planned.total:.6g} "
-        "nats are "
-        "allowed. Nothing is written: lower an epsilon, or release or keep fewer columns.",
+        "nats are allowed. Nothing is written: lower an epsilon, or release or keep fewer columns.",
         err=True,
     )
     sys.exit(CLAIM_FAILS)
@@ -233,17 +233,17 @@ def _finish_interrupted(ledger: Path | None, output: Path) -> bool:
 
     What dead processes left of the output goes, and an output that is there is refused.
     """
-    from pmlopt.cli.ledger import print_finished
+    from pmlopt.cli.ledger import print_finished_publications
     from pmlopt.core.drafts import EMPTY_OWNER_KEY
     from pmlopt.releases import Ledger
-    from pmlopt.releases.drafts import check_vacant, resolve_folder_of
+    from pmlopt.releases.drafts import check_vacant, resolve_target_folder
     from pmlopt.releases.publications import compute_file_key
 
-    target = resolve_folder_of(output)
+    target = resolve_target_folder(output)
     with files.exclusive_lock(target):
         if ledger is not None:
             with Ledger.open(ledger, target.parent) as book:
-                print_finished(book)
+                print_finished_publications(book)
             if str(target) in book.finished:
                 return True
         check_vacant(target, EMPTY_OWNER_KEY if ledger is None else compute_file_key(ledger))
@@ -415,14 +415,14 @@ def explore_command(
     is a ledger (.npz), streams (.json), or a problem file or id. Exits with 3 when a point could not be
     solved.
     """
-    files.file_format(output, (".html",))
+    files.get_file_format(output, (".html",))
     options: dict[str, Any] = {} if half_width is None else {"half_width": half_width}
     options |= {} if time_limit is None else {"time_limit": time_limit}
     with show_status("exploring", False):
         if saved is not None:
             others = (utility_name, compare, total)
             if asked != UNASKED or exact_counts or any(one is not None for one in others):
-                raise InputError(f"{saved} says what is explored: leave out the options of a prior")
+                raise InputError(f"{saved} sets what is explored: leave out the options of a prior")
             found = _explore_file(saved, person, epsilons, options)
         elif person is not None:
             raise InputError("--person belongs to a FILE of streams")
@@ -543,7 +543,7 @@ def _make_command_line(
     A file of the person's own keeps its name where it has that law, and no count of it is rounded.
     """
     from pmlopt.model.privacy import LDP
-    from pmlopt.publishing.exploring.sources import make_copy_format, written_pairs, written_prior
+    from pmlopt.publishing.exploring import sources
 
     others = {one.name for one in fields(asked)} - PRIOR - {"about_file", "secret_column"}
     law, rest_of, before = (
@@ -552,12 +552,12 @@ def _make_command_line(
         "",
     )
     if not np.array_equal(prior.pmf, asked.read_prior().pmf):
-        law, before = ["--prior", "prior.csv"], written_prior(prior)
+        law, before = ["--prior", "prior.csv"], sources.format_prior_command(prior)
     if secret is not None and asked.secret is not None and secret is not asked.secret:
         law, rest_of, before = (
             ["--about", "pairs.csv"],
             format_options(asked, others),
-            written_pairs(secret),
+            sources.format_pairs_command(secret),
         )
 
     def write_line(privacy: Any, level: float) -> str:
@@ -574,7 +574,7 @@ def _make_command_line(
         ]
         return shlex.join(["pmlopt", "design", *words, *rest, "-o", "mechanism.json"])
 
-    found = replace(make_copy_format(prior, utility[0]), command=write_line, before=before)
+    found = replace(sources.make_copy_format(prior, utility[0]), command=write_line, before=before)
     is_file = Path(utility[0]).suffix.lower() == ".csv"
     return replace(found, utility=f"...  # that of {utility[0]}") if is_file else found
 

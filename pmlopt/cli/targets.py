@@ -82,5 +82,5 @@ def check_file_formats(output: Path | None, plot: Path | None) -> None:
         from pmlopt.core.display import get_figure_class
         from pmlopt.programs.plots import FIGURE_FORMATS
 
-        files.file_format(plot, FIGURE_FORMATS)
+        files.get_file_format(plot, FIGURE_FORMATS)
         get_figure_class()

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from pmlopt.cli.export import SOURCE_ENDINGS, verify_source
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     NOT_SOLVED,
@@ -32,15 +33,13 @@ def report_command(
     saved_file: Annotated[Path, ArgumentNote("FILE")],
     output: Annotated[
         Path | None,
-        OptionNote(
-            "Where to write, .html or .md; beside FILE where left out.", "-o/--output", TARGET
-        ),
+        OptionNote("The file to write, .html or .md; else next to FILE.", "-o/--output", TARGET),
     ] = None,
 ) -> None:
     """Write a page on what a saved result guarantees.
 
     It states about what and for whom, and what FILE (.json, .npz) does not guarantee; the leakage of each
-    outcome; the utility beside that of releasing nothing, everything, or by randomized response; and how
+    outcome; the utility compared with releasing nothing, everything, or by randomized response; and how
     to check all of it. The folder of a release is sealed: for a FILE in one, give -o elsewhere.
     """
     from pmlopt.programs.reports.pages import EXACT_COUNTS
@@ -75,8 +74,15 @@ def verify_command(
             "--vipr",
         ),
     ] = None,
+    mechanism_file: Annotated[
+        Path | None,
+        OptionNote(
+            "FILE is source code that `pmlopt export` wrote: compare it with this mechanism.",
+            "--of",
+        ),
+    ] = None,
 ) -> None:
-    """Check what a saved result claims.
+    """Check what a saved result claims, or whether source code draws from a mechanism.
 
     All is computed again from FILE (.json, .npz) only. Exits with 1 when a part is false, and with 3 where a
     part cannot be checked from the file, and states which. The script verifier.py of the package checks most
@@ -91,6 +97,10 @@ def verify_command(
             f"{saved_file}: is a folder: `pmlopt check` checks releases, `pmlopt verify --vipr CHECKER` the "
             "folder of a proof, and this saved results"
         )
+    if mechanism_file is not None:
+        sys.exit(CODES[verify_source(saved_file, mechanism_file, as_json)])
+    if saved_file.suffix.lower() in SOURCE_ENDINGS:
+        raise InputError(f"{saved_file}: is source code: name its mechanism by --of MECHANISM")
     verdict = verify_file(saved_file)
     print_verification(verdict, saved_file, as_json)
     sys.exit(CODES[verdict.holds])
@@ -102,7 +112,7 @@ def prove_command(
     output: Annotated[Path, OptionNote("The folder to make.", "-o/--output")],
     as_json: Json = False,
 ) -> None:
-    """Write the proof of a saved result for checkers of others.
+    """Write the proof of a result for independent checkers.
 
     The folder has certificates in the format VIPR, of which some checkers were themselves proved correct, the
     same linear programs as MPS files for exact solvers, and a README on what is proved and how to check it.

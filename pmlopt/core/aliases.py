@@ -30,6 +30,7 @@ MEANT: Mapping[str, str] = {
     "design_mechanism": "pmlopt.design",
     "compose": "pmlopt.releases.compose",
     "composition": "pmlopt.releases.compose",
+    "Crowd": "pmlopt.releases.StreamPopulation",
     "MI": "pmlopt.MutualInformation",
     "Distribution": "pmlopt.Prior",
     "GeoIndistinguishability": "pmlopt.MetricPrivacy",

@@ -56,8 +56,8 @@ from pmlopt.core.scalar_converters import (
     EnumConverter,
     ScalarConverter,
     Schema,
+    read_label_or_data,
     read_number,
-    read_open,
 )
 from pmlopt.core.suggestions import did_you_mean
 from pmlopt.errors import FileFormatError, InputError
@@ -81,7 +81,7 @@ class TupleConverter(Converter):
         if self.shape is not None:
             place.check_size((len(data),), self.shape)
         if self.args[0] is Hashable and not self.fixed:
-            return read_open(data, place, Hashable)
+            return read_label_or_data(data, place, Hashable)
         return tuple(one.read(data[k], place.enter(k)) for k, one in enumerate(parts))
 
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:

@@ -135,7 +135,7 @@ def atomic_file(
             made = _open_stream(path, kind)
         else:
             target = Path(path).resolve()  # a link stays, and its file is written
-            seen = None if replace else _identity_of(target)
+            seen = None if replace else _get_file_identity(target)
             begun = _open_temporary(target, 0o666 if kind is None and not private else 0o600)
             made = _publish_stream(
                 *begun, target, kind, replace=replace or seen is not None, seen=seen
@@ -213,7 +213,7 @@ def _publish_stream(
             if seen is not None:
                 if name is None:  # the lock discards files with names for now
                     held.enter_context(exclusive_lock(target))
-                if _identity_of(target) != seen:
+                if _get_file_identity(target) != seen:
                     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
             if (
                 name is None
@@ -235,7 +235,7 @@ def _publish_stream(
         held.close()
 
 
-def _identity_of(path: Path) -> tuple[int, ...] | None:
+def _get_file_identity(path: Path) -> tuple[int, ...] | None:
     """Return the identity (device, inode, size, time) of a file; None without one."""
     with suppress(FileNotFoundError):
         # inode, size and time: a file that another process replaced differs in at least one
@@ -342,7 +342,7 @@ def read_saved_record(kind: Callable[..., T], content: bytes, path: str | os.Pat
     return found
 
 
-def file_format(path: str | os.PathLike[str], known: Sequence[str] = ENDINGS) -> str:
+def get_file_format(path: str | os.PathLike[str], known: Sequence[str] = ENDINGS) -> str:
     """Return a file's known suffix; raise an error for an unknown one.
 
     What is written to `-`, standard output, is JSON where that is known.
@@ -441,7 +441,7 @@ def read_rows(
     return rows
 
 
-def json_bytes(content: Any, indent: int | None = 1) -> bytes:
+def encode_json_bytes(content: Any, indent: int | None = 1) -> bytes:
     """Encode plain data and numpy values as JSON.
 
     Without an indent it is one line, which Python writes some ten times as fast.
@@ -484,7 +484,7 @@ def encode_csv(rows: Iterable[Sequence[Any]], delimiter: str = ",") -> bytes:
 def check_expansion(path: str | os.PathLike[str], content: bytes) -> None:
     """Raise an error for a compressed file that would exceed memory."""
     # by the sizes that the archive declares, before anything is unpacked
-    expanded = expanded_size(content)
+    expanded = compute_expanded_size(content)
     if expanded > len(content) + MAX_EXPANDED_ENTRIES:
         raise FileFormatError(
             f"{path}: has {len(content)} bytes and expands to {expanded}, over {MAX_EXPANDED_ENTRIES} "
@@ -493,7 +493,7 @@ def check_expansion(path: str | os.PathLike[str], content: bytes) -> None:
         )
 
 
-def expanded_size(content: bytes) -> int:
+def compute_expanded_size(content: bytes) -> int:
     """Return the uncompressed size of a ZIP archive."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         return sum(entry.file_size for entry in archive.infolist())

@@ -93,20 +93,20 @@ def _read_unchanged(data: Any, _: ReadLocation, __: Any, ___: Any) -> Any:
     return data
 
 
-def read_open(data: Any, place: ReadLocation, kind: Any, _: Any = ()) -> Any:
+def read_label_or_data(data: Any, place: ReadLocation, kind: Any, _: Any = ()) -> Any:
     """Read a label (lists as tuples), or any plain data."""
     if isinstance(data, list):
         made: Callable[..., Any] = list if kind is Any else tuple
         kinds = set(map(type, data))  # tables have many
         if kinds <= {int, bool, str} or (kinds == {float} and np.isfinite(data).all()):
             return made(data)
-        return made(read_open(part, place.enter(k), kind) for k, part in enumerate(data))
+        return made(read_label_or_data(part, place.enter(k), kind) for k, part in enumerate(data))
     if describe_form(data) not in SCALARS[kind][0] or (
         isinstance(data, float) and not math.isfinite(data)
     ):
         place.refuse(data, "text, a finite number or a list of these")
     if isinstance(data, dict):
-        return {key: read_open(part, place.enter(key), kind) for key, part in data.items()}
+        return {key: read_label_or_data(part, place.enter(key), kind) for key, part in data.items()}
     return data
 
 
@@ -119,8 +119,8 @@ SCALARS: Mapping[Any, tuple[set[str], Schema, Callable[..., Any]]] = {
     Fraction: (
         {TEXT, WHOLE}, {"type": ["string", "integer"], "pattern": "^-?[0-9]+(/[0-9]+)?$"}, _read_fraction,
     ),
-    Hashable: ({FLAG, WHOLE, NUMBER, TEXT, LIST}, {"$ref": "#/$defs/label"}, read_open),
-    Any: ({NULL, FLAG, WHOLE, NUMBER, TEXT, LIST, TABLE}, {}, read_open),
+    Hashable: ({FLAG, WHOLE, NUMBER, TEXT, LIST}, {"$ref": "#/$defs/label"}, read_label_or_data),
+    Any: ({NULL, FLAG, WHOLE, NUMBER, TEXT, LIST, TABLE}, {}, read_label_or_data),
 }  # fmt: skip
 """Types without parts: what their plain data may be, the JSON schema of these, and how they are read."""
 

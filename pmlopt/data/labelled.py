@@ -174,7 +174,7 @@ def read_vector(data: Any, what: str, error: type[InputError]) -> LabelledArray:
     return LabelledArray(numbers, (_clean_labels(names, what, error),), what)
 
 
-def table(
+def read_labelled_table(
     data: Any, what: str, error: type[InputError], absent: float | None = None
 ) -> LabelledArray:
     """Read a labelled matrix from nested mappings, pair mappings, a frame or a file.
@@ -193,17 +193,17 @@ def table(
 
     Examples:
         >>> counts = {"a": {"u": 1, "v": 2}, "b": {"v": 3}}
-        >>> table(counts, "the counts", InputError, absent=0).values
+        >>> read_labelled_table(counts, "the counts", InputError, absent=0).values
         [[1, 2], [0, 3]]
         >>> import pandas
         >>> frame = pandas.DataFrame([[1, 0], [0, 1]], index=["x", "y"], columns=[1, 2])
-        >>> table(frame, "the counts", InputError).axes
+        >>> read_labelled_table(frame, "the counts", InputError).axes
         (('x', 'y'), (1, 2))
     """
     if isinstance(data, LabelledArray) or _is_plain_array(data, 2):
         return data if isinstance(data, LabelledArray) else LabelledArray(data, (None, None), what)
     if isinstance(data, os.PathLike):
-        return _read_file(data, table, read_table, error)
+        return _read_file(data, read_labelled_table, read_table, error)
     if isinstance(data, Mapping):
         return _read_mapping(data, what, error, absent)
     found = to_narwhals(data)
@@ -361,7 +361,7 @@ def read_combinations(data: Any, what: str, error: type[InputError]) -> Labelled
     if single:
         row = read_vector(data, what, error)
         return LabelledArray([row.values], (None, row.axes[0]), what)
-    return table(data, what, error)
+    return read_labelled_table(data, what, error)
 
 
 def read_column(

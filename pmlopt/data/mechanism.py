@@ -39,7 +39,7 @@ from pmlopt.core.matrices.formats import read_matrix, write_matrix
 from pmlopt.core.matrices.matrix_file import MatrixFile
 from pmlopt.core.near_labels import describe_difference
 from pmlopt.core.suggestions import SuggestsAttributes
-from pmlopt.data.labelled import Numbers, read_column, table
+from pmlopt.data.labelled import Numbers, read_column, read_labelled_table
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.sampling.categorical import RowSampler, Seed, make_random_bits
 from pmlopt.errors import FileFormatError, InputError, MechanismError
@@ -93,7 +93,7 @@ class Mechanism(SuggestsAttributes):
     ) -> None:
         values: Any = matrix
         if not (type(matrix) is np.ndarray and matrix.ndim == 2):
-            found = table(matrix, "the mechanism", MechanismError)
+            found = read_labelled_table(matrix, "the mechanism", MechanismError)
             values, (rows_named, columns_named) = found.values, found.axes
             if (rows_named is not None and inputs is not None) or (
                 columns_named is not None and outputs is not None
@@ -364,6 +364,48 @@ class Mechanism(SuggestsAttributes):
         """
         write_matrix(path, MatrixFile(self.matrix, self.inputs, self.outputs, metadata or {}))
 
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        language: str | None = None,
+        *,
+        bits: int | None = None,
+        name: str = "",
+        statement: Sequence[str] = (),
+    ) -> None:
+        """Write the mechanism as source code that draws its outputs in another language, with the same law.
+
+        The file needs no library. It compares random bits of the platform's generator for cryptography with
+        whole numbers, so that the output of a letter has its probability in the matrix exactly.
+
+        Args:
+            path: of the file.
+            language: js, ts, c, rust, kotlin, swift, r, sql (PostgreSQL) or python; left out, by the ending
+                .js, .ts, .c, .rs, .kt, .swift, .R, .sql or .py.
+            bits: of a draw, to which the sums of each row are rounded, which changes the leakage level; left
+                out, 53, and nothing is rounded.
+            name: what tells its functions from those of another mechanism in one program.
+            statement: sentences for the comment on top; `Result.export` states requirement and level.
+
+        Raises:
+            MechanismError: the entries are no multiples of 2^-53 whose rows sum to one, and no bits are
+                given; or a label is no text in every language.
+            InputError: the language is not known, or has no generator for cryptography.
+            FileFormatError: the file cannot be written.
+
+        Examples:
+            >>> import pathlib, tempfile
+            >>> folder = tempfile.TemporaryDirectory()
+            >>> path = pathlib.Path(folder.name) / "response.js"
+            >>> Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"]).export(path)
+            >>> [line for line in path.read_text().splitlines() if "[675" in line]
+            ['  [6755399441055744, 9007199254740992],']
+            >>> folder.cleanup()
+        """
+        from pmlopt.data.samplers.export import export_sampler
+
+        export_sampler(self, path, language, bits=bits, name=name, statement=statement)
+
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, name: str | None = None) -> Mechanism:
         """Load a mechanism from any supported file format.
@@ -439,10 +481,12 @@ def as_mechanism(mechanism: MechanismLike) -> Mechanism:
     Raises:
         MechanismError: it is no mechanism with a matrix; noise with a continuum of outcomes states why not.
     """
+    if isinstance(mechanism, Mechanism):
+        return mechanism
     reason = getattr(mechanism, "no_matrix", None)
     if isinstance(reason, str):
         raise MechanismError(f"{mechanism!r} is no mechanism with a matrix: {reason}")
-    return mechanism if isinstance(mechanism, Mechanism) else Mechanism(mechanism)
+    return Mechanism(mechanism)
 
 
 def pair_with_prior(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, Mechanism]:

@@ -27,7 +27,7 @@ from pmlopt.core.arrays import (
 )
 from pmlopt.core.frames import to_plain_list
 from pmlopt.core.records import ContextReference, Range, Record, Shape
-from pmlopt.data.labelled import Numbers, read_column, table
+from pmlopt.data.labelled import Numbers, read_column, read_labelled_table
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError, PriorError
 
@@ -127,7 +127,7 @@ class Secret(Record):
             >>> Secret.from_counts(counts).prior.counts
             (3, 5)
         """
-        found = table(counts, "the joint counts", PriorError, absent=0)
+        found = read_labelled_table(counts, "the joint counts", PriorError, absent=0)
         rows, columns = found.axes
         if (values is not None and rows is not None) or (
             labels is not None and columns is not None
@@ -232,7 +232,7 @@ class Secret(Record):
             if whole:
                 return cls.from_counts({pair: int(text) for pair, text in texts.items()}, name=name)
             numbers = {pair: files.parse_number(text, str(path)) for pair, text in texts.items()}
-            law = table(numbers, "the joint law", PriorError, absent=0)
+            law = read_labelled_table(numbers, "the joint law", PriorError, absent=0)
             return cls(law.values, law.axes[1], law.axes[0], name)
         except PriorError as error:
             raise PriorError(f"{path}: {error}") from None

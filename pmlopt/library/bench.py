@@ -21,7 +21,7 @@ from pmlopt.model.privacy import LDP, PML
 from pmlopt.model.uncertainty import L1Ball
 from pmlopt.model.utility import ExpectedGain, ExpectedLoss, LinearUtility, hamming
 from pmlopt.programs.designs import design
-from pmlopt.programs.linear.known_optima import known_optimum
+from pmlopt.programs.linear.known_optima import find_known_optimum
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import Program
 from pmlopt.programs.solving import solve
@@ -70,23 +70,25 @@ def list_families(sizes: Sequence[int]) -> Iterator[tuple[str, LinearDesign]]:
         if size < 3:
             raise InputError(f"the families have 3 letters or more, not {size}")
         prior = Prior.uniform(size)
-        yield "uniform, PML 0.7", _check_linear(prior, PML(0.7), ExpectedLoss(hamming))
+        yield "uniform, PML 0.7", _require_linear_design(prior, PML(0.7), ExpectedLoss(hamming))
         ball = L1Ball(prior, 1 / size)
         yield (
             "uniform, PML 0.7 over a ball",
-            _check_linear(prior, PML(0.7, over=ball), ExpectedLoss(hamming)),
+            _require_linear_design(prior, PML(0.7, over=ball), ExpectedLoss(hamming)),
         )
-        yield "uniform, LDP 1", _check_linear(prior, LDP(1.0), ExpectedLoss(hamming))
+        yield "uniform, LDP 1", _require_linear_design(prior, LDP(1.0), ExpectedLoss(hamming))
     # Letters up to which a prior of Zipf counts is used: beyond, its gains are all rounding.
     for size in (size for size in sizes if size <= 50):
         prior = Prior.from_counts([int(count) for count in 1000 / np.arange(1, size + 1)])
         epsilon = -0.9 * math.log1p(-float(prior.pmf.min()))
         form = closed_forms.high_privacy(prior, epsilon)
         gain = ExpectedGain(information_density(prior, form))
-        yield "Zipf counts, first region", _check_linear(prior, PML(epsilon), gain)
+        yield "Zipf counts, first region", _require_linear_design(prior, PML(epsilon), gain)
 
 
-def _check_linear(prior: Prior, privacy: PML | LDP, utility: LinearUtility) -> LinearDesign:
+def _require_linear_design(
+    prior: Prior, privacy: PML | LDP, utility: LinearUtility
+) -> LinearDesign:
     """Return the design as a linear one; raise an error for others."""
     program = design(prior, privacy, utility)
     assert isinstance(program, LinearDesign)
@@ -96,7 +98,7 @@ def _check_linear(prior: Prior, privacy: PML | LDP, utility: LinearUtility) -> L
 def compare_families(sizes: Sequence[int], repeats: int = 3) -> Iterator[ComparisonRow]:
     """Solve the programs of `list_families` without a warm start, and compare each with its closed form."""
     for name, program in list_families(sizes):
-        known, fast = _time_call(partial(known_optimum, program), repeats)
+        known, fast = _time_call(partial(find_known_optimum, program), repeats)
         result, slow = _time_call(partial(solve, program, warm_start=False), repeats)
         scale = program.compute_allowed_gap(program.tolerance)
         yield ComparisonRow(

@@ -160,31 +160,31 @@ def epsilon_for(prior: PriorLike, largest_posterior: float) -> float:
     return max(0.0, math.log(largest_posterior / max_probability) * (1 - 1e-15))
 
 
-def list_outcome_warnings(tells: Sequence[OutcomeSummary]) -> tuple[str, ...]:
+def list_outcome_warnings(summaries: Sequence[OutcomeSummary]) -> tuple[str, ...]:
     """List warnings on outcomes that identify or exclude letters.
 
     Examples:
         >>> list_outcome_warnings(summarize_outcomes([0.5, 0.5], [[1, 0], [0, 1]]))[0]
         'Anyone who sees the output 0 or 1 knows the true value with certainty.'
     """
-    if not tells:
+    if not summaries:
         return ()
-    if len(tells) == 1:
-        only = join_words([tells[0].output])
+    if len(summaries) == 1:
+        only = join_words([summaries[0].output])
         return (
             f"Only the output {only} ever occurs: it reveals nothing. Another utility keeps more.",
         )
     # Leakage in nats up to which an outcome is stated to reveal nothing: rounding.
-    if all(one.leakage < 1e-12 for one in tells):
+    if all(one.leakage < 1e-12 for one in summaries):
         return ("No outcome reveals anything: the released values do not depend on the true ones.",)
-    certain = [one.output for one in tells if one.identifies_letter]
+    certain = [one.output for one in summaries if one.identifies_letter]
     almost_certain = 0.99  # a posterior that is called so
     nearly = [
         one.output
-        for one in tells
+        for one in summaries
         if almost_certain < one.after < 1.0 and one.before < almost_certain
     ]
-    ruling = [one.output for one in tells if one.excluded and not one.identifies_letter]
+    ruling = [one.output for one in summaries if one.excluded and not one.identifies_letter]
     found = []
     if certain:
         found.append(

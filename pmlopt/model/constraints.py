@@ -31,7 +31,7 @@ from pmlopt.errors import ProgramError
 Scores: TypeAlias = Mapping[Any, float] | Iterable[tuple[Label, float]] | None
 
 
-def _list_pairs(given: Any, form: str, mappings: bool) -> list[tuple[Any, Any]]:
+def _check_pairs(given: Any, form: str, mappings: bool) -> list[tuple[Any, Any]]:
     """Validate pairs given as a list or mapping, and return them as a list.
 
     Raises:
@@ -123,7 +123,7 @@ class _ScoreConstraint(Constraint):
         if scores is None:
             self.scores = None
             return
-        pairs = _list_pairs(scores, "{label: score, ...} or [(label, score), ...]", mappings=True)
+        pairs = _check_pairs(scores, "{label: score, ...} or [(label, score), ...]", mappings=True)
         names = check_labels_of_size(
             [label for label, _ in pairs], len(pairs), "the scores", ProgramError
         )
@@ -200,7 +200,7 @@ class Unbiased(_ScoreConstraint):
         self, prior: Prior, outputs: Sequence[Label]
     ) -> tuple[sparse.csr_array, FloatArray]:
         """Return the constraint as linear rows: coefficients (R, N M) on the mechanism, and (R,) offsets."""
-        return _spread_by_letter(self._compute_errors(prior, outputs)), np.zeros(prior.size)
+        return _expand_by_letter(self._compute_errors(prior, outputs)), np.zeros(prior.size)
 
 
 class Variance(_ScoreConstraint):
@@ -225,7 +225,7 @@ class Variance(_ScoreConstraint):
         self, prior: Prior, outputs: Sequence[Label]
     ) -> tuple[sparse.csr_array, FloatArray]:
         """Return the constraint as linear rows: coefficients (R, N M) on the mechanism, and (R,) offsets."""
-        return _spread_by_letter(self._compute_errors(prior, outputs) ** 2), np.full(
+        return _expand_by_letter(self._compute_errors(prior, outputs) ** 2), np.full(
             prior.size, self.most
         )
 
@@ -261,7 +261,7 @@ class Zeros(_ForbiddenPairs):
     pairs: tuple[tuple[Label, Label], ...]
 
     def __init__(self, pairs: Iterable[tuple[Label, Label]]) -> None:
-        self.pairs = tuple(_list_pairs(pairs, "Zeros([(letter, output), ...])", mappings=False))
+        self.pairs = tuple(_check_pairs(pairs, "Zeros([(letter, output), ...])", mappings=False))
 
     def forbidden_mask(self, prior: Prior, outputs: Sequence[Label]) -> BoolArray:
         """Return the (N, M) mask of forbidden pairs."""
@@ -308,7 +308,9 @@ class Strata(_ForbiddenPairs):
 
     def __init__(self, groups: Mapping[Any, Label] | Iterable[Iterable[Label]]) -> None:
         listed = _group_by_stratum(groups) if isinstance(groups, Mapping) else groups
-        if not _holds_labels(listed) or not all(map(_holds_labels, parts := list(listed))):
+        if not _is_label_collection(listed) or not all(
+            map(_is_label_collection, parts := list(listed))
+        ):
             raise ProgramError(
                 f"{reprlib.repr(groups)} is no list of strata: give the labels of each, such as "
                 'Strata([["a", "b"], ["c"]]), or the stratum of each label, {"a": 1, "b": 1, "c": 2}'
@@ -346,12 +348,14 @@ def _group_by_stratum(strata: Mapping[Any, Any]) -> list[list[Label]]:
     return list(found.values())
 
 
-def _holds_labels(data: Any) -> bool:
+def _is_label_collection(data: Any) -> bool:
     """Return whether data are an iterable, but neither text nor a mapping."""
     return isinstance(data, Iterable) and not isinstance(data, str | bytes | Mapping)
 
 
-def _kept_places(prior: Prior, outputs: Sequence[Label], letters: Sequence[Label]) -> list[int]:
+def _get_diagonal_indices(
+    prior: Prior, outputs: Sequence[Label], letters: Sequence[Label]
+) -> list[int]:
     """Return the flat indices of the diagonal entries `P[x,x]` of some letters.
 
     Raises:
@@ -393,7 +397,7 @@ class Retention(Constraint):
         self, prior: Prior, outputs: Sequence[Label]
     ) -> tuple[sparse.csr_array, FloatArray]:
         """Return the constraint as linear rows: coefficients (R, N M) on the mechanism, and (R,) offsets."""
-        places = _kept_places(prior, outputs, prior.labels)
+        places = _get_diagonal_indices(prior, outputs, prior.labels)
         entries = (-prior.pmf, (np.zeros(prior.size, dtype=int), places))
         row = sparse.csr_array(entries, shape=(1, prior.size * len(outputs)))
         return row, np.array([-self.least])
@@ -422,7 +426,7 @@ class CategoryRetention(Constraint):
 
     def __init__(self, least: float | Mapping[Any, float] | Iterable[tuple[Label, float]]) -> None:
         if isinstance(least, Mapping) or (isinstance(least, Iterable) and np.ndim(least) > 0):  # type: ignore[arg-type]
-            pairs = _list_pairs(
+            pairs = _check_pairs(
                 least, "{category: share, ...} or [(category, share), ...]", mappings=True
             )
             names = check_labels_of_size(
@@ -452,7 +456,7 @@ class CategoryRetention(Constraint):
         """Return the constraint as linear rows: coefficients (R, N M) on the mechanism, and (R,) offsets."""
         alike = isinstance(self.least, float)
         floors = dict.fromkeys(prior.labels, self.least) if alike else dict(self.least)  # type: ignore[arg-type]
-        places = _kept_places(prior, outputs, list(floors))
+        places = _get_diagonal_indices(prior, outputs, list(floors))
         entries = (-np.ones(len(places)), (np.arange(len(places)), places))
         rows = sparse.csr_array(entries, shape=(len(places), prior.size * len(outputs)))
         return rows, -np.array(list(floors.values()), dtype=float)
@@ -489,7 +493,7 @@ class OutcomeLeakage(Constraint):
     most: tuple[tuple[Label, float], ...]
 
     def __init__(self, most: Mapping[Any, float] | Iterable[tuple[Label, float]]) -> None:
-        pairs = _list_pairs(most, "{output: nats, ...} or [(output, nats), ...]", mappings=True)
+        pairs = _check_pairs(most, "{output: nats, ...} or [(output, nats), ...]", mappings=True)
         names = check_labels_of_size(
             [label for label, _ in pairs], len(pairs), "the budgets", ProgramError
         )
@@ -519,6 +523,6 @@ class OutcomeLeakage(Constraint):
         return rows, np.zeros(rows.shape[0])
 
 
-def _spread_by_letter(values: FloatArray) -> sparse.csr_array:
+def _expand_by_letter(values: FloatArray) -> sparse.csr_array:
     """Return the (N, N M) matrix with one row of coefficients per letter."""
     return sparse.block_diag([sparse.csr_array(row[None, :]) for row in values], format="csr")

@@ -62,7 +62,7 @@ class MethodAttempts(Generic[C_co]):
         self.accounts.append(describe_failure(method, cause))
 
     @property
-    def all_mistaken(self) -> bool:
+    def has_only_programming_errors(self) -> bool:
         """Return whether every attempted method failed with a programming error."""
         return 0 < self.mistakes == len(self.accounts)
 
@@ -94,19 +94,19 @@ def select_best_result(
         )
     ended = [one for one in attempts.results if one.status is Status.UNPROVED]
     if ended and not deadline.expired:
-        return _select_ended(program, ended)
-    if deadline.expired or not attempts.all_mistaken:
+        return _select_best_finished(program, ended)
+    if deadline.expired or not attempts.has_only_programming_errors:
         stopped = _build_stopped_result(question, program, attempts, begin)
         if stopped is not None:
             return stopped
     if ended:
-        return _select_ended(program, ended)
+        return _select_best_finished(program, ended)
     if attempts.results:
         return min(attempts.feasible or attempts.results, key=_get_proved_gap)
     raise SolverError(f"no solver could solve it: {'; '.join(attempts.accounts)}")
 
 
-def _select_ended(program: Program[Any], ended: Sequence[Result[C_co]]) -> Result[C_co]:
+def _select_best_finished(program: Program[Any], ended: Sequence[Result[C_co]]) -> Result[C_co]:
     """Select the best result among the methods that ran to their end, without a time limit."""
     sign = 1 if program.maximised else -1
     # values without a proof that differ by less are equal, and the smaller gap decides

@@ -155,7 +155,7 @@ def design(
             f"the privacy requirement is {describe_value(privacy)}: give one such as PML(0.5)"
         )
     utility = as_utility(utility)
-    constraints = _listed_constraints(constraints)
+    constraints = _check_constraints(constraints)
     # constraints name outcomes, which orbits and bins do not have
     listed = not isinstance(prior, Continuous | SymmetricPrior)
     free = isinstance(utility, SubConvex) and all(
@@ -189,14 +189,14 @@ def design(
         )
     if constraints:
         letters = resolve_outputs(known.labels, None, outputs or known.labels)
-        privacy, letters = _apply_budgets(known, privacy, letters, constraints)
+        privacy, letters = _apply_outcome_budgets(known, privacy, letters, constraints)
     cost = privacy.column_cost(known)
     if cost is not None:
         return column_cost_design(known, privacy, utility, letters, cost)
     return column_design(known, privacy, utility, letters)
 
 
-def _listed_constraints(constraints: Any) -> tuple[Any, ...]:
+def _check_constraints(constraints: Any) -> tuple[Any, ...]:
     """Validate the constraints argument of a design, and return it as a tuple."""
     # a string is iterable, but a list of letters is not what was meant
     single = isinstance(constraints, Constraint | str | Mapping) or not isinstance(
@@ -216,7 +216,7 @@ def _listed_constraints(constraints: Any) -> tuple[Any, ...]:
     return listed
 
 
-def _apply_budgets(
+def _apply_outcome_budgets(
     prior: Prior, privacy: Requirement, outputs: tuple[Label, ...], constraints: tuple[Any, ...]
 ) -> tuple[Requirement, tuple[Label, ...]]:
     """Tighten a requirement by per-outcome leakage budgets, and order the outputs by budget.
@@ -243,9 +243,7 @@ def _apply_budgets(
             "sub-convex utility may need that many; give more outputs"
         )
     if max_budget < math.inf:  # as a bound for each letter, which combines with any other
-        plain = isinstance(privacy, PML) and privacy.over is None
-        lower = (
-            PML(min(max_budget, privacy.limits["pml"])) if plain else PML([max_budget] * prior.size)
-        )
-        privacy = lower if plain else privacy & lower
+        level = privacy.find_plain_pml_level()
+        each = PML([max_budget] * prior.size)
+        privacy = privacy & each if level is None else PML(min(max_budget, level))
     return privacy, (*first, *(label for label in outputs if budgets[label] < max_budget))

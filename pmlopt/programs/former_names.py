@@ -54,14 +54,14 @@ def replace_former_names(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     found = dict(metadata)
     for key, names in (("status", FORMER_STATUSES), ("solver", FORMER_METHODS)):
         if key in found:
-            found[key] = _replace(found[key], names)
+            found[key] = _replace_former_name(found[key], names)
     certificate = found.get("certificate")
     if isinstance(certificate, Mapping) and "kind" in certificate:
-        kind = _replace(certificate["kind"], FORMER_KINDS)
+        kind = _replace_former_name(certificate["kind"], FORMER_KINDS)
         found["certificate"] = {**certificate, "kind": kind}
     return found
 
 
-def _replace(word: Any, names: Mapping[str, str]) -> Any:
+def _replace_former_name(word: Any, names: Mapping[str, str]) -> Any:
     """Look up the current name of a former one; return any other value unchanged."""
     return names.get(word, word) if isinstance(word, str) else word

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pmlopt.core.descriptions import escape_control_characters
 from pmlopt.core.display import draw_heat_map, get_figure_class
-from pmlopt.core.files import atomic_write, file_format
+from pmlopt.core.files import atomic_write, get_file_format
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import PriorLike
 from pmlopt.measures import pointwise_leakage
@@ -64,7 +64,7 @@ def draw_curves(
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Save a figure atomically; the file suffix (.png, .pdf, .svg) chooses the format."""
-    ending = file_format(path, FIGURE_FORMATS)
+    ending = get_file_format(path, FIGURE_FORMATS)
     stream = io.BytesIO()
     dated = {"Date": None} if ending == ".svg" else {}  # the same picture is the same file
     figure.savefig(stream, format=ending[1:], dpi=150, metadata=dated)

@@ -71,8 +71,8 @@ def register_method(
         ProgramError: no methods are registered for the class, no row has the id `before`, or another row has
             the id of this one.
     """
-    question = _find_for_class(kind)
-    rows = [one for one in question.methods if not _is_redefinition(one, method)]
+    question = _find_registry_for_class(kind)
+    rows = [one for one in question.methods if not _is_redefined_method(one, method)]
     ids = [one.id for one in rows]
     if method.id in ids:
         raise ProgramError(f"{kind.__name__} has a method with the id {method.id!r}: give another")
@@ -82,7 +82,7 @@ def register_method(
     REGISTRY[kind] = replace(question, methods=tuple(rows))
 
 
-def find_question(program: Program[Any], solver: object = "auto") -> MethodRegistry[Any, Any, Any]:
+def find_registry(program: Program[Any], solver: object = "auto") -> MethodRegistry[Any, Any, Any]:
     """Find the method registry for a program's class, importing its module if needed.
 
     Args:
@@ -98,15 +98,15 @@ def find_question(program: Program[Any], solver: object = "auto") -> MethodRegis
             f"solve takes a Program from a builder such as design(...), not {program!r:.60}"
         )
     kind = type(program)
-    question = REGISTRY.get(kind) or _find_for_class(kind)
+    question = REGISTRY.get(kind) or _find_registry_for_class(kind)
     known = solver == "auto" or not isinstance(solver, str) or question.has_name(solver.lower())
     if known:
         return question
-    load_installed_questions()
-    return _find_for_class(kind)
+    load_installed_registries()
+    return _find_registry_for_class(kind)
 
 
-def list_questions() -> tuple[MethodRegistry[Any, Any, Any], ...]:
+def list_registries() -> tuple[MethodRegistry[Any, Any, Any], ...]:
     """List all questions: those of pmlopt in the order of their folders, then those of others."""
     own = [one for folder in list_question_folders() for one in import_questions(folder)]
     return (*own, *(one for one in REGISTRY.values() if one not in own))
@@ -139,7 +139,7 @@ def is_method_name(name: str) -> bool:
 def list_certificates() -> tuple[type[Certificate], ...]:
     """List the kinds of certificates of pmlopt by their names in files, and import what has them."""
     import_module(f"{__package__}.compliance")  # of mechanisms that no question designed
-    list_questions()
+    list_registries()
     known = find_tagged_classes(Certificate).items()
     own = __package__.partition(".")[0]
     return tuple(kind for _, kind in sorted(known) if kind.__module__.partition(".")[0] == own)
@@ -147,10 +147,10 @@ def list_certificates() -> tuple[type[Certificate], ...]:
 
 def list_method_names() -> frozenset[str]:
     """List the method names of all registries."""
-    return frozenset(name for question in list_questions() for name in question.own_names)
+    return frozenset(name for question in list_registries() for name in question.own_names)
 
 
-def load_installed_questions() -> None:
+def load_installed_registries() -> None:
     """Import the modules of the entry-point group `pmlopt.questions`.
 
     Raises:
@@ -168,14 +168,14 @@ def load_installed_questions() -> None:
             ) from cause
 
 
-def _find_for_class(kind: type[Any]) -> MethodRegistry[Any, Any, Any]:
+def _find_registry_for_class(kind: type[Any]) -> MethodRegistry[Any, Any, Any]:
     """Find the methods of a class of programs: those of its own folder first, then those installed."""
     package = _get_package(kind)
     is_own = package.startswith(f"{__package__}.")
     if kind not in REGISTRY and is_own and find_spec(f"{package}.methods"):
         import_module(f"{package}.methods")
     if kind not in REGISTRY:
-        load_installed_questions()
+        load_installed_registries()
     if kind not in REGISTRY:
         raise ProgramError(
             f"no methods are registered for {kind.__name__}: import the module that registers them by "
@@ -189,7 +189,7 @@ def _get_package(kind: type[Any]) -> str:
     return kind.__module__.rpartition(".")[0]
 
 
-def _is_redefinition(known: Method[Any, Any, Any], method: Method[Any, Any, Any]) -> bool:
+def _is_redefined_method(known: Method[Any, Any, Any], method: Method[Any, Any, Any]) -> bool:
     """Return whether a method redefines a registered one, as in a rerun notebook cell."""
     same = list_definitions(known.run) == list_definitions(method.run)
     return known.id == method.id and same and not known.is_own

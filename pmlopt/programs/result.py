@@ -14,6 +14,8 @@ from typing import (
     Generic,
 )
 
+import numpy as np
+
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.display import format_facts_html
 from pmlopt.core.records import ADDED_LATER, to_plain
@@ -21,6 +23,7 @@ from pmlopt.core.suggestions import SuggestsAttributes
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
+from pmlopt.errors import InputError
 from pmlopt.measures.estimable import Estimable, estimable
 from pmlopt.measures.outcomes import (
     MAX_SUMMARY_OUTCOMES,
@@ -262,6 +265,50 @@ class Result(SuggestsAttributes, Generic[C_co]):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save mechanism, certificate and solver record (JSON, NPZ), or the mechanism only (CSV)."""
         self.mechanism.save(path, self._to_metadata())
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        language: str | None = None,
+        *,
+        bits: int | None = None,
+        name: str = "",
+    ) -> None:
+        """Write the mechanism as source code in another language, with what is claimed of it on top.
+
+        See `Mechanism.export`. Where bits are given and change the matrix, the comment states the level of
+        pointwise maximal leakage of what is drawn, computed again.
+
+        Raises:
+            InputError: the mechanism is by orbits, which no list of rows holds, or the language is not known.
+        """
+        if not isinstance(self.mechanism, Mechanism):
+            raise InputError(
+                "a mechanism by orbits has too many letters to be listed as source code"
+            )
+        self.mechanism.export(
+            path, language, bits=bits, name=name, statement=self.describe_draws(bits)
+        )
+
+    def describe_draws(self, bits: int | None) -> list[str]:
+        """Return sentences on what is claimed of a sampler's draws of so many bits."""
+        claim = self.certificate.statement
+        exact = [f"Requirement: {claim}.", f"Leakage level: {self.level!r} nats."]
+        if bits is None:
+            return exact
+        from pmlopt.data.samplers.table import SamplerTable
+        from pmlopt.measures.leakage import leakage_level
+
+        matrix = SamplerTable.from_mechanism(self.mechanism, bits).to_matrix()
+        if np.array_equal(matrix, self.mechanism.matrix):
+            return exact
+        drawn = Mechanism(matrix, self.mechanism.inputs, self.mechanism.outputs)
+        prior = self.certificate.listed_prior
+        level = "not known" if prior is None else f"{leakage_level(prior, drawn)!r} nats"
+        return [
+            f"Rounded to {bits} bits. Requirement before: {claim}; it is not proved after rounding.",
+            f"Level of pointwise maximal leakage after rounding: {level}.",
+        ]
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write a report page on the guarantee and how to verify it.

@@ -37,10 +37,10 @@ from pmlopt.programs.program import (
     has_foreign_parts,
 )
 from pmlopt.programs.registry import (
-    find_question,
+    find_registry,
     is_method_name,
     list_method_names,
-    load_installed_questions,
+    load_installed_registries,
 )
 from pmlopt.programs.result import Result, make_result
 from pmlopt.solvers.cvxpy_interface import list_installed
@@ -63,7 +63,7 @@ def solvers_for(program: Program[Any]) -> list[Method[Any, Any, Any]]:
         >>> first.name, first.reason
         ('highs', 'LP with a closed form that is optimal: HiGHS simplex, warm')
     """
-    question = find_question(program)
+    question = find_registry(program)
     start = question.make_start(program, None, NO_DEADLINE)
     found = question.list_automatic(program, start)
     named = {one.name for one in found}
@@ -133,7 +133,7 @@ def solve(
         True
     """
     begin = time.perf_counter()
-    question = find_question(program, solver)
+    question = find_registry(program, solver)
     options = make_options(
         time_limit, _relative_tolerance(program, tolerance, gap), solver_options, verbose
     )
@@ -187,7 +187,7 @@ def certify(
         (True, True, True)
     """
     begin = time.perf_counter()
-    question = find_question(program)
+    question = find_registry(program)
     if isinstance(matrix, Mechanism):
         _check_labels(program, matrix)
     given = matrix.matrix if isinstance(matrix, Mechanism) else matrix
@@ -219,7 +219,7 @@ def check_solver_name(name: object) -> str:
     loaded = "cvxpy" in sys.modules and wanted in list_installed()
     if wanted == "auto" or loaded or is_method_name(wanted) or wanted in list_installed():
         return current
-    load_installed_questions()
+    load_installed_registries()
     if is_method_name(wanted):
         return current
     names = ", ".join(["auto", *sorted({*list_method_names(), *list_installed()})])

@@ -1,22 +1,24 @@
 """Verifiable releases: data files released with a report, and their checks."""
 
 from pmlopt.publishing.checking import check
+from pmlopt.publishing.deployment import describe_deployment
 from pmlopt.publishing.estimating import estimate_release
 from pmlopt.publishing.plans import ReleasePlan, read_plan
 from pmlopt.publishing.release_fit import FitTest, assess_release_fit
 from pmlopt.publishing.releasing import ReleaseDraft, release, write_release
-from pmlopt.publishing.stated_law import rounding_step, stated_prior
+from pmlopt.publishing.stated_law import build_stated_prior, choose_rounding_step
 
 __all__ = [
     "FitTest",
     "ReleaseDraft",
     "ReleasePlan",
     "assess_release_fit",
+    "build_stated_prior",
     "check",
+    "choose_rounding_step",
+    "describe_deployment",
     "estimate_release",
     "read_plan",
     "release",
-    "rounding_step",
-    "stated_prior",
     "write_release",
 ]  # fmt: skip

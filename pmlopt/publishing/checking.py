@@ -38,7 +38,11 @@ from pmlopt.publishing.release_fit import (
     assess_release_fit,
 )
 from pmlopt.publishing.signing import is_date
-from pmlopt.publishing.stated_law import bound_share_distance, compute_max_changes, rounding_step
+from pmlopt.publishing.stated_law import (
+    bound_share_distance,
+    choose_rounding_step,
+    compute_max_changes,
+)
 from pmlopt.releases.batches import ColumnRelease
 from pmlopt.tables.counting import find_tuples, replace_missing
 from pmlopt.tables.reading import Table, find_column, open_table
@@ -47,15 +51,15 @@ from pmlopt.verification.verify_saved import load_saved, verify_file
 
 BYTES = "bytes"
 
-_IS_BARE = "is a matrix without a certificate: it claims nothing by itself"
+_IS_BARE = "is a matrix without a certificate, and claims nothing"
 
 _WHAT_TO_DO = {
-    "in clear": "what these columns reveal follows from the data only: whoever has them repeats the release "
-    "with --dry-run, and compares what it prints of columns in clear",
-    "fit": "the shares are those of other people: ask for their file, and compare the outcomes with it",
-    "no raw rows": "the shares are those of other people: ask for the test under the rows' own shares",
-    _IS_BARE: "the levels above follow from the matrix itself; for a proof of what it was designed for, ask "
-    "for the saved result, the .json file that pmlopt design writes",
+    "in clear": "what these columns reveal follows from the data only: its owner can repeat the release "
+    "with --dry-run, and compare what it prints of columns in clear",
+    "fit": "the shares are those of other people: obtain their file, and compare the outcomes with it",
+    "no raw rows": "the shares are those of other people: request the test under the rows' own shares",
+    _IS_BARE: "the levels above follow from the matrix; for a proof of its requirement, obtain "
+    "the saved result, the .json file that pmlopt design writes",
     "order": "ask the releaser why the rows have this order, or for a release without --keep-order",
 }
 """What a reader does about a claim that the folder does not decide, by its name or its detail."""
@@ -159,7 +163,7 @@ def _list_claims(place: Path, described: ReleaseFile) -> Iterator[Claim]:
     yield from _check_levels(described, people, mechanisms)
     yield _check_report(place, described, made)
     draws = described.random == SYSTEM
-    text = f"drawn from {described.random}, says the releaser{'' if draws else ': a seed undoes the noise'}"
+    text = f"drawn from {described.random}, by the releaser{'' if draws else ': a seed undoes the noise'}"
     yield Claim("random", draws, BYTES, text)
     releases = [
         ColumnRelease(one, part.columns)
@@ -174,18 +178,23 @@ def _describe_clear(described: ReleaseFile) -> Claim:
     """Describe the levels of clear columns, which cannot be rechecked without data."""
     covered = {*((name,) for name in described.kept), described.kept}
     if not covered <= {one.columns for one in described.in_clear}:
-        return Claim("in clear", False, FLOATS, "what some columns in clear tell is not said")
+        return Claim(
+            "in clear", False, FLOATS, "the levels of some columns in clear are not stated"
+        )
     least = described.together - bound_level_rounding(described.together)
     for one in described.in_clear:
         if one.alone < 0 or (
             one.with_release is not None and one.with_release < max(one.alone, least)
         ):
             text = (
-                f"{join_words(one.columns)} with the release cannot tell less than one of them does"
+                f"{join_words(one.columns)} with the release cannot reveal less than either of them"
             )
             return Claim("in clear", False, FLOATS, text)
     return Claim(
-        "in clear", None, FLOATS, "what the columns in clear tell needs the data: it is not checked"
+        "in clear",
+        None,
+        FLOATS,
+        "the levels of the columns in clear follow from the data: they are not checked",
     )
 
 
@@ -205,8 +214,8 @@ def _check_report(
     if [files.read_bytes(path) for path in found if path is not None] == list(
         render_pages(described, made)
     ):
-        return Claim("report", True, BYTES, "says what follows from the rest")
-    text = "says something else than what follows from the rest"
+        return Claim("report", True, BYTES, "agrees with the other files")
+    text = "differs from what follows from the other files"
     if described.version != __version__:
         text += f", as version {__version__} writes it: it names version {described.version!r:.40}"
     return Claim("report", False, BYTES, text)
@@ -251,7 +260,7 @@ def find_own_file(folder: Path, name: str) -> Path | None:
         ):
             return None
     except (OSError, ValueError, RuntimeError):
-        pass  # said below
+        pass  # reported below
     return _find_regular_file(folder, name)
 
 
@@ -286,7 +295,7 @@ def _check_files(place: Path, described: ReleaseFile) -> Claim:
         "files",
         not wrong,
         BYTES,
-        text if not wrong else f"changed, missing or none of its: {join_words(wrong)}",
+        text if not wrong else f"changed, missing or unexpected: {join_words(wrong)}",
     )
 
 
@@ -297,7 +306,7 @@ def _check_levels(
     levels = compute_joint_levels(people, mechanisms)
     for part, alone, each in zip(described.parts, levels.alone, levels.each, strict=True):
         name = " and ".join(part.columns)
-        yield _make_upper_claim(f"level of {name} by itself", part.alone, alone)
+        yield _make_upper_claim(f"level of {name} alone", part.alone, alone)
         yield _make_upper_claim(f"level of {name} with all others", part.with_all, each)
     yield _make_upper_claim("level together", described.together, levels.together)
     if described.total is not None:
@@ -307,7 +316,7 @@ def _check_levels(
             if described.level_with_clear_columns is None
             else described.level_with_clear_columns,
         )
-        told = ", as it says of columns in clear" if described.kept else ""
+        told = ", as stated for the columns in clear" if described.kept else ""
         text = f"{most:.6g} of {described.total:.6g} nats{told}"
         yield Claim("total", most <= described.total, FLOATS, text, described.total, most)
 
@@ -335,9 +344,9 @@ def _check_released_file(
             table.names if sorted(table.names) != told else []
         )
         text = (
-            "as the description says"
+            "as in the description"
             if not extra
-            else f"of the file or the description alone: {join_words(extra)}"
+            else f"only in the file or only in the description: {join_words(extra)}"
         )
         yield Claim("columns", not extra, BYTES, text)
         if extra:
@@ -373,7 +382,7 @@ def _check_rows(described: ReleaseFile, people: IntArray, rows: int) -> Claim:
     if described.step > 1:
         whose += f", rounded to steps of {described.step}"
     if described.same_people:
-        agree &= described.step in (1, rounding_step(rows))
+        agree &= described.step in (1, choose_rounding_step(rows))
         agree &= abs(rows - stated) <= int(compute_max_changes(people, described.step).sum())
     return Claim(
         "rows", bool(agree), BYTES, f"{rows:,} rows, {described.rows:,} claimed, and {whose}"
@@ -403,7 +412,7 @@ def list_fit_claims(fit: FitTest, same_people: bool) -> Iterator[Claim]:
         fit.p_value,
     )
     if fit.raw_p_value is None:
-        text = "no output reads like a value of the column: rows copied from the data would not be outputs"
+        text = "no output is spelled like a value of the column: copied rows would not be outputs"
         yield Claim("no raw rows", True, BYTES, text)
         return
     power = (

@@ -34,7 +34,7 @@ FORMAT = "pmlopt release 2"
 OLDER: Mapping[str, Mapping[str, object]] = {
     "pmlopt release 1": {"step": 1, "date": "", "issuer": "", "order": "that of the data"},
 }
-"""Older formats that are read, with what they did not say: counts were exact, no one signed, and rows kept
+"""Older formats that are read, with what they did not state: counts were exact, no one signed, and rows kept
 their order."""
 People: TypeAlias = Annotated[int, Range(1, MAX_EXACT_INTEGER)]
 DESCRIPTION = SEALED_BY
@@ -168,10 +168,10 @@ class ReleaseFile:
             one.columns for one in self.in_clear
         ):
             raise FileFormatError(
-                "each part, and what is said of columns in clear, must name a column"
+                "each part, and each statement on columns in clear, must name a column"
             )
         if not {name for one in self.in_clear for name in one.columns} <= set(self.kept):
-            raise FileFormatError("something is said of a column in clear that is not kept")
+            raise FileFormatError("a level is stated for a column in clear that is not kept")
         named = [*(name for part in self.parts for name in part.columns), *self.kept, *self.dropped]
         if len(set(named)) < len(named):
             raise FileFormatError("a column is named twice as released, kept or dropped")
@@ -186,9 +186,9 @@ class ReleaseFile:
     def comparison_text(self) -> str:
         """Return text on the level that is compared with the total."""
         if self.level_with_clear_columns is None:
-            return "tells more than can be listed with the columns in clear"
+            return "reveals more than can be listed with the columns in clear"
         return (
-            f"tells {self.level_with_clear_columns:.6g} "
+            f"reveals {self.level_with_clear_columns:.6g} "
             f"nats{' with what stays in clear' if self.kept else ''}"
         )
 
@@ -219,11 +219,11 @@ class ReleaseFile:
         digests = {name: digest for name, digest in self.digests.items() if name not in REPORTS}
         # sorted: the seal must not depend on the order in which files were written
         content = to_plain(replace(self, digests=dict(sorted(digests.items()))))
-        return hashlib.sha256(files.json_bytes(content)).hexdigest()
+        return hashlib.sha256(files.encode_json_bytes(content)).hexdigest()
 
     def write(self, folder: Path) -> None:
         """Write `release.json` to a folder."""
-        files.atomic_write(folder / DESCRIPTION, files.json_bytes(to_plain(self)))
+        files.atomic_write(folder / DESCRIPTION, files.encode_json_bytes(to_plain(self)))
 
     @classmethod
     def read(cls, folder: Path) -> ReleaseFile:

@@ -160,7 +160,7 @@ def make_order_claim(
         text = f"warning: rows keep the order of the data, which no level counts; {text}"
         return Claim("order", None, FLOATS, text, None, found.p_value)
     if found.columns:
-        text = f"warning: rows are said to be in a random order, and {text}"
+        text = f"warning: rows are stated to be in a random order, and {text}"
         return Claim("order", None, FLOATS, text, None, found.p_value)
     return Claim("order", True, FLOATS, text, None, found.p_value)
 

@@ -24,7 +24,7 @@ from pmlopt.publishing.folder import (
     restrict_to_occurring,
 )
 from pmlopt.publishing.signing import list_signature_lines, make_fact_table
-from pmlopt.releases.attributes import push_through
+from pmlopt.releases.attributes import apply_channels
 
 
 def build_sections(
@@ -52,9 +52,9 @@ def build_sections(
     if described.kept:
         every = described.level_with_clear_columns
         most = "more than can be listed" if every is None else format_nats(every)
-        clear = f" With the columns that stay in clear beside them it is {most}."
+        clear = f" Together with the columns that stay in clear, the level is {most}."
     yield ReportSection(
-        "What the release tells",
+        "What the release reveals",
         [
             f"All released columns together leak at most {format_nats(described.together)} about one "
             "person's "
@@ -64,7 +64,7 @@ def build_sections(
             f"{whose}, as they are stated below, and nothing else about the person.",
             describe_stated_counts(described),
         ],
-        ("column", "by itself", "with all others", "proved of its mechanism"),
+        ("column", "alone", "with all others", "proved of its mechanism"),
         [
             (name, format_nats(part.alone), format_nats(part.with_all), promise)
             for name, part, promise in zip(names, described.parts, promises, strict=True)
@@ -80,7 +80,7 @@ def build_sections(
             lines.append(f"From the released column can be estimated: {found_of}.")
             warned = found_of.warnings
         rows = [one.table_row for one in tells[:MAX_SUMMARY_OUTCOMES]]
-        yield ReportSection(f"What an outcome says of {name}", lines, OUTCOME_COLUMNS, rows)
+        yield ReportSection(f"What an outcome reveals of {name}", lines, OUTCOME_COLUMNS, rows)
         if found := (*list_outcome_warnings(tells), *warned):
             yield ReportSection("", found, kind="warning")
     if len(mechanisms) > 1 and (
@@ -99,11 +99,11 @@ def _warn_of_single_values(
     possible = [(matrix > 0).astype(float) for matrix in matrices]
     occurs = (people > 0).astype(float)
     found = []
-    if (push_through(occurs, possible) == 1).any() and occurs.sum() > 1:
+    if (apply_channels(occurs, possible) == 1).any() and occurs.sum() > 1:
         found.append("Some outcomes of all columns together leave a single combination of values.")
     for place, name in enumerate(names):
         others = [k for k in range(people.ndim) if k != place]
-        beside = np.moveaxis(push_through(occurs, possible, others), place, 0)
+        beside = np.moveaxis(apply_channels(occurs, possible, others), place, 0)
         letters = (beside.reshape(len(beside), -1) > 0).astype(float)
         by_itself = (letters.max(axis=1) @ possible[place]) == 1
         if (letters.T @ possible[place] == 1).any() and not by_itself.any() and len(letters) > 1:
@@ -122,15 +122,15 @@ def _describe_clear_columns(described: ReleaseFile, people: int) -> Iterator[Rep
         "What stays in clear",
         [
             f"{pluralize(len(described.kept), 'column')} {'stay' if several else 'stays'} as in the data. "
-            f"Whoever sees {'them' if several else 'it'} learns this much of the released columns, by the "
+            f"Anyone who sees {'them' if several else 'it'} learns this much of the released columns, by the "
             f"frequencies in the data{ROUNDED_UP if described.step > 1 else ''}:",
             *gone,
         ],
-        ("in clear", "values", "by itself", "with the release"),
+        ("in clear", "values", "without the release", "with the release"),
         [(" and ".join(one.columns), *one.table_row(format_nats)) for one in described.in_clear],
     )
     warned = [
-        f"Every row has a value of its own of {join_words(one.columns)}: it names one person."
+        f"Every row has a unique value of {join_words(one.columns)}, which identifies one person."
         for one in described.in_clear
         if described.same_people and one.values == people > 1
     ]
@@ -146,13 +146,13 @@ def describe_stated_counts(described: ReleaseFile) -> str:
     if described.step == 1:
         return (
             "The description states the exact number of people with each combination of values: two such "
-            "releases whose people differ by one person give away the values of that person."
+            "releases whose people differ by one person reveal the values of that person."
         )
     return (
         f"The description states counts of people rounded to steps of {described.step}, and no exact count. "
         "Another release of these people but one states other shares with a probability of about "
         f"1 in {described.step}, and then its reader learns the values of that person: several releases of "
-        "nearly the same people should state one law, of a file that stays the same."
+        "nearly the same people should state one common law, from a file that does not change."
     )
 
 
@@ -170,7 +170,7 @@ def render_pages(
     )
     about = "About " if described.step > 1 else ""
     left = f" {about}{pluralize(described.left_out, 'row')} with a missing cell were left out."
-    seed = "" if described.random == SYSTEM else " Whoever guesses the seed undoes the noise."
+    seed = "" if described.random == SYSTEM else " Anyone who guesses the seed can undo the noise."
     found = [
         make_fact_table(described),
         ReportSection("", [
@@ -181,7 +181,7 @@ def render_pages(
         *build_sections(described, made),
         ReportSection("What is not promised", NOT_PROMISED),
         ReportSection("Check it yourself", [
-            "With pmlopt installed, pmlopt check and the name of this folder decide every claim again: the "
+            "With pmlopt installed, `pmlopt check` and the name of this folder recheck every claim: the "
             "certificate of each mechanism, the levels above from the matrices and the shares in "
             f"{DESCRIPTION}, the digests of all files, this report, and whether the released file can have "
             "come from these mechanisms."
@@ -193,15 +193,15 @@ def render_pages(
 
 ORDER = " The rows are in a uniformly random order."
 KEPT_ORDER = (
-    "The rows keep the order of the data. Whoever knows or guesses what the data are sorted by, or who is in "
-    "which row, learns from the place of a row what no level here counts: of data that are sorted by a "
-    "released column, as a rule nearly all of it."
+    "The rows keep the order of the data. Anyone who guesses what the data are sorted by, or who is in "
+    "which row, learns from the position of a row what no level here includes: for data that are sorted by a "
+    "released column, usually nearly all of it."
 )
 """What is stated of the order of rows."""
 
 NOT_PROMISED = (
-    "Other releases about the same people: what they tell is not counted here. Keep a ledger.",
-    "What an adversary knows of one person beside the shares of the values.",
+    "Other releases about the same people: their leakage is not included here. Keep a ledger.",
+    "What an adversary knows of one person in addition to the shares of the values.",
     "Rows of one person more than once, or of people who depend on each other: each row counts as a person.",
     "For these very people, not for a population of which they are a sample, unless the table says so.",
     "The stated shares themselves, which are published with the mechanisms as the law that the claims are "

@@ -13,7 +13,7 @@ from pmlopt.core.lazy_imports import special
 from pmlopt.core.roots import find_min_holding
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import InputError, MechanismError
-from pmlopt.releases.attributes import push_through
+from pmlopt.releases.attributes import apply_channels
 from pmlopt.releases.joint import check_product_size
 
 FALSE_ALARM_PROBABILITY = 1e-3
@@ -101,7 +101,7 @@ def assess_release_fit(
         float
     )
     matrices = [one.matrix for one in mechanisms]
-    expected = push_through(law, matrices)
+    expected = apply_channels(law, matrices)
     impossible = tuple(
         tuple(one.outputs[k] for one, k in zip(mechanisms, place, strict=True))
         for place in np.argwhere((counts > 0) & (expected <= 0)).tolist()
@@ -109,13 +109,13 @@ def assess_release_fit(
     raw_p_value, detectable = _test_against_raw_rows(
         mechanisms, law, expected, counts, same_people, distance
     )
-    lower, upper = _bounds_of_outcomes(matrices, expected, distance)
+    lower, upper = _bound_outcome_probabilities(matrices, expected, distance)
     return FitTest(
         rows, impossible, _bound_frequencies(counts, lower, upper, rows), raw_p_value, detectable
     )
 
 
-def _bounds_of_outcomes(
+def _bound_outcome_probabilities(
     matrices: Sequence[FloatArray], expected: FloatArray, distance: float
 ) -> tuple[FloatArray, FloatArray]:
     """Bound outcome probabilities over all laws within a total variation distance.
@@ -156,7 +156,7 @@ def _test_against_raw_rows(
     distance: float,
 ) -> tuple[float | None, float | None]:
     """Compute the p-value against the hypothesis of unreleased (copied) rows, and the test's power."""
-    raw = _spelled_probabilities(mechanisms, law)
+    raw = _compute_copy_probabilities(mechanisms, law)
     possible = expected > 0
     if not raw[possible].any():
         return None, None
@@ -165,9 +165,9 @@ def _test_against_raw_rows(
     offset = 0.0  # of the mean of the weight, for the law is rounded
     if same_people:
         transposed = [one.matrix.T for one in mechanisms]
-        means = push_through(weights, transposed)  # of the weight, given the letters
+        means = apply_channels(weights, transposed)  # of the weight, given the letters
         own = np.maximum(
-            push_through(weights**2, transposed) - means**2, 0.0
+            apply_channels(weights**2, transposed) - means**2, 0.0
         )  # its variance, given the letters
         occurring = law > 0
         offset = rows * distance * float(np.ptp(means[occurring]))
@@ -190,7 +190,7 @@ def _test_against_raw_rows(
     return p_value, share if share <= 1 else None
 
 
-def _spelled_probabilities(mechanisms: Sequence[Mechanism], law: FloatArray) -> FloatArray:
+def _compute_copy_probabilities(mechanisms: Sequence[Mechanism], law: FloatArray) -> FloatArray:
     """Return each outcome's probability as a letter of the same spelling."""
     spells = []
     for one in mechanisms:
@@ -209,7 +209,7 @@ def _spelled_probabilities(mechanisms: Sequence[Mechanism], law: FloatArray) -> 
             if place is not None:
                 same[place, y] = 1.0
         spells.append(same)
-    return push_through(law, spells)
+    return apply_channels(law, spells)
 
 
 def _bound_by_bennett(excess: float, variance: float, largest: float) -> float:

@@ -41,9 +41,9 @@ from pmlopt.publishing.page import render_pages
 from pmlopt.publishing.signing import get_release_date
 from pmlopt.publishing.stated_law import (
     check_no_exact_prior,
+    choose_rounding_step,
     round_counts,
     round_level_up,
-    rounding_step,
 )
 from pmlopt.releases.applying import apply_columns, apply_folder, encode_inputs
 from pmlopt.releases.attributes import (
@@ -53,7 +53,7 @@ from pmlopt.releases.attributes import (
     level_with_clear_column,
 )
 from pmlopt.releases.batches import ColumnRelease
-from pmlopt.releases.drafts import begin_draft, resolve_folder_of
+from pmlopt.releases.drafts import begin_draft, resolve_target_folder
 from pmlopt.releases.joint import MAX_PRODUCT_ENTRIES, check_product_size, multiply_rows
 from pmlopt.releases.ledger import Ledger
 from pmlopt.releases.ledger_entries import (
@@ -110,7 +110,7 @@ class ReleaseDraft:
         releases: the mechanisms with their columns.
         made: each as it is saved: a `Result` has its certificate.
         levels: what all releases leak together, and about each part.
-        planned: what `release.json` will say, as far as it does not depend on the draws and the files.
+        planned: what `release.json` will state, as far as it does not depend on the draws and the files.
         ledger: the file of the ledger that records the release, if there is one.
         person_column: the column with the numbers of its people; None where the rows are all, in order.
         law: the data whose law of the letters is known, where they are others.
@@ -203,8 +203,9 @@ def release(
     `report.md`) and `release.json`, which states what all releases leak together, under the joint law of the
     letters, which is written there too. `check` decides all of it again.
 
-    The joint law that is stated has rounded counts of people (`rounding_step`), so that the folder holds no
-    exact count; levels are under the stated law. Design mechanisms for it: `stated_prior`, or a plan.
+    The joint law that is stated has rounded counts of people (`choose_rounding_step`), so that the folder
+    holds no exact count; levels are under the stated law. Design mechanisms for it: `build_stated_prior`, or
+    a plan.
 
     Args:
         data: a CSV, Parquet or Arrow file, a folder of Parquet files, or a data frame.
@@ -284,7 +285,7 @@ def release(
         raise InputError(
             f"{join_words(letters)} is in the data, and never in the law: give one with all of them"
         )
-    step = 1 if exact_counts else rounding_step(int(people.sum()))
+    step = 1 if exact_counts else choose_rounding_step(int(people.sum()))
     stated = round_counts(people, step)
     if not exact_counts:
         for exact in (of_data, people):
@@ -355,7 +356,7 @@ def write_release(
             "epsilon, or "
             "release or keep fewer columns"
         )
-    place = resolve_folder_of(target)
+    place = resolve_target_folder(target)
     with _begin_release(draft, place) as (begun, book):
         folder = begun.partial_path
         (folder / MECHANISMS).mkdir()
@@ -425,7 +426,7 @@ def _check_designed_for(
     exact: IntArray,
 ) -> None:
     """Raise an error where a mechanism file would reveal exact letter shares."""
-    rounded = round_counts(exact, rounding_step(int(exact.sum())))
+    rounded = round_counts(exact, choose_rounding_step(int(exact.sum())))
     for place, (one, matrix, names) in enumerate(zip(made, matrices, columns, strict=True)):
         counts, stated = compute_marginal(exact, place), compute_marginal(rounded, place)
         occurring = np.flatnonzero(counts).tolist()
@@ -498,7 +499,7 @@ def check_columns_named(
     left = [name for name in names if name not in said]
     if left:
         raise InputError(
-            f"{where}: nothing is said of the column{'s' if len(left) > 1 else ''} "
+            f"{where}: nothing is planned for the column{'s' if len(left) > 1 else ''} "
             f"{', '.join(map(repr, left))}: release, keep (in clear) or drop each"
         )
 
@@ -561,7 +562,7 @@ def _apply_stated_law(joint: Secret, exact: IntArray) -> Secret:
         joint: of the columns in clear, and of the places of the letters that occur.
         exact: how many people have the letters of each place.
     """
-    stated = round_counts(exact, rounding_step(int(exact.sum())))[
+    stated = round_counts(exact, choose_rounding_step(int(exact.sum())))[
         np.array(joint.labels, dtype=np.int64)
     ]
     law = joint.joint[0]

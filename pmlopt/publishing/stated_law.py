@@ -19,13 +19,13 @@ from pmlopt.model.uncertainty.confidence import weissman_radius
 from pmlopt.programs.result import Result
 
 
-def rounding_step(people: int) -> int:
+def choose_rounding_step(people: int) -> int:
     """Return the rounding step of population counts: 10, 20, 50, 100, ...
 
     It depends on the number of rows only, which every release shows.
 
     Examples:
-        >>> [rounding_step(people) for people in (200, 19_999, 20_000, 45_000, 1_000_000)]
+        >>> [choose_rounding_step(people) for people in (200, 19_999, 20_000, 45_000, 1_000_000)]
         [10, 10, 20, 20, 1000]
     """
     # People: the smallest step to which counts are rounded.
@@ -92,7 +92,7 @@ def round_level_up(level: float) -> float:
     return max(found, level)
 
 
-def stated_prior(counts: Mapping[Label, int], exact: bool = False) -> Prior:
+def build_stated_prior(counts: Mapping[Label, int], exact: bool = False) -> Prior:
     """Build the publicly stated prior of a column's counts.
 
     A mechanism that is designed for it keeps its level under the shares that are published, and its file
@@ -103,13 +103,13 @@ def stated_prior(counts: Mapping[Label, int], exact: bool = False) -> Prior:
         exact: whether the counts themselves are stated.
 
     Examples:
-        >>> stated_prior({"no": 143, "yes": 57}).counts
+        >>> build_stated_prior({"no": 143, "yes": 57}).counts
         (140, 60)
     """
     if exact:
         return Prior.from_counts(counts)
     numbers = np.array(list(counts.values()), dtype=np.int64)
-    rounded = round_counts(numbers, rounding_step(int(numbers.sum())))
+    rounded = round_counts(numbers, choose_rounding_step(int(numbers.sum())))
     return Prior.from_weights(rounded.tolist(), list(counts))
 
 
@@ -133,7 +133,7 @@ def restate_prior(prior: Prior, exact: bool = False) -> Prior:
     counts = prior.counts
     if counts is None:  # the sample is known by its size only
         counts = tuple(np.rint(prior.pmf * prior.samples).astype(np.int64).clip(1).tolist())
-    return stated_prior(dict(zip(prior.labels, counts, strict=True)))
+    return build_stated_prior(dict(zip(prior.labels, counts, strict=True)))
 
 
 def restate_secret(secret: Secret, exact: bool = False) -> Secret:
@@ -150,7 +150,7 @@ def restate_secret(secret: Secret, exact: bool = False) -> Secret:
     if exact or not secret.counted:
         return secret
     pairs = secret.weights[0].astype(np.int64)
-    rounded = round_counts(pairs, rounding_step(int(pairs.sum()))).astype(object)
+    rounded = round_counts(pairs, choose_rounding_step(int(pairs.sum()))).astype(object)
     return Secret.from_fields(secret.name, secret.labels, secret.values, (rounded,))
 
 
@@ -226,6 +226,7 @@ def check_no_exact_prior(
     if is_prior_of(exact) and not is_prior_of(stated):
         raise InputError(
             f"the mechanism of {name} was designed for the exact shares of these people, and its file states "
-            "them: design it for pmlopt.publishing.stated_prior(counts) (at the shell: give --epsilon and "
-            "--utility in place of --mechanism), or publish exact counts: exact_counts=True (--exact-counts)"
+            "them: design it for pmlopt.publishing.build_stated_prior(counts) (at the shell: give "
+            "--epsilon and --utility in place of --mechanism), or publish exact counts: "
+            "exact_counts=True (--exact-counts)"
         )

@@ -14,7 +14,6 @@ from pmlopt.releases.attributes import (
     level_with_clear_column,
 )
 from pmlopt.releases.batches import BatchRelease, ColumnRelease, by_history
-from pmlopt.releases.crowd import Crowd
 from pmlopt.releases.joint import (
     JointOutcome,
     chained_level,
@@ -32,17 +31,18 @@ from pmlopt.releases.shuffled import (
     shuffled_slack,
 )
 from pmlopt.releases.split import Split, best_split
+from pmlopt.releases.stream_population import StreamPopulation
 from pmlopt.releases.streams import Streams
 
 __all__ = [
     "AttributeLevels",
     "BatchRelease",
     "ColumnRelease",
-    "Crowd",
     "JointOutcome",
     "Ledger",
     "Split",
     "Stream",
+    "StreamPopulation",
     "Streams",
     "attribute_levels",
     "best_split",

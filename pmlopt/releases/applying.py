@@ -203,7 +203,7 @@ def apply_folder(
     """Apply mechanisms to all files of a folder, into files of another folder.
 
     The rows have a uniformly random order over all files: these have the names and places of the files of the
-    data, which say nothing of the rows in them, nor do their sizes. Where folders are named by a column,
+    data, which reveal nothing of the rows in them, nor do their sizes. Where folders are named by a column,
     which is kept then, the order is random over the files of each of its values.
 
     The draws of a file are a function of a key that this call makes and of the file, so that a task that an
@@ -246,7 +246,7 @@ def apply_folder(
         if name not in kept:
             raise InputError(
                 f"{table.where}: its folders are named by {name!r}, which the places of the released files "
-                "would tell: keep it, or write the data without these folders"
+                "would reveal: keep it, or write the data without these folders"
             )
     stay = [name for name in kept if name not in table.partitions]
     sources = dict(zip((file.relative_to(table.folder).as_posix() for file in table.files), table.files,
@@ -278,7 +278,7 @@ def apply_folder(
                 "kept": kept, "rows": rows, "dropped": dropped,
                 "files": {name: one.to_published() for name, one in finished.items()},
             }  # fmt: skip
-            files.atomic_write(whole / SUMMARY, files.json_bytes(told))
+            files.atomic_write(whole / SUMMARY, files.encode_json_bytes(told))
         try:
             publish_new(whole, Path(target).absolute())
         except OSError as cause:

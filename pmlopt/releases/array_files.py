@@ -49,9 +49,9 @@ def write_arrays(
     path: str | os.PathLike[str], about: dict[str, Any], arrays: dict[str, Any]
 ) -> str:
     """Write plain data and arrays atomically, and return their digest."""
-    plain = json.loads(files.json_bytes(about))
+    plain = json.loads(files.encode_json_bytes(about))
     found = compute_digest(plain, *arrays.values()).hex()
-    told = np.frombuffer(files.json_bytes({**plain, "digest": found}), dtype=np.uint8)
+    told = np.frombuffer(files.encode_json_bytes({**plain, "digest": found}), dtype=np.uint8)
     stream = io.BytesIO()
     np.savez(stream, about=told, **arrays)
     files.atomic_write(path, stream.getvalue(), private=True)
@@ -83,7 +83,7 @@ def read_arrays(
     Raises:
         FileFormatError: the file is not there, is of another format or version, was cut short or changed.
     """
-    files.file_format(path, (".npz",))
+    files.get_file_format(path, (".npz",))
     content = files.read_bytes(path)
     try:
         files.check_expansion(path, content)

@@ -19,7 +19,7 @@ from pmlopt.core.arrays import (
     copy_float_array,
 )
 from pmlopt.core.frames import to_narwhals
-from pmlopt.data.labelled import table as labelled
+from pmlopt.data.labelled import read_labelled_table as labelled
 from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.secret import Secret
 from pmlopt.errors import MechanismError, PriorError
@@ -90,7 +90,7 @@ def attribute_levels(
             "attributes or outputs"
         )
     matrices = [part.matrix for part in parts]
-    everything = push_through(law, matrices)
+    everything = apply_channels(law, matrices)
     each = [_compute_level_about(law, matrices, axis, everything) for axis in range(len(parts))]
     alone = [
         leakage_level(compute_marginal(law, axis), matrix) for axis, matrix in enumerate(matrices)
@@ -142,7 +142,7 @@ def compute_marginal(law: NDArray[Any], axis: int) -> NDArray[Any]:
     return np.asarray(law.sum(axis=tuple(other for other in range(law.ndim) if other != axis)))
 
 
-def push_through(
+def apply_channels(
     law: FloatArray, matrices: Sequence[FloatArray], axes: Iterable[int] | None = None
 ) -> FloatArray:
     """Push a joint law through the channels of some or all attributes."""
@@ -156,7 +156,7 @@ def _compute_level_about(
 ) -> float:
     """Compute the leakage level of all releases about one attribute."""
     others = [other for other in range(law.ndim) if other != axis]
-    given = np.moveaxis(push_through(law, matrices, others), axis, 0)
+    given = np.moveaxis(apply_channels(law, matrices, others), axis, 0)
     given = given / compute_marginal(law, axis).reshape(-1, *[1] * len(others))
     below = np.moveaxis(everything, axis, 0)
     best = 0.0
@@ -250,5 +250,5 @@ def _to_secret(joint: Secret | ArrayLike) -> Secret:
     try:
         total = float(np.sum(np.asarray(joint, dtype=float)))
     except (TypeError, ValueError):
-        total = 1.0  # whatever it is, the law says what is wrong with it
+        total = 1.0  # whatever it is, the error of the law explains it
     return Secret(joint) if abs(total - 1) <= SUM_ATOL else Secret.from_counts(joint)

@@ -227,7 +227,7 @@ class BatchRelease:
         """Return the Arrow type of the array that `release_array` returns."""
         return get_label_type(self.releases[0].output_columns[0][1])
 
-    def keyed(self, seed: int | None = None) -> Self:
+    def with_key(self, seed: int | None = None) -> Self:
         """Return a copy with a fresh random key, or a key from a test seed."""
         return type(self)(self.releases, self.keep, self.drop_missing, make_key(seed))
 
@@ -246,7 +246,7 @@ class BatchRelease:
         bits: list[RandomBits] = [SystemBits()] * len(codes)
         if self.key is not None:
             if not place:
-                raise InputError("a key draws the same at one place: say which place the batch has")
+                raise InputError("a key draws the same at one place: give the place of the batch")
             letters = hashlib.sha256(b"".join(code.tobytes() for code in codes)).hexdigest()
             # of its own for each mechanism, so that two columns share none
             bits = [KeyedBits(self.key, *place, letters, number) for number in range(len(codes))]
@@ -395,7 +395,7 @@ class _ColumnStep:
         raise MechanismError(
             f"{self._where}: row {batch.first + row}: the value {what} is not an input of the mechanism, "
             f"whose inputs are {abbreviate(self.release.mechanism.inputs)}"
-            + (": say --missing drop to leave such rows out" if None in value else "")
+            + (": give --missing drop to leave such rows out" if None in value else "")
         )
 
 

@@ -18,7 +18,7 @@ from pmlopt.core.files import describe_os_error
 from pmlopt.errors import FileFormatError
 
 
-def resolve_folder_of(target: str | os.PathLike[str]) -> Path:
+def resolve_target_folder(target: str | os.PathLike[str]) -> Path:
     """Resolve the symbolic links of a target's folder."""
     path = Path(target).absolute()
     return path.parent.resolve() / path.name

@@ -24,7 +24,7 @@ from pmlopt.core.drafts import (
 )
 from pmlopt.core.records import Range, parse_json, read_record
 from pmlopt.errors import FileFormatError, InputError
-from pmlopt.releases.drafts import check_vacant, make_resumable_draft_path, resolve_folder_of
+from pmlopt.releases.drafts import check_vacant, make_resumable_draft_path, resolve_target_folder
 
 _JOURNAL = "journal.jsonl"
 """In the draft: of which release it is, and then a line for each file that is finished."""
@@ -220,7 +220,7 @@ def open_folder_draft(
     Raises:
         FileFormatError: the target is there, or the draft is of another release.
     """
-    named = resolve_folder_of(target if beside is None else beside)
+    named = resolve_target_folder(target if beside is None else beside)
     # the links are resolved first: two names of one folder must share a lock and a draft
     place = make_resumable_draft_path(named)
     with files.exclusive_lock(named) if beside is None else nullcontext():

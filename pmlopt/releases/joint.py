@@ -190,7 +190,7 @@ def worst_outcome(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> Join
 
     Few outcomes are all looked at. Many are searched by branch and bound, in logarithms: a choice of the
     first outputs is dropped where no choice of the others, made for each pair of letters apart, leaks more
-    than the best outcome at hand; the maximum is exact but for rounding.
+    than the best outcome so far; the maximum is exact but for rounding.
 
     Raises:
         MechanismError: letters differ, or the search for the worst outcome keeps more than
@@ -294,7 +294,7 @@ def check_product_size(entries: int) -> None:
         raise MechanismError(
             f"the product has {entries} entries, more than {MAX_PRODUCT_ENTRIES}: compose fewer "
             "mechanisms, or "
-            "ask for `joint_level`, which lists no products"
+            "use `joint_level`, which lists no products"
         )
 
 
@@ -307,7 +307,7 @@ class OutcomeSearch:
 
     For a letter x it is minus the logarithm of a sum of products of the ratios `P_i[x',y_i] / P_i[x,y_i]`.
     With the first outputs chosen it is at most what the least ratio of each further mechanism for each pair
-    (x, x') leaves, which is the bound. Choices whose bound is not above the best outcome at hand are
+    (x, x') leaves, which is the bound. Choices whose bound is not above the best outcome so far are
     dropped. Equal mechanisms in a row take their outputs in ascending order, for it makes no difference.
 
     Args:
@@ -357,7 +357,7 @@ class OutcomeSearch:
             if len(choices) > MAX_CANDIDATES:
                 raise MechanismError(
                     f"the search for the worst outcome keeps {len(choices)} choices after {place + 1} of "
-                    f"{len(self.logs)} mechanisms, more than {MAX_CANDIDATES}: ask for fewer mechanisms, or "
+                    f"{len(self.logs)} mechanisms, more than {MAX_CANDIDATES}: give fewer mechanisms, or "
                     "for `chained_level` of blocks of them"
                 )
         if len(choices):

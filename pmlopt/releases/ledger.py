@@ -280,7 +280,7 @@ class Ledger:
         if len(places) < len(own):
             lacking = abbreviate([label for place, label in enumerate(own) if place not in places])
             raise MechanismError(
-                f"the letters {lacking} of the ledger are none of the design, and may be somebody's"
+                f"the letters {lacking} of the ledger are none of the design, and may be those of a person"
             )
         return build_joint_requirement(
             self.initial.pmf, self._histories, rows, self._check_total(epsilon), np.array(places)
@@ -372,7 +372,7 @@ class Ledger:
         """Record the outcomes of a mechanism, one for each person.
 
         Whether the release keeps the total is required of all outcomes that might have come, since a refusal
-        that depends on the outcome reveals of it; ask `allows` before anything is published. The same
+        that depends on the outcome reveals of it; check `allows` before anything is published. The same
         mechanism with the same outcomes of the same people is taken for one release that is recorded twice
         by mistake. Where anything is refused, nothing is recorded.
 
@@ -511,7 +511,7 @@ class Ledger:
             FileFormatError: the file cannot be written, its ending is not .npz, it is not the one that was
                 read, or what was to be published is not there.
         """
-        files.file_format(path, (".npz",))
+        files.get_file_format(path, (".npz",))
         with files.exclusive_lock(path):
             self._write(path)
 
@@ -543,7 +543,7 @@ class Ledger:
             >>> Ledger.load(path).releases
             1
         """
-        files.file_format(path, (".npz",))
+        files.get_file_format(path, (".npz",))
         with files.exclusive_lock(path):
             ledger = cls.load(path)
             ledger._folders += [Path(folder).resolve()] if folder is not None else []

@@ -79,7 +79,7 @@ class PendingPublication:
             if draft.parent == target.parent:
                 return cls(draft.name, target.name, compute_folder_key(target.parent), None)
         raise ValueError(
-            f"what is to be published is {entry!r:.80}, which names no draft beside its target"
+            f"what is to be published is {entry!r:.80}, which names no draft next to its target"
         )
 
     def finish(self, folder: Path) -> bool:

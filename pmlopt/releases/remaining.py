@@ -47,7 +47,7 @@ def build_joint_requirement(
     above = float(compute_levels(law, histories.likelihoods[rows]).max())
     if above > lowered:
         raise PrivacyError(
-            f"the leakage on somebody is {above:.6g} nats by the ledger, and the total is {total:.6g}: "
+            f"the leakage on a person is {above:.6g} nats by the ledger, and the total is {total:.6g}: "
             "nothing is left to release"
         )
     weights = np.exp(histories.likelihoods[rows])[:, order]
@@ -122,7 +122,7 @@ def align_matrix(
     if needed.size:
         raise MechanismError(
             f"the mechanism has no row for the letter {labels[needed[0]]!r}, which is still possible for "
-            "somebody in the release"
+            "a person in the release"
         )
     matrix = np.zeros((len(labels), len(mechanism.outputs)))
     matrix[places] = mechanism.matrix[found[places]]

@@ -368,7 +368,7 @@ def shuffled_failure(
         if _is_listable(values, count):
             means, masses = _list_means(values, law, count)
             found.append(float(masses[means > t * (1 + LIFT_RTOL)].sum()))
-        else:  # a bound by formula where a letter adds next to nothing
+        else:  # a bound by formula where a letter adds almost nothing
             bound = bound_chernoff_tail(values, law, count, t)
             small = bound <= 1e-3 * math.fsum(found)
             found.append(bound if small else compute_mean_near(values, law, count, t).bound_tail(t))
@@ -449,7 +449,7 @@ def _find_lift_laws(p: Prior, m: Mechanism) -> Iterator[tuple[FloatArray, FloatA
     """
     columns = m.matrix[:, m.support]
     law = p.pmf @ columns
-    share = 1 + relative_rounding(sum(columns.shape))
+    share = 1 + bound_relative_rounding(sum(columns.shape))
     lifts, law = (
         np.where(np.ptp(columns, axis=0) == 0, 1.0, columns / law * share),
         law / law.sum() * share,
@@ -498,16 +498,16 @@ def _compute_listed_level(means: FloatArray, masses: FloatArray, delta: float) -
     return round_up(float(((worth - delta + rounding) / above).max(initial=0.0)))
 
 
-def relative_rounding(terms: int) -> float:
+def bound_relative_rounding(terms: int) -> float:
     """Return the relative rounding error bound of a number of float operations."""
     return (terms + 8) * 2 * UNIT_ROUNDOFF
 
 
 def round_up(number: float, terms: int = 0) -> float:
     """Round a nonnegative number up by the error of a number of float operations."""
-    return number * (1 + relative_rounding(terms))
+    return number * (1 + bound_relative_rounding(terms))
 
 
 def round_down(number: float) -> float:
     """Round a nonnegative number down by one unit in the last place."""
-    return number * (1 - relative_rounding(0))
+    return number * (1 - bound_relative_rounding(0))

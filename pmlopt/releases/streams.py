@@ -54,7 +54,7 @@ class StreamsFile(Record):
 
 def _digest_content(held: Any) -> str:
     """Compute the digest of a file's plain data."""
-    return hashlib.sha256(files.json_bytes(held)).hexdigest()
+    return hashlib.sha256(files.encode_json_bytes(held)).hexdigest()
 
 
 class Streams:
@@ -99,7 +99,7 @@ class Streams:
         return self._stream_at(self._place.get(person, 0)).copy()
 
     @property
-    def fresh(self) -> Stream:
+    def new_stream(self) -> Stream:
         """Return the stream of a new person without releases."""
         return self._stream_at(0).copy()
 
@@ -118,7 +118,7 @@ class Streams:
     def _stream_at(self, place: int) -> Stream:
         """Return the stream at a node of the tree of histories."""
         found = self._streams[place]
-        assert found is not None  # only of releases after which nobody is
+        assert found is not None  # only for releases that belong to no person
         return found
 
     def release(self, states: Mapping[Label, Label], seed: Seed = None) -> dict[Label, Label]:
@@ -176,7 +176,7 @@ class Streams:
     def _add_stream(self, place: int, stream: Stream) -> None:
         """Add a stream as a child node."""
         self._before.append(place)
-        self._told.append(stream.last)
+        self._told.append(stream.last_output)
         self._streams.append(stream)
 
     # ------------------------------------------------------------ files
@@ -187,7 +187,7 @@ class Streams:
         Raises:
             FileFormatError: the file cannot be written, or its ending is not .json.
         """
-        files.file_format(path, (".json",))
+        files.get_file_format(path, (".json",))
         first = self._stream_at(0)
         held = to_plain(StreamsFile(
             StreamDeclaration.from_stream(first), np.array(self._before, dtype=np.int64),
@@ -196,7 +196,7 @@ class Streams:
             tuple(self._place.items()),
         ))  # fmt: skip
         content = {"format": FORMAT, "digest": _digest_content(held), "streams": held}
-        files.atomic_write(path, files.json_bytes(content), private=True)
+        files.atomic_write(path, files.encode_json_bytes(content), private=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -214,7 +214,7 @@ class Streams:
         many = cls(held.first.make_stream())
         for place, output, emits in zip(held.before.tolist(), held.told, held.emitted, strict=True):
             stream = many._stream_at(place).copy()
-            stream.take(output, emits)
+            stream.record_likelihoods(output, emits)
             many._add_stream(place, stream)
         many._place = dict(held.people)
         many._drop_unused()

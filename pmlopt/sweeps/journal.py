@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.files import check_target, encode_csv, exclusive_lock, file_format
+from pmlopt.core.files import check_target, encode_csv, exclusive_lock, get_file_format
 from pmlopt.errors import FileFormatError, SweepError
 from pmlopt.programs.former_names import replace_former_names
 from pmlopt.sweeps.table import (
@@ -108,12 +108,12 @@ def _iterate_tokens(value: Any, around: tuple[Any, ...]) -> Iterator[bytes]:
     elif isinstance(value, Set):
         yield from sorted(b"".join(_iterate_tokens(item, (*around, value))) for item in value)
     else:
-        for part in _iterate_parts(value):
+        for part in _list_identifying_parts(value):
             yield from _iterate_tokens(part, (*around, value))
     yield b";"
 
 
-def _iterate_parts(value: Any) -> list[Any]:
+def _list_identifying_parts(value: Any) -> list[Any]:
     """Return the parts that identify a value."""
     if type(value) is np.ndarray:
         return [value.shape, *value.ravel().tolist()]
@@ -217,7 +217,7 @@ class SweepJournal:
         """
         self.out = Path(out)
         check_target(self.out)
-        file_format(self.out, ENDINGS)
+        get_file_format(self.out, ENDINGS)
         self.path = self.out.with_name(f"{self.out.name}.part")
         self._points = points
         # also the key of the digests: lines of another sweep do not verify

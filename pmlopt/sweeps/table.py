@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args, get_type_hints
 import numpy as np
 
 from pmlopt.core.display import format_table_html, format_table_latex, import_pandas
-from pmlopt.core.files import atomic_write, encode_csv, file_format, json_bytes
+from pmlopt.core.files import atomic_write, encode_csv, encode_json_bytes, get_file_format
 from pmlopt.core.lazy_imports import import_optional
 from pmlopt.errors import SweepError
 from pmlopt.programs.certificate import finite_or_none
@@ -260,13 +260,14 @@ class Sweep:
         Raises:
             FileFormatError: the ending is another one, or the file cannot be written.
         """
-        ending = file_format(path, ENDINGS)
+        ending = get_file_format(path, ENDINGS)
         if ending == ".csv":
             lines = [list(self.columns), *(list(map(format_cell, row.cells)) for row in self.rows)]
             atomic_write(path, encode_csv(lines))
         else:
             atomic_write(
-                path, json_bytes(self.to_dict()) if ending == ".json" else _encode_parquet(self)
+                path,
+                encode_json_bytes(self.to_dict()) if ending == ".json" else _encode_parquet(self),
             )
 
 

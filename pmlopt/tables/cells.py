@@ -123,7 +123,7 @@ def gather_all_cells(array: Any) -> Any:
 
 def encode_categories(array: Any) -> Any:
     """Encode an array as categories in order of first occurrence."""
-    return array.dictionary_encode().cast(_categories_of(array.type))
+    return array.dictionary_encode().cast(_get_dictionary_type(array.type))
 
 
 def get_category_type(kind: Any, name: str) -> Any:
@@ -131,10 +131,12 @@ def get_category_type(kind: Any, name: str) -> Any:
     from pyarrow import types
 
     plain = get_plain_type(kind, name)
-    return _categories_of(plain) if types.is_dictionary(kind) and not plain.num_fields else plain
+    return (
+        _get_dictionary_type(plain) if types.is_dictionary(kind) and not plain.num_fields else plain
+    )
 
 
-def _categories_of(plain: Any) -> Any:
+def _get_dictionary_type(plain: Any) -> Any:
     """Return the dictionary type with 32-bit codes for an Arrow type."""
     import pyarrow
 

@@ -1,4 +1,4 @@
-"""Tables from CSV, Parquet and Arrow files, and folders, through Arrow."""
+"""Tables from files through Arrow: CSV, Parquet, Arrow and JSON Lines in batches of rows, and folders."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pmlopt.core.lazy_imports import check_installed
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.folder_names import values_in_path
 from pmlopt.tables.frame_tables import FrameTable, LazyTable
+from pmlopt.tables.json_lines import JsonLinesTable, is_json_lines
 from pmlopt.tables.streams import (
     HEAD_BYTES,
     CsvFormat,
@@ -98,6 +99,9 @@ def open_table(data: Any, form: CsvFormat | None = None, *, may_be_empty: bool =
             return TypedTable(data, make_seekable(source), "Parquet", may_be_empty=may_be_empty)
         if source.head.startswith(_ARROW):
             return TypedTable(data, make_seekable(source), "Arrow", may_be_empty=may_be_empty)
+        if is_json_lines(source.head):
+            with source:
+                return JsonLinesTable(io.BufferedReader(source), data)
         _check_kind(source.head, data)
         found = (form or CsvFormat()).detect(source.head, data, whole=len(source.head) < HEAD_BYTES)
         return CsvTable(data, source, found)

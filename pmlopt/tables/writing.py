@@ -477,7 +477,7 @@ class ParquetSink(TypedSink):
         import pyarrow.parquet
 
         # decided by the first group, since the footer of a file has one setting for all
-        named = repeating_columns(first)
+        named = find_repeating_columns(first)
         return pyarrow.parquet.ParquetWriter(self._stream, self._schema, use_dictionary=named)
 
     def _column_type(self, kind: Any, name: str) -> Any:
@@ -500,7 +500,7 @@ class ArrowSink(TypedSink):
         return pyarrow.ipc.new_file(self._stream, self._schema)
 
 
-def repeating_columns(rows: Any) -> list[str] | bool:
+def find_repeating_columns(rows: Any) -> list[str] | bool:
     """Return the columns worth dictionary encoding in Parquet; True for all.
 
     Of a column without repetitions it makes one in vain, which takes a third of the time of writing. Only the
@@ -515,11 +515,11 @@ def repeating_columns(rows: Any) -> list[str] | bool:
         return True  # their parts have names
     columns = zip(rows.schema.names, rows.columns, strict=True)
     # Cells of a column that are looked at to decide whether its values repeat.
-    found = [name for name, column in columns if _repeats(column.slice(0, 2**14))]
+    found = [name for name, column in columns if _has_repeated_values(column.slice(0, 2**14))]
     return True if len(found) == len(rows.schema.names) else found
 
 
-def _repeats(cells: Any) -> bool:
+def _has_repeated_values(cells: Any) -> bool:
     """Return whether cells have at most half as many distinct values."""
     import pyarrow
     import pyarrow.compute

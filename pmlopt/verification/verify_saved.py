@@ -27,7 +27,7 @@ from pmlopt.programs.certificate import (
     make_context,
 )
 from pmlopt.programs.former_names import replace_former_names
-from pmlopt.programs.registry import list_certificates, load_installed_questions
+from pmlopt.programs.registry import list_certificates, load_installed_registries
 from pmlopt.programs.reports.pages import write_report_page
 from pmlopt.programs.result import Result, ResultRecord
 
@@ -61,7 +61,7 @@ def verify_file(path: str | os.PathLike[str]) -> Verdict:
     return _read_with_verdict(path, *read_any_mechanism(path))[1]
 
 
-def record_of(
+def read_result_record(
     mechanism: Mechanism, metadata: Mapping[str, Any], path: str | os.PathLike[str]
 ) -> ResultRecord:
     """Read the result record of a file, with its certificate.
@@ -85,7 +85,7 @@ def record_of(
 def _load_kind(certificate: object) -> None:
     """Import questions where a certificate is of a kind that is not known: pmlopt's, then those installed."""
     kind = certificate.get("kind") if isinstance(certificate, Mapping) else None
-    for load in (list_certificates, load_installed_questions):
+    for load in (list_certificates, load_installed_registries):
         if isinstance(kind, str) and kind not in find_tagged_classes(Certificate):
             load()
 
@@ -165,7 +165,7 @@ def _read_with_verdict(
         )
     try:
         with np.errstate(all="ignore"):  # numbers of a file may be of any size
-            told = record_of(mechanism, metadata, path)
+            told = read_result_record(mechanism, metadata, path)
             return told, Verdict.from_certificate(told.certificate, _check_record(told))
     except InputError as error:
         raise FileFormatError(str(error)) from None
@@ -198,25 +198,25 @@ def read_saved_prior(mechanism: Mechanism, metadata: Mapping[str, Any], where: s
     return found
 
 
-def _check_record(told: ResultRecord) -> Claim:
+def _check_record(record: ResultRecord) -> Claim:
     """Check that a record's summary follows from its certificate."""
     # Up to this share, or this much, numbers that follow from others may differ: floats of one formula.
     derived_tolerance = 1e-12
-    certificate = told.certificate
+    certificate = record.certificate
     made = {
         name: finite_or_none(getattr(certificate, name))
         for name in ("value", "bound", "gap", "level")
     }
-    boasts = told.status is Status.OPTIMAL and told.bound is None
+    boasts = record.status is Status.OPTIMAL and record.bound is None
     found = ["the status is optimal, and no bound is claimed"] if boasts else []
     for name, number in made.items():
-        stated, tolerance = getattr(told, name), derived_tolerance if name == "level" else 0.0
+        stated, tolerance = getattr(record, name), derived_tolerance if name == "level" else 0.0
         near = None not in (stated, number) and math.isclose(
             stated, number or 0.0, rel_tol=tolerance, abs_tol=tolerance
         )
         if stated is not number and not near:
             found.append(f"the {name} of the result is {stated!s:.40}, and {number!s:.40} follows")
-    if (form := told.closed_form) is not None:
+    if (form := record.closed_form) is not None:
         off = certificate.value - form.value - form.difference
         if not abs(off) <= derived_tolerance * max(1.0, abs(certificate.value)):
             text = f"the difference from the closed form is {form.difference!r}, and {off:.3g} more follows"
@@ -251,12 +251,13 @@ def load_saved(path: str | os.PathLike[str]) -> Any:
     mechanism, metadata = read_any_mechanism(path)
     if metadata.get("certificate") is None:
         return mechanism
-    return _build_result(record_of(mechanism, metadata, path))
+    return _build_result(read_result_record(mechanism, metadata, path))
 
 
-def _build_result(told: ResultRecord) -> Result[Any]:
+def _build_result(record: ResultRecord) -> Result[Any]:
     """Build the result of a saved record."""
     return Result(
-        told.status, told.certificate, told.solver, told.reason, told.attempts, told.iterations,
-        told.warm_started, told.timings, told.closed_form, WarmStart(told.solver, {}), told.solver_options,
+        record.status, record.certificate, record.solver, record.reason, record.attempts, record.iterations,
+        record.warm_started, record.timings, record.closed_form, WarmStart(record.solver, {}),
+        record.solver_options,
     )  # fmt: skip

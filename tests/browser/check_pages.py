@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pmlopt import PML, Chain, Ledger, Prior, Secret, Stream, design, explore, solve
+from pmlopt import PML, Chain, Ledger, Mechanism, Prior, Secret, Stream, design, explore, solve
 from pmlopt.publishing.exploring import Exploration
 
 HOSTILE = [
@@ -252,3 +252,29 @@ def test_dark_mode_is_followed_while_the_page_is_open(browser: Any, folder: Path
     before = shown.page.evaluate(fill)
     shown.page.emulate_media(color_scheme="dark")
     shown.page.wait_for_function(f"{fill} !== '{before}'", timeout=30_000)
+
+
+def test_the_survey_of_the_tutorial_sends_a_randomized_answer_once(
+    browser: Any, tmp_path: Path
+) -> None:
+    page_of_docs = (Path(__file__).parents[2] / "docs" / "tutorials" / "survey.md").read_text(
+        "utf-8"
+    )
+    html = page_of_docs.split("```html\n")[1].split("```")[0]
+    (tmp_path / "survey.html").write_text(html, "utf-8")
+    letters = ["never", "monthly", "weekly", "daily"]
+    Mechanism(np.eye(4)[::-1], letters, letters).export(tmp_path / "drinking.js")
+    page = browser.new_page()
+    page.goto((tmp_path / "survey.html").as_uri())
+    page.select_option("select", "monthly")
+    page.click("button")
+    assert json.loads(page.text_content("#sent")) == {"released": "weekly"}
+    # the first draw is kept: another answer reveals nothing more
+    page.select_option("select", "never")
+    page.click("button")
+    assert json.loads(page.text_content("#sent")) == {"released": "weekly"}
+    found = page.evaluate(
+        "() => { try { return pmlopt.release('constructor'); } catch (error) { return error.name; } }"
+    )
+    assert found == "RangeError"
+    page.close()

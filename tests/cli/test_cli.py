@@ -244,8 +244,7 @@ class TestAudit:
         assert "The claim holds" in text
         assert f"0.1    {exact:.9g} nats" in text
         assert (
-            "given prior alone"
-            in run(*asked, "--envelope", "0.1", "--radius", "0.1", code=2).output
+            "given prior only" in run(*asked, "--envelope", "0.1", "--radius", "0.1", code=2).output
         )
 
     @pytest.mark.parametrize("privacy", ["ldp", "pml", "maximal-leakage", "lip --lower 0.7", "lip"])
@@ -514,7 +513,7 @@ class TestLeast:
         self, counts: Path, tmp_path: Path
     ) -> None:
         out = tmp_path / "least.json"
-        asked = ("least-leakage", "--prior", counts, "--reach", 0.2, "-o", out)
+        asked = ("least-leakage", "--prior", counts, "--target", 0.2, "-o", out)
         data = run_json(*asked, "--utility", "mutual-information", "--privacy", "ldp")
         result = solve(least_leakage(COUNTED, LDP, MutualInformation(), 0.2))
         assert (data["status"], data["value"], data["bound"]) == (

@@ -170,4 +170,4 @@ def test_a_posterior_is_under_the_prior_of_the_design(tmp_path: Path) -> None:
     response.write_text("x,no,yes\nno,0.75,0.25\nyes,0.25,0.75\n")
     rows.write_text("x,count\nno,60\nyes,40\n")
     told = run("estimate", response, "--counts", rows, "--posterior", "2").output
-    assert "even frequencies taken for what 2 more people told in clear" in told
+    assert "even frequencies as the Dirichlet prior, with the weight of 2 more people" in told

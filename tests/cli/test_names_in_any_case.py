@@ -77,6 +77,7 @@ def test_a_sweep_hands_options_to_its_solver(tmp_path: Path, prior: Path) -> Non
         ("explore", "--beside", "--compare"),
         ("audit m.json", "--slack", "--delta"),
         ("sample-size", "--delta", "--confidence-delta"),
+        ("least-leakage", "--reach", "--target"),
     ],
 )
 def test_an_option_of_another_name_is_hinted_at(command: str, old: str, new: str) -> None:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from commands import run
+from commands import run_fully as run
 
 from pmlopt import Prior, confidence_ball
 from pmlopt.releases.noise import QueryNoise, derive_differences
+
+
+def run_json(*arguments: object) -> dict[str, Any]:
+    return dict(json.loads(run(*arguments, "--json").stdout))
+
 
 AGES = [20] * 30 + [40] * 50 + [60] * 20
 
@@ -21,6 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rows = [f"{'f' if i % 3 else 'm'},{age}" for i, age in enumerate(AGES)]
     (tmp_path / "people.csv").write_text("\n".join(["sex,age", *rows]) + "\n")
     (tmp_path / "age.csv").write_text("age,count\n20,50\n40,30\n60,20\n")
+    (tmp_path / "young.csv").write_text("age,count\n20,50\n40,30\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -29,7 +37,7 @@ def test_without_a_law_the_scales_are_those_of_differential_privacy(folder: Path
     found = run_json("noisy-answer", "people.csv", "--count", "sex=f,m", "--mean", "age=0..100",
                      "--sum", "age=10..50", "--epsilon", 0.6, "-o", "out.csv", "--seed", 1)  # fmt: skip
     # 2, 100 and 40 over their scales are equal shares of 0.6
-    assert found["scales"] == pytest.approx([2 / 0.2, 100 / 0.2, 40 / 0.2], rel=1e-9)
+    assert found["scales"] == pytest.approx([2 / 0.2, 40 / 0.2, 100 / 0.2], rel=1e-9)
     assert found["level"] <= 0.6
     names = ["count sex f", "count sex m", "sum age", "mean age"]
     assert [one["answer"] for one in found["answers"]] == names
@@ -48,7 +56,9 @@ def test_with_a_law_there_is_less_noise_and_a_sample_takes_more(folder: Path) ->
     known = run_json(*asked)
     prior = Prior.from_counts([50, 30, 20], [20, 40, 60])
     table = [derive_differences([20.0, 40.0, 60.0])]
-    assert known["scales"][0] == pytest.approx(QueryNoise.calibrate(table, prior, 0.5).scales[0], rel=1e-9)
+    assert known["scales"][0] == pytest.approx(
+        QueryNoise.calibrate(table, prior, 0.5).scales[0], rel=1e-9
+    )
     ball = confidence_ball(prior, 0.01)
     sample = run_json(*asked, "--confidence-delta", 0.01)
     assert sample["scales"][0] == pytest.approx(
@@ -69,7 +79,9 @@ def test_intervals_hold_as_often_as_stated(folder: Path) -> None:
 
 
 def test_it_is_stated_in_words(folder: Path) -> None:
-    said = run("noisy-answer", "people.csv", "--count", "sex=f,m", "--epsilon", 0.5, "-o", "out.csv").output
+    said = run(
+        "noisy-answer", "people.csv", "--count", "sex=f,m", "--epsilon", 0.5, "-o", "out.csv"
+    ).output
     flat = " ".join(said.split())
     for words in ("leak at most 0.5 nats", "any one record, whatever its law is",
                   "other records may have any law", "number of records (100)"):  # fmt: skip
@@ -90,7 +102,8 @@ def test_it_is_stated_in_words(folder: Path) -> None:
         ("--sum no=0..1", "no"),
         ("--mean age=0..1 --confidence 1", "confidence"),
         ("--mean age=0..1 --confidence-delta 0.1", "--prior"),
-        ("--count sex=f,m --prior age.csv", "no letter"),
+        ("--count sex=f,m --prior age.csv", "none of the classes"),
+        ("--mean age=0..100 --prior young.csv", "no letter"),
         ("--count sex=f,m --mean age=0..1 --prior age.csv", "age.csv"),
     ],
 )

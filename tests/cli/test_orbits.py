@@ -86,7 +86,7 @@ RECORDS = "--prior bits.csv --records 3 --utility hamming"
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (f"{RECORDS} --circle 4", "by itself"),
+        (f"{RECORDS} --circle 4", "defines the prior"),
         ("--circle 4 --utility mutual-information", "not known on a circle"),
         (RECORDS.replace("hamming", "mutual-information"), "no value for a letter"),
         (f"{RECORDS} --outputs 2", "outputs are letters"),

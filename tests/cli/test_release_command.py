@@ -76,7 +76,7 @@ def test_one_column_in_two_commands(released: Path) -> None:
 def test_a_plan_of_two_columns(people: Path, tmp_path: Path) -> None:
     plan, out = tmp_path / "plan.toml", tmp_path / "out"
     plan.write_text(PLAN)
-    assert run("release", people, "--plan", plan, "--dry-run").count("What an outcome says") == 2
+    assert run("release", people, "--plan", plan, "--dry-run").count("What an outcome reveals") == 2
     assert not out.exists()
     described = json.loads(run("release", people, "--plan", plan, "-o", out, "--json"))
     assert described["together"] <= 1.0

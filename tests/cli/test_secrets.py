@@ -72,7 +72,7 @@ def test_a_design_about_a_secret_is_audited_with_its_witness() -> None:
     assert (held["about"]["value"], held["about"]["output"]) == (witness.value, witness.outcome)
     printed = run("audit", "out.json", *table)
     assert "the data" in printed
-    assert f"Most is told of disease by the output {witness.outcome}" in printed
+    assert f"The output {witness.outcome} reveals most of disease" in printed
     pufferfish: Any = json.loads(
         run("audit", "out.json", *table, "--privacy", "pufferfish", "--json")
     )

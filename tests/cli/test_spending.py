@@ -86,11 +86,11 @@ def test_what_is_spent_is_told_where_its_output_is_lost(place: Path) -> None:
     code = f"""
 import os
 from pmlopt.cli import ledger, main
-kept = ledger.note_spent
+kept = ledger.note_released
 def leave(text):
     os.close({reader})  # whoever reads leaves after the release
     kept(text)
-ledger.note_spent = leave
+ledger.note_released = leave
 main("stream release s.json --person ann --state out".split())
 """
     process = subprocess.Popen(
@@ -154,7 +154,7 @@ def test_a_joint_requirement_is_that_of_each_history() -> None:
         first = rng.dirichlet([4, 4, 4], 3)
         ledger.record(first, rng.integers(0, 3, 9))
         joint = ledger.joint_requirement()
-        for _ in range(20):
+        for _ in range(8):
             matrix = rng.dirichlet([6, 6, 6], 3)
             assert joint.holds(prior, matrix) == (ledger.level_after(matrix) <= 1.0)
             alone = [

@@ -9,7 +9,7 @@ import pytest
 from commands import run_fully as run
 
 from pmlopt import PML, Chain, Stream
-from pmlopt.releases import Crowd, Streams
+from pmlopt.releases import StreamPopulation, Streams
 from pmlopt.tables import open_table, write_table
 from pmlopt.tables.reading import read_texts
 
@@ -154,8 +154,8 @@ def test_a_crowd_is_of_the_people_of_the_data(tmp_path: Path) -> None:
     data.write_text("who,place\n" + "".join(f"{who},{place}\n" for who, place in ROWS))
     asked = ("--person-column", "who", "--column", "place")
     run("stream", "new", data, *asked, "--epsilon", 0.8, "--designs", 4, "-o", crowd)
-    assert Crowd.load(crowd).names == ("p", "q")
-    again = Crowd(Crowd.load(crowd).fresh, ["p", "q"], 4)
+    assert StreamPopulation.load(crowd).names == ("p", "q")
+    again = StreamPopulation(StreamPopulation.load(crowd).new_stream, ["p", "q"], 4)
     told = again.release({"p": "home", "q": "out"}, 2)
     daily = ("stream", "release", crowd, "--data", today, *asked, "--seed", 2, "-o", out)
     today.write_text("who,place\nq,out\np,home\n")

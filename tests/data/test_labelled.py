@@ -34,7 +34,7 @@ from pmlopt import (
     solve,
 )
 from pmlopt.core.arrays import indices_of
-from pmlopt.data.labelled import LabelledArray, read_column, read_vector, table
+from pmlopt.data.labelled import LabelledArray, read_column, read_labelled_table, read_vector
 from pmlopt.errors import (
     InputError,
     MechanismError,
@@ -150,7 +150,7 @@ def test_priors_are_the_same_law_in_any_order(case: tuple[list[int], Any]) -> No
 def test_tables_are_read_by_name(case: tuple[list[list[int]], Any]) -> None:
     cells, held = case
     read = (
-        table(held, "it", InputError)
+        read_labelled_table(held, "it", InputError)
         .reorder_axis(0, LETTERS, InputError)
         .reorder_axis(1, OUTPUTS, InputError)
     )
@@ -344,7 +344,7 @@ def test_cells_of_text_files_are_the_labels_that_read_like_them() -> None:
 def test_numbers_keep_their_digits() -> None:
     large = 2**80 + 1
     assert read_vector({"a": large}, "it", InputError).values == [large]
-    assert table([[large]], "it", InputError).values == [[large]]
+    assert read_labelled_table([[large]], "it", InputError).values == [[large]]
     assert (
         Secret.from_counts(pd.DataFrame([[2**62 + 1]], ["x"], ["y"])).weights[0][0, 0] == 2**62 + 1
     )

@@ -6,7 +6,7 @@ import pytest
 from documents import ROOT, module
 
 from pmlopt import library, solve
-from pmlopt.programs.registry import list_questions
+from pmlopt.programs.registry import list_registries
 
 METHODS = module("methods")
 PROBLEMS = [
@@ -21,7 +21,7 @@ def test_the_table_is_that_of_the_code() -> None:
 
 def test_every_method_is_seen_somewhere() -> None:
     assert set(METHODS.EVIDENCE) == {
-        (one.program.__name__, name) for one in list_questions() for name in one.own_names
+        (one.program.__name__, name) for one in list_registries() for name in one.own_names
     }
     for shown in METHODS.EVIDENCE.values():
         assert not shown.startswith("benchmarks/") or (ROOT / shown).is_file(), shown

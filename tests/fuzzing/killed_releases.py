@@ -236,9 +236,9 @@ def kill_once(folder: Path, command: Command, kill: Callable[[], int]) -> bool:
     return killed < 0
 
 
-def kill_at_steps(folder: Path, command: Command, every: int = 1) -> int:
-    """Kill a command before each step, or each of so many; return how many steps it has."""
-    step = 0
+def kill_at_steps(folder: Path, command: Command, every: int = 1, start: int = 0) -> int:
+    """Kill a command before each step, or each of so many from one on; return how many steps it has."""
+    step = start
     while kill_once(folder, command, lambda: wait(fork(command.words, kill_before_step(step)))):  # noqa: B023
         step += every
     return step

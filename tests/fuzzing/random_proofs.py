@@ -26,7 +26,7 @@ from pmlopt.model.privacy import (
     RatioBound,
     Requirement,
 )
-from pmlopt.model.uncertainty import AllPriors, Box, ConvexHull, L1Ball, MinimumMass
+from pmlopt.model.uncertainty import AllPriors, Box, ConvexHull, L1Ball, MinimumMass, Polytope
 from pmlopt.model.utility import ExpectedGain, ExpectedLoss, MutualInformation
 from pmlopt.programs.designs import design
 from pmlopt.programs.envelope.program import envelope, failure_after_processing
@@ -92,6 +92,11 @@ def box(rng: np.random.Generator, prior: Prior) -> Requirement:
 def hull(rng: np.random.Generator, prior: Prior) -> Requirement:
     others = rng.dirichlet(np.ones(prior.size), size=int(rng.integers(1, 4)))
     return PML(random_level(rng), over=ConvexHull([prior.pmf, *others]))
+
+
+def polytope(rng: np.random.Generator, prior: Prior) -> Requirement:
+    rows = rng.uniform(-1, 1, size=(int(rng.integers(1, 4)), prior.size))
+    return PML(random_level(rng), over=Polytope(rows, rows @ prior.pmf + rng.uniform(0.01, 0.2)))
 
 
 def least_mass(rng: np.random.Generator, prior: Prior) -> Requirement:
@@ -200,6 +205,7 @@ KINDS: Mapping[str, Callable[[np.random.Generator, int], Result[Any]]] = {
     "least-mass": designed(least_mass),
     "all-priors": designed(lambda rng, prior: PML(random_level(rng), over=AllPriors(prior.size))),
     "hull": designed(hull),
+    "polytope": designed(polytope),
     "ldp": designed(lambda rng, prior: LDP(random_level(rng))),
     "lip": designed(lambda rng, prior: LIP(random_level(rng), random_level(rng))),
     "pmc": designed(lambda rng, prior: PMC(random_level(rng))),

@@ -41,7 +41,7 @@ from pmlopt.programs.subconvex.cost_certificate import ColumnCostCertificate
 from pmlopt.programs.tradeoff.builders import distortion_leakage, leakage_distortion
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
-from pmlopt.verification.verify_saved import record_of
+from pmlopt.verification.verify_saved import read_result_record
 
 Path = tuple[str | int, ...]
 
@@ -172,7 +172,7 @@ def still_true(data: Any) -> bool:
         data: of a JSON file, which a check has accepted.
     """
     mechanism = _mechanism(data)
-    certificate = record_of(mechanism, data["metadata"], "the file").certificate
+    certificate = read_result_record(mechanism, data["metadata"], "the file").certificate
     if isinstance(certificate, ThresholdCertificate):
         return _keeps_threshold(certificate)
     if isinstance(certificate, ComplianceCertificate):  # no bound: the level is all there is

@@ -124,7 +124,7 @@ def level_in_digits(points: FloatArray, scale: float, laws: FloatArray) -> Decim
 
 
 def gaussian_failure(points: FloatArray, p: FloatArray, sigma: float, epsilon: float) -> float:
-    """The integral of the mixture where the leakage is above epsilon: roots on a fine grid, and quadrature."""
+    """The integral of the mixture where the leakage is above epsilon: roots on a grid, and quadrature."""
 
     def excess(y: float) -> float:
         logs = -((y - points) ** 2) / (2 * sigma**2)
@@ -132,8 +132,20 @@ def gaussian_failure(points: FloatArray, p: FloatArray, sigma: float, epsilon: f
 
     low, high = points.min() - 12 * sigma, points.max() + 12 * sigma
     grid = np.linspace(low, high, 4001)
-    logs = -((grid - points[:, None]) ** 2) / (2 * sigma**2)
-    above = logs.max(axis=0) - logsumexp(logs, b=p[:, None], axis=0) - epsilon
+    above = np.array([excess(y) for y in grid])
+    # an extremum between points of the grid may be on the other side of zero
+    inner, more = above[1:-1], []
+    peaks = (inner >= above[:-2]) & (inner >= above[2:]) & (inner <= 0)
+    dips = (inner <= above[:-2]) & (inner <= above[2:]) & (inner >= 0)
+    for at, sign in ((peaks, -1), (dips, 1)):
+        for i in np.flatnonzero(at):
+            found = minimize_scalar(
+                lambda y, s=sign: s * excess(y), bounds=(grid[i], grid[i + 2]), method="bounded",
+                options={"xatol": 1e-12},
+            )  # fmt: skip
+            more.append(float(found.x))
+    grid = np.unique(np.append(grid, more))
+    above = np.array([excess(y) for y in grid])
     turns = [
         brentq(excess, grid[i], grid[i + 1], xtol=1e-13)
         for i in np.flatnonzero(np.sign(above[:-1]) != np.sign(above[1:]))
@@ -143,9 +155,9 @@ def gaussian_failure(points: FloatArray, p: FloatArray, sigma: float, epsilon: f
         if excess((start + end) / 2) > 0:
             cuts = np.linspace(start, end, max(2, int((end - start) / sigma) + 2))
             for a, b in itertools.pairwise(cuts):
-                total += quad(
-                    lambda y: float(p @ norm.pdf(y, points, sigma)), a, b, epsabs=1e-13
-                )[0]
+                total += quad(lambda y: float(p @ norm.pdf(y, points, sigma)), a, b, epsabs=1e-13)[
+                    0
+                ]
     return total
 
 

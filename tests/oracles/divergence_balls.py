@@ -12,7 +12,16 @@ import cvxpy as cp
 import numpy as np
 from oracles.designs import FloatArray
 
-from pmlopt import ChiSquareBall, EntropySet, KLBall, LikelihoodRegion, Polytope, WassersteinBall
+from pmlopt import (
+    Box,
+    ChiSquareBall,
+    EntropySet,
+    KLBall,
+    LikelihoodRegion,
+    Polytope,
+    WassersteinBall,
+    intersection,
+)
 
 Radii = tuple[float, ...]
 
@@ -93,7 +102,23 @@ def _constrain_transport(q: cp.Expression, p: FloatArray, radius: float) -> Rule
     ]
 
 
+def _constrain_both(q: cp.Expression, p: FloatArray, radius: float) -> Rules:
+    return [
+        *BALLS["chi-square"].constrain(q, p, radius),
+        q >= p / 2,
+        q <= np.minimum(1.2 * p + 0.01, 1),
+    ]
+
+
 KINDS = {
+    "intersection": SetKind(
+        lambda p, radius: intersection(
+            ChiSquareBall(p, radius), Box(p / 2, np.minimum(1.2 * p + 0.01, 1.0))
+        ),
+        _constrain_both,
+        (0.01, 0.05, 0.1, 0.5),
+        lambda p: math.inf,
+    ),
     "wasserstein": SetKind(
         lambda p, radius: WassersteinBall(p, draw_metric(len(p)), radius),
         _constrain_transport,

@@ -34,7 +34,8 @@ def compare_columns(kind: SetKind, seed: int, count: int) -> None:
         least = float(ball.min_mean(column[:, None])[0])
         assert least == pytest.approx(least_mean(kind, p, radius, column), abs=1e-6)
         worst = ball.minimizer(column)
-        assert worst @ column == pytest.approx(least, abs=1e-14)
+        slack = ball.mean_atol * float(np.ptp(column))
+        assert worst @ column == pytest.approx(least, abs=1e-14 + slack)
         assert ball.contains_law(worst)
         # a point beyond the worst prior is outside: its mean would be less than the least
         if least - column.min() > 1e-5:
@@ -47,7 +48,7 @@ def compare_columns(kind: SetKind, seed: int, count: int) -> None:
         mean = sum((q * v for q, v in zip(member, whole[:, 0], strict=True)), Fraction(0))
         # the bound is below every prior of the ball, without rounding, and hardly
         assert Fraction(bound, unit) <= mean
-        assert float((mean - Fraction(bound, unit)) / 2**53) <= 1e-13
+        assert float((mean - Fraction(bound, unit)) / 2**53) <= 1e-13 + slack
 
 
 def compare_designs(kind: SetKind, seed: int, count: int) -> None:

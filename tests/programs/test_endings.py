@@ -40,7 +40,7 @@ from pmlopt.programs.best_feasible import FIRST_FEASIBLE
 from pmlopt.programs.linear.feasible import find_first_mechanism
 from pmlopt.programs.linear.methods import METHODS
 from pmlopt.programs.program import Method, MethodError
-from pmlopt.programs.registry import find_question
+from pmlopt.programs.registry import find_registry
 
 RNG = np.random.default_rng(4)
 PRIOR = Prior(RNG.dirichlet(np.full(6, 3.0)))
@@ -71,7 +71,7 @@ PROGRAMS: dict[str, Any] = {
 @pytest.mark.parametrize("kind", PROGRAMS)
 def test_a_first_mechanism_keeps_the_limits_and_is_no_better_than_the_optimum(kind: str) -> None:
     program = PROGRAMS[kind]
-    question = find_question(program)
+    question = find_registry(program)
     assert question.find_first_result is not None
     first = question.find_first_result(program).certificate
     assert first.verify()

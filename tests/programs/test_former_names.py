@@ -25,7 +25,7 @@ from pmlopt.programs.former_names import (
     replace_former_names,
 )
 from pmlopt.programs.program import Program
-from pmlopt.programs.registry import list_certificates, list_questions
+from pmlopt.programs.registry import list_certificates, list_registries
 from pmlopt.programs.result import Result
 from pmlopt.verification import verifier, verify_file
 
@@ -49,7 +49,7 @@ def save_as_before(result: Result[Any], path: Path) -> None:
 
 
 def test_each_current_name_is_in_use_and_no_former_one_is() -> None:
-    methods = {name for registry in list_questions() for name in registry.own_names}
+    methods = {name for registry in list_registries() for name in registry.own_names}
     statuses, kinds = {str(one.value) for one in Status}, {one.kind for one in list_certificates()}
     for names, known in (
         (FORMER_METHODS, methods), (FORMER_STATUSES, statuses), (FORMER_KINDS, kinds),

@@ -1,4 +1,4 @@
-"""Levels that are rounded up by what rounding may have taken off, and which violation is described."""
+"""Levels that are rounded up by what rounding may have taken off."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ import math
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
-from pmlopt import Prior
-from pmlopt.programs.certificate import _describe_pair_violation
 from pmlopt.programs.design_program import RequirementCertificate
 
 
@@ -27,14 +24,3 @@ def test_levels_are_rounded_up_by_the_share_of_their_size_or_of_one(proved: bool
     if proved:
         expected["large"] = 4.0
     assert getter(proof) == pytest.approx(expected)
-
-
-def test_the_level_that_is_farthest_above_its_limit_is_named() -> None:
-    none = SimpleNamespace(required_ratios=lambda p: None)
-    privacy: Any = SimpleNamespace(
-        for_prior=lambda prior: none,
-        limits={"one": 0.1, "other": 0.8},
-        levels=lambda prior, mechanism: {"one": 0.5, "other": 0.9},
-    )
-    text = _describe_pair_violation(Prior([0.5, 0.5]), privacy, np.eye(2), ["a", "b"])
-    assert text == "the level one is 0.5 nats, and the limit is 0.1"

@@ -48,7 +48,7 @@ from pmlopt.programs import Alternating, Status, failure_after_processing
 from pmlopt.programs.continuous.methods import GridRefinement
 from pmlopt.programs.linear import methods as linear
 from pmlopt.programs.program import Method, MethodRegistry
-from pmlopt.programs.registry import REGISTRY, list_questions
+from pmlopt.programs.registry import REGISTRY, list_registries
 from pmlopt.solvers.solver_result import NO_DEADLINE
 from pmlopt.solvers.structured import simplex
 
@@ -223,7 +223,7 @@ FALLBACKS = {
 
 ROWS = {
     (question.program.__name__, row.id): (question, row)
-    for question in list_questions()
+    for question in list_registries()
     for row in question.methods
 }
 
@@ -248,7 +248,7 @@ def test_a_row_that_solves_in_several_ways_has_an_instance_of_each(
 
 
 def test_each_row_has_an_instance_and_an_id_of_its_own() -> None:
-    assert len(ROWS) == sum(len(question.methods) for question in list_questions())
+    assert len(ROWS) == sum(len(question.methods) for question in list_registries())
     missing = ROWS.keys() - INSTANCES.keys()
     assert not missing, (
         f"rows without an instance: {missing}. Add a program that each of them solves"

@@ -53,7 +53,7 @@ from pmlopt.programs.certificate import Status
 from pmlopt.programs.continuous.methods import GridRefinement
 from pmlopt.programs.linear import methods as linear
 from pmlopt.programs.program import Method, MethodResult
-from pmlopt.programs.registry import REGISTRY, find_question
+from pmlopt.programs.registry import REGISTRY, find_registry
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline, MethodOptions
 
 A_PROGRAM_AND_A_PROOF = 3_500
@@ -105,7 +105,7 @@ OWN = {"highs", "clarabel"}
 
 def rows(program: Any) -> Iterator[tuple[Method[Any, Any, Any], Any]]:
     """Every method that can take a program, and its start."""
-    question = find_question(program)
+    question = find_registry(program)
     start = question.make_start(program, None, NO_DEADLINE)
     known = [*question.list_automatic(program, start), *question.list_by_name_only(program, start)]
     for row in known:

@@ -11,7 +11,7 @@ from pmlopt.core.arrays import Label
 from pmlopt.errors import InputError, MechanismError
 from pmlopt.publishing import assess_release_fit
 from pmlopt.publishing.release_fit import FALSE_ALARM_PROBABILITY
-from pmlopt.releases.attributes import push_through
+from pmlopt.releases.attributes import apply_channels
 
 LAW = np.array([[0.3, 0.1], [0.1, 0.2], [0.05, 0.25]])
 FIRST = Mechanism([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]], list("abc"), list("abc"))
@@ -46,7 +46,7 @@ def test_the_law_of_outcomes_is_the_sum_over_letters() -> None:
     expected = np.zeros((3, 2))
     for (x, s), (y, z) in itertools.product(np.ndindex(3, 2), np.ndindex(3, 2)):
         expected[y, z] += LAW[x, s] * FIRST.matrix[x, y] * SECOND.matrix[s, z]
-    assert push_through(LAW, [FIRST.matrix, SECOND.matrix]) == pytest.approx(expected, abs=1e-15)
+    assert apply_channels(LAW, [FIRST.matrix, SECOND.matrix]) == pytest.approx(expected, abs=1e-15)
 
 
 @pytest.mark.parametrize("same", [True, False])

@@ -13,7 +13,7 @@ import pytest
 
 from pmlopt import LDP, PML, Ledger, Mechanism, Prior, design, solve
 from pmlopt.errors import FileFormatError, InputError, MechanismError, PrivacyError
-from pmlopt.publishing import check, read_plan, release, stated_prior, write_release
+from pmlopt.publishing import build_stated_prior, check, read_plan, release, write_release
 from pmlopt.publishing.folder import digest_folder
 from pmlopt.publishing.page import build_sections, render_pages
 from pmlopt.releases import attribute_levels, compose_attributes, level_with_clear_column
@@ -58,7 +58,7 @@ def designed() -> Any:
 
 def stated(data: pd.DataFrame, column: str) -> Prior:
     counts: Any = data[column].value_counts().sort_index().to_dict()
-    return stated_prior(counts)
+    return build_stated_prior(counts)
 
 
 def test_what_is_released_is_checked_from_the_folder_alone(tmp_path: Path, designed: Any) -> None:
@@ -181,7 +181,7 @@ def test_what_cannot_be_released_is_named(tmp_path: Path) -> None:
     flip: Any = {"sex": FLIP}
     data, out = people(50), tmp_path / "out"
     cases: list[tuple[type[Exception], str, Any, dict[str, Any]]] = [
-        (InputError, "nothing is said of the columns 'id', 'town'", flip, {"keep": ["level"]}),
+        (InputError, "nothing is planned for the columns 'id', 'town'", flip, {"keep": ["level"]}),
         (
             InputError,
             "'sex' is named 2 times",
@@ -411,7 +411,7 @@ def test_a_total_counts_what_stays_in_clear(tmp_path: Path) -> None:
         release(data, {"sex": FLIP}, tmp_path / "out", keep=["id"], drop=["level", "town"], total=between,
                 exact_counts=True)  # fmt: skip
     told = "".join(line for one in build_sections(draft.planned, draft.made) for line in one.lines)
-    assert "Every row has a value of its own of id: it names one person." in told
+    assert "Every row has a unique value of id, which identifies one person." in told
 
 
 def test_outcomes_that_leave_one_value_together_are_warned_of() -> None:
@@ -448,3 +448,22 @@ def test_other_delimiters_and_names_that_clash(tmp_path: Path) -> None:
     data = {"s": ["f", "m"], "t": ["m", "f"], "s+t": [1, 2]}
     with pytest.raises(InputError, match="have one name"):
         release(data, {("s", "t"): pairs}, keep=["s+t"])
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ('who = "id"\n[release.level]\nepsilon = 1.0\n', "who: is called person_column now"),
+        (
+            "[release.level]\nepsilon = 1.0\ndelta = 0.1\n",
+            "release.level.delta: is called confidence_delta now",
+        ),
+    ],
+)
+def test_a_former_key_of_a_plan_is_named_with_the_current_one(
+    tmp_path: Path, text: str, wanted: str
+) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=wanted):
+        read_plan(path)

@@ -21,11 +21,11 @@ from pmlopt.errors import FileFormatError, InputError
 from pmlopt.model.uncertainty.confidence import weissman_radius
 from pmlopt.publishing import (
     assess_release_fit,
+    build_stated_prior,
     check,
+    choose_rounding_step,
     read_plan,
     release,
-    rounding_step,
-    stated_prior,
 )
 from pmlopt.publishing.folder import digest_folder
 from pmlopt.publishing.stated_law import bound_share_distance, compute_max_changes, round_counts
@@ -117,7 +117,7 @@ class TestExactCounts:
         with pytest.raises(InputError, match="exact shares of these people"):
             release(data, {"ill": exact}, tmp_path / "out")
         release(data, {"ill": exact}, tmp_path / "said", exact_counts=True)
-        stated = solve(design(stated_prior({"no": 143, "yes": 78}), PML(0.3), "hamming"))
+        stated = solve(design(build_stated_prior({"no": 143, "yes": 78}), PML(0.3), "hamming"))
         release(data, {"ill": stated}, tmp_path / "out")
         assert check(tmp_path / "out").holds
 
@@ -151,7 +151,7 @@ class TestExactCounts:
                 + np.eye(1, dtype=int)[0]
             )
             total = int(counts.sum())
-            step = rounding_step(total)
+            step = choose_rounding_step(total)
             assert step >= 10
             stated = round_counts(counts, step)
             assert ((stated > 0) == (counts > 0)).all()
@@ -184,7 +184,7 @@ class TestExactCounts:
 def sealed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of an honest release with a design."""
     out = tmp_path_factory.mktemp("sealed") / "out"
-    made = solve(design(stated_prior({"no": 200, "yes": 100}), PML(0.3), "hamming"))
+    made = solve(design(build_stated_prior({"no": 200, "yes": 100}), PML(0.3), "hamming"))
     release(people(200, 100), {"ill": made}, out, issuer="Office")
     assert check(out).holds
     return out
@@ -220,14 +220,14 @@ class TestFilesOfOthers:
 
     def test_what_cannot_be_checked_is_no_yes(self, tmp_path: Path) -> None:
         kept = {**people(200, 100), "town": ["east", "west"] * 150}
-        made = solve(design(stated_prior({"no": 200, "yes": 100}), PML(0.3), "hamming"))
+        made = solve(design(build_stated_prior({"no": 200, "yes": 100}), PML(0.3), "hamming"))
         release(kept, {"ill": made}, tmp_path / "kept", keep=["town"])
         release(people(200, 100), {"ill": made}, tmp_path / "law", law=people(20, 10))
         release(people(200, 100), {"ill": FLIP}, tmp_path / "matrix")
         for name, undecided, advice in (
             ("kept", ["in clear"], "repeats the release with --dry-run"),
             ("law", ["fit", "no raw rows"], "the shares are those of other people"),
-            ("matrix", ["mechanisms/ill.json"], "ask for the saved result"),
+            ("matrix", ["mechanisms/ill.json"], "obtain the saved result"),
         ):
             said = run("check", tmp_path / name, code=3)
             last = said[said.index("What can be checked from the folder holds") :].splitlines()

@@ -83,7 +83,7 @@ def test_a_key_draws_the_same_at_one_place_and_apart_at_others() -> None:
     ) in others:  # a fair coin: 5 standard deviations are 112, exceeded once in 1.7 million times
         agree = sum(a == b for a, b in zip(*pair, strict=True))
         assert abs(agree - ROWS / 2) < 5 * np.sqrt(ROWS) / 2
-    with pytest.raises(InputError, match="say which place"):
+    with pytest.raises(InputError, match="give the place"):
         kernel(batch)
     without, few = BatchRelease.of({"smokes": COIN}), batch_of(smokes=["no"] * 200)
     assert drawn(without, few) != drawn(without, few)  # the same once in 2^200 times

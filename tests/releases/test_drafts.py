@@ -22,7 +22,7 @@ from pmlopt.core import drafts, files
 from pmlopt.errors import FileFormatError, InputError, WorkerLostError
 from pmlopt.publishing import release
 from pmlopt.publishing.releasing import write_release
-from pmlopt.releases import Crowd, Streams, array_files
+from pmlopt.releases import StreamPopulation, Streams, array_files
 from pmlopt.releases.applying import apply_folder
 from pmlopt.releases.batches import ColumnRelease
 from pmlopt.tables import FolderTable
@@ -440,7 +440,7 @@ def test_what_holds_true_values_is_for_its_owner_only(tmp_path: Path, data: Path
     stream = Stream(Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]]), PML(0.4), "hamming")
     Ledger([0.5, 0.5]).save(tmp_path / "ledger.npz")
     Streams(stream).save(tmp_path / "streams.json")
-    Crowd(stream, people=2).save(tmp_path / "crowd.npz")
+    StreamPopulation(stream, people=2).save(tmp_path / "crowd.npz")
     draft = begun(data, tmp_path / "out")
     for path in (tmp_path / "ledger.npz", tmp_path / "streams.json", tmp_path / "crowd.npz"):
         assert mode_of(path) == 0o600

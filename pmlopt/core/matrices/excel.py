@@ -16,7 +16,7 @@ import numpy as np
 
 from pmlopt.core.arrays import Label, abbreviate, check_json_labels, name_outputs, parse_labels
 from pmlopt.core.differences import MAX_EXACT_INTEGER
-from pmlopt.core.files import MAX_FILE_BYTES, expanded_size
+from pmlopt.core.files import MAX_FILE_BYTES, compute_expanded_size
 from pmlopt.core.matrices.matrix_file import OTHER_FORMATS, MatrixFile, Source, check_kept
 from pmlopt.core.matrix_layout import check_layout
 from pmlopt.core.near_labels import warn_of_near_labels
@@ -46,16 +46,18 @@ def encode_xlsx(stored: MatrixFile) -> bytes:
         )
     check_json_labels((*stored.inputs, *outputs))
     sides = (stored.inputs, outputs)
-    if not all(map(_is_plain, (label for side in sides for label in side))):
+    if not all(map(_needs_no_escape, (label for side in sides for label in side))):
         for side in sides:  # rare characters and kinds: write and read the labels first
-            content = _workbook([[None, "y"], *([label, _Number("0")] for label in side)])
-            cells = [row[0] for row in _cells(Source("labels", content))[1:]]
-            check_kept(side, _labels(cells, Source("labels", b"")), "Excel")
+            content = _build_workbook(
+                [[None, "y"], *([label, _ExactNumber("0")] for label in side)]
+            )
+            cells = [row[0] for row in _read_cells(Source("labels", content))[1:]]
+            check_kept(side, _parse_labels(cells, Source("labels", b"")), "Excel")
     numbers = (map(repr, row) for row in stored.matrix.tolist())
     entries = (
-        [label, *map(_Number, row)] for label, row in zip(stored.inputs, numbers, strict=True)
+        [label, *map(_ExactNumber, row)] for label, row in zip(stored.inputs, numbers, strict=True)
     )
-    return _workbook([[None, *outputs], *entries])
+    return _build_workbook([[None, *outputs], *entries])
 
 
 def decode_xlsx(source: Source) -> MatrixFile:
@@ -65,32 +67,35 @@ def decode_xlsx(source: Source) -> MatrixFile:
         MissingExtraError: openpyxl is not installed.
         FileFormatError: it is no workbook, has several sheets, or the sheet holds no matrix.
     """
-    rows = _cells(source)
+    rows = _read_cells(source)
     if len(rows) < 2 or len(rows[0]) < 2:
         raise source.refuse(
             "its sheet has no matrix: a header, a column of inputs and numbers are needed"
         )
     numbers = [
-        [_number(value, source, row, column) for column, value in enumerate(values[1:], 2)]
+        [
+            _parse_cell_number(value, source, row, column)
+            for column, value in enumerate(values[1:], 2)
+        ]
         for row, values in enumerate(rows[1:], 2)
     ]
     header, before = rows[0][1:], [row[0] for row in rows[1:]]
     if source.stochastic:
         texts = [["" if value is None else str(value) for value in row] for row in rows]
         check_layout(texts, source.path)
-    inputs, outputs = _labels(before, source), _labels(header, source)
+    inputs, outputs = _parse_labels(before, source), _parse_labels(header, source)
     for labels in (inputs, outputs):
         warn_of_near_labels(labels, source.path)
     return MatrixFile(np.array(numbers, dtype=np.float64), inputs, outputs)
 
 
-class _Number(str):
+class _ExactNumber(str):
     """A number cell with all of its digits."""
 
     __slots__ = ()
 
 
-def _openpyxl() -> Any:
+def _import_openpyxl() -> Any:
     """Return the openpyxl module, or raise an error that names the extra."""
     try:
         import openpyxl
@@ -107,10 +112,10 @@ def check_excel() -> None:
     Raises:
         MissingExtraError: openpyxl is not installed.
     """
-    _openpyxl()
+    _import_openpyxl()
 
 
-def _is_plain(label: Label) -> bool:
+def _needs_no_escape(label: Label) -> bool:
     """Return whether a label needs no escaping: a number, or short usual text."""
     if isinstance(label, str):
         usual = label.isascii() and label.isprintable() and 0 < len(label) < 1000
@@ -118,14 +123,14 @@ def _is_plain(label: Label) -> bool:
     return isinstance(label, float) or (isinstance(label, int) and abs(label) <= MAX_EXACT_INTEGER)
 
 
-def _workbook(rows: Sequence[Sequence[Any]]) -> bytes:
+def _build_workbook(rows: Sequence[Sequence[Any]]) -> bytes:
     """Build a workbook with one sheet of labels and numbers."""
-    openpyxl = _openpyxl()
+    openpyxl = _import_openpyxl()
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet(SHEET)
     sheet.freeze_panes = "B2"
     for row in rows:
-        sheet.append([_cell(sheet, value, openpyxl) for value in row])
+        sheet.append([_build_cell(sheet, value, openpyxl) for value in row])
     stream = io.BytesIO()
     try:
         book.save(stream)
@@ -134,47 +139,47 @@ def _workbook(rows: Sequence[Sequence[Any]]) -> bytes:
     return stream.getvalue()
 
 
-def _cell(sheet: Any, value: Any, openpyxl: Any) -> Any:
+def _build_cell(sheet: Any, value: Any, openpyxl: Any) -> Any:
     """Build the typed cell of a label or number."""
     if value is None:
         return None
     cell = openpyxl.cell.WriteOnlyCell(sheet)
-    if isinstance(value, _Number):
+    if isinstance(value, _ExactNumber):
         cell.value, cell.data_type = str(value), "n"
     elif isinstance(value, bool):
         cell.value = value
     elif isinstance(value, float) or (isinstance(value, int) and abs(value) <= MAX_EXACT_INTEGER):
         cell.value, cell.data_type = repr(value), "n"
     else:
-        cell.value, cell.data_type = _escape(str(value)), "s"
+        cell.value, cell.data_type = _escape_cell_text(str(value)), "s"
         if str(value).startswith(_STARTS_FORMULA):
             cell.quotePrefix = True  # else it becomes a formula when a user edits it
     return cell
 
 
-def _escape(text: str) -> str:
+def _escape_cell_text(text: str) -> str:
     """Escape control characters and escape sequences in cell text."""
     safe = _ESCAPED.sub(lambda found: f"_x005F_x{found[1]}_", text)
     return _CONTROL.sub(lambda found: f"_x{ord(found[0]):04X}_", safe)
 
 
-def _unescape(text: str) -> str:
-    """Undo `_escape`."""
+def _unescape_cell_text(text: str) -> str:
+    """Undo `_escape_cell_text`."""
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
 
 
-def _cells(source: Source) -> list[list[Any]]:
+def _read_cells(source: Source) -> list[list[Any]]:
     """Return the sheet's cell values without empty margins."""
-    openpyxl = _openpyxl()
+    openpyxl = _import_openpyxl()
     try:
-        if expanded_size(source.content) > MAX_FILE_BYTES:
+        if compute_expanded_size(source.content) > MAX_FILE_BYTES:
             raise source.refuse(f"expands to more than {MAX_FILE_BYTES} bytes")
         book = openpyxl.load_workbook(io.BytesIO(source.content), read_only=True, data_only=True)
         sheets = {sheet.title: sheet for sheet in book.worksheets}
         shown = [title for title, sheet in sheets.items() if sheet.sheet_state == "visible"]
-        sheet = sheets[source.choose(shown if source.name is None else list(sheets), "sheet")]
+        sheet = sheets[source.choose_part(shown if source.name is None else list(sheets), "sheet")]
         sheet.reset_dimensions()  # programs write wrong ones
-        rows = [[_value(cell) for cell in row] for row in sheet.iter_rows()]
+        rows = [[_get_cell_value(cell) for cell in row] for row in sheet.iter_rows()]
     except FileFormatError:
         raise
     except Exception as cause:  # what is raised on foreign bytes has no bounds
@@ -188,22 +193,22 @@ def _cells(source: Source) -> list[list[Any]]:
     return [(row + [None] * width)[:width] for row in rows[:height]]
 
 
-def _value(cell: Any) -> Any:
+def _get_cell_value(cell: Any) -> Any:
     """Return a cell's value; errors such as #N/A as text."""
     value = cell.value
-    return _unescape(value) if isinstance(value, str) and cell.data_type != "e" else value
+    return _unescape_cell_text(value) if isinstance(value, str) and cell.data_type != "e" else value
 
 
-def _labels(values: Sequence[Any], source: Source) -> tuple[Label, ...]:
+def _parse_labels(values: Sequence[Any], source: Source) -> tuple[Label, ...]:
     """Parse labels from cells; blank is empty text, and tuples are as Python writes them."""
-    given = list(_plain_labels(values, source))
+    given = list(_get_plain_labels(values, source))
     if all(isinstance(label, str) for label in given):
         read = parse_labels(given)
         return read if all(isinstance(label, tuple) for label in read) else tuple(given)
     return tuple(given)
 
 
-def _plain_labels(values: Sequence[Any], source: Source) -> Iterator[Any]:
+def _get_plain_labels(values: Sequence[Any], source: Source) -> Iterator[Any]:
     """Convert cell values to labels without parsing."""
     for value in values:
         if value is None:
@@ -223,7 +228,7 @@ def _plain_labels(values: Sequence[Any], source: Source) -> Iterator[Any]:
             )
 
 
-def _number(value: Any, source: Source, row: int, column: int) -> float:
+def _parse_cell_number(value: Any, source: Source, row: int, column: int) -> float:
     """Parse the number of a cell."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)

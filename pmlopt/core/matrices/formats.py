@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.arrays import Label
-from pmlopt.core.files import atomic_write, file_format, is_standard_stream, read_bytes
+from pmlopt.core.files import atomic_write, get_file_format, is_standard_stream, read_bytes
 from pmlopt.core.matrices.excel import check_excel, decode_xlsx, encode_xlsx
 from pmlopt.core.matrices.json_record import decode_json, encode_json
 from pmlopt.core.matrices.matlab import decode_mat, encode_mat
@@ -58,7 +58,7 @@ _BEGINNINGS = {b"\x93NUMPY": ".npy", b"MATLAB 5.0": ".mat", b"PAR1": ".parquet"}
 
 def write_matrix(path: str | os.PathLike[str], stored: MatrixFile) -> None:
     """Write a labelled matrix in the format of the file suffix."""
-    atomic_write(path, FORMATS[file_format(path)].encode(stored))
+    atomic_write(path, FORMATS[get_file_format(path)].encode(stored))
 
 
 def read_matrix(
@@ -74,9 +74,9 @@ def read_matrix(
     Raises:
         FileFormatError: the file is not there, cut short, or not of its format.
     """
-    ending = None if is_standard_stream(path) else file_format(path)
+    ending = None if is_standard_stream(path) else get_file_format(path)
     content = read_bytes(path)
-    found = FORMATS[ending or _ending_by_content(content)]
+    found = FORMATS[ending or _detect_format(content)]
     if name is not None and not found.parts:
         raise FileFormatError(
             f"{path}: holds one matrix, and a name chooses among sheets or variables only"
@@ -92,15 +92,17 @@ def read_table(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], tuple[L
 
 def check_format(path: str | os.PathLike[str]) -> None:
     """Raise an error for an unknown matrix suffix or a missing package."""
-    FORMATS[file_format(path)].check_available()
+    FORMATS[get_file_format(path)].check_available()
 
 
 def check_labels(path: str | os.PathLike[str], labels: tuple[Label, ...]) -> None:
     """Raise an error for output labels that the file format cannot store."""
-    FORMATS[file_format(path)].encode(MatrixFile(np.zeros((1, len(labels))), ("input",), labels))
+    FORMATS[get_file_format(path)].encode(
+        MatrixFile(np.zeros((1, len(labels))), ("input",), labels)
+    )
 
 
-def _ending_by_content(content: bytes) -> str:
+def _detect_format(content: bytes) -> str:
     """Detect a matrix format by its first bytes."""
     for beginning, ending in _BEGINNINGS.items():
         if content.startswith(beginning):

@@ -14,7 +14,7 @@ from pmlopt.core.arrays import (
     abbreviate,
     check_json_labels,
 )
-from pmlopt.core.files import FORMAT, MECHANISM_FILE_VERSION, json_bytes, read_saved_record
+from pmlopt.core.files import FORMAT, MECHANISM_FILE_VERSION, encode_json_bytes, read_saved_record
 from pmlopt.core.matrices.matrix_file import MatrixFile, Source
 from pmlopt.core.records import Range, Shape
 from pmlopt.errors import FileFormatError
@@ -34,7 +34,7 @@ class SavedMatrix:
     matrix: Annotated[FloatArray, Shape("N", "M"), Range(0.0, 1 + SUM_ATOL)]
     metadata: Mapping[str, Any]
 
-    def side(self, name: str) -> tuple[Label, ...]:
+    def get_side_labels(self, name: str) -> tuple[Label, ...]:
         """Return one side's labels, or default labels."""
         labels = tuple(getattr(self, name))
         positions = DefaultLabels(len(labels))
@@ -46,7 +46,7 @@ class SavedMatrix:
 
     def __post_init__(self) -> None:
         for name in self.unnamed:
-            self.side(name)
+            self.get_side_labels(name)
 
 
 def encode_json(stored: MatrixFile) -> bytes:
@@ -54,7 +54,7 @@ def encode_json(stored: MatrixFile) -> bytes:
     check_json_labels((*stored.inputs, *stored.outputs))
     unnamed = [side for side in SIDES if isinstance(getattr(stored, side), DefaultLabels)]
     indent = 1 if stored.matrix.size <= 100_000 else None
-    return json_bytes(
+    return encode_json_bytes(
         {"format": FORMAT, "version": MECHANISM_FILE_VERSION, "unnamed": unnamed, **vars(stored)},
         indent,
     )
@@ -63,4 +63,9 @@ def encode_json(stored: MatrixFile) -> bytes:
 def decode_json(source: Source) -> MatrixFile:
     """Decode the record written by `encode_json`."""
     found = read_saved_record(SavedMatrix, source.content, source.path)
-    return MatrixFile(found.matrix, found.side("inputs"), found.side("outputs"), found.metadata)
+    return MatrixFile(
+        found.matrix,
+        found.get_side_labels("inputs"),
+        found.get_side_labels("outputs"),
+        found.metadata,
+    )

@@ -80,8 +80,8 @@ class MatVariable:
         """
         body = _decompress_body(self._body, max_bytes) if self._compressed else self._body
         if self._compressed:
-            _, body, _ = _element(body, 0, self._order)
-        return _value(body, self._order, 0)
+            _, body, _ = _parse_element(body, 0, self._order)
+        return _parse_value(body, self._order, 0)
 
 
 def read_variables(content: bytes) -> list[MatVariable]:
@@ -96,18 +96,18 @@ def read_variables(content: bytes) -> list[MatVariable]:
         raise ValueError("the header of a MAT file of level 5 is missing")
     found, place, view = [], header_bytes, memoryview(content)
     while place < len(view):
-        kind, body, place = _element(view, place, order)
+        kind, body, place = _parse_element(view, place, order)
         if kind == _COMPRESSED:
             # Bytes of a variable that hold its class, its shape and its name.
             head = _decompress_body(body, 4096, whole=False)
-            inner, _, _ = _element(head, 0, order, whole=False)
-            found.append(_variable(inner, head[8:], body, order, compressed=True))
+            inner, _, _ = _parse_element(head, 0, order, whole=False)
+            found.append(_parse_variable(inner, head[8:], body, order, compressed=True))
         else:
-            found.append(_variable(kind, body, body, order, compressed=False))
+            found.append(_parse_variable(kind, body, body, order, compressed=False))
     return found
 
 
-def _variable(
+def _parse_variable(
     kind: int, head: memoryview, body: memoryview, order: str, *, compressed: bool
 ) -> MatVariable:
     """Parse the header of a variable."""
@@ -115,7 +115,7 @@ def _variable(
         raise ValueError(f"an element of the type {kind} is in the place of a variable")
     flags, shape, name, _ = _read_description(head, order)
     return MatVariable(
-        name, shape, _class_of(flags), bool(flags & _COMPLEX), body, order, compressed
+        name, shape, _get_matlab_class(flags), bool(flags & _COMPLEX), body, order, compressed
     )
 
 
@@ -133,7 +133,7 @@ def _decompress_body(body: memoryview, max_bytes: int, *, whole: bool = True) ->
     return memoryview(content)
 
 
-def _element(
+def _parse_element(
     view: memoryview, place: int, order: str, *, whole: bool = True
 ) -> tuple[int, memoryview, int]:
     """Parse the element at an offset; return type, data and next offset."""
@@ -155,28 +155,28 @@ def _element(
 
 def _read_description(body: memoryview, order: str) -> tuple[int, tuple[int, ...], str, int]:
     """Parse a matrix header: flags, shape, name and data offset."""
-    _, flags_bytes, place = _element(body, 0, order)
+    _, flags_bytes, place = _parse_element(body, 0, order)
     (flags,) = struct.unpack_from(f"{order}I", flags_bytes)
-    if _class_of(flags) == "opaque":
+    if _get_matlab_class(flags) == "opaque":
         return flags, (), "", place
-    kind, shape_bytes, place = _element(body, place, order)
+    kind, shape_bytes, place = _parse_element(body, place, order)
     if kind != 5 or len(shape_bytes) % 4 or len(shape_bytes) < 8:
         raise ValueError("the shape of a variable is damaged")
     shape = struct.unpack(f"{order}{len(shape_bytes) // 4}i", shape_bytes)
     if min(shape) < 0:
         raise ValueError("a variable has a negative length")
-    _, name, place = _element(body, place, order)
+    _, name, place = _parse_element(body, place, order)
     return flags, shape, bytes(name).decode("utf-8"), place
 
 
-def _class_of(flags: int) -> str:
+def _get_matlab_class(flags: int) -> str:
     """Return the MATLAB class in array flags."""
     number = flags & 0xFF
     kind = _CLASSES[number] if number < len(_CLASSES) else _CLASSES[0]
     return "logical" if flags & _LOGICAL and kind in CLASS_TYPES else kind
 
 
-def _value(body: memoryview, order: str, depth: int) -> Any:
+def _parse_value(body: memoryview, order: str, depth: int) -> Any:
     """Parse the value of a matrix element."""
     # How deep cells may be in one another.
     max_depth = 100
@@ -185,43 +185,49 @@ def _value(body: memoryview, order: str, depth: int) -> Any:
     if depth > max_depth:
         raise ValueError(f"cells are more than {max_depth} deep in one another")
     flags, shape, _, place = _read_description(body, order)
-    kind = _class_of(flags)
+    kind = _get_matlab_class(flags)
     if kind == "cell":
-        return MatCells(shape, tuple(_cells(body, place, math.prod(shape), order, depth)))
+        return MatCells(
+            shape, tuple(_parse_cell_array(body, place, math.prod(shape), order, depth))
+        )
     if kind == "char":
-        return _text(body, place, shape, order)
+        return _parse_char_array(body, place, shape, order)
     if kind not in CLASS_TYPES:
         raise ValueError(f"the class {kind} is not read")
-    real, place = _numbers(body, place, shape, order)
+    real, place = _parse_numeric_array(body, place, shape, order)
     if flags & _COMPLEX:
-        imaginary, place = _numbers(body, place, shape, order)
+        imaginary, place = _parse_numeric_array(body, place, shape, order)
         return real + 1j * imaginary
     return real.astype(CLASS_TYPES[kind])
 
 
-def _cells(body: memoryview, place: int, count: int, order: str, depth: int) -> Iterator[Any]:
+def _parse_cell_array(
+    body: memoryview, place: int, count: int, order: str, depth: int
+) -> Iterator[Any]:
     """Parse the elements of a cell array."""
     for _ in range(count):
-        kind, part, place = _element(body, place, order)
+        kind, part, place = _parse_element(body, place, order)
         if kind != _MATRIX:
             raise ValueError("a cell is damaged")
-        yield _value(part, order, depth + 1)
+        yield _parse_value(part, order, depth + 1)
 
 
-def _numbers(body: memoryview, place: int, shape: tuple[int, ...], order: str) -> tuple[Any, int]:
+def _parse_numeric_array(
+    body: memoryview, place: int, shape: tuple[int, ...], order: str
+) -> tuple[Any, int]:
     """Parse a numeric array."""
-    kind, content, place = _element(body, place, order)
+    kind, content, place = _parse_element(body, place, order)
     if kind not in _NUMBERS:
         raise ValueError(f"an element of the type {kind} is in the place of numbers")
     numbers = np.frombuffer(content, np.dtype(f"{order}{_NUMBERS[kind]}"))
     return numbers.reshape(shape, order="F"), place
 
 
-def _text(body: memoryview, place: int, shape: tuple[int, ...], order: str) -> MatText:
+def _parse_char_array(body: memoryview, place: int, shape: tuple[int, ...], order: str) -> MatText:
     """Parse a character array, stored by columns."""
     if math.prod(shape) == 0:
         return MatText(("",))
-    kind, content, _ = _element(body, place, order)
+    kind, content, _ = _parse_element(body, place, order)
     if kind not in _ENCODINGS or len(shape) != 2:
         raise ValueError("an array of characters is damaged")
     encoding = _ENCODINGS[kind] + (

@@ -28,7 +28,7 @@ from pmlopt.core.matrices.matrix_file import (
     MatrixFile,
     Source,
     check_kept,
-    real_matrix,
+    to_real_matrix,
 )
 from pmlopt.errors import FileFormatError
 
@@ -42,15 +42,19 @@ def encode_mat(stored: MatrixFile) -> bytes:
     """Encode a matrix and its labels as a file of MATLAB, version 7."""
     named = {side: getattr(stored, side) for side in SIDES}
     cells = {
-        side: _cell_array(labels)
+        side: _build_cell_column(labels)
         for side, labels in named.items()
         if not isinstance(labels, DefaultLabels)
     }
     if cells:
-        source = Source("labels", _save(cells))
+        source = Source("labels", _encode_variables(cells))
         for side, variable in _describe_variables(source).items():
-            check_kept(named[side], _labels(_load(variable, source), side, source), "a .mat file")
-    return _save({MATRIX: stored.matrix, **cells})
+            check_kept(
+                named[side],
+                _parse_labels(_load_variable(variable, source), side, source),
+                "a .mat file",
+            )
+    return _encode_variables({MATRIX: stored.matrix, **cells})
 
 
 def decode_mat(source: Source) -> MatrixFile:
@@ -77,7 +81,7 @@ def decode_mat(source: Source) -> MatrixFile:
         raise source.refuse(
             f"its variable P is of the class {contents[MATRIX].kind}, and no matrix of numbers"
         )
-    name = source.choose(candidates, "variable", MATRIX)
+    name = source.choose_part(candidates, "variable", MATRIX)
     if contents[name].kind == "sparse":
         raise source.refuse(f"its variable {name} is sparse: save it as full({name})")
     if math.prod(contents[name].shape) * 8 > MAX_FILE_BYTES:
@@ -85,9 +89,9 @@ def decode_mat(source: Source) -> MatrixFile:
         raise source.refuse(
             f"its variable {name} has the shape {shape}, more than {MAX_FILE_BYTES} bytes"
         )
-    matrix = real_matrix(_load(contents[name], source), source, f"its variable {name}")
+    matrix = to_real_matrix(_load_variable(contents[name], source), source, f"its variable {name}")
     inputs, outputs = (
-        _labels(_load(contents[side], source), side, source)
+        _parse_labels(_load_variable(contents[side], source), side, source)
         if side in contents
         else DefaultLabels(length)
         for side, length in zip(SIDES, matrix.shape, strict=True)
@@ -95,19 +99,19 @@ def decode_mat(source: Source) -> MatrixFile:
     return MatrixFile(matrix, inputs, outputs)
 
 
-def _cell_array(labels: Iterable[Label]) -> Any:
+def _build_cell_column(labels: Iterable[Label]) -> Any:
     """Build a MATLAB cell column of labels."""
     listed = list(labels)
     cells = np.empty((len(listed), 1), dtype=object)
     for place, label in enumerate(listed):
-        cells[place, 0] = _cell(label)
+        cells[place, 0] = _format_label(label)
     return cells
 
 
-def _cell(label: Label) -> Any:
+def _format_label(label: Label) -> Any:
     """Convert a label to MATLAB text."""
     if isinstance(label, tuple):
-        return _cell_array(label)
+        return _build_cell_column(label)
     if isinstance(label, str):
         return label
     kinds = {bool: np.bool_, int: np.int64, float: np.float64}
@@ -123,7 +127,7 @@ def _cell(label: Label) -> Any:
         ) from None
 
 
-def _save(variables: dict[str, Any]) -> bytes:
+def _encode_variables(variables: dict[str, Any]) -> bytes:
     """Encode variables as a MAT file."""
     from scipy.io import savemat
 
@@ -158,7 +162,7 @@ def _describe_variables(source: Source) -> dict[str, MatVariable]:
     return contents
 
 
-def _load(variable: MatVariable, source: Source) -> Any:
+def _load_variable(variable: MatVariable, source: Source) -> Any:
     """Load a variable's data."""
     try:
         return variable.value(MAX_FILE_BYTES)
@@ -168,26 +172,26 @@ def _load(variable: MatVariable, source: Source) -> Any:
         ) from None
 
 
-def _labels(value: Any, side: str, source: Source) -> tuple[Label, ...]:
+def _parse_labels(value: Any, side: str, source: Source) -> tuple[Label, ...]:
     """Parse labels from cells, numbers or character rows."""
     if isinstance(value, MatText):
         padded = len(value.rows) > 1  # MATLAB fills rows of characters up with spaces
         return tuple(text.rstrip(" ") if padded else text for text in value.rows)
     if len(value.shape) == 2 and 1 in value.shape and not np.iscomplexobj(value):
         parts = value.parts if isinstance(value, MatCells) else value.ravel()
-        return tuple(_label(part, side, source) for part in parts)
+        return tuple(_parse_label(part, side, source) for part in parts)
     raise source.refuse(
         f"its variable {side} is no row or column of labels: give a cell array of text and numbers, such as "
         f"{side} = {{'low'; 'high'}}"
     )
 
 
-def _label(part: Any, side: str, source: Source) -> Label:
+def _parse_label(part: Any, side: str, source: Source) -> Label:
     """Parse the label of one cell."""
     if isinstance(part, MatText) and len(part.rows) == 1:
         return part.rows[0]
     if isinstance(part, MatCells):
-        return tuple(_label(inner, side, source) for inner in part.parts)
+        return tuple(_parse_label(inner, side, source) for inner in part.parts)
     if isinstance(part, np.ndarray | np.generic) and part.size == 1 and not np.iscomplexobj(part):
         label: Label = part.item()
         return label

@@ -44,7 +44,7 @@ class Source:
     stochastic: bool = True
     name: str | None = None
 
-    def choose(self, names: Sequence[str], kind: str, default: str | None = None) -> str:
+    def choose_part(self, names: Sequence[str], kind: str, default: str | None = None) -> str:
         """Choose the part (sheet or variable) to read; raise an error where that is ambiguous.
 
         Args:
@@ -73,7 +73,7 @@ class Source:
         return FileFormatError(f"{self.path}: {what}")
 
 
-def real_matrix(array: Any, source: Source, what: str = "the array") -> FloatArray:
+def to_real_matrix(array: Any, source: Source, what: str = "the array") -> FloatArray:
     """Convert an array to a float matrix without loss; raise an error otherwise.
 
     Raises:

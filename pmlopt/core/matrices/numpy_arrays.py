@@ -14,14 +14,14 @@ import numpy as np
 from pmlopt.core.arrays import DefaultLabels
 from pmlopt.core.files import check_expansion
 from pmlopt.core.matrices.json_record import decode_json, encode_json
-from pmlopt.core.matrices.matrix_file import MatrixFile, Source, real_matrix
+from pmlopt.core.matrices.matrix_file import MatrixFile, Source, to_real_matrix
 from pmlopt.errors import FileFormatError
 
 
 def encode_npz(stored: MatrixFile) -> bytes:
     """Encode a matrix as an NPZ archive with labels and metadata."""
     stream = io.BytesIO()
-    np.savez(stream, matrix=stored.matrix, about=_about(stored))
+    np.savez(stream, matrix=stored.matrix, about=_encode_labels(stored))
     return stream.getvalue()
 
 
@@ -45,14 +45,14 @@ def encode_npy(stored: MatrixFile) -> bytes:
     np.lib.format.write_array(stream, np.ascontiguousarray(stored.matrix), allow_pickle=False)
     if not (isinstance(stored.inputs, DefaultLabels) and isinstance(stored.outputs, DefaultLabels)):
         labels = MatrixFile(stored.matrix, stored.inputs, stored.outputs)
-        np.lib.format.write_array(stream, _about(labels), allow_pickle=False)
+        np.lib.format.write_array(stream, _encode_labels(labels), allow_pickle=False)
     return stream.getvalue()
 
 
 def decode_npy(source: Source) -> MatrixFile:
     """Decode NPY data with optional labels."""
     stream = io.BytesIO(source.content)
-    matrix = real_matrix(_read_array(stream, source), source)
+    matrix = to_real_matrix(_read_array(stream, source), source)
     if stream.tell() == len(source.content):
         return MatrixFile(matrix, DefaultLabels(len(matrix)), DefaultLabels(matrix.shape[1]))
     about = _read_array(stream, source)
@@ -62,7 +62,7 @@ def decode_npy(source: Source) -> MatrixFile:
     return MatrixFile(matrix, labels.inputs, labels.outputs)
 
 
-def _about(stored: MatrixFile) -> Any:
+def _encode_labels(stored: MatrixFile) -> Any:
     """Encode labels and metadata as a byte array."""
     about = MatrixFile(np.zeros((0, 0)), stored.inputs, stored.outputs, stored.metadata)
     return np.frombuffer(encode_json(about), dtype=np.uint8)

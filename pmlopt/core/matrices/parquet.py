@@ -21,7 +21,7 @@ from pmlopt.core.matrices.matrix_file import (
     MatrixFile,
     Source,
     check_kept,
-    real_matrix,
+    to_real_matrix,
 )
 from pmlopt.core.matrix_layout import check_layout
 from pmlopt.core.near_labels import warn_of_near_labels
@@ -52,7 +52,7 @@ def encode_parquet(stored: MatrixFile) -> bytes:
     while first in names:
         first = f"_{first}"
     try:
-        inputs = _input_field(stored.inputs, first)
+        inputs = _build_input_field(stored.inputs, first)
         fields = [
             pyarrow.field(
                 name, pyarrow.float64(), nullable=False, metadata={LABEL: json.dumps(label)}
@@ -71,26 +71,26 @@ def encode_parquet(stored: MatrixFile) -> bytes:
 def decode_parquet(source: Source) -> MatrixFile:
     """Decode a Parquet matrix, inputs in the first column or pandas index."""
     table = _read_table(source)
-    place = _index_column(table, source)
-    labels = _input_labels(table.field(place), table.column(place), source)
+    place = _find_input_column(table, source)
+    labels = _read_input_labels(table.field(place), table.column(place), source)
     rest = table.remove_column(place)
     if rest.num_columns == 0 or rest.num_rows == 0:
         raise source.refuse("has no output column or no row: the first column holds the inputs")
     matrix = np.column_stack(
         [
-            _numbers(rest.column(k), f"the column {rest.field(k).name!r}", source)
+            _to_floats(rest.column(k), f"the column {rest.field(k).name!r}", source)
             for k in range(rest.num_columns)
         ]
     )
-    outputs = _output_labels(list(rest.schema))
+    outputs = _read_output_labels(list(rest.schema))
     if source.stochastic and all(isinstance(label, float) for label in labels):
-        check_layout([["", *rest.column_names], *_texts(labels, matrix)], source.path)
+        check_layout([["", *rest.column_names], *_to_text_columns(labels, matrix)], source.path)
     for side in (labels, outputs):
         warn_of_near_labels(side, source.path)
     return MatrixFile(matrix, labels, outputs)
 
 
-def _input_field(labels: tuple[Label, ...], name: str) -> tuple[Any, Any]:
+def _build_input_field(labels: tuple[Label, ...], name: str) -> tuple[Any, Any]:
     """Build the Arrow field and array of input labels, as JSON for mixed types."""
     pyarrow = import_optional("pyarrow", PURPOSE)
 
@@ -107,7 +107,7 @@ def _input_field(labels: tuple[Label, ...], name: str) -> tuple[Any, Any]:
     if kind is not None:
         return pyarrow.field(name, kind, nullable=False), pyarrow.array(labels, kind)
     texts = [json.dumps(label) for label in labels]
-    check_kept(labels, tuple(_from_json(text) for text in texts), "Parquet")
+    check_kept(labels, tuple(_decode_label(text) for text in texts), "Parquet")
     field = pyarrow.field(name, types[str], nullable=False, metadata={LABELS: "json"})
     return field, pyarrow.array(texts, types[str])
 
@@ -129,7 +129,7 @@ def _read_table(source: Source) -> Any:
         raise source.refuse(f"is not a whole Parquet file: {cause}") from None
 
 
-def _index_column(table: Any, source: Source) -> int:
+def _find_input_column(table: Any, source: Source) -> int:
     """Return the index of the inputs' column."""
     try:
         index = (table.schema.pandas_metadata or {}).get("index_columns", [])
@@ -143,7 +143,7 @@ def _index_column(table: Any, source: Source) -> int:
     return int(table.schema.get_field_index(named[0]))
 
 
-def _input_labels(field: Any, column: Any, source: Source) -> tuple[Label, ...]:
+def _read_input_labels(field: Any, column: Any, source: Source) -> tuple[Label, ...]:
     """Return the labels in the input column."""
     values = column.to_pylist()
     if None in values:
@@ -151,16 +151,16 @@ def _input_labels(field: Any, column: Any, source: Source) -> tuple[Label, ...]:
     if (field.metadata or {}).get(LABELS) != b"json":
         return tuple(values)
     try:
-        return tuple(_from_json(value) for value in values)
+        return tuple(_decode_label(value) for value in values)
     except (ValueError, TypeError):
         raise source.refuse(
             f"its column {field.name!r} should hold labels in JSON, and does not"
         ) from None
 
 
-def _output_labels(fields: list[Any]) -> tuple[Label, ...]:
+def _read_output_labels(fields: list[Any]) -> tuple[Label, ...]:
     """Return the column labels, stored ones or parsed names."""
-    kept = [_kept_label(field) for field in fields]
+    kept = [_get_stored_label(field) for field in fields]
     if all(one is None for one in kept):
         return parse_labels([field.name for field in fields])
     return tuple(
@@ -168,17 +168,17 @@ def _output_labels(fields: list[Any]) -> tuple[Label, ...]:
     )
 
 
-def _kept_label(field: Any) -> Label | None:
+def _get_stored_label(field: Any) -> Label | None:
     """Return the label stored with a field; None for a renamed one."""
     text = (field.metadata or {}).get(LABEL)
     try:
-        label = None if text is None else _from_json(text.decode())
+        label = None if text is None else _decode_label(text.decode())
     except ValueError:
         return None
     return label if str(label) == field.name else None
 
 
-def _from_json(text: str) -> Label:
+def _decode_label(text: str) -> Label:
     """Decode a label from JSON."""
     label: Label = _convert_to_tuples(json.loads(text))
     return label
@@ -189,7 +189,7 @@ def _convert_to_tuples(value: Any) -> Any:
     return tuple(map(_convert_to_tuples, value)) if isinstance(value, list) else value
 
 
-def _numbers(column: Any, what: str, source: Source) -> Any:
+def _to_floats(column: Any, what: str, source: Source) -> Any:
     """Convert a column to floats."""
     if column.null_count:
         raise source.refuse(f"{what} has a missing entry")
@@ -197,10 +197,10 @@ def _numbers(column: Any, what: str, source: Source) -> Any:
         array = column.to_numpy()
     except (ValueError, NotImplementedError):
         array = np.empty(0, dtype=object)
-    return real_matrix(array.reshape(-1, 1), source, what)[:, 0]
+    return to_real_matrix(array.reshape(-1, 1), source, what)[:, 0]
 
 
-def _texts(labels: Iterable[Label], matrix: Any) -> list[list[str]]:
+def _to_text_columns(labels: Iterable[Label], matrix: Any) -> list[list[str]]:
     """Convert labels and matrix to text columns."""
     return [
         [str(label), *map(repr, row)] for label, row in zip(labels, matrix.tolist(), strict=True)

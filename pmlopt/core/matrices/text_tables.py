@@ -27,10 +27,10 @@ def encode_text(stored: MatrixFile, delimiter: str = ",") -> bytes:
 def decode_text(source: Source, delimiter: str = ",") -> MatrixFile:
     """Decode delimited text with header and input column."""
     rows = read_rows(source.path, source.content, delimiter)
-    return labelled_matrix(rows, source.path, stochastic=source.stochastic)
+    return parse_labelled_matrix(rows, source.path, stochastic=source.stochastic)
 
 
-def labelled_matrix(
+def parse_labelled_matrix(
     rows: Sequence[Sequence[str]], path: object, mark: str = ".", *, stochastic: bool = True
 ) -> MatrixFile:
     """Parse text rows to a labelled matrix, with a given decimal mark."""

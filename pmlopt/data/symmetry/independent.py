@@ -20,7 +20,7 @@ from pmlopt.data.symmetry.prior import (
     PairSpace,
     SymmetricPrior,
     check_orbits,
-    get_length,
+    count_items,
     take_entries,
 )
 from pmlopt.errors import MechanismError, PriorError, UtilityError
@@ -211,7 +211,7 @@ class ProductPairs(PairSpace):
     def list_letters(self, outputs: bool = False) -> list[Any]:
         """List all letters (or outputs) of a small alphabet."""
         sides = [space.list_letters(outputs) for space in self.spaces]
-        sizes = [get_length(side) for side in sides]
+        sizes = [count_items(side) for side in sides]
         places = np.indices(sizes).reshape(len(sizes), -1)
         return [take_entries(side, k) for side, k in zip(sides, places, strict=True)]
 

@@ -19,9 +19,9 @@ from pmlopt.core.display import format_table_html
 from pmlopt.core.files import (
     MECHANISM_FILE_VERSION,
     atomic_write,
-    file_format,
+    encode_json_bytes,
+    get_file_format,
     is_standard_stream,
-    json_bytes,
     read_bytes,
     read_saved_record,
 )
@@ -29,7 +29,7 @@ from pmlopt.core.records import to_plain
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.sampling.categorical import RandomBits, Seed, make_random_bits
 from pmlopt.data.symmetry.independent import TypePairs
-from pmlopt.data.symmetry.prior import PairSpace, get_length, take_entries
+from pmlopt.data.symmetry.prior import PairSpace, count_items, take_entries
 from pmlopt.errors import FileFormatError, MechanismError
 
 FORMAT = "pmlopt-orbit-mechanism"
@@ -139,7 +139,7 @@ class OrbitMechanism(Mechanism):
         batch = 100_000
         bits = make_random_bits(seed)
         known = self.space.encode_labels(letters)
-        batches = (slice(first, first + batch) for first in range(0, get_length(known), batch))
+        batches = (slice(first, first + batch) for first in range(0, count_items(known), batch))
         return _join_parts(
             [self._draw_outputs(take_entries(known, some), bits) for some in batches]
         )
@@ -290,14 +290,14 @@ class OrbitMechanism(Mechanism):
         Raises:
             FileFormatError: the ending is another one, or the file cannot be written.
         """
-        file_format(path, (".json",))
+        get_file_format(path, (".json",))
         content = {
             "format": FORMAT,
             "version": MECHANISM_FILE_VERSION,
             **self.record,
             "metadata": dict(metadata or {}),
         }
-        atomic_write(path, json_bytes(content))
+        atomic_write(path, encode_json_bytes(content))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, name: str | None = None) -> OrbitMechanism:
@@ -361,7 +361,7 @@ def is_orbit_record(data: Any) -> bool:
 
 def is_orbit_file(path: str | os.PathLike[str]) -> bool:
     """Return whether a JSON file holds an orbit mechanism."""
-    if is_standard_stream(path) or file_format(path) != ".json":
+    if is_standard_stream(path) or get_file_format(path) != ".json":
         return False
     content = read_bytes(path)
     if f'"{FORMAT}"'.encode() not in content:  # most files are others, and may be long

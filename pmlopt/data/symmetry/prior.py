@@ -231,9 +231,9 @@ class PairOrbits:
         return whole and all(n * self.outputs[y] == m * self.letters[x] for n, m, x, y in returned)
 
 
-def get_length(side: Any) -> int:
+def count_items(side: Any) -> int:
     """Return the number of letters or outputs in internal form."""
-    return get_length(side[0]) if isinstance(side, list) else len(side)
+    return count_items(side[0]) if isinstance(side, list) else len(side)
 
 
 def take_entries(side: Any, places: Any) -> Any:
@@ -309,7 +309,7 @@ class PairSpace(Record, ABC):
     def list_orbits(self) -> IntArray:
         """Return the (N, M) pair orbit indices of a small alphabet."""
         xs, ys = self.list_letters(), self.list_letters(outputs=True)
-        n, m = get_length(xs), get_length(ys)
+        n, m = count_items(xs), count_items(ys)
         pairs = np.arange(n * m)
         return self.pair_orbits(take_entries(xs, pairs // m), take_entries(ys, pairs % m)).reshape(
             n, m

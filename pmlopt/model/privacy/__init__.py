@@ -1,6 +1,7 @@
 """Privacy requirements: leakage levels of a mechanism, and the matching optimization constraints."""
 
 from pmlopt.model.privacy.approximate_pml import ApproximatePML
+from pmlopt.model.privacy.conjunction import RequirementConjunction
 from pmlopt.model.privacy.guess_leakage import GuessLeakage
 from pmlopt.model.privacy.metric_privacy import MetricPrivacy
 from pmlopt.model.privacy.named_bounds import LDP, LIP, PML, MaximalLeakage
@@ -9,7 +10,7 @@ from pmlopt.model.privacy.parametric import parametric_constraints
 from pmlopt.model.privacy.pointwise_cost import PMC
 from pmlopt.model.privacy.ratio_bound import GainLeakage, RatioBound
 from pmlopt.model.privacy.renyi_pml import RenyiPML
-from pmlopt.model.privacy.requirement import CvxpyConstraints, Requirement, RequirementConjunction
+from pmlopt.model.privacy.requirement import CvxpyConstraints, Requirement
 from pmlopt.model.privacy.secret_leakage import Pufferfish
 from pmlopt.model.privacy.vulnerability import Vulnerability
 

@@ -15,7 +15,7 @@ from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import approximate_pml_level
-from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL, MAX_EXPONENT, tightened
+from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL, MAX_EXPONENT, tighten_factor
 from pmlopt.model.privacy.requirement import (
     JOINT_BOUND_HINT,
     CvxpyConstraints,
@@ -91,7 +91,7 @@ class ApproximatePML(Requirement):
 
     def _exp_neg_epsilon(self, prior: Prior) -> float:
         """Return e^-epsilon, rounded down, with epsilon capped at the largest possible leakage."""
-        return tightened(math.exp(-min(self.epsilon, prior.max_leakage)))
+        return tighten_factor(math.exp(-min(self.epsilon, prior.max_leakage)))
 
     def to_cvxpy(
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
@@ -140,7 +140,7 @@ class ApproximatePML(Requirement):
         """Return the (N,) optimal dual multipliers of the slack constraints."""
         return {"prices": _find_multipliers(prior, gains, self)}
 
-    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+    def dual_bound(self, prior: Prior, gains: FloatArray, certificate: Witness) -> float:
         """Compute the Lagrangian bound from nonnegative multipliers of the slack constraints.
 
         `delta sum m + max_y max sum_x p g lam - m (lam - e^eps)^+` over columns lam of mean one.
@@ -149,7 +149,7 @@ class ApproximatePML(Requirement):
         the price `g[x] - m[x] / p[x]`. It is the least of `c + e^eps <p, (g - c)^+>` over c from the best
         price on.
         """
-        prices = np.maximum(check_certificate_array(witness, "prices", (prior.size,)), 0.0)
+        prices = np.maximum(check_certificate_array(certificate, "prices", (prior.size,)), 0.0)
         p, up = prior.pmf, math.exp(min(self.epsilon, prior.max_leakage))
         order = np.argsort(-gains, axis=0, kind="stable")
         filled = np.cumsum(p[order], axis=0)

@@ -143,14 +143,8 @@ MIN_SLOPE_ORDER, MAX_SLOPE_ORDER, MIN_SLOPE_ROOM = 1.1, 1e3, 1e-9
 Below the orders costs have edges, at which slopes jump; above them, and without room, slopes lose digits.
 """
 
-LOG_NEAREST_TOP = 36.0
-"""Minus the logarithm of how near a top is to the highest price, as a share of it."""
 
-MAX_SLOPE_ENTRIES = 100_000
-"""Entries of prices times tops that are looked at together."""
-
-
-def find_best_tops(
+def find_best_offsets(
     law: FloatArray, prices: FloatArray, beta: float, room: float, sections: int = SECTIONS
 ) -> tuple[FloatArray, FloatArray]:
     """Minimise `compute_costs`, convex in the (M,) offsets c; return offsets and costs.
@@ -174,9 +168,11 @@ def _find_flat_tops(
     high, spread = prices.max(axis=0), np.maximum((law * np.abs(prices)).sum(axis=0), 1e-300)
     widest = np.maximum(np.abs(prices).max(axis=0), spread)
     low, top = _get_log_ends(spread, widest, beta)
+    # minus the logarithm of how near a top is to the highest price, as a share of it
+    nearest = 36.0
 
     def place(numbers: FloatArray) -> FloatArray:
-        near = high * np.expm1(LOG_NEAREST_TOP * np.minimum(numbers, 0.0))
+        near = high * np.expm1(nearest * np.minimum(numbers, 0.0))
         far = np.exp(low + np.maximum(numbers, 0.0) * (top - low))
         return np.where(numbers < 0, near, np.minimum(far, MAX_TOP_ENTRY))
 
@@ -191,7 +187,8 @@ def _find_flat_tops(
         np.full(len(high), -1.0),
         np.ones(len(high)),
         are_found,
-        int(np.clip(MAX_SLOPE_ENTRIES // prices.size, 1, 16)),
+        # so that at most 100,000 prices are looked at together
+        int(np.clip(100_000 // prices.size, 1, 16)),
     )
     if numbers is None:
         return None
@@ -219,7 +216,7 @@ def _get_log_ends(
 def _compare_tops(
     law: FloatArray, prices: FloatArray, beta: float, room: float, sections: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Find the best tops by values only; see `find_best_tops`."""
+    """Find the best tops by values only; see `find_best_offsets`."""
     high, spread = prices.max(axis=0), np.maximum((law * np.abs(prices)).sum(axis=0), 1e-300)
     widest = np.maximum(np.abs(prices).max(axis=0), spread)
 
@@ -245,12 +242,12 @@ def _compare_tops(
     return best, least
 
 
-def add_best_tops(
+def center_with_best_offsets(
     law: FloatArray, prices: FloatArray, beta: float, room: float
 ) -> tuple[FloatArray, FloatArray]:
     """Center multipliers, and compute the optimal offsets of these."""
     own, _ = center_prices(law, prices)
-    return own, find_best_tops(law, own, beta, room)[0]
+    return own, find_best_offsets(law, own, beta, room)[0]
 
 
 def find_best_prices(
@@ -278,7 +275,7 @@ def find_best_prices(
 
     def evaluate_over(values: FloatArray) -> FloatArray:
         prices, mean = evaluate_own(values)
-        return mean + find_best_tops(laws, prices, beta, room, FEW_SECTIONS)[1]
+        return mean + find_best_offsets(laws, prices, beta, room, FEW_SECTIONS)[1]
 
     at_low, at_high = evaluate_over(low), np.zeros(len(high))
     for step in range(
@@ -291,14 +288,20 @@ def find_best_prices(
         low, high = np.where(within, low, middle), np.where(within, middle, high)
         at_low, at_high = np.where(within, at_low, at_middle), np.where(within, at_middle, at_high)
     prices, _ = evaluate_own(high)
-    return prices, find_best_tops(laws, prices, beta, room)[0]
+    return prices, find_best_offsets(laws, prices, beta, room)[0]
 
 
-def unpack_prices(witness: Witness, shape: tuple[int, ...]) -> list[tuple[FloatArray, FloatArray]]:
+def unpack_prices(
+    certificate: Witness, shape: tuple[int, ...]
+) -> list[tuple[FloatArray, FloatArray]]:
     """Unpack the multipliers and offsets of a dual certificate, for each law.
 
     Nothing is added where there is no array `tops`, and prices that are below 0 are 0.
     """
-    prices, tops = check_certificate_array(witness, "prices", shape), (shape[0], shape[2])
-    added = check_certificate_array(witness, "tops", tops) if "tops" in witness else np.zeros(tops)
+    prices, tops = check_certificate_array(certificate, "prices", shape), (shape[0], shape[2])
+    added = (
+        check_certificate_array(certificate, "tops", tops)
+        if "tops" in certificate
+        else np.zeros(tops)
+    )
     return list(zip(prices, added, strict=True))

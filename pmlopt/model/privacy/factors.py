@@ -20,7 +20,7 @@ matrix entry (2^-53) and far below the tolerances of solvers (1e-9 to 1e-7)."""
 Shares = TypeVar("Shares", float, FloatArray)
 
 
-def tightened(factor: Shares) -> Shares:
+def tighten_factor(factor: Shares) -> Shares:
     """Return factors e^-eps tightened by 2^-40, as a safety margin for solvers.
 
     A vertex then satisfies the claim after its entries are rounded to floats, zeros and all: without the

@@ -16,7 +16,7 @@ from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.column_cost import ColumnCost, LargestPieceCost
-from pmlopt.model.privacy.factors import MAX_EXPONENT, tightened
+from pmlopt.model.privacy.factors import MAX_EXPONENT, tighten_factor
 from pmlopt.model.privacy.ratios import MIN_SLACK_NATS
 from pmlopt.model.privacy.requirement import (
     CvxpyConstraints,
@@ -108,7 +108,7 @@ class GuessLeakage(Requirement):
         over = cp.Variable(shape, nonneg=True, name="over")
         threshold = cp.Variable((1, shape[1]), nonneg=True, name="threshold")
         before = self._prior_success(prior)
-        factor = tightened(before / self._max_success(prior))
+        factor = tighten_factor(before / self._max_success(prior))
         joint = cp.multiply(prior.pmf[:, None], mechanism)
         return CvxpyConstraints(
             {
@@ -143,7 +143,7 @@ class GuessLeakage(Requirement):
         """Return the conic constraint on one column as a `ColumnBlock`; None without such a form."""
         if self.has_empty_interior(prior):
             return None
-        exp_neg_epsilon = tightened(
+        exp_neg_epsilon = tighten_factor(
             self._prior_success(prior) / self._max_success(prior)
         ) / self._prior_success(prior)
         return build_largest_block(prior.pmf, self.guesses, exp_neg_epsilon)
@@ -186,9 +186,9 @@ class GuessLeakage(Requirement):
         bridge = slopes.reshape(-1, gains.shape[1])[flat, np.arange(gains.shape[1])]
         return {"prices": np.maximum(bridge, 0.0)}
 
-    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+    def dual_bound(self, prior: Prior, gains: FloatArray, certificate: Witness) -> float:
         """Compute the Lagrangian bound `max_j mean_j + r (share - share_j)` from multipliers r >= 0."""
-        prices = np.maximum(check_certificate_array(witness, "prices", (gains.shape[1],)), 0.0)
+        prices = np.maximum(check_certificate_array(certificate, "prices", (gains.shape[1],)), 0.0)
         means, shares = self._compute_points(gains)
         return float((means + prices * (self._max_success(prior) - shares[:, None])).max())
 

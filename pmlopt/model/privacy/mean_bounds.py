@@ -24,7 +24,7 @@ from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import ldp_level, leakage_level, lip_levels, maximal_leakage
-from pmlopt.model.privacy.factors import MAX_EXPONENT, tightened
+from pmlopt.model.privacy.factors import MAX_EXPONENT, tighten_factor
 from pmlopt.model.privacy.ratios import (
     RatioBounds,
     join_ratio_bounds,
@@ -109,7 +109,7 @@ class MeanBound:
     @cached_property
     def exp_neg_exponent(self) -> Any:
         """Return e^-exponent, the factor of the larger mean in constraints."""
-        return tightened(math.exp(-self.exponent)) if self.factors is None else self.factors[0]
+        return tighten_factor(math.exp(-self.exponent)) if self.factors is None else self.factors[0]
 
     @property
     def ceiling(self) -> Any:
@@ -289,15 +289,15 @@ class MeanBounds(Requirement):
                 }
         return super().dual_certificate(prior, gains)
 
-    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+    def dual_bound(self, prior: Prior, gains: FloatArray, certificate: Witness) -> float:
         """Compute the upper bound on the gain of feasible matrices that dual variables prove."""
         for one in self.bounds_for(prior):
             if isinstance(one.smaller, PriorSet):
                 theta = check_certificate_array(
-                    witness, "theta", (one.smaller.theta_rows, gains.shape[1])
+                    certificate, "theta", (one.smaller.theta_rows, gains.shape[1])
                 )
                 return one.smaller.dual_bound(prior.pmf, gains, math.exp(-one.exponent), theta)
-        return super().dual_bound(prior, gains, witness)
+        return super().dual_bound(prior, gains, certificate)
 
     def list_weighted_ratios(self, prior: Prior) -> RatioBounds | None:
         """List the ratio bounds of whose pairs weights are the dual certificate; None where formulas prove

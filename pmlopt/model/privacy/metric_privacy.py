@@ -20,7 +20,7 @@ from pmlopt.core.arrays import (
 from pmlopt.core.descriptions import describe_value
 from pmlopt.core.differences import subtract_exactly
 from pmlopt.core.records import INFINITE, Shape
-from pmlopt.data.labelled import LabelledArray, Numbers, table
+from pmlopt.data.labelled import LabelledArray, Numbers, read_labelled_table
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PrivacyError
@@ -117,7 +117,7 @@ class MetricPrivacy(RatioRequirement):
                 )
             self.distance = DISTANCES[distance]
         elif not callable(distance) and not isinstance(distance, Mapping):
-            found = table(distance, "the distances", PrivacyError)
+            found = read_labelled_table(distance, "the distances", PrivacyError)
             self.distance = found if any(found.axes) else _check_distances(found.values)
 
     @classmethod
@@ -162,7 +162,7 @@ class MetricPrivacy(RatioRequirement):
             return {"metric": 0.0}
         with np.errstate(over="ignore"):  # a level past all floats is infinite
             per_unit = log_ratios.max(axis=1) / np.tile(
-                self._given_distances[tuple(self._required_pairs.T)], 2
+                self._get_letter_distances[tuple(self._required_pairs.T)], 2
             )
         return {"metric": max(0.0, float(per_unit.max()))}
 
@@ -177,12 +177,12 @@ class MetricPrivacy(RatioRequirement):
     def _letter_ratios(self, weights: Any, pairs: IntArray) -> RatioBounds:
         """Return the ratio bounds of letter pairs, in both directions."""
         with np.errstate(over="ignore"):  # past all floats, and then past LARGEST_RATIO_EXPONENT
-            exponents = self.epsilon * self._given_distances[pairs[:, 0], pairs[:, 1]]
+            exponents = self.epsilon * self._get_letter_distances[pairs[:, 0], pairs[:, 1]]
         both = np.vstack([pairs, pairs[:, ::-1]])
         return make_letter_ratios(weights, both, np.tile(np.nextafter(exponents, 0.0), 2))
 
     @property
-    def _given_distances(self) -> FloatArray:
+    def _get_letter_distances(self) -> FloatArray:
         """Return the (N, N) distances as given, checked to be those of letters."""
         if not isinstance(self.distance, np.ndarray):
             raise PrivacyError("the distances are of labels: take `for_prior(prior)` first")
@@ -191,7 +191,7 @@ class MetricPrivacy(RatioRequirement):
     @cached_property
     def shortest_paths(self) -> FloatArray:
         """Return the (N, N) shortest-path lengths between letters; infinite without a path."""
-        return shortest_ways(self._given_distances)
+        return compute_shortest_paths(self._get_letter_distances)
 
     def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
         """Name the outcome that violates the requirement most, and the letter that it reveals."""
@@ -200,7 +200,7 @@ class MetricPrivacy(RatioRequirement):
     @cached_property
     def _required_pairs(self) -> IntArray:
         """Return the (K, 2) letter pairs at finite distance."""
-        return np.argwhere(np.tril(np.isfinite(self._given_distances), -1))
+        return np.argwhere(np.tril(np.isfinite(self._get_letter_distances), -1))
 
     @cached_property
     def _essential_pairs(self) -> IntArray:
@@ -208,7 +208,7 @@ class MetricPrivacy(RatioRequirement):
         x, y = self._required_pairs.T
         return np.asarray(
             self._required_pairs[
-                _find_essential_pairs(self._given_distances, self.shortest_paths)[x, y]
+                _find_essential_pairs(self._get_letter_distances, self.shortest_paths)[x, y]
             ]
         )
 
@@ -270,7 +270,7 @@ def _read_edges(
     return distance
 
 
-def shortest_ways(lengths: FloatArray) -> FloatArray:
+def compute_shortest_paths(lengths: FloatArray) -> FloatArray:
     """Compute (N, N) shortest-path lengths of a graph; infinite without a path.
 
     Args:
@@ -301,7 +301,7 @@ def _find_essential_pairs(distance: FloatArray, ways: FloatArray) -> BoolArray:
             shorter[middle] = shorter[:, middle] = False
             implied |= shorter & (first + last <= near)
         kept = np.isfinite(distance) & ~implied
-        along = shortest_ways(np.where(kept, distance, np.inf))
+        along = compute_shortest_paths(np.where(kept, distance, np.inf))
         # The same over all pairs that were left out, one over another: the margin of constraints on a
         # variable.
         follows = along <= np.where(implied, distance * (1 + (2.0**-40)), np.inf)

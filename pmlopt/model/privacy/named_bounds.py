@@ -23,7 +23,7 @@ from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import RatioBounds, make_mean_ratios
 from pmlopt.model.privacy.requirement import JOINT_BOUND_HINT, Requirement
 from pmlopt.model.privacy.secret_leakage import GUESSING_MEANING, RobustSecretPML, SecretPML
-from pmlopt.model.privacy.side_information import Known, pml_given_known
+from pmlopt.model.privacy.side_information import Known, build_pml_given_known
 from pmlopt.model.privacy.violations import compute_log_lifts, describe_largest_leak
 from pmlopt.model.uncertainty import PriorSet, pointwise_capacity
 from pmlopt.model.uncertainty.joint_laws import JointLaws
@@ -148,7 +148,7 @@ class PML(MeanBounds):
                 "budgets for letters, `over` and `about` are forms of PML: give one of them"
             )
         if known is not None:
-            return pml_given_known(epsilon, known, over, about)
+            return build_pml_given_known(epsilon, known, over, about)
         if isinstance(over, JointLaws) != (over is not None and about is not None):
             raise PrivacyError(
                 "PML about a secret is over a set of joint laws, JointLaws.confidence(secret, delta) or "
@@ -195,6 +195,10 @@ class PML(MeanBounds):
             return self
         found = self.over.on_cells(cells)
         return PML(self.epsilon, require_form(found, self.over, SYMMETRIC_DESIGNS, NO_CELLS))
+
+    def find_plain_pml_level(self) -> float | None:
+        """Return the level; None over a set of priors."""
+        return self.epsilon if self.over is None else None
 
     @property
     def keeps_averages(self) -> bool:

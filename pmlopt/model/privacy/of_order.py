@@ -27,7 +27,7 @@ from pmlopt.model.privacy.dual_prices import (
     compute_costs,
     minimize_by_golden_sections,
 )
-from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL, MAX_EXPONENT, tightened
+from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL, MAX_EXPONENT, tighten_factor
 from pmlopt.model.privacy.requirement import (
     JOINT_BOUND_HINT,
     CvxpyConstraints,
@@ -176,7 +176,7 @@ def apply_view(given: Any, matrix: Any) -> Any:
     return (given if given.ndim == 2 else np.diag(given)) @ matrix
 
 
-def norm_excess(level: Any, epsilon: float, beta: float) -> Any:
+def compute_norm_excess(level: Any, epsilon: float, beta: float) -> Any:
     """Compute the scaled norm difference `beta (e^(level/beta) - K)` of a level and epsilon."""
     with np.errstate(over="ignore"):
         # a cap: these floats only decide which one is larger
@@ -283,13 +283,13 @@ class SibsonLeakage(FiniteOrderBound):
             return CvxpyConstraints({"sibson_leakage": total <= self._max_divergence(prior.pmf)})
         lengths = express_norms(prior.pmf, mechanism, self.alpha)
         return CvxpyConstraints(
-            {"sibson_leakage": tightened(1 / self.max_norm(prior.pmf)) * cp.sum(lengths) <= 1}
+            {"sibson_leakage": tighten_factor(1 / self.max_norm(prior.pmf)) * cp.sum(lengths) <= 1}
         )
 
     def _float_violation(self, p: FloatArray, matrix: FloatArray) -> Any:
         """Compute the violations in floats, in units of the matrix."""
         level = sibson_level(p, matrix[:, matrix.any(axis=0)], self.alpha)
-        return matrix[0].sum() * norm_excess(level, self.epsilon, self.beta)
+        return matrix[0].sum() * compute_norm_excess(level, self.epsilon, self.beta)
 
     def _exact_violation(
         self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]
@@ -410,7 +410,7 @@ class MaximalAlphaLeakage(FiniteOrderBound):
 
     def _law_mass(self, prior: Prior) -> float:
         """Return e^epsilon, the total mass of the auxiliary law t in the constraints."""
-        return 1 / tightened(math.exp(-min(self.epsilon, self._max_leakage(prior.pmf))))
+        return 1 / tighten_factor(math.exp(-min(self.epsilon, self._max_leakage(prior.pmf))))
 
     def _is_vacuous(self, weights: Any, total: Any, power: Callable[[float], Any]) -> bool:
         """Return whether every mechanism meets the bound, as epsilon is above the largest divergence."""
@@ -420,7 +420,7 @@ class MaximalAlphaLeakage(FiniteOrderBound):
         """Compute the violations in floats, in units of the matrix."""
         total = matrix[0].sum()
         level = find_renyi_centre(matrix / total, self.alpha)[2]
-        return total * norm_excess(level, self.epsilon, self.beta)
+        return total * compute_norm_excess(level, self.epsilon, self.beta)
 
     def _exact_violation(
         self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]
@@ -447,13 +447,15 @@ class MaximalAlphaLeakage(FiniteOrderBound):
         # How near both ends of a support function must be, as a share of its gains.
         return {"centre": maximize_over_laws(support, gains.shape[1], 1e-14)[0]}
 
-    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+    def dual_bound(self, prior: Prior, gains: FloatArray, certificate: Witness) -> float:
         """Compute the dual bound around an output law t, by Hoelder's inequality for each row.
 
         Here `1 / alpha + 1 / beta = 1`, and K is the largest norm of a row within epsilon. The mean over x is
         concave in t, so that its value and slopes at any t bound it everywhere.
         """
-        centre = np.maximum(check_certificate_array(witness, "centre", (gains.shape[1],)), 1e-300)
+        centre = np.maximum(
+            check_certificate_array(certificate, "centre", (gains.shape[1],)), 1e-300
+        )
         support, law = self._collect_around(prior, gains), centre / centre.sum()
         if support is None:
             return 0.0

@@ -10,7 +10,7 @@ import numpy as np
 from pmlopt.core.lazy_imports import cp
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.errors import PrivacyError
-from pmlopt.model.privacy.factors import tightened
+from pmlopt.model.privacy.factors import tighten_factor
 
 
 def parametric_constraints(
@@ -64,7 +64,7 @@ def parametric_constraints(
                 f"the parameter epsilon has the value {epsilon.value}: give a number from 0 on"
             )
         least = known.max_leakage if kind == "pml" else 700.0
-        return tightened(math.exp(-min(value, least)))
+        return tighten_factor(math.exp(-min(value, least)))
 
     keep = CallbackParam(callback=factor, nonneg=True)
     row = cp.Variable(

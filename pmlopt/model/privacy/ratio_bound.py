@@ -300,7 +300,7 @@ class RatioBound(RatioRequirement):
         return f"RatioBound(<{len(self.numerators)} pairs on {self.size} letters>)"
 
 
-def gain_table(gain: ArrayLike) -> FloatArray:
+def check_gain_table(gain: ArrayLike) -> FloatArray:
     """Validate a gain function, and return it as a nonnegative table.
 
     Raises:
@@ -344,7 +344,7 @@ class GainLeakage(RatioRequirement):
 
     def __init__(self, epsilon: float, gain: ArrayLike) -> None:
         self.epsilon = check_nonnegative(epsilon, "epsilon", PrivacyError)
-        self.gain = gain_table(gain)
+        self.gain = check_gain_table(gain)
 
     def check(self, prior: Prior) -> None:
         """Raise a PrivacyError where the requirement's letters differ from the prior's."""

@@ -79,10 +79,10 @@ class RatioBounds:
 
     def max_log_ratios(self, matrix: FloatArray) -> FloatArray:
         """Compute the (K, 1) largest log-ratios over the columns, in chunks of pairs."""
-        found = [part._largest_of_part(matrix) for part in self._split_pairs(matrix)]
+        found = [part._compute_max_log_ratios(matrix) for part in self._split_pairs(matrix)]
         return np.vstack([np.zeros((0, 1)), *found])
 
-    def _largest_of_part(self, matrix: FloatArray) -> FloatArray:
+    def _compute_max_log_ratios(self, matrix: FloatArray) -> FloatArray:
         """Compute the largest log-ratio of each pair, without chunks."""
         if self._is_letter_pair.all() and matrix.shape[1]:
             return largest_log_entry_ratios(matrix[self.above], matrix[self.below])
@@ -114,9 +114,9 @@ class RatioBounds:
 
     def _float_violation(self, matrix: FloatArray) -> FloatArray:
         """Compute the largest scaled violation of each column in floats."""
-        return np.asarray((self._differences_on(matrix) / self._pair_units).max(axis=0))
+        return np.asarray((self._evaluate_differences(matrix) / self._pair_units).max(axis=0))
 
-    def _differences_on(self, matrix: FloatArray) -> FloatArray:
+    def _evaluate_differences(self, matrix: FloatArray) -> FloatArray:
         """Compute (K, M) `<num_k, v> - e^exponent <den_k, v>` for all pairs and columns."""
         sides = np.vstack([matrix, self._float_rows @ matrix]) if len(self._float_rows) else matrix
         return np.asarray(sides[self.above] - np.exp(self.exponents)[:, None] * sides[self.below])
@@ -124,7 +124,7 @@ class RatioBounds:
     @cached_property
     def _pair_units(self) -> FloatArray:
         """Return the (K, 1) scale of each pair: its slack at a constant column; 1 where that is 0."""
-        room = -self._differences_on(np.ones((self.size, 1)))
+        room = -self._evaluate_differences(np.ones((self.size, 1)))
         return np.where(room > 0, room, 1.0)
 
     def _exact_violation(self, matrix: Any, near: FloatArray, power: Callable[[float], Any]) -> Any:

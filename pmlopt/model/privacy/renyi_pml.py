@@ -26,14 +26,14 @@ from pmlopt.errors import PrivacyError
 from pmlopt.measures.orders import order_levels
 from pmlopt.model.privacy.column_cost import NormCost
 from pmlopt.model.privacy.dual_prices import (
-    add_best_tops,
     center_prices,
+    center_with_best_offsets,
     compute_costs,
     compute_net_prices,
-    find_best_tops,
+    find_best_offsets,
     unpack_prices,
 )
-from pmlopt.model.privacy.factors import tightened
+from pmlopt.model.privacy.factors import tighten_factor
 from pmlopt.model.privacy.of_order import (
     DECIMAL_DIGITS,
     DECIMAL_ROUNDING,
@@ -41,9 +41,9 @@ from pmlopt.model.privacy.of_order import (
     View,
     apply_view,
     compute_log_norm,
+    compute_norm_excess,
     express_divergences,
     express_norms,
-    norm_excess,
     to_decimals,
 )
 from pmlopt.model.privacy.requirement import (
@@ -98,14 +98,16 @@ class EachOutcomeBound(FiniteOrderBound):
                 found[f"renyi_pml {place}"] = divergence <= max_divergence * means
                 continue
             norm = express_norms(p, own, self.alpha)
-            found[f"renyi_pml {place}"] = tightened(1 / self.max_norm(p)) * norm <= means
+            found[f"renyi_pml {place}"] = tighten_factor(1 / self.max_norm(p)) * norm <= means
         return CvxpyConstraints(found)
 
     def _float_violation(self, p: FloatArray, matrix: FloatArray) -> Any:
         """Compute the violations in floats, in units of the matrix."""
         means, found = p @ matrix, np.zeros(matrix.shape[1])
         some = means > 0
-        over = norm_excess(self._compute_levels(p, matrix[:, some]), self.epsilon, self.beta)
+        over = compute_norm_excess(
+            self._compute_levels(p, matrix[:, some]), self.epsilon, self.beta
+        )
         found[some] = means[some] * over
         return found
 
@@ -140,9 +142,9 @@ class EachOutcomeBound(FiniteOrderBound):
         """Return the (M,) thresholds t that minimise the convex `dual_bound`."""
         law, room = self._norm_law(prior)
         own, mean = center_prices(law, gains)
-        return {"thresholds": mean - find_best_tops(law, own, self.beta, room)[0]}
+        return {"thresholds": mean - find_best_offsets(law, own, self.beta, room)[0]}
 
-    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+    def dual_bound(self, prior: Prior, gains: FloatArray, certificate: Witness) -> float:
         """Compute the dual bound `t + K (sum p max(g - t, 0)^beta)^(1/beta)` from thresholds t.
 
         Here `1 / alpha + 1 / beta = 1`, and K is the largest norm `(sum p lam^alpha)^(1/alpha)` within
@@ -150,7 +152,7 @@ class EachOutcomeBound(FiniteOrderBound):
         """
         return float(
             self._threshold_bounds(
-                prior, gains, check_certificate_array(witness, "thresholds", (gains.shape[1],))
+                prior, gains, check_certificate_array(certificate, "thresholds", (gains.shape[1],))
             ).max()
         )
 
@@ -292,7 +294,8 @@ class RenyiPML(EachOutcomeBound):
         for far in {False, self._may_have_far_prices}:
             searched = self._search_prices(prior, gains / unit, views, far)
             parts = [
-                add_best_tops(law, unit * prices, self.beta, room) for law, prices, room in searched
+                center_with_best_offsets(law, unit * prices, self.beta, room)
+                for law, prices, room in searched
             ]
             prices, tops = map(np.array, zip(*parts, strict=True))
             candidates.append({"prices": prices, "tops": tops})
@@ -334,7 +337,7 @@ class RenyiPML(EachOutcomeBound):
                 room,
             )
 
-    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+    def dual_bound(self, prior: Prior, gains: FloatArray, certificate: Witness) -> float:
         """Compute the dual bound from multipliers h >= 0, by Hoelder's inequality of order beta.
 
         That is Hoelder's inequality again: no column within the bound collects what the prices pay of the
@@ -342,11 +345,11 @@ class RenyiPML(EachOutcomeBound):
         and output are `max(prices + tops, 0)`, so that they may be far above their differences.
         """
         if self.about is None:
-            return super().dual_bound(prior, gains, witness)
+            return super().dual_bound(prior, gains, certificate)
         views, left = self.views(prior.pmf), gains
         shape = (len(views), len(self.about.values), gains.shape[1])
         for (weights, given, total), (price, top) in zip(
-            views, unpack_prices(witness, shape), strict=True
+            views, unpack_prices(certificate, shape), strict=True
         ):
             secret = weights / total
             law, own = secret[:, None], center_prices(secret[:, None], price)

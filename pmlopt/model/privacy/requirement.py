@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
-from itertools import combinations
+from functools import cached_property
 from operator import le
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
@@ -21,9 +20,8 @@ from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.column_cost import ColumnCost
-from pmlopt.model.privacy.conjunction_parts import differ_in_levels_only, make_distinct_names
-from pmlopt.model.privacy.factors import tightened
-from pmlopt.model.privacy.ratios import MIN_SLACK_NATS, RatioBounds, join_ratio_bounds, make_block
+from pmlopt.model.privacy.factors import tighten_factor
+from pmlopt.model.privacy.ratios import MIN_SLACK_NATS, RatioBounds, make_block
 from pmlopt.model.privacy.violations import describe_worst_pair
 from pmlopt.model.uncertainty.columns import ColumnCone, Family
 from pmlopt.model.uncertainty.prior_set import LinearRows, require_form
@@ -39,13 +37,13 @@ Witness: TypeAlias = Mapping[str, FloatArray]
 """Arrays by name, from which a bound follows; see `Requirement.dual_certificate`."""
 
 
-def check_certificate_array(witness: Witness, name: str, shape: tuple[int, ...]) -> FloatArray:
+def check_certificate_array(certificate: Witness, name: str, shape: tuple[int, ...]) -> FloatArray:
     """Validate an array of a dual certificate: finite, and of the right shape.
 
     Raises:
         PrivacyError: it is missing, or something else.
     """
-    found = witness.get(name)
+    found = certificate.get(name)
     if (
         found is not None and np.size(found) == 0 and 0 in shape
     ):  # lists in files have lost the other numbers
@@ -112,7 +110,7 @@ class Requirement(Record, ABC):
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
     ) -> CvxpyConstraints:
         """Return the requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
-        return CvxpyConstraints(*self._require_ratios(prior).to_cvxpy(mechanism, tightened))
+        return CvxpyConstraints(*self._require_ratios(prior).to_cvxpy(mechanism, tighten_factor))
 
     def constraints(self, prior: PriorLike, mechanism: cp.Expression) -> list[cp.Constraint]:
         """Return the requirement as constraints on cvxpy variables of another problem.
@@ -194,6 +192,10 @@ class Requirement(Record, ABC):
     def keeps_averages(self) -> bool:
         """Return whether averages over letters and outputs that look alike meet it where the entries do."""
         return False
+
+    def find_plain_pml_level(self) -> float | None:
+        """Return the level where it is PML under the prior of a design and nothing else; None where not."""
+        return None
 
     def find_single_level(self) -> float | None:
         """Return the level in nats, where it is one number; None where there are none or several."""
@@ -278,6 +280,10 @@ class Requirement(Record, ABC):
 
     def __and__(self, other: Requirement) -> Requirement:
         """Both requirements at once; see `RequirementConjunction`."""
+        from pmlopt.model.privacy.conjunction import (
+            RequirementConjunction,  # which is of this class
+        )
+
         return (
             RequirementConjunction(self, other)
             if isinstance(other, Requirement)
@@ -289,7 +295,7 @@ class Requirement(Record, ABC):
         interior.
         """
         ratios = self.list_ratios(prior)
-        return None if ratios is None else make_block(ratios, prior.pmf, tightened)
+        return None if ratios is None else make_block(ratios, prior.pmf, tighten_factor)
 
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         """Compute constraint violations of a mechanism: all at most 0 iff the requirement holds.
@@ -326,13 +332,13 @@ class Requirement(Record, ABC):
         ratios = self.list_weighted_ratios(prior)
         return {} if ratios is None else {"weights": ratios.find_weights(prior.pmf, gains)}
 
-    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+    def dual_bound(self, prior: Prior, gains: FloatArray, certificate: Witness) -> float:
         """Compute the upper bound on the gain of feasible matrices that dual variables prove.
 
         Args:
             prior: of the design.
             gains: (N, M) as in `support_function`.
-            witness: as `witness` gives it.
+            certificate: as `certificate` gives it.
 
         Raises:
             PrivacyError: its arrays are missing or have other shapes.
@@ -341,7 +347,7 @@ class Requirement(Record, ABC):
         if ratios is None:
             return self.support_function(prior, gains)
         weights = check_certificate_array(
-            witness, "weights", (len(ratios.exponents), gains.shape[1])
+            certificate, "weights", (len(ratios.exponents), gains.shape[1])
         )
         return ratios.bound_gains(prior.pmf, gains, weights)
 
@@ -357,8 +363,8 @@ class Requirement(Record, ABC):
         Raises:
             PrivacyError: the bound is not on each column separately, or its extreme columns are not listed.
         """
-        found: ExtremeColumns | None = self.extreme_columns(prior)
-        required: ExtremeColumns = require_form(
+        found = self.extreme_columns(prior)
+        require_form(
             found,
             self,
             purpose,
@@ -366,7 +372,8 @@ class Requirement(Record, ABC):
             needs="the extreme columns of a requirement",
             advice=self.unsupported_hint,
         )
-        return required
+        assert found is not None
+        return found
 
     def column_cost(self, prior: Prior) -> ColumnCost | None:
         """Return the cost that the bound limits, of all columns together or of each; None where it is none.
@@ -385,231 +392,6 @@ class Requirement(Record, ABC):
         levels, limits = self.levels(prior, mechanism), self.limits
         return all(map(le, map(levels.__getitem__, limits), limits.values()))
 
-
-class RequirementConjunction(Requirement):
-    """The conjunction `one & other` of requirements that must all hold.
-
-    Where each is a list of ratio bounds they are one list, with a sharp bound on the utility and designs for
-    sub-convex utilities. With PML over a set of priors or joint laws the bound is sharp too, up to about a
-    hundred letters. Others are declared jointly; the bound is then the least of theirs, which may
-    leave a gap.
-
-    Parts of one kind stack: each keeps its limit and its level, the second and later ones under the name with
-    a number, such as `renyi_pml_2`.
-
-    Args:
-        parts: requirements, of which none follows from another by its level only.
-
-    Raises:
-        PrivacyError: two parts differ in their levels only, so that one follows from the other.
-
-    Examples:
-        >>> import math
-        >>> from pmlopt import LDP, PML, RenyiPML
-        >>> both = PML(math.log(1.25)) & LDP(math.log(2))
-        >>> both.limits["pml"] == math.log(1.25), both.holds([0.5, 0.5], [[0.6, 0.4], [0.4, 0.6]])
-        (True, True)
-        >>> (RenyiPML(2, 0.1) & RenyiPML(8, 0.3)).limits
-        {'renyi_pml': 0.1, 'renyi_pml_2': 0.3}
-    """
-
-    name: ClassVar[str] = "all-of"
-    unsupported_hint: ClassVar[str] = (
-        "each part must be a ratio bound, such as PML, LIP or metric privacy"
-    )
-    parts: tuple[Requirement, ...]
-
-    def __init__(self, *parts: Requirement) -> None:
-        self._set(one for part in parts for one in part.list_parts())
-        for one, other in combinations(self.parts, 2):
-            if set(one.limits) & set(other.limits) and differ_in_levels_only(one, other):
-                raise PrivacyError(
-                    f"{one!r} and {other!r} differ in their levels only, and one follows from the other: "
-                    "keep the stricter one"
-                )
-
-    def _set(self, parts: Iterable[Requirement]) -> Self:
-        """Set the parts, after checking that they can be combined."""
-        self.parts = tuple(parts)
-        self._searched: tuple[Any, Any] = (
-            None,
-            None,
-        )  # the gains looked at last, and their weights
-        self._names = make_distinct_names([list(part.limits) for part in self.parts])
-        return self
-
-    def _with_parts(self, parts: Iterable[Requirement]) -> RequirementConjunction:
-        """Return the conjunction of replaced parts."""
-        return RequirementConjunction.__new__(RequirementConjunction)._set(parts)
-
-    def list_parts(self) -> tuple[Requirement, ...]:
-        return self.parts
-
-    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
-        violated = [part for part in self.parts if not part.holds(prior, mechanism)]
-        parts = violated or self.parts
-        return "; ".join(part.describe_violation(prior, mechanism) for part in parts)
-
-    def for_prior(self, prior: Prior) -> RequirementConjunction:
-        """Return the conjunction for the letters of a prior."""
-        return self._with_parts(part.for_prior(prior) for part in self.parts)
-
-    def on_cells(self, cells: LetterCells) -> RequirementConjunction | None:
-        """Return the requirement on columns that are constant on orbits ("cells") of letters."""
-        parts = [part.on_cells(cells) for part in self.parts]
-        known = [part for part in parts if part is not None]
-        return self._with_parts(known) if len(known) == len(parts) else None
-
-    def _renamed(self, values: Iterable[Mapping[str, float]]) -> dict[str, float]:
-        """Combine limits or levels of all parts under unique names."""
-        pairs = zip(self._names, values, strict=True)
-        return {names[name]: value for names, own in pairs for name, value in own.items()}
-
-    @property
-    def limits(self) -> dict[str, float]:
-        """Return the upper limits of all parts by unique names, in nats."""
-        return self._renamed(part.limits for part in self.parts)
-
-    @property
-    def meanings(self) -> tuple[str, ...]:
-        """Return the meanings of all parts' limits."""
-        return tuple(text for part in self.parts for text in part.meanings)
-
-    def is_tight(self, prior: Prior) -> bool:
-        return self.list_ratios(prior) is not None
-
-    def list_weighted_ratios(self, prior: Prior) -> RatioBounds | None:
-        return self.list_ratios(prior)
-
-    def check(self, prior: Prior) -> None:
-        """Raise a PrivacyError where a part's letters differ from the prior's."""
-        for part in self.parts:
-            part.check(prior)
-
-    @property
-    def scope(self) -> str:
-        """Return text on the priors or slack of the parts."""
-        return "; ".join(part.scope for part in self.parts if part.scope)
-
-    def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
-        """Compute the levels of all parts by unique names, in nats."""
-        return self._renamed(part.levels(prior, mechanism) for part in self.parts)
-
-    def to_cvxpy(
-        self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
-    ) -> CvxpyConstraints:
-        """Return the cvxpy constraints of all parts."""
-        declared = [part.to_cvxpy(prior, mechanism, law) for part in self.parts]
-        return CvxpyConstraints(
-            {
-                f"{k}_{name}": item
-                for k, one in enumerate(declared)
-                for name, item in one.constraints.items()
-            },
-            {
-                f"{k}_{name}": item
-                for k, one in enumerate(declared)
-                for name, item in one.variables.items()
-            },
-        )
-
-    def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
-        """Return the values of the auxiliary cvxpy variables of all parts at a mechanism."""
-        return {
-            f"{k}_{name}": value
-            for k, part in enumerate(self.parts)
-            for name, value in part.auxiliary_values(prior, matrix).items()
-        }
-
-    def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        """Compute the constraint violations of all parts."""
-        return reduce(np.maximum, (part.violation(weights, matrix, power) for part in self.parts))
-
-    def support_function(self, prior: Prior, gains: FloatArray) -> float:
-        if self.list_ratios(prior) is not None:
-            return super().support_function(prior, gains)
-        return min(value for value, _ in self._list_proofs(prior, gains))
-
-    def _find_other_part(self, prior: Prior) -> tuple[int, LinearRows] | None:
-        """Return the index of the only part that is no list of pairs, with its linear rows; else None."""
-        others = [k for k, part in enumerate(self.parts) if part.list_ratios(prior) is None]
-        rows = self.parts[others[0]].linear_rows(prior) if len(others) == 1 else None
-        return None if rows is None else (others[0], rows)
-
-    def _list_proofs(self, prior: Prior, gains: FloatArray) -> Iterator[tuple[float, Witness]]:
-        """Yield candidate dual bounds with their certificates: by single parts, and by combined multipliers.
-
-        For any weights, what pairs take off the gains is not collected by any column within them, and what
-        they leave is a gain under the other part, with its own support function. One linear program for each
-        column of gains has the weights for which that is the support function of all parts.
-        """
-        for place, part in enumerate(self.parts):
-            yield part.support_function(prior, gains), {"part": np.array(float(place))}
-        other = self._find_other_part(prior)
-        if other is None:
-            return
-        place, rows = other
-        last, ratios = self.parts[place], self._other_ratios(place, prior)
-        key = prior, gains.tobytes()
-        if (len(ratios.exponents) + 3 * prior.size) * gains.shape[1] <= MAX_JOINT_ENTRIES:
-            found = self._searched
-            if found[0] != key:
-                found = self._searched = (key, ratios.find_weights(prior.pmf, gains, rows))
-            weights = found[1]
-            left = ratios.remaining_gains(prior.pmf, gains, weights)
-            yield (
-                last.support_function(prior, left),
-                {"part": np.array(float(place)), "others": weights},
-            )
-
-    def _other_ratios(self, place: int, prior: Prior) -> RatioBounds:
-        """Return the pairs of all parts but one."""
-        others = (part for k, part in enumerate(self.parts) if k != place)
-        found = join_ratio_bounds(part.list_ratios(prior) for part in others)
-        assert found is not None
-        return found
-
-    def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:
-        """Return pair weights, or the best part with its own dual certificate.
-
-        The weights of the `others`, where they help, come first.
-        """
-        if self.list_ratios(prior) is not None:
-            return super().dual_certificate(prior, gains)
-        best = min(self._list_proofs(prior, gains), key=lambda found: found[0])[1]
-        place = int(best["part"])
-        if "others" in best:
-            gains = self._other_ratios(place, prior).remaining_gains(
-                prior.pmf, gains, best["others"]
-            )
-        return {**best, **self.parts[place].dual_certificate(prior, gains)}
-
-    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
-        if self.list_ratios(prior) is not None:
-            return super().dual_bound(prior, gains, witness)
-        place = float(check_certificate_array(witness, "part", ()))
-        if place not in range(len(self.parts)):
-            raise PrivacyError(f"the proof names part {place:g} of {len(self.parts)}")
-        if "others" in witness:
-            ratios = self._other_ratios(int(place), prior)
-            weights = check_certificate_array(
-                witness, "others", (len(ratios.exponents), gains.shape[1])
-            )
-            gains = ratios.remaining_gains(prior.pmf, gains, weights)
-        return self.parts[int(place)].dual_bound(prior, gains, witness)
-
-    def ratios(self, weights: Any) -> RatioBounds | None:
-        return join_ratio_bounds(part.ratios(weights) for part in self.parts)
-
-    def required_ratios(self, weights: Any) -> RatioBounds | None:
-        return join_ratio_bounds(part.required_ratios(weights) for part in self.parts)
-
-    def __repr__(self) -> str:
-        return " & ".join(map(repr, self.parts))
-
-
-MAX_JOINT_ENTRIES = 100_000
-"""Rows of all linear programs that look for weights of pairs next to a set of priors: some seconds."""
 
 JOINT_BOUND_HINT = "it bounds all columns of a mechanism together; use PML, LDP or LIP"
 """What to do where a bound is on no single column."""

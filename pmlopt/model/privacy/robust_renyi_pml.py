@@ -19,14 +19,14 @@ from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.orders import order_surplus
 from pmlopt.model.privacy.dual_prices import (
-    add_best_tops,
     center_prices,
+    center_with_best_offsets,
     compute_net_prices,
     find_best_prices,
     minimize_by_golden_sections,
     unpack_prices,
 )
-from pmlopt.model.privacy.factors import MAX_EXPONENT, tightened
+from pmlopt.model.privacy.factors import MAX_EXPONENT, tighten_factor
 from pmlopt.model.privacy.of_order import (
     DECIMAL_ROUNDING,
     FiniteOrderBound,
@@ -164,7 +164,7 @@ class RobustRenyiPML(FiniteOrderBound):
     ) -> CvxpyConstraints:
         """Return the requirement as cvxpy constraints on an (N, M) variable and its (1, M) output law."""
         self.check(prior)
-        shape, inverse_norm = mechanism.shape, tightened(1 / self.max_norm(prior.pmf))
+        shape, inverse_norm = mechanism.shape, tighten_factor(1 / self.max_norm(prior.pmf))
         ones, row = np.ones((shape[0], 1)), (1, shape[1])
         moments, slack = (
             cp.Variable(shape, nonneg=True, name=name) for name in ("moments", "slack")
@@ -198,7 +198,7 @@ class RobustRenyiPML(FiniteOrderBound):
 
     def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
         """Return the values of the auxiliary cvxpy variables of `to_cvxpy` at a mechanism."""
-        inverse_norm = tightened(1 / self.max_norm(prior.pmf))
+        inverse_norm = tighten_factor(1 / self.max_norm(prior.pmf))
         tops, columns = divide_by_maxima(matrix)
         threshold = self._find_threshold(columns, self._slack_coefficient)[0]
         slack = (
@@ -263,7 +263,7 @@ class RobustRenyiPML(FiniteOrderBound):
         laws, prices = searched
         found = [
             (laws, prices, np.zeros(gains.shape[1])),
-            (laws, *add_best_tops(laws, prices, self.beta, room)),
+            (laws, *center_with_best_offsets(laws, prices, self.beta, room)),
         ]
         if self._may_have_far_prices:
             nearest = np.repeat(self.over.find_members(prior.pmf[:, None]), gains.shape[1], axis=1)
@@ -301,13 +301,13 @@ class RobustRenyiPML(FiniteOrderBound):
         inner = self.over.find_members(laws.value)
         return inner, unit * prices * np.maximum(mass.value, 0.0)
 
-    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+    def dual_bound(self, prior: Prior, gains: FloatArray, certificate: Witness) -> float:
         """Compute the dual bound from laws Q of the set and multipliers h >= 0: `<Q h, v> <= K |h| <Q, v>`.
 
         The laws are moved into the set where they are not in it.
         """
-        laws = self.over.find_members(check_certificate_array(witness, "laws", gains.shape))
-        grouped = {name: each[None] for name, each in witness.items() if name != "laws"}
+        laws = self.over.find_members(check_certificate_array(certificate, "laws", gains.shape))
+        grouped = {name: each[None] for name, each in certificate.items() if name != "laws"}
         ((prices, tops),) = unpack_prices(grouped, (1, *gains.shape))
         own, mean = center_prices(laws, prices)
         net = compute_net_prices(laws, own, tops + mean, self.beta, self.log_max_norm(prior.pmf))

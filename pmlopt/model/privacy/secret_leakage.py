@@ -14,7 +14,7 @@ from pmlopt.data.mechanism import Mechanism, MechanismLike, check_labels_match, 
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.secret import Secret
 from pmlopt.errors import PrivacyError
-from pmlopt.model.privacy.factors import tightened
+from pmlopt.model.privacy.factors import tighten_factor
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import RatioBounds, make_ratio_bounds
 from pmlopt.model.privacy.requirement import CvxpyConstraints, Requirement
@@ -275,7 +275,9 @@ class RobustSecretPML(Requirement):
         """Return the requirement as cvxpy constraints on an (N, M) variable and its (1, M) output law."""
         self.nominal.check(prior)
         return CvxpyConstraints(
-            *self._build_rows(tightened(math.exp(-min(self.epsilon, 700.0)))).to_cvxpy(mechanism)
+            *self._build_rows(tighten_factor(math.exp(-min(self.epsilon, 700.0)))).to_cvxpy(
+                mechanism
+            )
         )
 
     def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:

@@ -51,11 +51,11 @@ class SideInformationPML(RatioRequirement):
         self.epsilon = check_nonnegative(epsilon, "epsilon", PrivacyError)
         if about is not None and not isinstance(about, Secret):
             raise PrivacyError(f"the secret is {about!r:.60}: give a Secret(joint) of S and X")
-        self.known = _checked_positions(known)
+        self.known = _check_positions(known)
         self.about = about
         self._letters = letters if about is None else about.labels
         if self._letters is not None:
-            self._cells = _cells_of(self._letters, self.known)
+            self._cells = _list_known_cells(self._letters, self.known)
 
     @classmethod
     def from_fields(
@@ -127,7 +127,7 @@ class SideInformationPML(RatioRequirement):
         return f"PML({self.epsilon}, {about}known={self.known!r})"
 
 
-def pml_given_known(
+def build_pml_given_known(
     epsilon: Any, known: Any, over: Any, about: Secret | None
 ) -> SideInformationPML:
     """Build PML given known attributes, from the arguments of `PML`.
@@ -143,7 +143,7 @@ def pml_given_known(
     return SideInformationPML(float(np.asarray(epsilon)), known, about)
 
 
-def _checked_positions(known: Any) -> Known:
+def _check_positions(known: Any) -> Known:
     """Validate attribute positions: "any", or distinct indices in order.
 
     Raises:
@@ -159,7 +159,7 @@ def _checked_positions(known: Any) -> Known:
         raise PrivacyError(
             f'`known` is {known!r:.60}: give "any", or a list of positions such as [0, 2]'
         )
-    places = [_checked_position(place) for place in known]
+    places = [_check_position(place) for place in known]
     if not places:
         raise PrivacyError("`known` names no attribute: leave it out where nothing is known")
     if len(set(places)) < len(places):
@@ -167,7 +167,7 @@ def _checked_positions(known: Any) -> Known:
     return tuple(sorted(places))
 
 
-def _checked_position(place: Any) -> int:
+def _check_position(place: Any) -> int:
     """Validate a nonnegative attribute position."""
     number = check_real(place, "the position of a known attribute", PrivacyError)
     if number != int(number) or number < 0:
@@ -177,7 +177,7 @@ def _checked_position(place: Any) -> int:
     return int(number)
 
 
-def _cells_of(letters: Sequence[Label], known: Known) -> list[tuple[int, ...]]:
+def _list_known_cells(letters: Sequence[Label], known: Known) -> list[tuple[int, ...]]:
     """List the sets of letters that agree on a subset of the attributes, without duplicates.
 
     Raises:

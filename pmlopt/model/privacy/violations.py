@@ -33,7 +33,7 @@ def describe_largest_leak(
         limit: of each, in nats.
     """
     known = np.where(mechanism.support & ~np.isnan(leaks), leaks, -np.inf)
-    x, y = np.unravel_index(int(known.argmax()), known.shape)
+    x, y = map(int, np.unravel_index(int(known.argmax()), known.shape))
     return (
         f"the outcome {mechanism.outputs[y]!r} reveals {leaks[x, y]:.6g} nats about {secrets[x]!r}, "
         f"and the limit is {limit:g}"

@@ -15,6 +15,8 @@ from .confidence import weissman_kappa as weissman_kappa
 from .confidence import weissman_radius as weissman_radius
 from .confidence import weissman_samples as weissman_samples
 from .entropy_set import EntropySet as EntropySet
+from .intersections import Intersection as Intersection
+from .intersections import intersection as intersection
 from .joint_laws import JointLaws as JointLaws
 from .kl_ball import KLBall as KLBall
 from .l1_ball import L1Ball as L1Ball

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
 
 TIGHT_ATOL = 1e-11
 """By how much a vertex may miss a constraint that counts as tight: a constraint too many only adds points of
@@ -35,8 +35,8 @@ class CutCube:
     def cut_by(self, law: FloatArray, least: float) -> CutCube:
         """Cut the polytope by `<law, v> >= least`.
 
-        Both ends of an edge share N - 1 tight constraints, so that every vertex of the cut is on the segment
-        of a pair that does; other pairs of that kind give points of the polytope.
+        Both ends of an edge share N - 1 tight constraints that no third vertex shares, so that every vertex
+        of the cut is on the segment of a pair that does.
         """
         slack = self.vertices @ law - least
         kept, out = slack >= -TIGHT_ATOL, slack < -TIGHT_ATOL
@@ -47,7 +47,7 @@ class CutCube:
         a, b = np.flatnonzero(inside), np.flatnonzero(out)
         shared = self.tight[a].astype(np.float32) @ self.tight[b].T.astype(np.float32)
         left, right = np.nonzero(shared >= self.vertices.shape[1] - 1)
-        left, right = a[left], b[right]
+        left, right = self._keep_edges(a[left], b[right])
         fraction = (slack[left] / (slack[left] - slack[right]))[:, None]
         points = (1 - fraction) * self.vertices[left] + fraction * self.vertices[right]
         common = np.hstack([self.tight[left] & self.tight[right], np.ones((len(left), 1), bool)])
@@ -57,6 +57,22 @@ class CutCube:
         return CutCube(
             np.vstack([self.vertices[kept], points]), np.vstack([tight[kept], common])
         ).without_repeats()
+
+    def _keep_edges(self, left: IntArray, right: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the pairs of points that no third one is between: those of an edge.
+
+        The others add points inside of faces, of which there are ever more where many constraints are tight
+        at a vertex. A third point on a segment has the same end in a pair of its own.
+        """
+        tight = self.tight.astype(np.float32)
+        kept = np.ones(len(left), dtype=bool)
+        # parts of some ten million comparisons
+        part = max(1, 10**7 // max(1, len(tight)))
+        for start in range(0, len(left), part):
+            chosen = slice(start, start + part)
+            common = tight[left[chosen]] * tight[right[chosen]]
+            kept[chosen] = (common @ tight.T >= common.sum(axis=1)[:, None]).sum(axis=1) <= 2
+        return left[kept], right[kept]
 
     def without_repeats(self) -> CutCube:
         """Merge duplicate vertices, with the union of their tight constraints."""

@@ -191,5 +191,10 @@ def _divergence_terms(ratios: FloatArray) -> FloatArray:
     off = ratios - 1
     with np.errstate(divide="ignore", invalid="ignore"):
         far = np.where(ratios > 0, ratios * np.log(ratios), 0.0) - off
-    series = off**2 * sum((-off) ** k / ((k + 1) * (k + 2)) for k in range(8))
-    return np.asarray(np.where(np.abs(off) < 0.01, series, far))
+    near = np.abs(off) < 0.01
+    if not near.any():
+        return np.asarray(far)
+    series = np.zeros_like(off)
+    for k in reversed(range(8)):  # by Horner's rule, where powers would take most of the time
+        series = 1 / ((k + 1) * (k + 2)) - off * series
+    return np.asarray(np.where(near, off**2 * series, far))

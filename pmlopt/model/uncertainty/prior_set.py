@@ -409,6 +409,13 @@ class PriorSet(Record, ABC):
         reduced = exp_neg_epsilon - self.member_slack
         return bound_gain_by_measures(measures, masses, p, gains, reduced)
 
+    @property
+    def mean_atol(self) -> float:
+        """Return how far `min_mean` may be below the mean of a minimizer, other than by rounding, for columns
+        from 0 to 1.
+        """
+        return 0.0
+
     def is_shown_by_sample(self) -> bool | None:
         """Return whether the counts that the set keeps show that it contains the true law except with
         probability delta; None where that does not follow from them.

@@ -29,4 +29,4 @@ from .symmetric import DisplacementGain as DisplacementGain
 from .symmetric import DisplacementLoss as DisplacementLoss
 from .symmetric import DistanceLoss as DistanceLoss
 from .symmetric import SumOfParts as SumOfParts
-from .symmetric import on_circle as on_circle
+from .symmetric import evaluate_on_circle as evaluate_on_circle

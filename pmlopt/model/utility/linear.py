@@ -14,7 +14,7 @@ from pmlopt.core.arrays import DefaultLabels, FloatArray, Label, abbreviate, cop
 from pmlopt.core.differences import subtract_exactly
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.records import NamedValues, Record, Shape
-from pmlopt.data.labelled import Axes, LabelledArray, Numbers, table
+from pmlopt.data.labelled import Axes, LabelledArray, Numbers, read_labelled_table
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.symmetry.prior import PairSpace
@@ -120,7 +120,7 @@ class LinearUtility(Utility):
             name = f"the {self.kind_text} matrix"
             values: Any = self.matrix
             if not (type(values) is np.ndarray and values.ndim == 2):
-                found = table(values, name, UtilityError)
+                found = read_labelled_table(values, name, UtilityError)
                 values = found.values
                 vars(self).update(axes=found.axes)
             vars(self).update(matrix=copy_float_array(values, 2, name, UtilityError))

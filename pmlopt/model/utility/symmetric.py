@@ -171,12 +171,12 @@ class DisplacementUtility(LinearUtility):
         return values[space.displacements]
 
 
-def on_circle(loss: Callable[[int, int], float], size: int) -> FloatArray:
+def evaluate_on_circle(loss: Callable[[int, int], float], size: int) -> FloatArray:
     """Compute the (N,) values of a loss on the circular distances of N letters.
 
     Examples:
         >>> from pmlopt.model.utility import squared
-        >>> on_circle(squared, 5)
+        >>> evaluate_on_circle(squared, 5)
         array([0., 1., 4., 4., 1.])
     """
     return np.array([float(loss(0, min(d, size - d))) for d in range(size)])

@@ -25,7 +25,7 @@ from pmlopt.programs.program import (
     refuse_to_certify,
     reject_warm_start,
 )
-from pmlopt.programs.registry import find_question, register_question
+from pmlopt.programs.registry import find_registry, register_question
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline, MethodOptions
 
 
@@ -102,7 +102,7 @@ def certify_on_grid(
     on_bins = 1e-6
     design = program.design_on_grid(grid)
     options = MethodOptions(deadline.at_least(1e-3), on_bins)
-    question = find_question(design)
+    question = find_registry(design)
     start = question.make_start(design, None, options.deadline)
     failed: list[str] = []
     found: LinearCertificate | None = None

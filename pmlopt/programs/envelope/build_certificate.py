@@ -224,7 +224,7 @@ def build_binary_attack(program: EnvelopeProgram) -> FloatArray:
     return point
 
 
-def build_plain_attack(program: EnvelopeProgram) -> FloatArray:
+def build_quantile_attack(program: EnvelopeProgram) -> FloatArray:
     """Build the start that assigns outputs above the delta-quantile to the letter they reveal most."""
     ratios = program.merged.max(axis=0) / program.law
     revealing = np.flatnonzero(
@@ -251,7 +251,7 @@ def top_up_mass(program: EnvelopeProgram, point: FloatArray) -> FloatArray:
 
 def compute_attack_ratio(program: EnvelopeProgram, point: FloatArray) -> float:
     """Compute the delta-quantile of the likelihood ratio after a post-processing."""
-    columns = program.merged @ np.column_stack([point, _compute_rest(point)])
+    columns = program.merged @ np.column_stack([point, _compute_remaining_mass(point)])
     masses = program.prior.pmf @ columns
     used = masses > 0
     ratios, masses = columns[:, used].max(axis=0) / masses[used], masses[used]
@@ -279,7 +279,7 @@ def repair_attack(gains: FloatArray, shares: FloatArray) -> FloatArray:
     covered = np.minimum(1.0, spare * (1 - margin) / np.where(cost > 0, cost, 1.0))
     mended = np.where(terms < 0, shares * covered, shares)
     free = np.flatnonzero(gains.max(axis=0) >= 0)
-    mended[free, gains.argmax(axis=0)[free]] += _compute_rest(mended)[free]
+    mended[free, gains.argmax(axis=0)[free]] += _compute_remaining_mass(mended)[free]
     return mended
 
 
@@ -289,7 +289,7 @@ def build_post_processing(program: PostProcessingProgram[Any], shares: FloatArra
     Its outcomes have the labels of the letters, and that one (), or a tuple around it that no letter is.
     """
     used = np.flatnonzero(program.prior.pmf @ program.given_mechanism.matrix @ shares > 0)
-    matrix = np.column_stack([shares[:, used], _compute_rest(shares[:, used])])
+    matrix = np.column_stack([shares[:, used], _compute_remaining_mass(shares[:, used])])
     matrix /= matrix.sum(axis=1, keepdims=True)
     kept = np.flatnonzero(matrix.max(axis=0) > 0)
     rest: Label = ()
@@ -301,7 +301,7 @@ def build_post_processing(program: PostProcessingProgram[Any], shares: FloatArra
     )
 
 
-def _compute_rest(point: FloatArray) -> FloatArray:
+def _compute_remaining_mass(point: FloatArray) -> FloatArray:
     """Compute one minus the row sums, with rounding set to zero."""
     rest = np.maximum(0.0, 1 - point.sum(axis=1))
     # a few units in the last place of 1 are rounding

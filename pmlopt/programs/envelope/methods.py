@@ -16,8 +16,8 @@ from pmlopt.model.privacy.factors import MAX_EXPONENT
 from pmlopt.programs.envelope.build_certificate import (
     RatioPrograms,
     build_binary_attack,
-    build_plain_attack,
     build_post_processing,
+    build_quantile_attack,
     certify_envelope,
     certify_failure,
     compute_attack_ratio,
@@ -139,7 +139,9 @@ def _search_ratio(
     singles = program.single_prior_programs
     alone = [] if program.over is None else [_search_ratio(one, options) for one in singles]
     first = [
-        attack(single) for attack in (build_plain_attack, build_binary_attack) for single in singles
+        attack(single)
+        for attack in (build_quantile_attack, build_binary_attack)
+        for single in singles
     ]
     first += [end.witness for end, *_ in alone if end.witness is not None]
     # a tenth of the tolerance costs at most one program more

@@ -116,14 +116,16 @@ def _solve_from_starts(programs: MarginPrograms) -> MarginAscent:
     best = found[0]
     # margins are moved from the three best starts only
     for start in found[:3]:
-        best = _improve(programs, start, best)
+        best = _improve_from_start(programs, start, best)
     return best
 
 
-def _improve(programs: MarginPrograms, start: MarginAscent, best: MarginAscent) -> MarginAscent:
+def _improve_from_start(
+    programs: MarginPrograms, start: MarginAscent, best: MarginAscent
+) -> MarginAscent:
     """Run the local ascent from a start, and return the result if it is better than the best so far."""
     try:
-        end = programs.ascend(start)
+        end = programs.ascend_margins(start)
     except ArithmeticError as cause:
         raise_if_strict(cause)
         end = start
@@ -149,7 +151,7 @@ def _divide_box(programs: MarginPrograms, box: MarginBox, best: MarginAscent) ->
         if part.bound > best.solution.gain:
             inside = programs.solve_at(part.likely_margins)
             if inside.solution.gain > best.solution.gain:
-                best = _improve(programs, inside, inside)
+                best = _improve_from_start(programs, inside, inside)
     box.letter, box.cut, box.parts = letter, middle, tuple(parts)
     return best
 

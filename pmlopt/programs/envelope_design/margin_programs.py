@@ -309,7 +309,7 @@ class MarginPrograms:
         cut = np.where(cut > 1e-9 * self.span.max_margins.max(), cut, 0.0)
         return MarginAscent(cut, self.solve_program(self.span.ratio - cut, cut))
 
-    def ascend(self, start: MarginAscent) -> MarginAscent:
+    def ascend_margins(self, start: MarginAscent) -> MarginAscent:
         """Improve the margins by successive linear programs until no small step increases the gain.
 
         With steps d of the margins, `P[x,y] <= (t - s[x]) q[y] + s[x] b[y] + d[x] (b'[y] - q'[y])` at the

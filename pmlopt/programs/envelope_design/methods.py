@@ -146,7 +146,7 @@ def clip_margins(program: EnvelopeDesign, margins: FloatArray) -> FloatArray:
     return np.asarray(np.clip(margins, 0.0, (1 - 1e-9) * program.margin_range.max_margins))
 
 
-def _certify_given(
+def _certify_given_matrix(
     program: EnvelopeDesign, matrix: FloatArray, multipliers: FloatArray | None
 ) -> MethodResult[EnvelopeDesignCertificate]:
     """Repair and certify a given matrix, with margins of its worst post-processing and a trivial bound."""
@@ -161,7 +161,7 @@ def _certify_given(
     )
 
 
-def _find_first(program: EnvelopeDesign) -> MethodResult[EnvelopeDesignCertificate]:
+def _find_first_feasible(program: EnvelopeDesign) -> MethodResult[EnvelopeDesignCertificate]:
     """Certify the best constant mechanism as a first feasible solution."""
     matrix = build_best_constant(program.prior.probabilities, program.centered_gains)
     margins = np.zeros(program.prior.size)
@@ -181,8 +181,8 @@ METHODS = MethodRegistry(
         ),
     ),
     reject_warm_start("an envelope design cannot start from a mechanism: leave it out"),
-    _certify_given,
-    find_first_result=_find_first,
+    _certify_given_matrix,
+    find_first_result=_find_first_feasible,
 )
 """Designs within an envelope: the best mechanism found is returned with its gap."""
 

@@ -354,7 +354,7 @@ def _solve_semidefinite(
     pi = cp.Variable((n, 1))
     cost = cp.sum(cp.multiply(np.linalg.solve(root, np.ones(n)), pi[:, 0]))
     forms = [_build_cone_form(cone, root, pi) for cone in cones]
-    constraints = [_subtract_square(form, z, whole) >> 0 for _, _, form in forms]
+    constraints = [_build_schur_matrix(form, z, whole) >> 0 for _, _, form in forms]
     problem = cp.Problem(cp.Maximize((0.0 if gained is None else gained) - cost), constraints)
     outcome = cvxpy_interface.solve_problem(problem, "CLARABEL", options, {})
     if outcome.state != "point" or z.value is None or pi.value is None:
@@ -397,7 +397,7 @@ def _build_cone_form(
     return weights, sizes, (padded @ mean[None, :] + mean[:, None] @ padded.T) / 2 - form
 
 
-def _subtract_square(form: cp.Expression, z: cp.Expression, whole: bool) -> cp.Expression:
+def _build_schur_matrix(form: cp.Expression, z: cp.Expression, whole: bool) -> cp.Expression:
     """Build the matrix that must be positive semidefinite, or that whose Schur complement it is."""
     into = np.eye(form.shape[0], z.shape[0])  # scalars of the cone have no part in Z
     if whole:

@@ -181,7 +181,7 @@ def _solve_declared(
     )
 
 
-def _certify_given(
+def _certify_given_matrix(
     program: EstimationDesign, matrix: FloatArray, multipliers: FloatArray | None
 ) -> MethodResult[EstimationCertificate]:
     """Repair a given matrix, and bound the error by given or best multipliers.
@@ -199,7 +199,7 @@ def _certify_given(
     return wrap_given_certificate(certificate, find_known_error(program, certificate.value))
 
 
-def _find_first(program: EstimationDesign) -> MethodResult[EstimationCertificate]:
+def _find_first_feasible(program: EstimationDesign) -> MethodResult[EstimationCertificate]:
     """Certify the better of the closed forms and of the extreme columns with equal weights.
 
     Raises:
@@ -254,9 +254,9 @@ METHODS = MethodRegistry(
         ),
     ),
     reject_warm_start("a design for estimation starts from its columns: leave out the mechanism"),
-    _certify_given,
+    _certify_given_matrix,
     make_cvxpy_method=_make_cvxpy_method,
-    find_first_result=_find_first,
+    find_first_result=_find_first_feasible,
 )
 """Designs for estimation: a mechanism is returned with the gap that could be proved."""
 

@@ -15,7 +15,7 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.privacy.metric_privacy import shortest_ways
+from pmlopt.model.privacy.metric_privacy import compute_shortest_paths
 from pmlopt.programs.exact.arithmetic import GRID_DENOMINATOR
 
 MAX_MIXING_WEIGHT = 0.5
@@ -48,11 +48,11 @@ def pair_exponents(prior: Prior, privacy: Requirement) -> FloatArray | None:
     np.minimum.at(exponents, (ratios.above, ratios.below), ratios.exponents)
     # shortest paths start from 0 at each letter
     np.fill_diagonal(exponents, 0.0)
-    exponents = shortest_ways(exponents)
+    exponents = compute_shortest_paths(exponents)
     # v[z] <= v[x] for every column of a mechanism means equality, for rows have equal sums
     tied = (exponents == 0) | (exponents.T == 0)
     if (tied & (exponents > 0)).any():
-        exponents = shortest_ways(np.where(tied, 0.0, exponents))
+        exponents = compute_shortest_paths(np.where(tied, 0.0, exponents))
     return exponents
 
 
@@ -84,7 +84,7 @@ def repair_by_envelope(
     # rows lack different amounts, which on one output may break the bounds there
     rest = sums.max() - sums
     # adding a constant to a column brings every ratio closer to one
-    constants = _missing_constants(np.exp(-exponents), envelope + rest[:, None])
+    constants = _compute_missing_constants(np.exp(-exponents), envelope + rest[:, None])
     totals = sums.max() + constants
     if gains is None:
         cost = constants
@@ -105,7 +105,7 @@ def repair_by_envelope(
     )
 
 
-def _missing_constants(factors: FloatArray, columns: FloatArray) -> FloatArray:
+def _compute_missing_constants(factors: FloatArray, columns: FloatArray) -> FloatArray:
     """Compute the (M,) smallest constants that make columns meet `w[x] >= factors[z,x] w[z]`.
 
     The pairs with the factor one are passed over: their entries are equal already, and no constant helps.
@@ -133,7 +133,9 @@ def _round_to_grid(exponents: FloatArray, matrix: FloatArray, output: int) -> En
     # Shares of one output that are tried until the rest of the rows is within the bounds on the grid.
     for _ in range(12):
         # rounded down first: raising by the envelope then terminates near the input
-        whole = _raise_on_grid(factors, np.floor((1 - theta) * matrix * GRID_DENOMINATOR))
+        whole = _raise_to_feasible_integers(
+            factors, np.floor((1 - theta) * matrix * GRID_DENOMINATOR)
+        )
         if whole is None or theta > MAX_MIXING_WEIGHT:
             return None
         # summed as integers: floats of up to 2^53 would round beyond it
@@ -141,7 +143,7 @@ def _round_to_grid(exponents: FloatArray, matrix: FloatArray, output: int) -> En
         for column in whole.T:
             taken += column.astype(np.int64)
         last = whole[:, output] + (GRID_DENOMINATOR - taken).astype(float)
-        missing = _missing_on_grid(factors, last)
+        missing = _compute_missing_integer(factors, last)
         lowest = float((last - whole[:, output]).min())
         if missing == 0 and lowest >= 0:
             whole[:, output] = last
@@ -150,7 +152,7 @@ def _round_to_grid(exponents: FloatArray, matrix: FloatArray, output: int) -> En
     return None
 
 
-def _raise_on_grid(factors: FloatArray, whole: FloatArray) -> FloatArray | None:
+def _raise_to_feasible_integers(factors: FloatArray, whole: FloatArray) -> FloatArray | None:
     """Raise integers until `w[x] >= factors[z,x] w[z]` for every pair; None after too many passes."""
     changed: BoolArray = whole.max(axis=0) > 0
     # Passes over all pairs in which entries on the grid are raised; two to five are usual.
@@ -172,7 +174,7 @@ def _raise_on_grid(factors: FloatArray, whole: FloatArray) -> FloatArray | None:
     return None
 
 
-def _missing_on_grid(factors: FloatArray, column: FloatArray) -> float:
+def _compute_missing_integer(factors: FloatArray, column: FloatArray) -> float:
     """Compute the smallest integer that, added to a column, makes it meet all pair bounds."""
     # (N, N): how much each letter is below what each other one requires
     short = factors * column[:, None] - column

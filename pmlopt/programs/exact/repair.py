@@ -103,7 +103,7 @@ def approximate_repair(prior: Prior, privacy: Requirement, matrix: FloatArray) -
     clean = _mix_columns(prior, privacy, drop_noise(matrix, ENTRY_NOISE_ATOL), ENTRY_NOISE_ATOL)
     # mixing in the output's own law leaves that law unchanged
     law = prior.pmf @ clean
-    theta = float(_needed_shares(prior, privacy, clean, law).max())
+    theta = float(_compute_mixing_weights(prior, privacy, clean, law).max())
     return np.asarray((1 - theta) * clean + theta * law)
 
 
@@ -128,7 +128,7 @@ def _mix_with_constant(
     """Mix a matrix with a constant until it is feasible, starting from a linear estimate of theta."""
 
     def needed_share(candidate: FloatArray, law: FloatArray) -> float:
-        return float(_needed_shares(prior, privacy, candidate, law).max())
+        return float(_compute_mixing_weights(prior, privacy, candidate, law).max())
 
     return mix_with_constant(prior, clean, partial(is_satisfied, prior, privacy), needed_share)
 
@@ -220,7 +220,7 @@ def _mix_columns(
 ) -> FloatArray:
     """Mix slightly infeasible columns with their means, one by one, and normalize the rows."""
     means = prior.pmf @ sparse
-    weights = _needed_shares(prior, privacy, sparse, means)
+    weights = _compute_mixing_weights(prior, privacy, sparse, means)
     # repairing one column by much would shift the rows of all letters
     weights = np.where(weights * np.ptp(sparse, axis=0) <= MAX_COLUMN_CHANGE, weights, 0.0)
     mixed = (1 - weights) * sparse + weights * means
@@ -228,7 +228,7 @@ def _mix_columns(
     return np.asarray(kept / kept.sum(axis=1, keepdims=True))
 
 
-def _needed_shares(
+def _compute_mixing_weights(
     prior: Prior, privacy: Requirement, matrix: FloatArray, means: FloatArray
 ) -> FloatArray:
     """Compute per column the mixing weight of a constant that restores feasibility.
@@ -418,7 +418,7 @@ def polish_and_repair(
         exact = _repair_with_equalities(prior, privacy, matrix, noise, mixing)
         if exact is not None:
             return RepairedMatrix.from_matrices(matrix, exact, mixing)
-    polish = _polished_repair(prior, privacy, matrix, noise)
+    polish = _repair_polished_matrix(prior, privacy, matrix, noise)
     if polish is not None and polish.theta < fixed.theta:
         fixed = polish
     envelope = (
@@ -426,14 +426,18 @@ def polish_and_repair(
         if fixed.theta <= negligible_mixing
         else _repair_by_envelope(prior, privacy, matrix, noise, gains)
     )
-    return fixed if envelope is None else min(fixed, envelope, key=partial(_loss, prior, gains))
+    return (
+        fixed
+        if envelope is None
+        else min(fixed, envelope, key=partial(_compute_repair_loss, prior, gains))
+    )
 
 
-def _polished_repair(
+def _repair_polished_matrix(
     prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float
 ) -> RepairedMatrix | None:
     """Repair the polished matrix; None where that is too far away."""
-    near = polish(prior, privacy, np.where(matrix > noise, matrix, 0.0))
+    near = polish_matrix(prior, privacy, np.where(matrix > noise, matrix, 0.0))
     # a projection that moves far has left the vertex that the solver found
     if near is None or np.abs(near - matrix).max() > MAX_COLUMN_CHANGE:
         return None
@@ -441,7 +445,7 @@ def _polished_repair(
     return replace(better, shift=float(np.abs(better.matrix - matrix).max()))
 
 
-def _loss(prior: Prior, gains: FloatArray | None, found: RepairedMatrix) -> float:
+def _compute_repair_loss(prior: Prior, gains: FloatArray | None, found: RepairedMatrix) -> float:
     """Compute the loss of a repair: in expected gain, or as the largest entry change without gains."""
     return found.shift if gains is None else -float(prior.pmf @ (gains * found.matrix).sum(axis=1))
 
@@ -452,7 +456,7 @@ def _repair_many_pairs(
     """Repair a matrix under ratio bounds on letter pairs, by envelopes; None for other bounds."""
     if pair_exponents(prior, privacy) is None:
         return None
-    candidate = round_rows_to_grid(drop_noise(without_rare_outputs(matrix, noise), 0.0))
+    candidate = round_rows_to_grid(drop_noise(drop_rare_outputs(matrix, noise), 0.0))
     if is_satisfied(prior, privacy, candidate):
         return RepairedMatrix.from_matrices(matrix, candidate, 0.0)
     return _repair_by_envelope(prior, privacy, matrix, noise, gains)
@@ -465,14 +469,14 @@ def _repair_by_envelope(
     exponents = pair_exponents(prior, privacy)
     if exponents is None:
         return None
-    clean = drop_noise(without_rare_outputs(matrix, noise), 0.0)
+    clean = drop_noise(drop_rare_outputs(matrix, noise), 0.0)
     found = repair_by_envelope(prior, exponents, clean, gains)
     if found is None or not is_satisfied(prior, privacy, found.matrix):
         return None
     return RepairedMatrix.from_matrices(matrix, found.matrix, found.theta)
 
 
-def without_rare_outputs(matrix: FloatArray, noise: float) -> FloatArray:
+def drop_rare_outputs(matrix: FloatArray, noise: float) -> FloatArray:
     """Set to zero the outputs whose probability is at most `noise` for every letter.
 
     Under bounds on pairs of letters no entry of another output is noise: an output that one letter never has
@@ -493,7 +497,7 @@ def _repair_with_equalities(
     return exact if is_satisfied(prior, privacy, exact) else None
 
 
-def polish(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray | None:
+def polish_matrix(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray | None:
     """Project a matrix on its active ratio bounds and row sums, keeping its zeros.
 
     Solvers leave pairs broken by 1e-10. Where a constant is within a pair by 1e-9 only, mixing that away

@@ -14,15 +14,15 @@ from pmlopt.core.lazy_imports import cp
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import CvxpyConstraints, RenyiPML, Requirement, SibsonLeakage
-from pmlopt.model.privacy.factors import MAX_EXPONENT, tightened
+from pmlopt.model.privacy.factors import MAX_EXPONENT, tighten_factor
 from pmlopt.model.privacy.mean_bounds import MeanBounds, declare_bounds
 from pmlopt.model.privacy.of_order import apply_view, express_norms
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
-from pmlopt.programs.least_leakage.families import at_level
+from pmlopt.programs.least_leakage.families import replace_level
 from pmlopt.programs.program import CvxpyModel, build_problem
 
 
-def level_factor(
+def make_level_factor(
     epsilon: cp.Parameter, factor: Callable[[float], Any], shape: tuple[int, ...] = ()
 ) -> cp.Expression:
     """Return a cvxpy parameter that is a function of the level parameter.
@@ -61,11 +61,14 @@ def declare_requirement(
         epsilon: the level.
     """
     if isinstance(privacy, MeanBounds):
-        keep = level_factor(epsilon, lambda level: tightened(math.exp(-level)))
-        ceiling = level_factor(epsilon, lambda level: 1 / tightened(math.exp(-level)))
+        keep = make_level_factor(epsilon, lambda level: tighten_factor(math.exp(-level)))
+        ceiling = make_level_factor(epsilon, lambda level: 1 / tighten_factor(math.exp(-level)))
         bounds = [replace(one, factors=(keep, ceiling)) for one in privacy.bounds_for(prior)]
         return declare_bounds(bounds, mechanism, law)
-    if isinstance(privacy, RenyiPML | SibsonLeakage) and not at_level(privacy, 1.0).is_near_one:
+    if (
+        isinstance(privacy, RenyiPML | SibsonLeakage)
+        and not replace_level(privacy, 1.0).is_near_one
+    ):
         return _declare_norms(privacy, prior, mechanism, law, epsilon)
     if isinstance(privacy, RatioRequirement):
         return _declare_ratios(privacy, prior, mechanism, epsilon)
@@ -82,8 +85,8 @@ def _declare_norms(
     """Express a bound of finite Renyi order on each column, or on the sum over columns."""
 
     def keep(p: FloatArray) -> cp.Expression:
-        return level_factor(
-            epsilon, lambda level: tightened(1 / at_level(privacy, level).max_norm(p))
+        return make_level_factor(
+            epsilon, lambda level: tighten_factor(1 / replace_level(privacy, level).max_norm(p))
         )
 
     if isinstance(privacy, SibsonLeakage):
@@ -102,15 +105,15 @@ def _declare_ratios(
     privacy: RatioRequirement, prior: Prior, mechanism: cp.Variable, epsilon: cp.Parameter
 ) -> CvxpyConstraints:
     """Express ratio bounds whose exponents are proportional to the level parameter."""
-    ratios = at_level(privacy, 1.0).ratios(prior.pmf)
+    ratios = replace_level(privacy, 1.0).ratios(prior.pmf)
     assert ratios is not None
-    constraints, variables = ratios.to_cvxpy(mechanism, tightened)
+    constraints, variables = ratios.to_cvxpy(mechanism, tighten_factor)
     sides = cp.vstack([mechanism, variables["products"]]) if variables else mechanism
     denominators = -ratios.linear_system(np.zeros_like)
     numerators = ratios.linear_system(np.ones_like) + denominators
-    keep = level_factor(
+    keep = make_level_factor(
         epsilon,
-        lambda level: tightened(np.exp(-level * ratios.exponents))[:, None],
+        lambda level: tighten_factor(np.exp(-level * ratios.exponents))[:, None],
         (len(ratios.exponents), 1),
     )
     wide = keep @ np.ones((1, mechanism.shape[1]))

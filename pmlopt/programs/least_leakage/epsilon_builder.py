@@ -34,10 +34,12 @@ def least_epsilon(
         PriorError, PrivacyError, UtilityError: a design cannot be declared, as in `design`.
     """
     letters = (
-        prior.listed() if isinstance(prior, SymmetricPrior) and not _by_orbits(utility) else prior
+        prior.listed()
+        if isinstance(prior, SymmetricPrior) and not _is_linear_utility(utility)
+        else prior
     )
     program = LeastEpsilon(
-        build_model=lambda: _declaration(program),
+        build_model=lambda: _build_parametric_model(program),
         prior=letters,
         privacy=privacy if isinstance(letters, SymmetricPrior) else privacy.for_prior(letters),
         utility=utility,
@@ -46,16 +48,16 @@ def least_epsilon(
         epsilon=cp.Parameter(nonneg=True, value=1.0, name="epsilon"),
     )
     program.at(1.0)  # what cannot be declared is refused now
-    _check_reach(program)
+    _check_target_reachable(program)
     return program
 
 
-def _by_orbits(utility: Utility) -> bool:
+def _is_linear_utility(utility: Utility) -> bool:
     """Return whether a utility is linear, so that the problem can be solved on orbits of pairs."""
     return isinstance(utility, LinearUtility)
 
 
-def _check_reach(program: LeastEpsilon) -> None:
+def _check_target_reachable(program: LeastEpsilon) -> None:
     """Raise a ProgramError where no mechanism of finite level reaches the target."""
     sign = 1.0 if program.utility.maximised else -1.0
     room = sign * (program.best_value - program.reach)
@@ -69,7 +71,7 @@ def _check_reach(program: LeastEpsilon) -> None:
         )
     if room > rounding or program.best_matrix is None or program.constant_matrix is None:
         return
-    constant = sign * (program.value_of(program.constant_matrix) - program.reach)
+    constant = sign * (program.compute_utility(program.constant_matrix) - program.reach)
     if constant < -rounding and not _has_finite_level(program, program.best_matrix):
         raise ProgramError(
             f"a utility of {program.reach:.12g} is the {best} there is, and the mechanisms that reach it "
@@ -88,7 +90,7 @@ def _has_finite_level(program: LeastEpsilon, matrix: FloatArray) -> bool:
     return math.isfinite(privacy.level(program.prior, matrix))
 
 
-def _declaration(program: LeastEpsilon) -> CvxpyModel:
+def _build_parametric_model(program: LeastEpsilon) -> CvxpyModel:
     """Build the cvxpy model at a parametric level, or at the optimal level, which is computed first."""
     if program.best_table is not None and isinstance(program.prior, Prior):
         sign = 1.0 if program.utility.maximised else -1.0

@@ -11,7 +11,7 @@ from pmlopt.core.records import have_equal_content
 from pmlopt.data.prior import Prior
 from pmlopt.programs.certificate import FLOATS, RATIONAL, Certificate, Claim, check_gap
 from pmlopt.programs.estimation.certificate import EstimationCertificate
-from pmlopt.programs.least_leakage.families import is_same_family, level_of
+from pmlopt.programs.least_leakage.families import get_level, is_same_family
 from pmlopt.programs.linear.certificate import LinearCertificate, SymmetricCertificate
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.cost_certificate import ColumnCostCertificate
@@ -35,7 +35,7 @@ UTILITY_FIELDS: Mapping[type, tuple[str, ...]] = {
 """The fields of certificates in which their utility is."""
 
 
-def reach_rounding(certificate: DesignProof) -> float:
+def bound_utility_rounding(certificate: DesignProof) -> float:
     """Bound the rounding error of a certificate's utility."""
     if isinstance(certificate, EstimationCertificate):
         # The share of an error of estimation by which it may be above its target: rounding of its
@@ -44,19 +44,19 @@ def reach_rounding(certificate: DesignProof) -> float:
     return certificate.bound_rounding
 
 
-def reaches(certificate: DesignProof, target: float) -> bool:
+def reaches_target(certificate: DesignProof, target: float) -> bool:
     """Return whether a certificate's utility reaches a target, up to rounding."""
     sign = 1.0 if certificate.is_maximised else -1.0
-    return sign * (certificate.value - target) >= -reach_rounding(certificate)
+    return sign * (certificate.value - target) >= -bound_utility_rounding(certificate)
 
 
-def is_short(certificate: DesignProof, target: float) -> bool:
+def is_target_unreachable(certificate: DesignProof, target: float) -> bool:
     """Return whether a certificate's bound proves a target unreachable."""
     sign = 1.0 if certificate.is_maximised else -1.0
     return sign * certificate.bound < sign * target
 
 
-def without_bound(certificate: DesignProof) -> DesignProof:
+def drop_bound(certificate: DesignProof) -> DesignProof:
     """Return a copy of a certificate that claims no bound."""
     bound = math.inf if certificate.is_maximised else -math.inf
     found: DesignProof = replace(certificate, bound=bound, multipliers=None)
@@ -118,34 +118,34 @@ class LeastEpsilonCertificate(Certificate):
         ]
         return (
             *own,
-            self._reach_claim(),
-            self._value_claim(),
-            *self._bound_claims(),
+            self._check_target_reached(),
+            self._check_stated_level(),
+            *self._check_lower_bound(),
             check_gap(self, 0, False),
         )
 
-    def _reach_claim(self) -> Claim:
+    def _check_target_reached(self) -> Claim:
         """Check the claim that the mechanism reaches the target."""
-        holds = reaches(self.witness, self.reach)
+        holds = reaches_target(self.witness, self.reach)
         text = f"the target {self.reach:.12g} is {'reached' if holds else 'missed'}"
         return Claim("reach", holds, FLOATS, text, self.reach, self.witness.value)
 
-    def _value_claim(self) -> Claim:
+    def _check_stated_level(self) -> Claim:
         """Check the claim that the mechanism has the stated level."""
-        limit = level_of(self.witness.privacy)
+        limit = get_level(self.witness.privacy)
         text = f"the requirement of the mechanism is at {'no single level' if limit is None else limit}"
         return Claim("value", limit == self.value, RATIONAL, text, self.value, limit)
 
-    def _bound_claims(self) -> tuple[Claim, ...]:
+    def _check_lower_bound(self) -> tuple[Claim, ...]:
         """Check by dual multipliers that no mechanism of level `bound` reaches the target."""
         if self.bound == 0.0:
             return (Claim("bound", True, RATIONAL, "no level is below 0", 0.0, 0.0),)
         if self.proof is None:
             return (Claim("bound", False, FLOATS, "nothing proves it", self.bound),)
-        if not self._is_about_the_same(self.proof):
+        if not self._is_same_design(self.proof):
             text = "the proof is of another requirement, level or utility"
             return (Claim("bound", False, FLOATS, text, self.bound),)
-        if not is_short(self.proof, self.reach):
+        if not is_target_unreachable(self.proof, self.reach):
             text = (
                 f"at {self.bound:.12g} the best is {self.proof.bound:.12g}, not short of the target"
             )
@@ -161,13 +161,13 @@ class LeastEpsilonCertificate(Certificate):
             Claim("bound", True, FLOATS, text, self.bound, self.bound),
         )
 
-    def _is_about_the_same(self, proof: DesignProof) -> bool:
+    def _is_same_design(self, proof: DesignProof) -> bool:
         """Return whether a proof concerns the same design as the certificate, at the level `bound`."""
         witness = self.witness
         names = UTILITY_FIELDS[type(witness)]
         return (
             type(proof) is type(witness)
-            and level_of(proof.privacy) == self.bound
+            and get_level(proof.privacy) == self.bound
             and is_same_family(proof.privacy, witness.privacy)
             and all(
                 have_equal_content(getattr(proof, name), getattr(witness, name)) for name in names

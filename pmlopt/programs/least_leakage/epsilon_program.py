@@ -18,7 +18,7 @@ from pmlopt.model.utility import LinearUtility, Utility
 from pmlopt.programs.design_program import Design, Outputs, resolve_outputs
 from pmlopt.programs.designs import design
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
-from pmlopt.programs.least_leakage.families import at_level
+from pmlopt.programs.least_leakage.families import replace_level
 from pmlopt.programs.linear.columns import OrbitColumns
 from pmlopt.programs.program import Program
 
@@ -69,10 +69,10 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
         """Return the prior's letters, and the outputs where the utility fixes them."""
         if isinstance(self.prior, SymmetricPrior):
             return None, None
-        return self.prior.labels, self.letters
+        return self.prior.labels, self.output_labels
 
     @cached_property
-    def letters(self) -> tuple[Label, ...] | None:
+    def output_labels(self) -> tuple[Label, ...] | None:
         """Return the output labels; None where the solution determines their number."""
         if isinstance(self.utility, LinearUtility):
             return resolve_outputs(self.prior.labels, self.utility.fixed_outputs, self.outputs)
@@ -85,7 +85,7 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
             epsilon: in nats.
         """
         found: Design[Any] = design(  # type: ignore[assignment]
-            self.prior, at_level(self.privacy, epsilon), self.utility, self.outputs
+            self.prior, replace_level(self.privacy, epsilon), self.utility, self.outputs
         )
         return found
 
@@ -102,8 +102,8 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
         """Return the (N, M) table of gains (negated losses); None for other utilities."""
         if not isinstance(self.utility, LinearUtility) or isinstance(self.prior, SymmetricPrior):
             return None
-        assert self.letters is not None
-        return self.utility.evaluate_gains(self.prior.labels, self.letters)
+        assert self.output_labels is not None
+        return self.utility.evaluate_gains(self.prior.labels, self.output_labels)
 
     @cached_property
     def best_matrix(self) -> FloatArray | None:
@@ -129,7 +129,7 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
     def best_value(self) -> float:
         """Return the best utility of any mechanism without a privacy requirement."""
         if self.best_matrix is not None:
-            return self.value_of(self.best_matrix)
+            return self.compute_utility(self.best_matrix)
         assert isinstance(self.prior, SymmetricPrior)
         assert isinstance(self.utility, LinearUtility)
         space = self.prior.make_pairs(self.utility.shape)
@@ -138,7 +138,7 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
         sign = 1.0 if self.utility.maximised else -1.0
         return sign * float(columns.masses @ columns.max_by_letter(sign * table))
 
-    def value_of(self, matrix: FloatArray) -> float:
+    def compute_utility(self, matrix: FloatArray) -> float:
         """Compute the utility of a mechanism matrix."""
         if self.best_table is not None:
             sign = 1.0 if self.utility.maximised else -1.0

@@ -16,17 +16,22 @@ from pmlopt.programs.certificate import Certificate, WarmStart
 from pmlopt.programs.least_leakage.epsilon_certificate import (
     DesignProof,
     LeastEpsilonCertificate,
-    is_short,
-    reaches,
-    without_bound,
+    drop_bound,
+    is_target_unreachable,
+    reaches_target,
 )
 from pmlopt.programs.least_leakage.epsilon_program import LeastEpsilon
-from pmlopt.programs.least_leakage.families import MAX_LEVEL, at_level, level_of, rounded_up
+from pmlopt.programs.least_leakage.families import (
+    MAX_LEVEL,
+    get_level,
+    replace_level,
+    round_level_up,
+)
 from pmlopt.programs.linear.build_certificate import certify_symmetric
 from pmlopt.programs.linear.program import SymmetricDesign
 from pmlopt.programs.method_runs import describe_failure, try_methods
 from pmlopt.programs.program import Method, MethodError, MethodResult
-from pmlopt.programs.registry import find_question
+from pmlopt.programs.registry import find_registry
 from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions
 
 
@@ -61,7 +66,7 @@ class EpsilonSearch:
     @property
     def reached_level(self) -> float:
         """Return the smallest level of a known mechanism that reaches the target; infinite without one."""
-        return math.inf if self.witness is None else float(level_of(self.witness.privacy) or 0.0)
+        return math.inf if self.witness is None else float(get_level(self.witness.privacy) or 0.0)
 
     @property
     def sign(self) -> float:
@@ -71,9 +76,9 @@ class EpsilonSearch:
     def run(self) -> str:
         """Search until the level's bracket is small enough or a limit is reached; return how it ended."""
         allowed = self.program.compute_allowed_gap(self.options.tolerance)
-        self._take_first_mechanisms()
+        self._initialize_reached_level()
         if self.witness is None:
-            self._look_for_a_mechanism()
+            self._double_level_until_reached()
         widths: list[float] = []
         while self.reached_level - self.short > allowed:
             if self.options.deadline.expired:
@@ -93,36 +98,38 @@ class EpsilonSearch:
                 return "the gaps of the designs decide no more"
             if stalled:
                 widths.clear()
-            self._solve(level)
+            self._solve_until_decided(level)
         return "both ends meet"
 
-    def _take_first_mechanisms(self) -> None:
+    def _initialize_reached_level(self) -> None:
         """Initialize the upper end by the best constant, or by a mixture that just reaches the target."""
         program = self.program
         constant, best = program.constant_matrix, program.best_matrix
         if constant is None or best is None:
-            self._take_first_by_orbits()
+            self._initialize_by_orbits()
             return
         rounding = 1e-13 * program.unit
         # a constant leaks nothing: if it reaches the target, the least level is found
-        if self._excess(constant) >= -rounding and self.take_matrix(constant):
+        if self._compute_target_excess(constant) >= -rounding and self.certify_matrix(constant):
             return
         uniform = np.full(constant.shape, 1 / constant.shape[1])
         # some levels need all entries positive
         for still in (constant, (constant + uniform) / 2, uniform):
-            if self._take_mixture(still, best):
+            if self._certify_mixture(still, best):
                 return
 
-    def _take_mixture(self, still: FloatArray, best: FloatArray) -> bool:
+    def _certify_mixture(self, still: FloatArray, best: FloatArray) -> bool:
         """Certify the mixture of a constant and the best mechanism that just reaches the target."""
         # The share of the way to the best mechanism by which the first one is beyond the target: its repair
         # may cost as much.
-        aim = 1e-7 * max(0.0, self._excess(best))
-        least = find_least_share(lambda w: self._excess(still + w * (best - still)) >= aim)
+        aim = 1e-7 * max(0.0, self._compute_target_excess(best))
+        least = find_least_share(
+            lambda w: self._compute_target_excess(still + w * (best - still)) >= aim
+        )
         shares = (least, (1 + least) / 2, 1.0)
-        return any(self.take_matrix(still + weight * (best - still)) for weight in shares)
+        return any(self.certify_matrix(still + weight * (best - still)) for weight in shares)
 
-    def _take_first_by_orbits(self) -> None:
+    def _initialize_by_orbits(self) -> None:
         """Initialize the upper end on orbits, by a constant or a mixture that just reaches the target."""
         program = self.program.at(1.0)
         if not isinstance(program, SymmetricDesign):
@@ -132,7 +139,7 @@ class EpsilonSearch:
             np.eye(len(columns.orbits.outputs))[int(columns.mean_by_output(gains).argmax())],
             gains.shape,
         )
-        if self._take_lifts(program, still):
+        if self._certify_lifts(program, still):
             return
         sizes = np.array(columns.orbits.outputs, dtype=float)
         uniform = columns.broadcast_outputs(sizes / sizes.sum(), gains.shape)
@@ -146,70 +153,70 @@ class EpsilonSearch:
             lambda w: self.sign * (program.compute_value(mix(w)) - self.program.reach) >= 0
         )
         for weight in (least + 1e-7 * (1 - least), (1 + least) / 2):
-            if self._take_lifts(program, mix(weight)):
+            if self._certify_lifts(program, mix(weight)):
                 return
 
-    def _take_lifts(self, program: SymmetricDesign, lifts: FloatArray) -> bool:
+    def _certify_lifts(self, program: SymmetricDesign, lifts: FloatArray) -> bool:
         """Certify orbit values at their own level, and return whether they reach the target."""
-        level = rounded_up(max(0.0, *program.columns.compute_levels(lifts).values()))
+        level = round_level_up(max(0.0, *program.columns.compute_levels(lifts).values()))
         if not level < MAX_LEVEL:
             return False
         found = self.program.at(level)
         assert isinstance(found, SymmetricDesign)
         try:
-            return self._take(certify_symmetric(found, lifts, None), level)
+            return self._keep_if_better(certify_symmetric(found, lifts, None), level)
         except MechanismError:
             return False
 
-    def _excess(self, matrix: FloatArray) -> float:
+    def _compute_target_excess(self, matrix: FloatArray) -> float:
         """Compute by how much a matrix exceeds the utility target; -inf where it has no utility."""
         with np.errstate(all="ignore"):
-            found = self.sign * (self.program.value_of(matrix) - self.program.reach)
+            found = self.sign * (self.program.compute_utility(matrix) - self.program.reach)
         return found if not math.isnan(found) else -math.inf
 
-    def take_matrix(self, matrix: FloatArray) -> bool:
+    def certify_matrix(self, matrix: FloatArray) -> bool:
         """Certify a matrix at its own level, and return whether it reaches the target."""
         privacy = self.program.privacy
         try:
-            level = rounded_up(max(0.0, privacy.level(self.program.prior, matrix)))
+            level = round_level_up(max(0.0, privacy.level(self.program.prior, matrix)))
             if not level < MAX_LEVEL:
                 return False
             program = self.program.at(level)
-            found = find_question(program).certify_matrix(program, matrix, None).certificate
+            found = find_registry(program).certify_matrix(program, matrix, None).certificate
         except PmloptError:  # no design of this level, or no mechanism that its repair keeps
             return False
-        return self._take(found, level)
+        return self._keep_if_better(found, level)
 
-    def _take(self, certificate: Any, level: float) -> bool:
+    def _keep_if_better(self, certificate: Any, level: float) -> bool:
         """Keep a certificate as the upper end where it reaches the target at a smaller level."""
-        if not reaches(certificate, self.program.reach):
+        if not reaches_target(certificate, self.program.reach):
             return False
-        found = _at_own_level(without_bound(certificate))
+        found = _restate_at_own_level(drop_bound(certificate))
         if (
-            level_of(found.privacy) is None
-            or (level_of(found.privacy) or 0.0) >= self.reached_level
+            get_level(found.privacy) is None
+            or (get_level(found.privacy) or 0.0) >= self.reached_level
         ):
             return True
         self.witness = found
         return True
 
-    def _look_for_a_mechanism(self) -> None:
+    def _double_level_until_reached(self) -> None:
         """Double the level until a design reaches the target."""
         level = 1.0
         while self.witness is None and not self.options.deadline.expired:
-            self._solve(level)
+            self._solve_until_decided(level)
             if level >= MAX_LEVEL:
                 return
             level = min(MAX_LEVEL, 2 * level)
 
-    def _solve(self, level: float) -> None:
+    def _solve_until_decided(self, level: float) -> None:
         """Solve the design at a level; with a smaller tolerance where the gap leaves it undecided."""
         target, tolerance = self.program.reach, self.options.tolerance
         decided = False
         # The factor of the tolerance of a design that is solved again, because its gap decides neither side.
         # The smallest tolerance that a design is solved with.
         for accuracy in (tolerance, max(1e-13, 1e-3 * tolerance)):
-            certificate = self._design(level, accuracy)
+            certificate = self._solve_design(level, accuracy)
             if certificate is None:
                 break
             value = self.sign * (certificate.value - target)
@@ -218,10 +225,10 @@ class EpsilonSearch:
             # value and bound enclose the optimum: their middle is the best estimate for a secant
             if math.isfinite(middle):
                 self.points[level] = middle
-            if self._take(certificate, level):
+            if self._keep_if_better(certificate, level):
                 self.side, decided = 1, True
                 break
-            if is_short(certificate, target):
+            if is_target_unreachable(certificate, target):
                 self.short, self.proof, self.side, decided = level, certificate, -1, True
                 break
             if math.isfinite(bound):
@@ -232,7 +239,7 @@ class EpsilonSearch:
             low, high = self.undecided or (level, level)
             self.undecided = min(low, level), max(high, level)
 
-    def _design(self, level: float, tolerance: float) -> Any:
+    def _solve_design(self, level: float, tolerance: float) -> Any:
         """Solve the design at a level, and return its best certificate; None without one."""
         self.designs += 1
         try:
@@ -240,7 +247,7 @@ class EpsilonSearch:
         except ProgramError as cause:  # too strict for any estimate
             self.failures.append(str(cause))
             return None
-        question = find_question(program)
+        question = find_registry(program)
         options = replace(self.options, tolerance=tolerance)
         start = question.make_start(program, self.restart, options.deadline)
         methods = question.list_automatic(program, start)
@@ -261,17 +268,17 @@ class EpsilonSearch:
         return best
 
     @property
-    def _is_in_exponentials(self) -> bool:
+    def _interpolates_exponentials(self) -> bool:
         """Return whether to interpolate in e^epsilon, where the optimum is concave in it."""
         return self.program.is_concave and self.reached_level < 30
 
     def _scale_level(self, level: float) -> float:
         """Transform a level to the variable in which the optimum is interpolated."""
-        return math.expm1(level) if self._is_in_exponentials else level
+        return math.expm1(level) if self._interpolates_exponentials else level
 
     def _unscale_level(self, number: float) -> float:
         """Invert `_scale_level`."""
-        return math.log1p(max(number, 0.0)) if self._is_in_exponentials else number
+        return math.log1p(max(number, 0.0)) if self._interpolates_exponentials else number
 
     def _choose_next_level(self, stalled: bool) -> float:
         """Choose the next level by a secant step, pushed past the root on the stalled side."""
@@ -288,7 +295,7 @@ class EpsilonSearch:
         root = self._unscale_level(t - f / slope)
         nearest = tried[0]
         # the chain rule from the variable of the secant back to the level
-        rate = slope * (math.exp(min(root, 30.0)) if self._is_in_exponentials else 1.0)
+        rate = slope * (math.exp(min(root, 30.0)) if self._interpolates_exponentials else 1.0)
         # The share of a step by which the next level is moved past the estimated root, so that it lands on
         # the side that was not met last: both ends then approach the root.
         hair = max(
@@ -312,11 +319,11 @@ class EpsilonSearch:
             return (self.short + self.reached_level) / 2
         if max(below, above) <= allowed / 8:
             return None
-        fraction = 0.1 if max(below, above) > 100 * self._hair else 0.5
+        fraction = 0.1 if max(below, above) > 100 * self._bisection_step else 0.5
         return high + fraction * above if above >= below else low - fraction * below
 
     @property
-    def _hair(self) -> float:
+    def _bisection_step(self) -> float:
         """Return the bisection step: the larger of the undecided interval's width and the allowed gap."""
         assert self.undecided is not None
         return max(
@@ -325,15 +332,15 @@ class EpsilonSearch:
         )
 
 
-def _at_own_level(certificate: DesignProof) -> DesignProof:
+def _restate_at_own_level(certificate: DesignProof) -> DesignProof:
     """Restate a certificate at the smallest level that its mechanism meets exactly."""
-    limit = level_of(certificate.privacy)
+    limit = get_level(certificate.privacy)
     # the measured level first: the certified one has an allowance for rounding
     measured = max(certificate.float_levels[0].values())
     for level in (measured, certificate.level):
         if limit is None or not 0 <= level < limit:
             continue
-        found: DesignProof = replace(certificate, privacy=at_level(certificate.privacy, level))
+        found: DesignProof = replace(certificate, privacy=replace_level(certificate.privacy, level))
         if all(claim.holds for claim in found.level_claims if claim.is_exact):
             return found
     return certificate
@@ -379,7 +386,7 @@ def certify_at_own_level(
     search = EpsilonSearch(
         program, MethodOptions(deadline=NO_DEADLINE, tolerance=program.tolerance)
     )
-    if not search.take_matrix(matrix):
+    if not search.certify_matrix(matrix):
         raise InputError(f"the matrix does not reach {program.reach:.9g}, or has no finite level")
     assert search.witness is not None
     certificate = LeastEpsilonCertificate(

@@ -25,33 +25,33 @@ MAX_LEVEL = MAX_EXPONENT
 """The largest level of any family in nats: beyond it, e^epsilon is no float."""
 
 
-def level_of(requirement: Requirement) -> float | None:
+def get_level(requirement: Requirement) -> float | None:
     """Return the single level of a requirement, in nats; None where it has none or several.
 
     Examples:
         >>> from pmlopt import LDP, LIP
-        >>> level_of(LDP(0.5)), level_of(LIP(0.2, 0.2)), level_of(PML([0.1, 0.2]))
+        >>> get_level(LDP(0.5)), get_level(LIP(0.2, 0.2)), get_level(PML([0.1, 0.2]))
         (0.5, 0.2, None)
     """
     return requirement.find_single_level()
 
 
-def at_level(requirement: R, epsilon: float) -> R:
+def replace_level(requirement: R, epsilon: float) -> R:
     """Return the requirement of the same family at another level.
 
     Args:
-        requirement: one that `level_of` has a number for, or a `LIP`, both of whose bounds it replaces.
+        requirement: one that `get_level` has a number for, or a `LIP`, both of whose bounds it replaces.
         epsilon: in nats.
 
     Examples:
         >>> from pmlopt import LDP
-        >>> at_level(LDP(0.5), 1.0)
+        >>> replace_level(LDP(0.5), 1.0)
         LDP(epsilon=1.0)
     """
     return requirement.with_epsilon(float(epsilon))
 
 
-def family_of(
+def parse_family(
     privacy: Family | None, over: PriorSet | JointLaws | None = None, about: Secret | None = None
 ) -> Requirement:
     """Return the family of a requirement as its member at level 0.
@@ -65,12 +65,12 @@ def family_of(
         PrivacyError: it is no family of requirements with one level, or needs more than is given.
 
     Examples:
-        >>> family_of(None), family_of("ldp"), family_of(lambda epsilon: LIP(epsilon, epsilon))
+        >>> parse_family(None), parse_family("ldp"), parse_family(lambda epsilon: LIP(epsilon, epsilon))
         (PML(epsilon=0.0, over=None), LDP(epsilon=0.0), LIP(lower=0.0, upper=0.0))
     """
     own = {name: value for name, value in (("over", over), ("about", about)) if value is not None}
     if privacy is None or isinstance(privacy, str | type):
-        return _check_level(_make_requirement(_class_of(privacy), own))
+        return _check_level(_make_requirement(_find_requirement_class(privacy), own))
     if own:
         raise PrivacyError(
             f"`{'` and `'.join(own)}` belong to the requirement that is given: write them into it, such as "
@@ -83,10 +83,10 @@ def family_of(
             f"the requirement is {describe_value(privacy)}: give a class such as LDP, a requirement such as "
             "PML(0, over=...), or a function of epsilon"
         )
-    return _of_function(privacy)
+    return _evaluate_family_function(privacy)
 
 
-def _class_of(privacy: str | type | None) -> type[Requirement]:
+def _find_requirement_class(privacy: str | type | None) -> type[Requirement]:
     """Look up the requirement class of a family by name or class."""
     if privacy is None:
         return PML
@@ -126,7 +126,7 @@ def _make_requirement(kind: type[Requirement], own: dict[str, Any]) -> Requireme
 
 def _check_level(requirement: Requirement) -> Requirement:
     """Check that the requirement has exactly one level, and return it."""
-    if level_of(requirement) is None:
+    if get_level(requirement) is None:
         raise PrivacyError(
             f"a requirement of the kind {requirement.name!r} with several limits has no single level to "
             "search for: give one whose epsilon is one number"
@@ -134,7 +134,7 @@ def _check_level(requirement: Requirement) -> Requirement:
     return requirement
 
 
-def _of_function(family: Callable[[float], Any]) -> Requirement:
+def _evaluate_family_function(family: Callable[[float], Any]) -> Requirement:
     """Evaluate a family given as a function at level 0; check that only the level varies."""
     name = getattr(family, "__name__", type(family).__name__)
     try:
@@ -154,7 +154,8 @@ def _of_function(family: Callable[[float], Any]) -> Requirement:
         )
     template = _check_level(found[0])
     if not all(
-        at_level(template, level) == one for level, one in zip((0.0, 0.5, 1.0), found, strict=True)
+        replace_level(template, level) == one
+        for level, one in zip((0.0, 0.5, 1.0), found, strict=True)
     ):
         raise PrivacyError(
             f"the function {name} moves more than the level of its requirement: all but epsilon must stay"
@@ -170,12 +171,12 @@ def is_same_family(one: Requirement, other: Requirement) -> bool:
         >>> is_same_family(LDP(0.5), LDP(1.0)), is_same_family(LDP(0.5), PML(0.5))
         (True, False)
     """
-    if level_of(one) is None or level_of(other) is None:
+    if get_level(one) is None or get_level(other) is None:
         return False
-    return at_level(one, 0.0) == at_level(other, 0.0)
+    return replace_level(one, 0.0) == replace_level(other, 0.0)
 
 
-def rounded_up(level: float) -> float:
+def round_level_up(level: float) -> float:
     """Round a level up by a few units in the last place."""
     # the ulp of 0 is for a level of 0, which no factor moves
     return min(MAX_LEVEL, level * (1 + 2.0**-50) + math.ulp(0.0))

@@ -53,6 +53,9 @@ class LevelProgram:
     of `bound_exp_neg_level`.
     """
 
+    MASS_RTOL = 1e-12
+    """The share of e^-level by which rounding may have taken an output's largest probability below it."""
+
     def __init__(self, program: LeastLeakage, rows: PriorPolytope | None = None) -> None:
         """Build the program.
 
@@ -62,7 +65,7 @@ class LevelProgram:
         """
         # The least coefficient of an entry in a row: HiGHS takes those below 1e-12 for zeros.
         least_coefficient = 4e-12
-        self.program, self._masses = program, program.max_shares
+        self.program, self._masses = program, program.max_output_probabilities
         self._set = rows
         self._letter, self._output, self._in_row, p = program.columns.list_pairs(program.allowed)
         n, m, k = len(program.columns.masses), len(self._masses), len(self._letter)
@@ -114,7 +117,7 @@ class LevelProgram:
             *(
                 [(levels[self._output], entry, -level_coefficients)]
                 if self._set is None
-                else self._build_set_parts(levels)
+                else self._build_worst_prior_rows(levels)
             ),
         ]
         rows, columns, values = (np.concatenate(several) for several in zip(*parts, strict=True))
@@ -131,7 +134,9 @@ class LevelProgram:
             (system.indptr.astype(np.int32), system.indices.astype(np.int32), system.data),
         )
 
-    def _build_set_parts(self, levels: IntArray) -> list[tuple[IntArray, IntArray, FloatArray]]:
+    def _build_worst_prior_rows(
+        self, levels: IntArray
+    ) -> list[tuple[IntArray, IntArray, FloatArray]]:
         """Build the dual rows and columns that represent the worst prior of a polytope."""
         assert self._set is not None
         n, m, k, _, size = self._size
@@ -156,7 +161,7 @@ class LevelProgram:
         """Solve the program at e^-epsilon."""
         program, (n, m, k, _, size) = self.program, self._size
         # an output whose letters have less probability (under a prior of the set) leaks more: it cannot occur
-        closed = self._masses < exp_neg_level * (1 - 1e-12)
+        closed = self._masses < exp_neg_level * (1 - self.MASS_RTOL)
         self.model.fix_at_zero(self._peaks, closed)
         point = self.model.solve_at(exp_neg_level, deadline)
         rows, gaining = point.duals[:n] / program.columns.masses, program.floor is not None

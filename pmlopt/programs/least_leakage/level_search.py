@@ -119,7 +119,7 @@ class LevelProgramFamily:
         self.program, self.solve_at = program, ask
         # an output closes at the mass of its letters: the infeasibility jumps there
         self.marks = (
-            np.unique(program.max_shares[program.max_shares > 0])
+            np.unique(program.max_output_probabilities[program.max_output_probabilities > 0])
             if program.floor is None
             else np.zeros(0)
         )
@@ -288,7 +288,9 @@ def build_support_multipliers(program: LeastLeakage) -> LevelMultipliers:
     """
     columns, shape = program.columns, program.allowed.shape
     best = columns.max_by_letter(
-        np.where(program.allowed, columns.broadcast_outputs(program.max_shares, shape), 0.0)
+        np.where(
+            program.allowed, columns.broadcast_outputs(program.max_output_probabilities, shape), 0.0
+        )
     )
     rows = np.zeros(len(best))
     # one letter is enough: no mechanism beats the support bound of the worst one

@@ -105,7 +105,7 @@ def make_start(
         return form
 
 
-def certify_given(
+def certify_given_matrix(
     program: LeastLeakage, matrix: FloatArray, multipliers: FloatArray | None
 ) -> MethodResult[LevelCertificate]:
     """Certify a matrix on the exact grid, with the best available lower bound."""
@@ -120,7 +120,7 @@ def certify_given(
     return wrap_given_certificate(certificate, _find_closed_form(program, certificate))
 
 
-def find_first(prove: CertifyLevel[C], program: LeastLeakage) -> MethodResult[C]:
+def find_first_feasible(prove: CertifyLevel[C], program: LeastLeakage) -> MethodResult[C]:
     """Certify a constant, or a mixture with the best mechanism, as a first feasible solution."""
     matrix = build_known_mechanism(program)
     certificate = prove(program, matrix, [build_support_multipliers(program)])
@@ -201,8 +201,8 @@ METHODS = MethodRegistry(
         ),
     ),
     make_start,
-    certify_given,
-    find_first_result=partial(find_first, certify_level),
+    certify_given_matrix,
+    find_first_result=partial(find_first_feasible, certify_level),
 )
 """Least leakages under floors on the utility: the best mechanism found is returned with its gap."""
 
@@ -219,7 +219,7 @@ ORBIT_METHODS = MethodRegistry(
     refuse_to_certify(
         "a mechanism by orbits is no matrix: a matrix without orbits has no certificate here"
     ),
-    find_first_result=partial(find_first, certify_symmetric_level),
+    find_first_result=partial(find_first_feasible, certify_symmetric_level),
 )
 """The same on a symmetric prior."""
 

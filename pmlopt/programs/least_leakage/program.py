@@ -33,7 +33,7 @@ from pmlopt.programs.least_leakage.certificate import (
 )
 from pmlopt.programs.least_leakage.epsilon_builder import least_epsilon
 from pmlopt.programs.least_leakage.epsilon_program import LeastEpsilon
-from pmlopt.programs.least_leakage.families import Family, family_of
+from pmlopt.programs.least_leakage.families import Family, parse_family
 from pmlopt.programs.linear.build_certificate import round_lifts_to_integers
 from pmlopt.programs.linear.columns import ColumnSystem, DenseColumns, OrbitColumns
 from pmlopt.programs.program import CvxpyModel, Program, build_problem
@@ -92,7 +92,7 @@ class LeastLeakage(Program[LevelCertificate]):
         return self.allowed if self.over is None else find_usable_pairs(self.allowed, self.over)
 
     @cached_property
-    def max_shares(self) -> FloatArray:
+    def max_output_probabilities(self) -> FloatArray:
         """Return (M,) the least prior probability of the letters that may emit each output."""
         if self.over is None:
             return self.columns.mean_by_output(self.allowed)
@@ -370,9 +370,9 @@ def least_leakage(  # type: ignore[misc]  # the second argument may be either
     """
     if utility is None:
         privacy, utility = None, cast("UtilityLike | None", privacy)
-    known, chosen = as_prior(prior), _checked_utility(utility)
-    target = _target(chosen, reach, expected, worst)
-    family = family_of(cast("Family | None", privacy), over, about)
+    known, chosen = as_prior(prior), _check_utility(utility)
+    target = _choose_target(chosen, reach, expected, worst)
+    family = parse_family(cast("Family | None", privacy), over, about)
     of_pairs = isinstance(chosen, LinearUtility) and type(family) is PML
     if worst is not None and not of_pairs:
         raise ProgramError(
@@ -384,12 +384,12 @@ def least_leakage(  # type: ignore[misc]  # the second argument may be either
         and type(family) is PML
         and (worst is not None or not family.over)
     ):
-        return _least_of_pairs(known, chosen, target, worst, outputs, family.over)
+        return _build_pair_floor_program(known, chosen, target, worst, outputs, family.over)
     assert target is not None
     return least_epsilon(known, family, chosen, target, outputs)
 
 
-def _checked_utility(utility: object) -> Utility:
+def _check_utility(utility: object) -> Utility:
     """Validate the utility argument; raise a UtilityError for other objects, such as a requirement."""
     named = utility if isinstance(utility, type) else type(utility)
     if utility is None or issubclass(named, Requirement):
@@ -401,7 +401,7 @@ def _checked_utility(utility: object) -> Utility:
     return as_utility(utility)  # type: ignore[arg-type]
 
 
-def _target(
+def _choose_target(
     utility: Utility, reach: float | None, expected: float | None, worst: float | None
 ) -> float | None:
     """Return the utility target from the arguments; None where only the worst case is bounded."""
@@ -419,7 +419,7 @@ def _target(
     return None
 
 
-def _least_of_pairs(
+def _build_pair_floor_program(
     known: Prior | SymmetricPrior,
     utility: LinearUtility,
     expected: float | None,

@@ -203,7 +203,7 @@ class ColumnSystem(ABC):
         """Return dual variables that prove the support-function value without a search, if available."""
         return {}
 
-    def dual_bound(self, gains: FloatArray, rho: FloatArray, witness: Witness) -> float:
+    def dual_bound(self, gains: FloatArray, rho: FloatArray, certificate: Witness) -> float:
         """Compute the upper bound on the gain from given dual variables, without a rounding allowance."""
         return self.unrounded_bound(gains, rho)
 
@@ -268,10 +268,10 @@ class DenseColumns(ColumnSystem):
         """Return dual variables that prove the support-function value without a search, if available."""
         return self.privacy.dual_certificate(self.prior, gains - rho[:, None])
 
-    def dual_bound(self, gains: FloatArray, rho: FloatArray, witness: Witness) -> float:
+    def dual_bound(self, gains: FloatArray, rho: FloatArray, certificate: Witness) -> float:
         """Compute the upper bound on the gain from given dual variables, without a rounding allowance."""
         return float(self.masses @ rho) + self.privacy.dual_bound(
-            self.prior, gains - rho[:, None], witness
+            self.prior, gains - rho[:, None], certificate
         )
 
 

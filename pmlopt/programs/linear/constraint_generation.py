@@ -13,7 +13,7 @@ import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.core.lazy_imports import sparse
-from pmlopt.model.privacy.factors import tightened
+from pmlopt.model.privacy.factors import tighten_factor
 from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.model.privacy.requirement import Witness
 from pmlopt.model.utility.linear import build_best_constant
@@ -58,7 +58,7 @@ def reserve_pair_seconds(program: LinearDesign, name: str, options: MethodOption
         return options
     bounds = len(ratios.exponents) * program.table.shape[1]
     # HiGHS looks at the clock while it sets a program up; Clarabel and SCS do only from step to step
-    setup = 0.0 if name in highs.METHOD_OPTIONS else _setup_seconds(bounds)
+    setup = 0.0 if name in highs.METHOD_OPTIONS else _estimate_setup_seconds(bounds)
     # compiling and loading take at least 4e-6 s for each bound of a column
     if options.deadline.expired_for(-4e-6 * bounds - setup):
         raise MethodError(f"{TIME_LIMIT}: compiling takes longer than there is")
@@ -94,7 +94,7 @@ def solve_by_simplex(
     gains = program.prior.pmf[:, None] * program.centered_gains
     scale = float(np.abs(gains).max()) or 1.0
     products = ratios.compute_products(np.eye(n))
-    pairs = ratios.linear_system(tightened).tocsc()
+    pairs = ratios.linear_system(tighten_factor).tocsc()
     # a product that one bound uses is substituted; shared ones become variables
     several = (
         np.bincount(np.append(ratios.above, ratios.below), minlength=n + len(products))[n:] > 1
@@ -141,7 +141,7 @@ def generate_constraints(
     gains = program.prior.pmf[:, None] * program.centered_gains
     scale = float(np.abs(gains).max()) or 1.0
     # tightened a little, so that rounding of the answer stays inside the bounds
-    keep = tightened(np.exp(-ratios.exponents))
+    keep = tighten_factor(np.exp(-ratios.exponents))
     # (K, M): which bound is in the program for which column
     chosen = np.repeat(_find_essential_pairs(ratios, n)[:, None], m, axis=1)
     point, tolerance, iterations, ending, rounds = (
@@ -152,7 +152,7 @@ def generate_constraints(
         0,
     )
     while not ending:
-        setup = _setup_seconds(int(chosen.sum()))
+        setup = _estimate_setup_seconds(int(chosen.sum()))
         # Steps for which there must be time: an earlier iterate is no better than a mechanism by formula.
         if options.deadline.expired_for(-setup * (1 + STEP_SHARE * 12)):
             if not rounds:
@@ -191,7 +191,7 @@ def generate_constraints(
     return SolverResult("point", finished, words, iterations, False, 0.0, seconds, point)
 
 
-def _setup_seconds(bounds: int) -> float:
+def _estimate_setup_seconds(bounds: int) -> float:
     """Estimate an upper limit on Clarabel's setup time for a number of pair bounds."""
     return float(SETUP_SECONDS * bounds**SETUP_POWER)
 

@@ -17,7 +17,7 @@ from pmlopt.programs.linear.certificate import (
     LinearCertificate,
     SymmetricCertificate,
 )
-from pmlopt.programs.linear.known_optima import allowed_forms
+from pmlopt.programs.linear.known_optima import list_feasible_forms
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import C, MethodError, MethodResult
 from pmlopt.solvers import cvxpy_interface, highs
@@ -36,9 +36,11 @@ def find_first_mechanism(program: LinearDesign) -> MethodResult[LinearCertificat
     """
     begin = time.perf_counter()
     if program.added:
-        return _make_formula_result(find_within_constraints(program), time.perf_counter() - begin)
+        return _make_formula_result(
+            find_feasible_for_constraints(program), time.perf_counter() - begin
+        )
     candidates = [build_best_constant(program.prior.probabilities, program.centered_gains)]
-    candidates += _exponential_candidates(program)
+    candidates += _build_exponential_candidates(program)
     # all candidates are feasible, so that only their gain decides
     best = max(
         candidates,
@@ -56,7 +58,7 @@ def find_first_mechanism(program: LinearDesign) -> MethodResult[LinearCertificat
     return _make_formula_result(certificate, time.perf_counter() - begin)
 
 
-def _exponential_candidates(program: LinearDesign) -> list[FloatArray]:
+def _build_exponential_candidates(program: LinearDesign) -> list[FloatArray]:
     """Return an exponential mechanism within the pair bounds, and envelopes of ones with larger exponents."""
     exponents = pair_exponents(program.prior, program.privacy)
     if exponents is None:
@@ -108,7 +110,7 @@ MAX_LP_ENTRIES, MAX_CONE_ENTRIES = 10_000, 1_000
 programs, and where constraints are curved."""
 
 
-def find_within_constraints(program: LinearDesign) -> LinearCertificate:
+def find_feasible_for_constraints(program: LinearDesign) -> LinearCertificate:
     """Certify a mechanism that satisfies the user's added constraints.
 
     It is the best mixture of constants and of mechanisms by formula; where no mixture meets the constraints,
@@ -121,7 +123,7 @@ def find_within_constraints(program: LinearDesign) -> LinearCertificate:
     outcome = _mix_within_constraints(program)
     max_entries = MAX_LP_ENTRIES if program.problem.is_lp() else MAX_CONE_ENTRIES
     if outcome.state != "point" and program.table.size <= max_entries:
-        outcome = _solve_in_short(program.problem)
+        outcome = _solve_within_second(program.problem)
         if outcome.state == "infeasible" and program.problem.is_lp():
             raise InfeasibleError(
                 f"no mechanism satisfies the constraints ({outcome.message}); a design without added "
@@ -148,8 +150,8 @@ def find_within_constraints(program: LinearDesign) -> LinearCertificate:
 
 def _mix_within_constraints(program: LinearDesign) -> SolverOutcome:
     """Optimize over mixtures of closed-form and constant mechanisms that meet the added constraints."""
-    forms = [form.matrix for _, form in allowed_forms(program)]
-    parts = [*forms, *_exponential_candidates(program)]
+    forms = [form.matrix for _, form in list_feasible_forms(program)]
+    parts = [*forms, *_build_exponential_candidates(program)]
     shares = cp.Variable(len(parts), nonneg=True)
     law = cp.Variable((1, program.table.shape[1]), nonneg=True)
     # (N M, parts): a mixture of matrices is one product with the shares
@@ -163,10 +165,10 @@ def _mix_within_constraints(program: LinearDesign) -> SolverOutcome:
         program.mechanism == mixture,
         program.variables["output_law"] == program.prior.pmf[None, :] @ program.mechanism,
     ]
-    return _solve_in_short(cp.Problem(program.problem.objective, constraints))
+    return _solve_within_second(cp.Problem(program.problem.objective, constraints))
 
 
-def _solve_in_short(problem: cp.Problem) -> SolverOutcome:
+def _solve_within_second(problem: cp.Problem) -> SolverOutcome:
     """Solve a cvxpy problem with a time limit of one second; None where that fails."""
     # Limits of the search for a mechanism within added constraints.
     options = MethodOptions(Deadline.after(0.9), 1e-9)

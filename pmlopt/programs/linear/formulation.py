@@ -15,7 +15,7 @@ from pmlopt.data.mechanism import as_mechanism, pair_with_prior
 from pmlopt.programs.certificate import WarmStart, WarmStartLike, get_mechanism, get_warm_start
 from pmlopt.programs.linear import block_interior_point, constraint_generation
 from pmlopt.programs.linear.columns import EquitablePartition, OrbitColumns
-from pmlopt.programs.linear.known_optima import KnownOptimum, known_optimum
+from pmlopt.programs.linear.known_optima import KnownOptimum, find_known_optimum
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import Program, check_shape
 from pmlopt.solvers import cvxpy_interface, highs
@@ -69,7 +69,7 @@ def formulate(
     program: LinearDesign, warm_start: WarmStartLike, deadline: Deadline = NO_DEADLINE
 ) -> Formulation:
     """Choose the formulation of a design, with a warm start or an optimal closed form."""
-    known = known_optimum(program, deadline)
+    known = find_known_optimum(program, deadline)
     if warm_start is False:
         return build_formulation(program, known)
     restart = get_warm_start(warm_start)

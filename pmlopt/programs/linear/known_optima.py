@@ -42,7 +42,9 @@ class _Form:
     matrix: FloatArray
 
 
-def known_optimum(program: LinearDesign, deadline: Deadline = NO_DEADLINE) -> KnownOptimum | None:
+def find_known_optimum(
+    program: LinearDesign, deadline: Deadline = NO_DEADLINE
+) -> KnownOptimum | None:
     """Find the first closed form that a dual bound proves optimal; None without one in time.
 
     Programs with added constraints have none.
@@ -55,14 +57,16 @@ def known_optimum(program: LinearDesign, deadline: Deadline = NO_DEADLINE) -> Kn
     if deadline.expired_for(-SECONDS_A_PAIR * bounds):
         return None
     prior, gains, near = program.prior, program.centered_gains, CLOSED_FORM_GAP * program.scale
-    found, seconds = allowed_forms(program), SECONDS_A_PRICE * bounds
+    found, seconds = list_feasible_forms(program), SECONDS_A_PRICE * bounds
     # a form below another feasible one by more than rounding cannot be optimal
     max_gain = max(found, key=itemgetter(0))[0]
     for gain, form in found:
         if gain < max_gain - near:
             continue
-        for multipliers in _multipliers(program, form):
-            if _at_least(program, multipliers) > gain + near:  # much cheaper than the bound itself
+        for multipliers in _iterate_multipliers(program, form):
+            if (
+                _bound_from_columns(program, multipliers) > gain + near
+            ):  # much cheaper than the bound itself
                 continue
             if deadline.expired_for(
                 -seconds
@@ -81,14 +85,14 @@ SECONDS_A_PAIR, SECONDS_A_PRICE = 6e-8, 5e-6
 """What a bound on a pair in a column takes: to check whether closed forms meet it, and in a dual bound."""
 
 
-def _at_least(program: LinearDesign, multipliers: FloatArray) -> float:
+def _bound_from_columns(program: LinearDesign, multipliers: FloatArray) -> float:
     """Compute a lower bound on the dual bound of multipliers, from some allowed columns."""
     reduced_gains = program.prior.pmf[:, None] * (program.centered_gains - multipliers[:, None])
     columns = program.privacy.list_some_columns(program.prior)
     return float(program.prior.pmf @ multipliers + (columns.T @ reduced_gains).max())
 
 
-def better_form(program: LinearDesign, certificate: LinearCertificate) -> FloatArray | None:
+def find_better_form(program: LinearDesign, certificate: LinearCertificate) -> FloatArray | None:
     """Return a closed form with a larger gain than a mechanism whose gap is open; None without one.
 
     A solver's noise can be larger than the entries of a mechanism: those of metric privacy go down to
@@ -97,14 +101,14 @@ def better_form(program: LinearDesign, certificate: LinearCertificate) -> FloatA
     if program.added or certificate.proved_gap <= CLOSED_FORM_GAP * program.scale:
         return None
     gain = compute_expectation(program.prior, program.centered_gains, certificate.mechanism.matrix)
-    best, form = max(allowed_forms(program), key=lambda found: found[0])
+    best, form = max(list_feasible_forms(program), key=lambda found: found[0])
     return form.matrix if best > gain else None
 
 
-def allowed_forms(program: LinearDesign) -> list[tuple[float, _Form]]:
+def list_feasible_forms(program: LinearDesign) -> list[tuple[float, _Form]]:
     """List the feasible closed forms with their expected gains."""
     found, prior = [], program.prior
-    for form in _candidates(program):
+    for form in _iterate_candidates(program):
         # a constant meets every requirement
         if form.name == "constant" or is_within_limits(prior, program.privacy, form.matrix):
             gain = compute_expectation(prior, program.centered_gains, form.matrix)
@@ -112,11 +116,11 @@ def allowed_forms(program: LinearDesign) -> list[tuple[float, _Form]]:
     return found
 
 
-def _candidates(program: LinearDesign) -> Iterator[_Form]:
+def _iterate_candidates(program: LinearDesign) -> Iterator[_Form]:
     """Yield the closed forms that may be optimal for a program."""
     prior, gains = program.prior, program.centered_gains
-    yield _by_outputs("constant", build_best_constant(prior.probabilities, gains))
-    yield _by_outputs("deterministic", build_best_deterministic(gains))
+    yield _make_form("constant", build_best_constant(prior.probabilities, gains))
+    yield _make_form("deterministic", build_best_deterministic(gains))
     # the other forms have a column for each letter
     if prior.size > len(program.outputs):
         return
@@ -134,16 +138,16 @@ def _candidates(program: LinearDesign) -> Iterator[_Form]:
             columns, outputs = optimize.linear_sum_assignment(gains_by_output, maximize=True)
         matrix = np.zeros(program.table.shape)
         matrix[:, outputs] = form.matrix[:, columns]
-        yield _by_outputs(name, matrix)
+        yield _make_form(name, matrix)
 
 
-def _by_outputs(name: str, matrix: FloatArray) -> _Form:
+def _make_form(name: str, matrix: FloatArray) -> _Form:
     """Return a closed form with one column per output that occurs."""
     used = np.flatnonzero(matrix.max(axis=0) > 0)
     return _Form(name, matrix[:, used], used, matrix)
 
 
-def _multipliers(program: LinearDesign, form: _Form) -> Iterator[FloatArray]:
+def _iterate_multipliers(program: LinearDesign, form: _Form) -> Iterator[FloatArray]:
     """Yield candidate multipliers for a closed form, such as those of complementary slackness.
 
     The last comes first where a bound takes linear programs: of a form that is optimal, each column gains
@@ -153,14 +157,14 @@ def _multipliers(program: LinearDesign, form: _Form) -> Iterator[FloatArray]:
     # The largest alphabet for which multipliers are fitted to a closed form.
     solved = program.prior.size <= 200
     if solved and program.column_block is None:
-        yield _slack(program, form)
+        yield _solve_complementary_slackness(program, form)
     yield (form.matrix * gains).sum(axis=1)
     yield gains.min(axis=1)
     if solved and program.column_block is not None:
-        yield _slack(program, form)
+        yield _solve_complementary_slackness(program, form)
 
 
-def _slack(program: LinearDesign, form: _Form) -> FloatArray:
+def _solve_complementary_slackness(program: LinearDesign, form: _Form) -> FloatArray:
     """Solve for the multipliers at which every column of the closed form has zero reduced gain."""
     joint = (program.prior.pmf[:, None] * form.columns).T
     # (K, N): posteriors, under which each column's gain equals its mean multiplier

@@ -32,7 +32,7 @@ from pmlopt.programs.linear.formulation import (
     run_solver,
     solve_by_cvxpy,
 )
-from pmlopt.programs.linear.known_optima import KnownOptimum, better_form, known_optimum
+from pmlopt.programs.linear.known_optima import KnownOptimum, find_better_form, find_known_optimum
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import (
     Method,
@@ -78,7 +78,7 @@ def _solve_and_certify(
     solved_at = time.perf_counter()
     point = outcome.point
     certificate = certify_linear(program, point.matrix, point.multipliers, point.dual_certificate)
-    better = None if options.deadline.expired else better_form(program, certificate)
+    better = None if options.deadline.expired else find_better_form(program, certificate)
     if better is not None:
         certificate = certify_linear(program, better, point.multipliers, point.dual_certificate)
     for one in program.added:
@@ -242,13 +242,13 @@ NAMED_METHODS = (
 )
 
 
-def _certify_given(
+def _certify_given_matrix(
     program: LinearDesign, matrix: FloatArray, multipliers: FloatArray | None
 ) -> MethodResult[LinearCertificate]:
     """Repair and certify a given matrix, with given or cheap multipliers."""
     certificate = certify_linear(program, matrix, multipliers)
     return wrap_given_certificate(
-        certificate, _compare_closed_form(known_optimum(program), certificate)
+        certificate, _compare_closed_form(find_known_optimum(program), certificate)
     )
 
 
@@ -277,7 +277,7 @@ METHODS = MethodRegistry(
     LinearDesign,
     (*AUTOMATIC_METHODS, *NAMED_METHODS),
     formulate,
-    _certify_given,
+    _certify_given_matrix,
     make_cvxpy_method=_make_cvxpy_method,
     find_first_result=feasible.find_first_mechanism,
     compares_first=True,

@@ -30,7 +30,7 @@ from pmlopt.programs.proofs.duals import (
     prove_bound,
 )
 from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, RationalPowers, make_names
-from pmlopt.programs.proofs.fixed_points import find_fixed_point_multipliers
+from pmlopt.programs.proofs.fixed_points import find_fixed_point_multipliers, has_one_limit
 from pmlopt.programs.proofs.formats import ProvedProgram
 from pmlopt.programs.proofs.mechanism_rows import (
     MechanismRows,
@@ -38,9 +38,6 @@ from pmlopt.programs.proofs.mechanism_rows import (
     add_requirement,
 )
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
-
-MAX_JOINT_ENTRIES = 2500
-"""Matrices of up to this many entries are proved optimal by one more linear program, in seconds."""
 
 LEVEL_STEPS = (0.0, *(10.0**-digits for digits in range(15, 5, -1)))
 """By how much of a nat a level is moved, at most, until a proof that holds strictly below it exists."""
@@ -127,15 +124,16 @@ def _prove_optimum(certificate: LinearCertificate, rows: MechanismRows) -> DualP
     """Prove the better of two bounds: from the certificate's multipliers, and of small designs from HiGHS."""
     prices, found = _list_prices(certificate, rows), []
     if prices:
-        found.append(_prove_priced(certificate.privacy, rows, prices))
-    if not prices or certificate.table.size <= MAX_JOINT_ENTRIES:
+        found.append(_prove_priced(rows, prices))
+    # of small designs one more linear program, of all outputs together, takes seconds
+    if not prices or certificate.table.size <= 2500:
         found.append(prove_bound(rows.program))
     return min(found, key=attrgetter("bound"))
 
 
-def _prove_priced(privacy: Requirement, rows: MechanismRows, prices: list[Fraction]) -> DualPoint:
+def _prove_priced(rows: MechanismRows, prices: list[Fraction]) -> DualPoint:
     """Prove a bound from multipliers of the letters: under PML at one prior in fractions from the start."""
-    if not (isinstance(privacy, PML) and privacy.over is None):
+    if not has_one_limit(rows.program):
         return prove_bound(rows.program, prices)
     costs = list_costs(rows.program)
     grid = compute_grid([*costs, *prices])
@@ -219,15 +217,11 @@ def _refute_level(certificate: LevelCertificate, level: float) -> ProvedProgram 
     ]
     duals: DualPoint | None
     if expected is None:
-        found = _prove_priced(certificate.privacy, rows, prices)
+        found = _prove_priced(rows, prices)
         duals = found if found.bound < 0 else None
     else:
         prices = _price_target(certificate, prices)
-        found = (
-            _prove_priced(certificate.privacy, rows, prices)
-            if prices
-            else prove_bound(rows.program)
-        )
+        found = _prove_priced(rows, prices) if prices else prove_bound(rows.program)
         duals = _refute_target(rows, Fraction(expected.value), found)
     if duals is None:
         return None

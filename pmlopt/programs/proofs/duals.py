@@ -14,9 +14,6 @@ from pmlopt.core.lazy_imports import sparse
 from pmlopt.errors import SolverError
 from pmlopt.programs.proofs.exact_program import ZERO, ExactProgram
 
-MULTIPLIER_BITS = 64
-"""Binary digits after the point of multipliers, in units of the largest coefficient of the objective."""
-
 
 @dataclass(frozen=True, eq=False)
 class DualPoint:
@@ -102,7 +99,7 @@ def _round_multipliers(
     program: ExactProgram, duals: Sequence[Fraction], unit: Fraction
 ) -> list[Fraction]:
     """Round multipliers to short binary fractions, those of inequalities of at least 0."""
-    grid = Fraction(2**MULTIPLIER_BITS) / unit
+    grid = compute_grid([unit])
     rounded = [Fraction(round(dual * grid)) / grid for dual in duals]
     return [
         value if row.equal else max(value, ZERO)
@@ -181,10 +178,8 @@ def _round_to_power_of_two(number: Fraction) -> Fraction:
 
 
 def compute_grid(numbers: Sequence[Fraction]) -> Fraction:
-    """Return how many steps one has on the grid of multipliers, by the largest of some numbers."""
-    return Fraction(2**MULTIPLIER_BITS) / _round_to_power_of_two(
-        max(map(abs, numbers), default=ZERO)
-    )
+    """Return how many steps one has on the grid of multipliers: 2^64 for the largest of some numbers."""
+    return Fraction(2**64) / _round_to_power_of_two(max(map(abs, numbers), default=ZERO))
 
 
 def build_float_rows(program: ExactProgram) -> tuple[sparse.csr_array, list[Fraction]]:

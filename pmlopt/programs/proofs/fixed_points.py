@@ -11,8 +11,14 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from pmlopt.programs.proofs.exact_program import ONE, ZERO
+from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram
 from pmlopt.programs.proofs.mechanism_rows import MechanismRows
+
+
+def has_one_limit(program: ExactProgram) -> bool:
+    """Return whether the rows of a program are those of PML at one prior only."""
+    kinds = {row.name.partition("[")[0] for row in program.rows}
+    return kinds <= {"row", "law", "power", "most"} and len(program.powers.used) == 1
 
 
 def find_fixed_point_multipliers(

@@ -106,8 +106,8 @@ def iterate_mps_lines(proved: ProvedProgram) -> Iterator[str]:
         name = program.columns[place]
         if place in program.objective or not entries:
             yield f" {name} objective {program.objective.get(place, 0)}"
-        for row, value in entries:
-            yield f" {name} {program.rows[row].name} {value}"
+        for number, value in entries:
+            yield f" {name} {program.rows[number].name} {value}"
     yield "RHS"
     for row in program.rows:
         if row.right:

@@ -24,6 +24,7 @@ from pmlopt.model.privacy import (
 from pmlopt.model.privacy.factors import MAX_EXPONENT
 from pmlopt.model.privacy.mean_bounds import BoundKind, MeanBounds
 from pmlopt.model.uncertainty import ChoquetSet, ConvexHull, PriorSet
+from pmlopt.model.uncertainty.row_programs import RowProgram
 from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, make_names
 
 Pairs = Iterable[tuple[int, Fraction]]
@@ -143,16 +144,15 @@ def add_requirement(requirement: Requirement, rows: MechanismRows, name: str) ->
     Raises:
         ProgramError: it has no form by linear rows.
     """
-    if not requirement.has_ratios:
+    # for a bound on the optimum those suffice from which the others follow
+    listed = requirement.ratios if rows.program.powers.above else requirement.required_ratios
+    ratios = listed(rows.weights)
+    if ratios is None:
         raise ProgramError(
             f"{requirement!r} is no list of linear rows, and a proof of this kind is of a linear program: "
             "PML (also over l1 balls, boxes and hulls), LDP, LIP, maximal leakage, ratio bounds, metrics, "
             "approximate PML and guess leakage are"
         )
-    # for a bound on the optimum those suffice from which the others follow
-    listed = requirement.ratios if rows.program.powers.above else requirement.required_ratios
-    ratios = listed(rows.weights)
-    assert ratios is not None
     for y, output in enumerate(rows.outputs):
         sides = [cells[y] for cells in rows.cells]
         for place, (row, scale) in enumerate(zip(ratios.rows, ratios.scales, strict=True)):
@@ -228,16 +228,81 @@ def _bound_sum_of_largest(exponent: float, rows: MechanismRows, name: str) -> No
 
 
 @singledispatch
-def add_least_mean(over: PriorSet, rows: MechanismRows, name: str, y: int) -> int:  # noqa: ARG001
+def add_least_mean(over: PriorSet, rows: MechanismRows, name: str, y: int) -> int:
     """Add a variable that is at most the mean of the probabilities of an output under each prior of a set.
+
+    Of a set that is given by inequalities it is written by linear duality over these.
 
     Raises:
         ProgramError: the set is no polytope that is known in rationals.
     """
-    raise ProgramError(
-        f"{over!r} is no set of priors with rational linear rows: l1 balls, boxes, least masses and hulls of "
-        "listed priors are, and a hull or a box around it has such a proof"
+    spaces = over.half_spaces()
+    if spaces is None:
+        raise ProgramError(
+            f"{over!r} is no set of priors with rational linear rows: l1 balls, boxes, least masses, "
+            "polytopes and hulls of listed priors are, and a hull or a box around it has such a proof"
+        )
+    # powers of two near the largest coefficients: dividing by them is exact
+    units = 2.0 ** np.frexp(np.abs(spaces.rows).max(axis=1, initial=0.0))[1]
+    system, values = (
+        RowProgram(spaces.rows / units[:, None], spaces.right / units),
+        rows.get_values(y),
     )
+    largest = max(values) or ONE
+    (basis,) = system.find_bases(np.array([[float(value / largest)] for value in values]))
+    found = None if basis is None else system.compute_multipliers(basis, values)
+    prices = [max(price, ZERO) for price in found or [ZERO] * len(units)]
+    exact, right = system.exact_system
+    raised = [
+        value + sum((price * row[x] for price, row in zip(prices, exact, strict=False)), ZERO)
+        for x, value in enumerate(values)
+    ]
+    program, inside, base = rows.program, f"{name},{rows.outputs[y]}", min(raised)
+    up = program.add_column(f"base[{inside}]", max(base, ZERO))
+    terms = {up: -ONE, program.add_column(f"debt[{inside}]", max(-base, ZERO)): ONE}
+    columns = [
+        program.add_column(f"price[{name},{place},{rows.outputs[y]}]", price)
+        for place, price in enumerate(prices)
+    ]
+    covers = []
+    for x, letter in enumerate(rows.letters):
+        cell = rows.cells[x][y]
+        cover = {column: -value for column, value in terms.items()}
+        cover |= {column: -row[x] for column, row in zip(columns, exact, strict=False)}
+        cover |= {cell: -ONE} if cell >= 0 else {}
+        covers.append(program.add_row(f"raised[{name},{letter},{rows.outputs[y]}]", cover))
+    program.supports[up] = tuple(covers)
+    mean = base - sum((price * limit for price, limit in zip(prices, right, strict=False)), ZERO)
+    terms |= dict(zip(columns, right, strict=False))
+    least = program.define((f"w[{inside}]", f"dual_mean[{inside}]"), mean, ONE, terms)
+    _complete_measure(over, program, least, covers)
+    return least
+
+
+def _complete_measure(
+    over: PriorSet,
+    program: ExactProgram,
+    least: int,
+    covers: Sequence[int],
+    caps: Sequence[int] = (),
+    lower: Sequence[Fraction] = (),
+) -> None:
+    """Let the multipliers of covers be a prior of the set, near what they are, times that of the least mean.
+
+    It happens after the multiplier of the mean is final, and before the variables that came before it.
+    """
+    (support,) = program.supports[least]
+
+    def complete(multipliers: list[Fraction]) -> None:
+        size = multipliers[support]
+        law = np.array([float(multipliers[row] / size) for row in covers]) if size else np.zeros(0)
+        near = over.project_to_rationals(law) if size else [ZERO] * len(covers)
+        for place, share in enumerate(near):
+            multipliers[covers[place]] = size * share
+            if caps:
+                multipliers[caps[place]] = size * max(lower[place] - share, ZERO)
+
+    program.completions[least - 1] = complete
 
 
 @add_least_mean.register
@@ -291,20 +356,7 @@ def _(over: ChoquetSet, rows: MechanismRows, name: str, y: int) -> int:
     least = program.define(
         (f"w[{name},{output}]", f"least_mean[{name},{output}]"), mean, ONE, terms
     )
-    (support,) = program.supports[least]
-
-    def complete_measure(multipliers: list[Fraction]) -> None:
-        """Set the multipliers to a prior of the set, near what they are, times that of the mean."""
-        size = multipliers[support]
-        law = np.array([float(multipliers[row] / size) for row in covers]) if size else np.zeros(0)
-        near = over.project_to_rationals(law) if size else [ZERO] * len(covers)
-        for place, share in enumerate(near):
-            multipliers[covers[place]] = size * share
-            if caps:
-                multipliers[caps[place]] = size * max(lower[place] - share, ZERO)
-
-    # after the multiplier of the mean is final, and before those of base, excess, lack and cap are looked at
-    program.completions[least - 1] = complete_measure
+    _complete_measure(over, program, least, covers, caps, lower)
     return least
 
 

@@ -45,6 +45,12 @@ MEANINGS: Mapping[str, str] = {
     "lack": "what a probability is below base; it counts with the letter's upper probability",
     "cover": "base and excess, less lack, are at most the probability",
     "capped": "excess is at most cap",
+    "debt": "what base is below 0",
+    "price": "a multiplier of an inequality of the set of priors, divided by a power of two near its largest "
+    "coefficient",
+    "raised": "base less debt is at most the probability plus the prices times the letter's coefficients",
+    "dual_mean": "w is base less debt, less the prices times the right sides: by linear duality the most "
+    "that it can be is the least mean over the set",
     "least_mean": "w is base, plus excess times lower probabilities, less lack times upper ones and cap "
     "times half the radius: by linear duality the most that it can be is the least mean over the set",
     "over": "at least what the probability is above its limit",
@@ -83,9 +89,6 @@ SOLVING = """
 The `.mps` files are the same linear programs for exact solvers, with rationals written `p/q`: `esolver
 optimum.mps` of QSopt_ex, or SoPlex and SCIP in their exact modes. The optimum is within the proved range.
 """
-
-MAX_LISTED_ENTRIES = 400
-"""Tables of gains and losses of up to this many entries are listed."""
 
 
 def iterate_readme_lines(certificate: Certificate, proofs: list[ProvedProgram]) -> Iterator[str]:
@@ -148,7 +151,8 @@ def _iterate_table_lines(certificate: Certificate, prior: Prior) -> Iterator[str
         return
     word = "gains" if getattr(source, "maximised", True) else "losses"
     yield f"\nThe table of {word}; the objective is the prior times it, on each `P[letter,output]`:\n"
-    if table.size > MAX_LISTED_ENTRIES:
+    # entries that a reader still looks at
+    if table.size > 400:
         yield "it is in the file of the result, and its products with the prior are in the objective."
         return
     for name, row in zip(make_names(prior.labels), table.tolist(), strict=True):
@@ -182,13 +186,13 @@ def _describe_objective(proved: ProvedProgram) -> str:
     if not proved.program.objective:
         return "none; the file has a point that meets all rows"
     verb = "largest" if proved.program.is_maximised else "least"
-    low, high = map(_shorten, proved.proved_range)
+    low, high = map(_format_rational, proved.proved_range)
     what = (
         "the probability of these outcomes" if "take" in proved.program.columns[0] else "as above"
     )
     return f"{what}. Its {verb} value is proved to be from {low} to {high}"
 
 
-def _shorten(number: str) -> str:
+def _format_rational(number: str) -> str:
     """Return a rational with its value in digits."""
     return number if number.endswith("inf") else f"{number} (about {float(Fraction(number)):.15g})"

@@ -358,10 +358,12 @@ class AlternatingRun:
         return prior.reshape(self.table.shape)
 
 
-def run_all(climbs: Iterable[AlternatingRun], random: np.random.Generator) -> list[LocalOptimum]:
+def run_until_deadline(
+    local_searches: Iterable[AlternatingRun], random: np.random.Generator
+) -> list[LocalOptimum]:
     """Run each local optimization until the deadline; the first always runs."""
     found: list[LocalOptimum] = []
-    for climb in climbs:
+    for climb in local_searches:
         found.append(climb.run(random))
         if climb.deadline.expired:
             break
@@ -422,7 +424,7 @@ class Alternating:
         deadline = options.deadline
         table = channel.class_table()
         climb = AlternatingRun(table, channel.rows[table], entropy, options.tolerance, deadline)
-        found = run_all([climb] * self.restarts, np.random.default_rng(self.seed))
+        found = run_until_deadline([climb] * self.restarts, np.random.default_rng(self.seed))
         best = max(found, key=lambda one: one.value)
         adversary = BoundedAdversary.from_channel(channel, best.record, entropy)
         joint = adversary.make_allowed(compute_joint_law(best.prior, best.record, table))

@@ -355,7 +355,7 @@ def write_report_page(
         FileFormatError: a claim is false (there is no report of a promise that does not hold), or the path
             has another ending, is in the folder of a release, or cannot be written.
     """
-    ending = files.file_format(path, REPORT_FORMATS)
+    ending = files.get_file_format(path, REPORT_FORMATS)
     check_not_sealed(path)
     if verdict.failures:
         raise FileFormatError(

@@ -24,12 +24,16 @@ MIN_BELIEF_MASS = 1e-280
 """The probability below which a state is taken for one that cannot be."""
 
 
-def compute_budgets(told: FloatArray, epsilon: float, cap: float, time: int) -> FloatArray:
+def compute_budgets(
+    revealed_levels: FloatArray, epsilon: float, cap: float, time: int
+) -> FloatArray:
     """Compute the leakage budget of the release at a time, given what was revealed before, in nats."""
-    rest = epsilon - LEVEL_MARGIN_NATS - told
+    rest = epsilon - LEVEL_MARGIN_NATS - revealed_levels
     room = LEVEL_MARGIN_NATS / (time * (time + 1))
     # Of what is left of epsilon beyond the cap, what each release may use: so that the past falls away.
-    return np.asarray(np.maximum(np.maximum(cap - LEVEL_MARGIN_NATS - told, 0.1 * rest), room))
+    return np.asarray(
+        np.maximum(np.maximum(cap - LEVEL_MARGIN_NATS - revealed_levels, 0.1 * rest), room)
+    )
 
 
 @dataclass(frozen=True)
@@ -107,11 +111,13 @@ class ExactBelief:
     level: float
 
     @classmethod
-    def initial(cls, asked: BeliefTarget) -> ExactBelief:
+    def build_initial(cls, target: BeliefTarget) -> ExactBelief:
         """Build the belief before any release."""
-        first = asked.chain.initial
+        first = target.chain.initial
         peaks, window = np.where(first > 0, 1.0, 0.0), (first, first)
-        return cls(asked, 1, first, (_present_values(1, asked, window),), window, peaks, -math.inf)
+        return cls(
+            target, 1, first, (_list_present_values(1, target, window),), window, peaks, -math.inf
+        )
 
     @property
     def _possible_states(self) -> BoolArray:
@@ -128,7 +134,7 @@ class ExactBelief:
         rows, each = [], []
         present, most = self.pasts[-1], np.full(len(self.law), math.inf)
         own = self.asked.width == 1 and len(self.asked.letters) == len(self.law)
-        for values in (present, *self.pasts[:-1], *self._future_values):
+        for values in (present, *self.pasts[:-1], *self._list_future_values):
             given, told = values.conditional_laws[:, possible], np.log(values.lifts)
             left = compute_budgets(told, epsilon, cap, self.time)
             # other bounds hold whatever is released, now or ever, or as means of those on the present state
@@ -149,7 +155,7 @@ class ExactBelief:
         )
 
     @cached_property
-    def _future_values(self) -> tuple[TargetValues, ...]:
+    def _list_future_values(self) -> tuple[TargetValues, ...]:
         """Return the future values that may leak more than the present one, up to the chain's mixing time."""
         # Steps within which the chain has to forget where what is in question is not the state itself.
         most_ahead = 2000
@@ -188,18 +194,18 @@ class ExactBelief:
         window = (self.window[0], self.window[1] * ratio)  # the last axis is the present state
         peaks = self.peaks * ratio
         if not self.asked.width:
-            level = log_lift(peaks.max())
+            level = compute_log_lift(peaks.max())
             worst = {self.time: level}
         else:
-            worst = {values.time: log_lift(values.lifts.max()) for values in pasts}
+            worst = {values.time: compute_log_lift(values.lifts.max()) for values in pasts}
             ahead = [
-                log_lift((values.joint @ ratio / values.prior).max())
-                for values in self._future_values
+                compute_log_lift((values.joint @ ratio / values.prior).max())
+                for values in self._list_future_values
             ]
             level = max(self.level, *worst.values(), *ahead)
-        return replace(self, window=window, peaks=peaks)._move(pasts), level, worst
+        return replace(self, window=window, peaks=peaks)._propagate(pasts), level, worst
 
-    def _move(self, pasts: Sequence[TargetValues]) -> ExactBelief:
+    def _propagate(self, pasts: Sequence[TargetValues]) -> ExactBelief:
         """Propagate the belief one step through the Markov kernel; None at the end of the chain."""
         chain, width = self.asked.chain, self.asked.width
         if chain.steps == self.time:
@@ -218,13 +224,13 @@ class ExactBelief:
             moved = replace(values, prior=values.prior[left], joint=values.joint[left] @ kernel)
             # How far what is believed of the present may differ by a past value that counts no more.
             if (np.abs(moved.conditional_laws - law) <= 1e-15 * law).all():
-                level = max(level, log_lift(moved.lifts.max()))
+                level = max(level, compute_log_lift(moved.lifts.max()))
             else:
                 kept.append(moved)
         longer = [table[..., None] * kernel for table in self.window]
         prior, posterior = (table.sum(axis=0) if table.ndim > width else table for table in longer)
         window = (prior, posterior)
-        kept.append(_present_values(self.time + 1, self.asked, window))
+        kept.append(_list_present_values(self.time + 1, self.asked, window))
         return ExactBelief(self.asked, self.time + 1, law, tuple(kept), window, peaks, level)
 
 
@@ -246,13 +252,13 @@ def _find_needed_rows(rows: FloatArray) -> BoolArray:
     return kept
 
 
-def _present_values(
-    time: int, asked: BeliefTarget, window: tuple[FloatArray, FloatArray]
+def _list_present_values(
+    time: int, target: BeliefTarget, window: tuple[FloatArray, FloatArray]
 ) -> TargetValues:
     """Return the target values of the window of states that ends now, or of a function of the state."""
-    n = asked.chain.size
-    if asked.width == 1:
-        prior, joint = asked.letters @ window[0], asked.letters * window[1]
+    n = target.chain.size
+    if target.width == 1:
+        prior, joint = target.letters @ window[0], target.letters * window[1]
     else:
         prior = window[0].reshape(-1)
         joint = np.zeros((len(prior), n))
@@ -261,7 +267,7 @@ def _present_values(
     return TargetValues(time, prior[occurs], joint[occurs])
 
 
-def log_lift(lift: float) -> float:
+def compute_log_lift(lift: float) -> float:
     """Return the logarithm of a lift; -inf of 0."""
     return math.log(lift) if lift > 0 else -math.inf
 
@@ -313,7 +319,7 @@ class BoundedBelief:
     level: float
 
     @classmethod
-    def initial(cls, chain: Chain, epsilon: float) -> BoundedBelief:
+    def build_initial(cls, chain: Chain, epsilon: float) -> BoundedBelief:
         """Build the bounds before any release: the law of the first state."""
         first, none = chain.initial, np.zeros(0, dtype=np.int64)
         prior = np.stack([first, first])
@@ -335,7 +341,7 @@ class BoundedBelief:
         return np.asarray(self.law > MIN_BELIEF_MASS)
 
     @property
-    def _entry_slack(self) -> FloatArray:
+    def _compute_entry_slack(self) -> FloatArray:
         """Return (R,) the additional slack of entrywise bounds over sum bounds; 0 up to rounding."""
         slack = self.over[:, self._possible_states].sum(axis=1) - self.sums
         return np.asarray(
@@ -350,7 +356,7 @@ class BoundedBelief:
         up = more >= 0
         rows = self.over + more[:, None] * np.where(up[:, None], self.high, self.low)
         ends = np.where(up, self.total[1], self.total[0])
-        slack = self._entry_slack + more * (
+        slack = self._compute_entry_slack + more * (
             np.where(up, self.high[possible].sum(), self.low[possible].sum()) - ends
         )
         slack = np.where(slack > self.SLACK_RTOL * np.abs(rows).sum(axis=1), slack, 0.0)
@@ -379,7 +385,9 @@ class BoundedBelief:
         v = emits / float(self.law @ emits)
         least, most = float(v[possible].min()), float(v[possible].max())
         sums = np.where(
-            self._entry_slack > 0, self.over @ v - self._entry_slack * least, self.over @ v
+            self._compute_entry_slack > 0,
+            self.over @ v - self._compute_entry_slack * least,
+            self.over @ v,
         )
         (fewest, largest), above, below = self.total, self.high.sum(), self.low.sum()
         ends = (
@@ -394,17 +402,18 @@ class BoundedBelief:
         )
         total = min(ends), max(ends)  # but for rounding they are in this order
         lifts = _bound_lifts(self.epsilon, sums, total)
-        level = max(self.level, log_lift(lifts.max(initial=0.0)))
+        level = max(self.level, compute_log_lift(lifts.max(initial=0.0)))
         told = replace(
             self, low=self.low * v, high=self.high * v, total=total, over=self.over * v, sums=sums
         )
-        moved, ever = told._move(lifts)
+        moved, ever = told._propagate(lifts)
         worst = {
-            int(time): log_lift(ever[self.times == time].max()) for time in np.unique(self.times)
+            int(time): compute_log_lift(ever[self.times == time].max())
+            for time in np.unique(self.times)
         }
         return moved, level, worst
 
-    def _move(self, lifts: FloatArray) -> tuple[BoundedBelief, FloatArray]:
+    def _propagate(self, lifts: FloatArray) -> tuple[BoundedBelief, FloatArray]:
         """Propagate the bounds one step, and return also the (R,) leakage of pairs that are dropped."""
         n = self.chain.size
         if self.chain.steps == self.time:
@@ -421,7 +430,7 @@ class BoundedBelief:
         done = ends <= np.where(
             self.times > self.time - 50, lifts * (1 + 1e-12), math.exp(self.epsilon)
         )
-        kept, settled = ~done, max(self.level, log_lift(ends[done].max(initial=0.0)))
+        kept, settled = ~done, max(self.level, compute_log_lift(ends[done].max(initial=0.0)))
         moved = replace(
             self, time=self.time + 1, low=low, high=high, prior=prior, level=settled, times=self.times[kept],
             states=self.states[kept], over=over[kept], sums=self.sums[kept],
@@ -429,16 +438,16 @@ class BoundedBelief:
         most = float(lifts[self.times == self.time].max(initial=0.0))
         return moved._add_present_values(most), np.where(done, ends, lifts)
 
-    def _add_present_values(self, most: float) -> BoundedBelief:
-        """Add the values of the present state, with lifts of at most `most`."""
+    def _add_present_values(self, max_lift: float) -> BoundedBelief:
+        """Add the values of the present state, with lifts of at most `max_lift`."""
         factor = math.exp(self.epsilon)
         states = np.flatnonzero((self.prior[1] > 0) & (self.high > 0))
         with np.errstate(divide="ignore"):
             ratios = self.high[states] / self.prior[0][states]
-        ratios = np.minimum(ratios, most * self.total[1])  # B[a] / P(X_t = a)
+        ratios = np.minimum(ratios, max_lift * self.total[1])  # B[a] / P(X_t = a)
         over = np.tile(-factor * self.low, (len(states), 1))
         over[np.arange(len(states)), states] += ratios
-        rest = most - factor
+        rest = max_lift - factor
         sums = np.minimum(ratios - factor * self.total[0], rest * self.total[0 if rest <= 0 else 1])
         return replace(
             self,

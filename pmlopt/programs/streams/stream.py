@@ -103,7 +103,7 @@ class Stream:
     ) -> None:
         from pmlopt.programs.design_program import resolve_outputs
 
-        if not isinstance(privacy, PML) or privacy.over is not None:
+        if not isinstance(privacy, Requirement) or privacy.find_plain_pml_level() is None:
             raise PrivacyError(
                 f"the requirement is {privacy!r}: a stream is under PML(epsilon) of what is asked about"
             )
@@ -136,9 +136,9 @@ class Stream:
                 "'state'"
             )
         self._belief: ExactBelief | BoundedBelief = (
-            ExactBelief.initial(asked)
+            ExactBelief.build_initial(asked)
             if chain.over is None
-            else BoundedBelief.initial(chain, privacy.epsilon)
+            else BoundedBelief.build_initial(chain, privacy.epsilon)
         )
 
     def copy(self) -> Stream:
@@ -147,7 +147,7 @@ class Stream:
         other._worst = dict(self._worst)
         return other
 
-    def under(self, chain: Chain) -> Stream:
+    def replay_under(self, chain: Chain) -> Stream:
         """Replay the same releases for another chain, to evaluate their leakage under it.
 
         The levels of the result are those under the other chain, and may be above epsilon: nothing was
@@ -164,7 +164,8 @@ class Stream:
             >>> stream = Stream(forgetful, PML(0.4), "hamming")
             >>> for _ in range(3):
             ...     stream.record(0)
-            >>> stays = stream.under(Chain([0.5, 0.5], np.eye(2)))  # log(2 r^3 / (1 + r^3)), r of one release
+            >>> # log(2 r^3 / (1 + r^3)), r of one release
+            >>> stays = stream.replay_under(Chain([0.5, 0.5], np.eye(2)))
             >>> round(stream.level, 3), round(stays.level, 3)
             (0.36, 0.633)
         """
@@ -181,8 +182,8 @@ class Stream:
                 raise MechanismError(
                     f"at time {own.time} the other chain can be in {label!r}, for which no release was made"
                 )
-            own.take(output, emits)
-            other.take(output, emits)
+            own.record_likelihoods(output, emits)
+            other.record_likelihoods(output, emits)
         return other
 
     # ------------------------------------------------------------ what is known
@@ -198,7 +199,7 @@ class Stream:
         return tuple(output for output, _ in self._released)
 
     @property
-    def last(self) -> tuple[Label, FloatArray]:
+    def last_output(self) -> tuple[Label, FloatArray]:
         """Return the last output with its (N,) likelihoods by state."""
         return self._released[-1]
 
@@ -213,7 +214,7 @@ class Stream:
         return self._levels
 
     @property
-    def worst(self) -> dict[int, float]:
+    def worst_levels(self) -> dict[int, float]:
         """Return the worst-case leakage about the state (or window) at each time so far, in nats.
 
         About a path there is one number, of all states up to now. A time that counts no more has the level
@@ -242,9 +243,9 @@ class Stream:
     @property
     def cap(self) -> float:
         """Return the cumulative leakage cap of the next release, in nats."""
-        return self.cap_at(self.time)
+        return self.get_cap(self.time)
 
-    def cap_at(self, time: int) -> float:
+    def get_cap(self, time: int) -> float:
         """Return the cumulative leakage cap of the release at a time, in nats."""
         if self.caps is None:
             return self.DEFAULT_CAP_FRACTION * self.privacy.epsilon
@@ -298,11 +299,11 @@ class Stream:
                 f"the state {state!r} cannot be after these outputs: it is one of {abbreviate(known)}"
             )
         self.record(self.mechanism.sample([state], seed=seed)[0])
-        return self.last[0]
+        return self.last_output[0]
 
     def skip(self) -> None:
         """Record a time step without a release (output "")."""
-        self.take("", np.where(self._possible_states, 1.0, 0.0))
+        self.record_likelihoods("", np.where(self._possible_states, 1.0, 0.0))
 
     def record(self, output: Label, mechanism: MechanismLike | None = None) -> None:
         """Record an output that was released.
@@ -325,9 +326,9 @@ class Stream:
         column = indices_of([output], used.outputs, "the output", MechanismError)[0]
         emits = np.zeros(self.chain.size)
         emits[self._possible_indices] = used.matrix[rows, column]
-        self.take(used.outputs[column], emits)
+        self.record_likelihoods(used.outputs[column], emits)
 
-    def take(self, output: Label, emits: FloatArray) -> None:
+    def record_likelihoods(self, output: Label, emits: FloatArray) -> None:
         """Record an output by its (N,) likelihoods by state.
 
         Raises:
@@ -449,23 +450,28 @@ def _parse_target(
     )
 
 
-def linear_caps(epsilon: float, steps: int, share: float = 0.0) -> tuple[float, ...]:
-    """Return caps that grow linearly: `epsilon (share + (1 - share) t / steps)` for the t-th release.
+def linear_caps(epsilon: float, steps: int, first_fraction: float = 0.0) -> tuple[float, ...]:
+    """Return level caps that grow linearly from a fraction of epsilon to epsilon, one per release.
 
     Args:
         epsilon: of the stream, in nats.
         steps: how many releases there are until epsilon is reached.
-        share: of epsilon that the first releases may use at once; 1 is a constant cap.
+        first_fraction: f, of epsilon that the first releases may use at once: the cap of the t-th release is
+            `epsilon (f + (1 - f) t / steps)`, constant for f = 1.
 
     Examples:
         >>> linear_caps(1.0, 4)
         (0.25, 0.5, 0.75, 1.0)
     """
-    if steps < 1 or not 0 <= share <= 1:
+    if steps < 1 or not 0 <= first_fraction <= 1:
         raise PrivacyError(
-            f"there are {steps} steps and a share of {share}: give 1 or more, and one of 0 to 1"
+            f"there are {steps} steps and a first fraction of {first_fraction}: give one step or "
+            "more, and a fraction from 0 to 1"
         )
-    return tuple(epsilon * (share + (1 - share) * step / steps) for step in range(1, steps + 1))
+    return tuple(
+        epsilon * (first_fraction + (1 - first_fraction) * step / steps)
+        for step in range(1, steps + 1)
+    )
 
 
 def sweep_caps(
@@ -473,28 +479,28 @@ def sweep_caps(
     privacy: PML,
     utility: UtilityLike,
     steps: int,
-    shares: Iterable[float] = (0.0, 0.25, 0.5, 0.75, 1.0),
+    first_fractions: Iterable[float] = (0.0, 0.25, 0.5, 0.75, 1.0),
     about: About = "state",
     runs: int = 50,
     seed: Any = None,
 ) -> dict[float, float]:
-    """Simulate the mean utility per state for linear cap schedules with different initial shares.
+    """Simulate the mean utility per state for linear cap schedules with different first fractions.
 
-    Each schedule is `linear_caps(0.9 epsilon, steps, share)`. States are drawn from the chain, the same ones
-    for each schedule, and of each release the expected loss or gain under the belief is taken.
+    Each schedule is `linear_caps(0.9 epsilon, steps, first_fraction)`. States are drawn from the chain, the
+    same ones for each schedule, and of each release the expected loss or gain under the belief is taken.
 
     Args:
         chain: of the stream.
         privacy: `PML(epsilon)`.
         utility: a linear one.
         steps: how many states.
-        shares: of the cap, what the first release may use; 1 is a constant cap.
+        first_fractions: of the cap, what the first release may use; 1 is a constant cap.
         about: as that of the stream.
         runs: how many sequences of states are drawn.
         seed: of the states and the releases.
 
     Returns:
-        By share.
+        By first fraction.
 
     Examples:
         >>> chain = Chain([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]])  # forgets at once: caps only take away
@@ -505,7 +511,7 @@ def sweep_caps(
     found: dict[float, float] = {}
     # each run has a generator of its own: schedules see the same states, whatever they draw
     begun = int(make_generator(seed).integers(2**62))
-    for share in shares:
+    for share in first_fractions:
         caps = linear_caps(Stream.DEFAULT_CAP_FRACTION * privacy.epsilon, steps, share)
         first = Stream(chain, privacy, utility, about, caps)
         known: dict[tuple[Label, ...], Stream] = {(): first}

@@ -69,7 +69,7 @@ def _reduce_scaled(
     # on more than 30 letters a vertex of the master is used as it is
     if len(chosen) <= least or len(face) == len(chosen) or len(lifts) > 30:
         return chosen, polished
-    fewer = _search_fewer(lifts[:, face], len(chosen) - 1)
+    fewer = _search_fewer_outputs(lifts[:, face], len(chosen) - 1)
     if fewer is None:
         return chosen, polished
     found, weights_found = _polish_weights(lifts, face[fewer])
@@ -97,7 +97,7 @@ def _max_row_error(lifts: FloatArray, weights: FloatArray) -> float:
     return float(np.abs(lifts @ weights - 1).max())
 
 
-def _search_fewer(lifts: FloatArray, at_most: int) -> IntArray | None:
+def _search_fewer_outputs(lifts: FloatArray, at_most: int) -> IntArray | None:
     """Search a feasible mechanism with at most `at_most` outputs; None without one."""
     master, rng, best = (
         MasterProblem(lifts, np.zeros(lifts.shape[1])),
@@ -190,7 +190,7 @@ class _ColumnGeneration:
 
     def run(self) -> str:
         """Alternate master and pricing until the gap is closed or a limit is reached; return how it ended."""
-        if isinstance(self.pricer, CountPricer) and self._mix_by_counts(self.pricer):
+        if isinstance(self.pricer, CountPricer) and self._mix_count_columns(self.pricer):
             return "gap reached"
         smoothing = 0.0
         if isinstance(self.pricer, TangentPricer):
@@ -220,7 +220,7 @@ class _ColumnGeneration:
                     else "no column improves"
                 )
 
-    def _mix_by_counts(self, pricer: CountPricer) -> bool:
+    def _mix_count_columns(self, pricer: CountPricer) -> bool:
         """Mix the columns of least loss for an integer-count prior; return whether that is proved optimal.
 
         What they are worth beyond their cost is next to the same for all, so that their linear program

@@ -432,7 +432,7 @@ def build_column_space(
     if (
         not isinstance(allowed, ColumnCone)
         or allowed.relaxed is None
-        or not _are_measures(laws, prior)
+        or not _are_valid_measures(laws, prior)
     ):
         raise ProgramError(
             f"there are priors of a set that is no polytope, and {privacy!r} is over none on these letters"
@@ -441,7 +441,7 @@ def build_column_space(
     return ColumnSpace(prior, privacy, utility, cone, laws)
 
 
-def _are_measures(laws: FloatArray, prior: Prior) -> bool:
+def _are_valid_measures(laws: FloatArray, prior: Prior) -> bool:
     """Return whether rows are finite nonnegative measures on the letters, at least one row."""
     fits = laws.ndim == 2 and laws.shape[1:] == (prior.size,) and len(laws) > 0
     return fits and bool(np.isfinite(laws).all())

@@ -20,8 +20,8 @@ from pmlopt.core.arrays import (
 from pmlopt.model.uncertainty.columns import TIE_ATOL, BoxFamily, Family
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
-CAPACITY_RTOL, MASS_ATOL = 1e-13, 1e-15
-"""By which rounding may put a set beyond a capacity, as a share, and a mass beyond an end, in all."""
+CAPACITY_RTOL, MASS_ATOL, MASS_SUM_TOLERANCE = 1e-13, 1e-15, 2e-12
+"""By which rounding may put a set beyond a capacity, a mass beyond an end, and a sum of many masses."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,7 +42,7 @@ def draw_sets(
     """
     # six letters more than there are bits of the total give some 64 subsets for each total
     size = min(MAX_CORE_LETTERS, int(counts.sum()).bit_length() + 6)
-    rest = partial(SubsetCore.draw_of_mass, rng=rng)
+    rest = partial(SubsetCore.draw_subsets_of_mass, rng=rng)
     # one core of letters completes ten random sets
     return build_random_sets(counts.astype(float), letters, total, (wanted, 10), size, rest, rng)
 

@@ -259,7 +259,7 @@ def _make_start(program: ColumnDesign, warm_start: WarmStartLike, _: Deadline) -
         raise
 
 
-def _certify_given(
+def _certify_given_matrix(
     program: ColumnDesign, matrix: FloatArray, multipliers: FloatArray | None
 ) -> MethodResult[ColumnCertificate]:
     """Repair a given matrix, and bound the optimum by given or closed-form multipliers."""
@@ -267,7 +267,7 @@ def _certify_given(
     return wrap_given_certificate(certificate, find_optimal_form(program, certificate))
 
 
-def _find_first(program: ColumnDesign) -> MethodResult[ColumnCertificate]:
+def _find_first_feasible(program: ColumnDesign) -> MethodResult[ColumnCertificate]:
     """Certify the best feasible closed form, or the repaired full release."""
     prior, privacy = program.prior, program.privacy
     known = [
@@ -326,9 +326,9 @@ METHODS = MethodRegistry(
         _make_full_method("highs-ipm"),
     ),
     _make_start,
-    _certify_given,
+    _certify_given_matrix,
     make_cvxpy_method=_make_full_method,
-    find_first_result=_find_first,
+    find_first_result=_find_first_feasible,
 )
 """Designs with a sub-convex utility: the best mechanism found is returned with its gap."""
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.model.uncertainty.columns import BoxFamily, Family, StaircaseFamily
-from pmlopt.programs.subconvex.columns import ColumnUtility
+from pmlopt.programs.subconvex.columns import MASS_SUM_TOLERANCE, ColumnUtility
 
 
 def bound_family(kernel: ColumnUtility, family: Family, rho: FloatArray) -> float:
@@ -31,10 +31,6 @@ def find_closed_multipliers(kernel: ColumnUtility, family: Family) -> FloatArray
     For mutual information under PML the bound is `sum_x p[x] min(eps, -log p[x])`.
     """
     return kernel.chord_slopes(family) if isinstance(family, BoxFamily) else np.zeros(len(kernel.p))
-
-
-_TOTAL_ATOL = 2e-12
-"""By how much a mass may exceed that of all letters, by rounding."""
 
 
 class FractionalKnapsack:
@@ -64,7 +60,7 @@ class FractionalKnapsack:
             + (target - self._filled[last]) * self.gain[last]
         )
         # slightly past the total is rounding; more means that no column of mean one exists
-        return np.where(target <= self._filled[-1] + _TOTAL_ATOL, value, -np.inf)
+        return np.where(target <= self._filled[-1] + MASS_SUM_TOLERANCE, value, -np.inf)
 
 
 _MAX_HALVINGS, _MAX_INTERVALS, _VALUE_RTOL = 40, 20_000, 1e-8
@@ -121,10 +117,6 @@ def bound_staircases(
         if promising.sum() > _MAX_INTERVALS:
             break
         left, right = ends = ends[:, promising]
-        # narrower intervals of masses are not halved
-        if cutoff > -np.inf and float((right - left).max()) < 1e-12:
-            bounds = bounds[promising]
-            break
         middle = (left + right) / 2
         ends = np.stack([np.append(left, middle), np.append(middle, right)])
     return float(bounds.max()), float(ends[0].min()), float(ends[1].max())

@@ -276,7 +276,7 @@ MAX_CORE_LETTERS = 30
 """Letters of which all subsets are weighed, as pairs of subsets of either half."""
 
 
-def build_near_capacity(
+def build_columns_near_capacity(
     box: BoxFamily, p: FloatArray, count: int, rng: np.random.Generator
 ) -> ColumnFamily | None:
     """Build columns whose high set has the capacity as mass, or slightly more.
@@ -299,10 +299,10 @@ def build_near_capacity(
         return None
     # up to 40 letters are one core: a million subsets of either half
     if len(small) <= 40:
-        high = SubsetCore(p, small).list_coverings(box.max_mass, count)
+        high = SubsetCore(p, small).list_covering_subsets(box.max_mass, count)
     else:
         # one core of letters completes 50 random sets
-        wanted, rest = (count, 50), partial(SubsetCore.list_coverings, count=1)
+        wanted, rest = (count, 50), partial(SubsetCore.list_covering_subsets, count=1)
         high = build_random_sets(p, small, box.max_mass, wanted, MAX_CORE_LETTERS, rest, rng)
     # the largest letter takes the excess: relative to its mass it is lowered least
     between = np.where(high, p, 0.0).argmax(axis=1)
@@ -359,7 +359,7 @@ class SubsetCore:
         self.orders = [np.argsort(half, kind="stable") for half in sums]
         self.sums = [half[order] for half, order in zip(sums, self.orders, strict=True)]
 
-    def list_coverings(self, limit: float, count: int) -> BoolArray:
+    def list_covering_subsets(self, limit: float, count: int) -> BoolArray:
         """List (K, N) at most `count` core subsets of mass slightly above a limit."""
         one, other = self.sums
         # the lightest partner that reaches the limit; past the end there is none
@@ -370,7 +370,7 @@ class SubsetCore:
         best = best[np.isfinite(reached[best])]
         return self._make_sets(best, place[best])
 
-    def draw_of_mass(self, mass: float, rng: np.random.Generator) -> BoolArray:
+    def draw_subsets_of_mass(self, mass: float, rng: np.random.Generator) -> BoolArray:
         """Draw (K, N) core subsets of an exact mass, uniformly; none where there is none."""
         one, other = self.sums
         # the runs of equal sums between left and right are the pairs of exactly this mass
@@ -433,7 +433,7 @@ class SearchPricer(ColumnPricer):
     def _build_family_seeds(self, family: Family, count: int) -> ColumnFamily:
         """Build initial columns of one family on random sets."""
         found = (
-            build_near_capacity(family, self.kernel.p, count, self._rng)
+            build_columns_near_capacity(family, self.kernel.p, count, self._rng)
             if isinstance(family, BoxFamily)
             else None
         )
@@ -453,7 +453,7 @@ class SearchPricer(ColumnPricer):
             value, columns = self._search_near_orders(family, rho, max_columns)
             # the exact search is dear: it runs only if the heuristic failed and the bound is open
             if value <= cutoff < bound and not deadline.expired:
-                above = self._find_above(family, rho, cutoff, max_columns)
+                above = self._enumerate_above(family, rho, cutoff, max_columns)
                 if above is not None:
                     columns, value = join_columns([columns, above[1]]), max(value, above[0])
                     # the exhaustive search found all columns above `cutoff`: no other exceeds it
@@ -472,20 +472,20 @@ class SearchPricer(ColumnPricer):
             if bound > cutoff and not deadline.expired:
                 # a good column raises the threshold, and so shrinks the exact search's budget
                 threshold = max(self._search_near_orders(family, rho, 1)[0], cutoff)
-                above = self._find_above(family, rho, threshold, 1)
+                above = self._enumerate_above(family, rho, threshold, 1)
                 if above is not None:
                     bound = min(bound, max(threshold, above[0]))
             upper = max(upper, bound)
         return upper
 
-    def _find_above(
+    def _enumerate_above(
         self, family: Family, rho: FloatArray, threshold: float, max_columns: int
     ) -> tuple[float, ColumnFamily] | None:
         """Enumerate a family's columns above a threshold; None where that takes too long."""
         if isinstance(family, BoxFamily):
             return find_columns_above(self.kernel, family, rho, threshold, max_columns)
         order = np.argsort(rho, kind="stable")
-        edge = float(rho[order[min(self._find_edge(family, rho, order), len(order) - 1)]])
+        edge = float(rho[order[min(self._find_order_cutoff(family, rho, order), len(order) - 1)]])
         return find_staircases_above(self.kernel, family, rho, threshold, max_columns, edge)
 
     def _search_near_orders(
@@ -516,7 +516,7 @@ class SearchPricer(ColumnPricer):
         p = self.kernel.p
         # heavier letters than the capacity can only be between, and are tried as such
         fitting = order[p[order] <= family.max_mass * (1 + CAPACITY_RTOL)]
-        place = self._find_edge(family, rho, fitting)
+        place = self._find_order_cutoff(family, rho, fitting)
         # the core is centred on the edge, where the knapsack is least sure of letters
         first = max(0, min(place - CORE_LETTERS // 2, len(fitting) - CORE_LETTERS))
         core, fixed = fitting[first : first + CORE_LETTERS], fitting[:first]
@@ -535,7 +535,7 @@ class SearchPricer(ColumnPricer):
         high[:, core] = (subset[:, None] >> np.arange(len(core))) & 1 == 1
         return float(value.max(initial=-np.inf)), ColumnFamily(family, high, letter)
 
-    def _find_edge(self, family: Family, rho: FloatArray, order: IntArray) -> int:
+    def _find_order_cutoff(self, family: Family, rho: FloatArray, order: IntArray) -> int:
         """Estimate the position in the order up to which the best column contains letters."""
         mass = np.cumsum(self.kernel.p[order])
         if isinstance(family, BoxFamily):

@@ -59,7 +59,7 @@ class NestedPricer:
         shifts[0] = 0.0
         orders = [np.argsort(rho + shift, kind="stable") for shift in shifts]
         inner, outer = _join_pairs([_list_nested_prefixes(order) for order in orders])
-        found = self._climb(inner, outer, rho, max_columns, deadline)
+        found = self._search_locally(inner, outer, rho, max_columns, deadline)
         return float(self._reduced_values(found, rho).max(initial=-np.inf)), found
 
     def search_near(
@@ -68,9 +68,9 @@ class NestedPricer:
         """Search columns near a given one, by its order and by local ascent."""
         nested = _list_nested_prefixes(np.argsort(-column, kind="stable"))
         # at most 50 columns near another one are kept
-        return self._climb(*nested, rho, 50, deadline)
+        return self._search_locally(*nested, rho, 50, deadline)
 
-    def _climb(
+    def _search_locally(
         self,
         inner: BoolArray,
         outer: BoolArray,

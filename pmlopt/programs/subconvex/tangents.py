@@ -18,6 +18,7 @@ from pmlopt.programs.subconvex.column_kinds import (
     PlateauKinds,
 )
 from pmlopt.programs.subconvex.columns import (
+    MASS_SUM_TOLERANCE,
     RAISED_MARGIN_COUNT,
     ColumnPricer,
     DenseBatch,
@@ -31,9 +32,6 @@ MAX_NODES_BY_STAGE = (100, 3_000, 200_000)
 
 TANGENT_OFFSETS = np.array([0.0, -1.0, -0.5, 0.5, 1.0])
 """Where tangents touch, from the best mass, as a share of the distance at which the budget is spent."""
-
-MASS_TOLERANCE = 1e-12
-"""By which a set may be lighter than the least mass, as a share, or heavier than the largest, by rounding."""
 
 
 def get_common_min_mass(cone: ColumnCone) -> float | None:
@@ -292,8 +290,8 @@ class _SetSearch:
             mass = np.concatenate([mass, mass + p[letter]])
             value = np.concatenate([value, value + gains[:, letter]])
             if count is None:
-                reached = mass + p[rest].sum() >= self._least * (1 - MASS_TOLERANCE)
-                able = np.flatnonzero(reached & (mass <= self._most + MASS_TOLERANCE))
+                reached = mass + p[rest].sum() >= self._least * (1 - MASS_SUM_TOLERANCE)
+                able = np.flatnonzero(reached & (mass <= self._most + MASS_SUM_TOLERANCE))
                 filled = np.maximum(gains[:, rest], 0.0).sum(axis=1)
             else:
                 missing = count - size

@@ -15,7 +15,7 @@ from pmlopt.programs.tradeoff.proof import (
     TradeoffLosses,
     TradeoffProof,
     compute_tradeoff_bound,
-    sharpen_proof,
+    optimize_proof_scale,
 )
 from pmlopt.solvers import cvxpy_interface
 from pmlopt.solvers.solver_result import MethodOptions
@@ -81,7 +81,9 @@ def solve_best_response(
         # (A, M): joint masses of letter and output, divided by the law of the output next
         laws = np.maximum(joint @ positive, 1e-300)
         cuts.append(PriorCut(prior.record, joint, laws / laws.sum(axis=0), weight))
-    proof = sharpen_proof(tradeoff, program.sense, program.limit, TradeoffProof(tuple(cuts), price))
+    proof = optimize_proof_scale(
+        tradeoff, program.sense, program.limit, TradeoffProof(tuple(cuts), price)
+    )
     # multipliers below 1e-12 of the largest are a solver's noise: they prove nothing
     least = 1e-12 * max((cut.weight for cut in proof.cuts), default=0.0)
     pairs = zip(proof.cuts, priors, strict=True)

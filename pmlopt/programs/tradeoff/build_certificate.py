@@ -203,7 +203,7 @@ def mix_within_leakage(
     return combine_convexly(matrix, program.constant_matrix, min(1.0, 1 - aim / audit.bound))
 
 
-def find_likely_member(
+def find_likely_within_limit(
     program: TradeoffProgram,
     path: Callable[[float], FloatArray],
     audit: RecordCertificate,

@@ -19,13 +19,13 @@ from pmlopt.programs.record_leakage.adversary import BoundedAdversary
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.local_ascent import draw_starts, maximize_locally
 from pmlopt.programs.tradeoff.best_response import BestResponse, solve_best_response
-from pmlopt.programs.tradeoff.build_certificate import audit_leakage, find_likely_member
+from pmlopt.programs.tradeoff.build_certificate import audit_leakage, find_likely_within_limit
 from pmlopt.programs.tradeoff.grouped_rows import (
     GroupedRows,
     MechanismFamily,
     WorstCasePrior,
     build_families,
-    find_member,
+    find_family_member,
     list_binding_priors,
     plan_groupings,
     select_distinct,
@@ -166,7 +166,7 @@ class TradeoffSearch:
         for _ in range(6):
             if audit.value <= 0 or until.expired:
                 return
-            matrix = find_likely_member(program, path, audit, program.limit - room)
+            matrix = find_likely_within_limit(program, path, audit, program.limit - room)
             if (
                 self.best is not None
                 and program.tradeoff.compute_distortion(matrix) >= self.best.value
@@ -491,6 +491,6 @@ def _audit_families(state: TradeoffSearch, rows: GroupedRows) -> None:
         if state.best is not None and state.deadline.expired:
             return
         if program.sense == "leakage":
-            state.audit_mechanism(find_member(rows, family), 1)
+            state.audit_mechanism(find_family_member(rows, family), 1)
         else:
             state.follow_path(family, state.audit_mechanism(family(0.5), 1), 0.0, state.deadline, 1)

@@ -247,7 +247,7 @@ def build_families(rows: GroupedRows) -> list[MechanismFamily]:
     return [build_symmetric, build_exponential]
 
 
-def find_member(rows: GroupedRows, family: MechanismFamily) -> FloatArray:
+def find_family_member(rows: GroupedRows, family: MechanismFamily) -> FloatArray:
     """Find the family member of largest distortion within the limit, by bisection."""
     program = rows.program
 

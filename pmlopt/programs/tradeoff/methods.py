@@ -151,7 +151,7 @@ def _make_start(program: TradeoffProgram, warm_start: WarmStartLike, _: Deadline
     return TradeoffStart(matrix=matrix)
 
 
-def _certify_given(
+def _certify_given_matrix(
     program: TradeoffProgram, matrix: FloatArray, multipliers: FloatArray | None
 ) -> MethodResult[TradeoffCertificate]:
     """Mix a given matrix until it is feasible, and audit it; the bound is the trivial one."""
@@ -174,7 +174,7 @@ def _certify_given(
     )
 
 
-def _find_first(program: TradeoffProgram) -> MethodResult[TradeoffCertificate]:
+def _find_first_feasible(program: TradeoffProgram) -> MethodResult[TradeoffCertificate]:
     """Certify the best constant mechanism, mixed to meet a distortion limit."""
     losses = program.losses
     # the output of the least total loss, for all classes alike
@@ -214,8 +214,8 @@ METHODS = MethodRegistry(
         ),
     ),
     _make_start,
-    _certify_given,
-    find_first_result=_find_first,
+    _certify_given_matrix,
+    find_first_result=_find_first_feasible,
 )
 """Trade-offs of leakage and distortion: the best mechanism found is returned with its gap."""
 

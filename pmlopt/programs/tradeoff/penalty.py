@@ -29,7 +29,7 @@ from pmlopt.programs.record_leakage.alternating import (
     AlternatingRun,
     check_dataset_count,
     compute_joint_law,
-    run_all,
+    run_until_deadline,
 )
 from pmlopt.programs.record_leakage.local_ascent import compute_informations
 from pmlopt.programs.tradeoff.build_certificate import (
@@ -179,7 +179,7 @@ def solve_by_penalties(
         climb = AlternatingRun(table, matrix[table], program.entropy, 1e-6, deadline)
         # two random starts of Algorithm 1 in each round
         climbs = [climb] * 2 + [replace(climb, first=prior) for prior in priors[-1:]]
-        found = max(run_all(climbs, random), key=lambda one: one.value)
+        found = max(run_until_deadline(climbs, random), key=lambda one: one.value)
         priors.append(found.prior)
         late = deadline.expired  # then the prior may leak far too little
         if not late and (rounds > 1 or first is not None):  # the method's own start is no answer

@@ -177,7 +177,7 @@ def _compute_factors(
     return factor, 1, factor * weights * limit
 
 
-def sharpen_proof(
+def optimize_proof_scale(
     tradeoff: TradeoffLosses, sense: Sense, limit: float, proof: TradeoffProof
 ) -> TradeoffProof:
     """Optimize the scale of a proof's weights to maximise the bound."""

@@ -72,7 +72,7 @@ def search_thresholds(
     )
 
 
-def _certify_given(
+def _certify_given_matrix(
     program: BestWorstCase, matrix: FloatArray, multipliers: FloatArray | None
 ) -> MethodResult[ThresholdCertificate]:
     """Certify the lowest rank that a given matrix emits, if its level is within epsilon."""
@@ -84,7 +84,9 @@ def _certify_given(
         )
     # entries below the noise become zeros in the repair: they do not count as emitted
     low = int(program.order[matrix > max(NOISE_THRESHOLDS)].min())
-    kept = least_leakage.certify_given(program.build_least_leakage(low), matrix, None).certificate
+    kept = least_leakage.certify_given_matrix(
+        program.build_least_leakage(low), matrix, None
+    ).certificate
     if not is_within_level(kept, program.epsilon):
         raise ProgramError(f"the matrix leaks {kept.level:g} nats, above {program.epsilon:g}")
     return wrap_given_certificate(
@@ -124,7 +126,7 @@ METHODS = MethodRegistry(
         ),
     ),
     reject_warm_start("a highest threshold starts from closed forms: leave out the mechanism"),
-    _certify_given,
+    _certify_given_matrix,
 )
 """Highest thresholds: the one that is kept is returned with the highest that is not ruled out."""
 

@@ -99,8 +99,8 @@ def explore_columns(
         found = attribute_levels(joint.joint[0], [one.mechanism for _, one in pair])
         told = dict(zip(curves, (found.together, *found.each), strict=True))
         facts = [("levels of the designs", f"{format_nats(level)} and {format_nats(rest)}")]
-        facts += [(f"told of {name}", format_nats(amount)) for name, amount in told.items()]
-        facts += [("outcomes that tell most of both", join_words(found.outcome))]
+        facts += [(f"revealed of {name}", format_nats(amount)) for name, amount in told.items()]
+        facts += [("outcomes that reveal most of both", join_words(found.outcome))]
         facts += [
             (f"utility of {name}", f"{one.value:.6g} (gap {one.gap:.1e})") for name, one in pair
         ]
@@ -118,16 +118,16 @@ def explore_columns(
                 )
             )
     drawn = [
-        ExploredCurve(name, tuple(own), f"What both releases tell of {name}.")
+        ExploredCurve(name, tuple(own), f"What both releases reveal of {name}.")
         for name, own in curves.items()
     ]
     return Exploration(
         title or f"Explore two columns within {most:g} nats",
         f"level of {names[0]} [nats]",
-        "told by both releases [nats]",
+        "revealed by both releases [nats]",
         tuple(drawn),
         about=(
-            f"Of {most:g} nats, {names[0]} has what the axis says, and {names[1]} the rest.",
+            f"Of {most:g} nats, {names[0]} has the amount on the axis, and {names[1]} the rest.",
             *([ROUNDED_COUNTS] if counted and not exact_counts else []),
         ),
         warnings=warn_of_exact_counts(joint.prior),
@@ -174,14 +174,14 @@ def explore_stream(
     for state in states:
         result, cap, law = at.solve(), at.cap, at.law
         output = at.release(state, bits)
-        time, level = max(at.worst.items(), key=lambda pair: pair[1])
+        time, level = max(at.worst_levels.items(), key=lambda pair: pair[1])
         facts = [
             ("what was drawn", join_words([output])),
             ("level up to which this release may go", format_nats(cap)),
             ("expected utility of this release", f"{result.value:.6g} (gap {result.gap:.1e})"),
         ]
         if stream.about != "path":
-            facts.append(("most is told of the state at time", f"{time}: {format_nats(level)}"))
+            facts.append(("most is revealed of the state at time", f"{time}: {format_nats(level)}"))
         parts = (ExploredPart.from_mechanism("", result.mechanism, law),)
         place = float(len(at.levels))
         points.append(CurvePoint(place, at.level, status="drawn", facts=tuple(facts), parts=parts))
@@ -190,11 +190,11 @@ def explore_stream(
     about = {"state": "one state, past, present or future", "path": "all states together"}
     what = about.get(str(stream.about), f"{stream.about} states in a row")
     return Exploration(
-        title or "Explore a stream over time", "time", "told so far [nats]",
-        (ExploredCurve("told so far", tuple(points), f"What the outputs so far tell of {what}."),),
+        title or "Explore a stream over time", "time", "revealed so far [nats]",
+        (ExploredCurve("revealed so far", tuple(points), f"What the outputs so far reveal of {what}."),),
         about=(
-            f"No sequence of outputs tells more than {stream.privacy.epsilon:g} nats of {what}.",
-            "At each time the prior is what the outputs before it left; outcomes tell what they add.",
+            f"No sequence of outputs reveals more than {stream.privacy.epsilon:g} nats of {what}.",
+            "At each time the prior is the posterior of the earlier outputs; outcomes reveal what they add.",
         ),
         limit=float(stream.privacy.epsilon),
     )  # fmt: skip
@@ -239,13 +239,13 @@ def explore_ledger(ledger: Ledger, *, title: str = "") -> Exploration:
     ]
     if more := len(groups) - len(points):
         about.append(
-            f"Left out are {pluralize(more, 'history', 'histories')} of which less is told."
+            f"Left out are {pluralize(more, 'history', 'histories')} of which less is revealed."
         )
     return Exploration(
         title or f"Explore a ledger of {pluralize(ledger.people, 'person', 'people')}",
-        "history, those of which most is told first",
-        "told of the person [nats]",
-        (ExploredCurve("told of the person", tuple(points)),),
+        "history, by descending leakage",
+        "revealed of the person [nats]",
+        (ExploredCurve("revealed of the person", tuple(points)),),
         about=tuple(about),
         limit=ledger.total,
         warnings=warn_of_exact_counts(ledger.initial),

@@ -48,7 +48,7 @@ class ExploredPart:
         outputs: M labels, of outcomes that occur.
         matrix: (N, M) the probability of each outcome for each letter.
         prior: (N,) the law of the letters; None where none is known, and then no posterior is shown.
-        tells: what each outcome reveals of the letter, those that leak most first.
+        summaries: what each outcome reveals of the letter, those that leak most first.
         likelihood: whether the matrix is what was observed, up to a factor, and no mechanism.
     """
 
@@ -57,7 +57,7 @@ class ExploredPart:
     outputs: tuple[Label, ...]
     matrix: FloatArray
     prior: FloatArray | None = None
-    tells: tuple[OutcomeSummary, ...] = ()
+    summaries: tuple[OutcomeSummary, ...] = ()
     likelihood: bool = False
 
     @classmethod
@@ -66,7 +66,7 @@ class ExploredPart:
 
         Examples:
             >>> kept = ExploredPart.from_mechanism("", Mechanism([[1.0, 0.0], [1.0, 0.0]]), Prior([0.5, 0.5]))
-            >>> kept.outputs, kept.matrix.shape, kept.tells[0].leakage
+            >>> kept.outputs, kept.matrix.shape, kept.summaries[0].leakage
             ((0,), (2, 1), 0.0)
         """
         occurs = np.flatnonzero(mechanism.support)
@@ -80,7 +80,7 @@ class ExploredPart:
     @property
     def leakages(self) -> list[tuple[float, bool]]:
         """Return each outcome's leakage in nats, and whether it identifies a letter."""
-        found = {one.output: (one.leakage, one.identifies_letter) for one in self.tells}
+        found = {one.output: (one.leakage, one.identifies_letter) for one in self.summaries}
         return [found[output] for output in self.outputs] if found else []
 
     @property
@@ -170,12 +170,12 @@ def _describe_changes(before: ExploredPart, after: ExploredPart) -> list[str]:
         *(
             text
             for group in _find_merged(old, new, both)
-            for text in _format_outcomes(group, "tell the same from here on")
+            for text in _format_outcomes(group, "reveal the same from here on")
         ),
         *(
             text
             for group in _find_merged(new, old, both)
-            for text in _format_outcomes(group, "tell the same no more")
+            for text in _format_outcomes(group, "no longer reveal the same")
         ),
     ]
 
@@ -289,7 +289,7 @@ class Exploration:
             FileFormatError: the ending is not .html, or the file cannot be written.
             MissingExtraError: vl-convert-python is not installed.
         """
-        files.file_format(path, (".html",))
+        files.get_file_format(path, (".html",))
         files.atomic_write(path, self.html.encode())
 
     def __repr__(self) -> str:
@@ -369,8 +369,8 @@ class _CurveWriter:
             "matrix": encode_floats(part.matrix) if whole else None,
             "prior": None if prior is None else self.store_once(("prior", *prior), prior),
             "leakages": [list(leakage) for leakage in part.leakages],
-            "rows": [list(one.table_row) for one in part.tells[:MAX_REPORTED_OUTCOMES]],
-            "left": max(0, len(part.tells) - MAX_REPORTED_OUTCOMES),
+            "rows": [list(one.table_row) for one in part.summaries[:MAX_REPORTED_OUTCOMES]],
+            "left": max(0, len(part.summaries) - MAX_REPORTED_OUTCOMES),
             "likelihood": part.likelihood,
         }
 

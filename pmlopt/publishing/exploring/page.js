@@ -165,7 +165,7 @@ function controls() {
   $("least").setAttribute("aria-valuetext", least);
 }
 
-function tell() {
+function describe() {
   const here = point();
   $("promise").textContent = here.promise;
   $("promise").hidden = !here.promise;
@@ -205,7 +205,7 @@ async function pictures() {
   table($("rows"), data.told, one.rows);
   $("rows").hidden = !one.rows.length;
   $("left-out").hidden = one.matrix !== null && !one.left;
-  $("left-out").textContent = one.matrix === null ? "To keep this page small, the matrix of this point is left out; neighbours have theirs, and what is copied below gives it. What its outcomes tell is here." : one.left ? "The table leaves out " + one.left + " outcomes, which tell less." : "";
+  $("left-out").textContent = one.matrix === null ? "To keep this page small, the matrix of this point is left out; neighbours have theirs, and what is copied below gives it. What its outcomes reveal is here." : one.left ? "The table leaves out " + one.left + " outcomes, which reveal less." : "";
   $("leakage-box").hidden = !one.leakages.length;
   if (one.leakages.length) {
     const rows = one.leakages.map(([leakage, identifies], row) => ({ row, leakage, identifies, shown: number(leakage) }));
@@ -229,7 +229,7 @@ async function pictures() {
   numbers(found, marked, after, one.likelihood);
 }
 
-// The numbers of both pictures, written when somebody opens them: hundreds of letters make long tables.
+// The numbers of both pictures, written when they are opened: hundreds of letters make long tables.
 function numbers(found, marked, after, likelihood) {
   const place = $("numbers"), box = place.parentElement;
   const write = () => {
@@ -244,7 +244,7 @@ function numbers(found, marked, after, likelihood) {
 
 async function show() {
   controls();
-  tell();
+  describe();
   const all = $("all").parentElement;
   const list = () => table($("all"), [data.across, data.height, "bound", "gap", "level [nats]", "status"], curve().points.map((p) => [number(p.at), number(p.value), number(p.bound), small(p.gap), number(p.level), p.status]), chosen.point);
   all.ontoggle = () => all.open && list();
@@ -256,7 +256,7 @@ async function show() {
   document.body.dataset.shown = [chosen.curve, chosen.point, chosen.part].join();
 }
 
-// One drawing at a time; of what is asked for meanwhile, the last.
+// One drawing at a time; of the requests meanwhile, the last.
 let busy = false, again = false;
 async function refresh() {
   if (busy) { again = true; return; }

@@ -87,7 +87,9 @@ class SweepAnswers:
         if not failed:
             return ()
         count = f"{len(failed)} of {pluralize(len(self.table.rows), 'point')}"
-        return (f"{count} could not be solved and are left out; the first says: {failed[0].error}",)
+        return (
+            f"{count} could not be solved and are left out; the first error: {failed[0].error}",
+        )
 
 
 def warn_of_exact_counts(*priors: Prior | None) -> tuple[str, ...]:
@@ -163,7 +165,7 @@ def compute_facts(result: Result[Any], half_width: float) -> tuple[tuple[str, st
     if not result.outcome_summaries or prior is None:
         return ()
     return (
-        ("what the worst outcome tells", format_nats(result.outcome_summaries[0].leakage)),
+        ("what the worst outcome reveals", format_nats(result.outcome_summaries[0].leakage)),
         (
             f"people for frequencies within {half_width:g}",
             _count_people(prior, mechanism, half_width),
@@ -174,8 +176,10 @@ def compute_facts(result: Result[Any], half_width: float) -> tuple[tuple[str, st
 def _count_people(prior: Prior, mechanism: Mechanism, half_width: float) -> str:
     """Return the sample size for an estimate's half-width as text."""
     outcomes = int(mechanism.support.sum())
-    if outcomes < prior.size:  # said without the rank, which takes a second for hundreds of letters
-        return f"no number is enough: {pluralize(outcomes, 'outcome')} cannot tell {prior.size} letters apart"
+    if (
+        outcomes < prior.size
+    ):  # stated without the rank, which takes a second for hundreds of letters
+        return f"no number suffices: {pluralize(outcomes, 'outcome')} cannot distinguish {prior.size} letters"
     try:
         return f"{people_needed(prior, mechanism, half_width):,}"
     except MechanismError as cause:

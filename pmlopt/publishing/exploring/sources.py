@@ -84,7 +84,7 @@ def explore(source: Any, *arguments: Any, **options: Any) -> Exploration:
 
     Raises:
         MissingExtraError: on showing or saving, where vl-convert-python is not installed.
-        InputError, SweepError: as the functions above say.
+        InputError, SweepError: as for the functions above.
 
     Examples:
         >>> import math
@@ -154,7 +154,7 @@ def explore_design(
         raise InputError(f"beside has {strange[0]!r}: known are {', '.join(BESIDE)}")
     if (
         levels is None
-    ):  # up to where PML asks for nothing, with three digits: a level is copied by hand
+    ):  # up to where PML has no effect, with three digits: a level is copied by hand
         levels = np.round(np.linspace(0, min(p.max_leakage, HIGHEST), LEVELS + 1)[1:], 3).tolist()
     grid = sorted({check_real(level, "a level", PrivacyError) for level in levels})
     if not grid:
@@ -413,20 +413,20 @@ def make_copy_format(prior: Prior, utility: UtilityLike) -> CopyFormat:
     maker = f"pmlopt.Prior.{counted}" if prior.counts else "pmlopt.Prior"
     return CopyFormat(
         write_command,
-        written_prior(prior) if named else "",
+        format_prior_command(prior) if named else "",
         f"{maker}({list(numbers)!r}, {list(prior.labels)!r})",
         repr(utility) if named else "...  # the one that was explored",
     )
 
 
-def written_prior(prior: Prior) -> str:
+def format_prior_command(prior: Prior) -> str:
     """Return the shell command that writes a prior to `prior.csv`."""
     numbers = prior.counts or prior.probabilities.tolist()
     head = ("letter", "count" if prior.counts else "probability")
     return _print_csv([head, *zip(prior.labels, numbers, strict=True)], "prior.csv")
 
 
-def written_pairs(secret: Secret) -> str:
+def format_pairs_command(secret: Secret) -> str:
     """Return the shell command that writes a joint law's integer counts to `pairs.csv`."""
     rows = zip(secret.values, secret.weights[0].tolist(), strict=True)
     return _print_csv(

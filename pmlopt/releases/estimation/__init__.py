@@ -1,6 +1,7 @@
 """Estimation from released data: frequencies with errors, tables, and levels from samples."""
 
 from pmlopt.measures.estimable import Estimable, estimable
+from pmlopt.releases.estimation.decoder import export_decoder
 from pmlopt.releases.estimation.deconvolution import (
     MeanEstimate,
     estimate_noisy_frequencies,
@@ -18,7 +19,7 @@ from pmlopt.releases.joint import cross_mechanism
 
 __all__ = [
     "Estimable", "Estimate", "GoodnessOfFit", "MeanEstimate", "SampledLevel", "cross_mechanism", "estimable",
-    "estimate", "estimate_noisy_frequencies", "estimate_noisy_mean",
+    "estimate", "estimate_noisy_frequencies", "estimate_noisy_mean", "export_decoder",
     "goodness_of_fit", "half_width", "independence", "level_from_samples", "level_needed", "people_needed",
     "samples_to_refute",
 ]  # fmt: skip

@@ -307,7 +307,7 @@ class Estimate:
     ) -> FloatArray:
         """Compute (K, 2) bootstrap percentile intervals by resampling the counts.
 
-        They hold about as often as they say for many people; near zero less often, as `kind="wald"`.
+        Their coverage is approximate for many people; near zero it is lower, as for `kind="wald"`.
 
         Args:
             confidence: that of each interval, or of all at once; left out, that of the estimate.

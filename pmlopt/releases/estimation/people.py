@@ -73,7 +73,7 @@ def people_needed(
 
     Of the Wald intervals it is `z^2 max_k V[k,k] / h^2`, rounded up, with the covariance `V = W (J^-1 - p p')
     W'` of one person at the prior and the normal quantile z at `1 - (1 - confidence) / (2 K)`. It is a plan:
-    the intervals of the data are as wide as the data say.
+    the width of the intervals of the data depends on the data.
 
     Args:
         prior: N letters, the frequencies that are expected.
@@ -194,7 +194,7 @@ def level_needed(
         )
         raise PrivacyError(
             f"at the level {highest:.6g} nats, the largest {known}, a half-width of {width:g} takes {needed} "
-            f"people, and there are {count}: ask for a larger half-width or a lower confidence"
+            f"people, and there are {count}: give a larger half-width or a lower confidence"
         )
     # Share of the highest level at which a search for the least one begins.
     low = 1e-3 * highest

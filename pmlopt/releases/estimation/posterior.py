@@ -116,7 +116,7 @@ def draw_posterior(
         if (errors <= 0.05 * spread + still).all():
             return late.reshape(-1, late.shape[2]), errors
     raise SolverError(
-        f"the posterior was not sampled to a twentieth of its spread in {step} steps: ask for a workload of "
+        f"the posterior was not sampled to a twentieth of its spread in {step} steps: give a workload of "
         "few rows, or take the intervals of `estimate`, which need no sampling"
     )
 

@@ -19,7 +19,7 @@ from pmlopt.core.arrays import (
 )
 from pmlopt.core.lazy_imports import optimize, special
 from pmlopt.core.roots import find_min_integer
-from pmlopt.data.labelled import Numbers, table
+from pmlopt.data.labelled import Numbers, read_labelled_table
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import InputError, MechanismError, PrivacyError
@@ -478,7 +478,7 @@ class _BinomialTails:
 
 def _check_table(prior: Prior, counts: SampleTable) -> tuple[np.ndarray, tuple[Label, ...]]:
     """Align the (N, M) count table with the prior's letters."""
-    found = table(counts, "the counts", MechanismError, absent=0).reorder_axis(
+    found = read_labelled_table(counts, "the counts", MechanismError, absent=0).reorder_axis(
         0, prior.labels, MechanismError
     )
     numbers = check_counts(found.values, 2)

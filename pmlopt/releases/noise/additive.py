@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -33,7 +33,6 @@ from pmlopt.releases.noise.letters import (
     round_to_grid,
 )
 from pmlopt.releases.noise.regions import bound_leaking_mass
-
 
 ONE_NUMBER = (
     "failure probabilities are for letters that are numbers, or two vectors: more vectors have regions of "
@@ -150,10 +149,8 @@ class AdditiveNoise(ABC):
             return self._bound_continuous_level(prior, over)
         return float(self.compute_levels(self.place_letters(prior, over)).max())
 
-    def letter_levels(
-        self, prior: PriorLike, over: PriorSet | None = None
-    ) -> dict[Label, float]:
-        """Return what an outcome leaks at most of each letter, in nats: the levels whose largest is `level`."""
+    def letter_levels(self, prior: PriorLike, over: PriorSet | None = None) -> dict[Label, float]:
+        """Return what an outcome leaks at most of each letter, in nats; the largest is `level`."""
         letters = self.place_letters(prior, over)
         return dict(zip(letters.prior.labels, self.compute_levels(letters).tolist(), strict=True))
 
@@ -233,8 +230,11 @@ class AdditiveNoise(ABC):
             return 0.0
         line = round_to_grid(letters.line, self.grid_step)
         if len(line) == 2:
+            apart = abs(float(line[1] - line[0]))
+            if not apart:  # both are rounded to the same number
+                return 0.0
             masses = LetterMasses.from_prior_set(letters.prior, letters.over)
-            scale = 2 * (self.scale / abs(float(line[1] - line[0])))
+            scale = 2 * (self.scale / apart)
             return self.make_failure(level, scale).max_failure(masses, enough)
         if not self.scale:
             return letters.max_mean((self.compute_levels(letters) > level).astype(float))

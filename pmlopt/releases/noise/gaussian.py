@@ -1,4 +1,4 @@
-"""Gaussian noise: how likely an outcome leaks more than epsilon, for one prior or many, and the scale for it."""
+"""Gaussian noise: how likely an outcome leaks more than epsilon, and the scale for a probability."""
 
 from __future__ import annotations
 

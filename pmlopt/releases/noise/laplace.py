@@ -23,19 +23,11 @@ from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.measures import failure_probability
 from pmlopt.model.closed_forms.local_privacy import level_of_ratio, ratio_for_level
 from pmlopt.model.uncertainty.prior_set import PriorSet
+from pmlopt.releases.joint import MAX_PRODUCT_ENTRIES
 from pmlopt.releases.noise.additive import ONE_NUMBER, AdditiveNoise, check_epsilon, check_scale
 from pmlopt.releases.noise.binary import BinaryNoise
 from pmlopt.releases.noise.leakage_tails import Cells, FailureFunction, LetterPair, choose_precision
 from pmlopt.releases.noise.letters import UNIT, PlacedLetters, check_integers
-
-MAX_SCALE = 1e300
-"""The largest scale: draws are finite."""
-
-CONTINUOUS_BINS = 2**16
-"""Bins in which a continuous law is taken: their width over the scale is added to the level."""
-
-MAX_MECHANISM_ENTRIES = 10_000_000
-"""Entries of the largest matrix of geometric noise."""
 
 
 class Laplace(AdditiveNoise):
@@ -73,14 +65,18 @@ class Laplace(AdditiveNoise):
         """
         if isinstance(prior, Continuous):
             width = sum(high - low for low, high in prior.intervals)
-            return cls(cls.search_scale(lambda b: cls(b).level(prior, over), width * 1.001, epsilon))
+            return cls(
+                cls.search_scale(lambda b: cls(b).level(prior, over), width * 1.001, epsilon)
+            )
         return cls.calibrate_letters(cls(0.0).place_letters(prior, over), epsilon)
 
     @classmethod
     def calibrate_letters(cls, letters: PlacedLetters, epsilon: float) -> Self:
         """Calibrate the scale to a level of letters at points."""
         widest = float(letters.bound_distances(2.0**-1074).max())
-        return cls(cls.search_scale(lambda b: float(cls(b).compute_levels(letters).max()), widest, epsilon))
+        return cls(
+            cls.search_scale(lambda b: float(cls(b).compute_levels(letters).max()), widest, epsilon)
+        )
 
     @classmethod
     def search_scale(cls, level: Callable[[float], float], widest: float, epsilon: float) -> float:
@@ -92,13 +88,15 @@ class Laplace(AdditiveNoise):
             )
         if level(0.0) <= limit:
             return 0.0
+        # The largest scale: draws are finite.
+        largest_scale = 1e300
         # no outcome leaks more than the largest distance over the scale; rounding may add to it
         high = widest / limit
-        while high <= MAX_SCALE and level(high) > limit:
+        while high <= largest_scale and level(high) > limit:
             high *= 1 + 1e-9 if high * (1 + 1e-9) > high else 2
-        if high > MAX_SCALE:
+        if high > largest_scale:
             raise PrivacyError(
-                f"epsilon is {limit:g}: it takes a scale above {MAX_SCALE:g}: give a larger one"
+                f"epsilon is {limit:g}: it takes a scale above {largest_scale:g}: give a larger one"
             )
         return bisect(lambda b: b > 0 and level(b) <= limit, 0.0, high, 1e-14)
 
@@ -119,9 +117,11 @@ class Laplace(AdditiveNoise):
             )
         if not self.scale:
             return math.inf
-        masses = law.masses(law.even(CONTINUOUS_BINS))
-        (low, high), = law.intervals
-        width = (high - low) / CONTINUOUS_BINS
+        # Bins of the support: their width over the scale is added to the level.
+        bins = 2**16
+        masses = law.masses(law.even(bins))
+        ((low, high),) = law.intervals
+        width = (high - low) / bins
         decay = math.exp(-width / self.scale)
         passed = [
             np.array(list(accumulate(part.tolist(), lambda sum_, mass: sum_ * decay + mass)))
@@ -132,7 +132,7 @@ class Laplace(AdditiveNoise):
         least = float(means[masses > 0].min())
         moved = (width + 2 * self.grid_step) / self.scale
         # a thousand roundings and more: the sums have as many terms as decay lets through
-        return min(moved - math.log(least) + CONTINUOUS_BINS * UNIT, (high - low) / self.scale)
+        return min(moved - math.log(least) + bins * UNIT, (high - low) / self.scale)
 
     def compute_log_likelihoods(self, outcomes: FloatArray, line: FloatArray) -> FloatArray:
         """Compute (N, K) logarithms of the densities at outcomes, up to a number for each outcome."""
@@ -210,7 +210,9 @@ class Geometric(Laplace):
 
     def _bound_continuous_level(self, law: Continuous, over: PriorSet | None) -> float:
         """Refuse a continuous law."""
-        raise PrivacyError("geometric noise is for whole numbers: take Laplace noise, or round first")
+        raise PrivacyError(
+            "geometric noise is for whole numbers: take Laplace noise, or round first"
+        )
 
     def to_mechanism(self, prior: PriorLike) -> Mechanism:
         """Return the mechanism on whole numbers, outcomes past the last letters collected there.
@@ -228,10 +230,10 @@ class Geometric(Laplace):
         assert letters.line is not None
         line = letters.line
         low, high = float(line.min()), float(line.max())
-        if (high - low + 1) * len(line) > MAX_MECHANISM_ENTRIES:
+        if (high - low + 1) * len(line) > MAX_PRODUCT_ENTRIES:
             raise PrivacyError(
                 f"the letters go from {low:g} to {high:g}: a matrix would have more than "
-                f"{MAX_MECHANISM_ENTRIES:,} entries; take coarser letters"
+                f"{MAX_PRODUCT_ENTRIES:,} entries; take coarser letters"
             )
         outputs = np.arange(low, high + 1)
         exponents = divide_distances(np.abs(outputs - line[:, None]), self.scale)

@@ -15,11 +15,8 @@ from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import InputError, PrivacyError
 from pmlopt.model.uncertainty.prior_set import PriorSet
 
-UNIT = 2.0**-52
+UNIT = math.ulp(1.0)
 """Twice the largest relative rounding of a float."""
-
-KERNEL_BITS = 1100
-"""Parts of a whole in which exact means are formed: all floats are whole multiples of the part."""
 
 
 def check_prior_set(over: PriorSet | None, prior: Prior) -> None:
@@ -124,7 +121,7 @@ class PlacedLetters:
                 for axis in points.T:
                     sums += np.abs(axis[:, None] - axis)
             found = np.maximum(found, sums)
-        return found * (1 + (self.points.shape[1] + 1) * UNIT)
+        return np.asarray(found * (1 + (self.points.shape[1] + 1) * UNIT))
 
     def min_mean(self, columns: FloatArray) -> FloatArray:
         """Compute the (M,) least means of (N, M) columns, as good as floats are."""
@@ -153,17 +150,21 @@ class PlacedLetters:
             far = -np.log(np.maximum(least * (1 - rounding), 0.0))
         found = np.where(most < 0.5, near, far) * (1 + 4 * UNIT)
         # the least mean is at least the least entry
-        return np.minimum(found, exponents.max(axis=0))
+        return np.asarray(np.minimum(found, exponents.max(axis=0)))
 
     def _bound_means(self, lost: FloatArray, kept: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Bound the (M,) largest means of `lost` and least means of `kept`, which add up to one."""
         assert self.over is not None
-        whole = 1 << KERNEL_BITS
+        # all floats of at least 0 are whole multiples of 2^-1100
+        bits = 1100
+        whole = 1 << bits
         parts = np.empty(lost.shape, dtype=object)
         for place, (part, other) in enumerate(
             zip(lost.ravel().tolist(), kept.ravel().tolist(), strict=True)
         ):
-            parts.flat[place] = whole - _to_parts(part) if part < 0.5 else _to_parts(other)
+            parts.flat[place] = (
+                whole - _to_parts(part, bits) if part < 0.5 else _to_parts(other, bits)
+            )
         sums, total = self.over.min_mean_scaled(parts)
         all_parts = int(total) * whole
         least = [min(max(int(one), 0), all_parts) for one in sums]
@@ -173,10 +174,10 @@ class PlacedLetters:
         )
 
 
-def _to_parts(value: float) -> int:
-    """Return a float of at least 0 as whole parts of 2^-1100."""
+def _to_parts(value: float, bits: int) -> int:
+    """Return a float of at least 0 as whole parts of 2^-bits."""
     top, bottom = value.as_integer_ratio()
-    return (top << KERNEL_BITS) // bottom
+    return (top << bits) // bottom
 
 
 def combine_with_confidence(failure: float, over: PriorSet | None, delta: float | None) -> float:

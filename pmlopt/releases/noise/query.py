@@ -31,7 +31,9 @@ def derive_differences(contributions: ArrayLike) -> FloatArray:
         >>> derive_differences(np.eye(2)).tolist(), derive_differences([20, 60]).tolist()
         ([[0.0, 2.0], [2.0, 0.0]], [[0.0, 40.0], [40.0, 0.0]])
     """
-    table = copy_float_array(contributions, np.ndim(contributions), "the contributions", PrivacyError)
+    table = copy_float_array(
+        contributions, np.ndim(contributions), "the contributions", PrivacyError
+    )
     rows = table.reshape(len(table), -1)
     found = np.array([np.abs(rows - row).sum(axis=1) for row in rows])
     return found * (1 + (rows.shape[1] + 1) * UNIT) if (rows != np.rint(rows)).any() else found
@@ -126,12 +128,12 @@ class QueryNoise:
         first = cls(differences, [0.0] * len(differences), kind)
         widest = [float(table.max()) for table in first.differences]
 
-        def scaled(factor: float) -> Self:
+        def make_scaled(factor: float) -> Self:
             return cls(first.differences, [factor * (one or 1.0) for one in widest], kind)
 
         total = float(sum(one > 0 for one in widest))
-        found = kind.search_scale(lambda b: scaled(b).level(prior, over), total, epsilon)
-        return scaled(found)
+        found = kind.search_scale(lambda b: make_scaled(b).level(prior, over), total, epsilon)
+        return make_scaled(found)
 
     def level(self, prior: PriorLike, over: PriorSet | None = None) -> float:
         """Return what all answers together leak of one record at most, in nats.
@@ -142,9 +144,7 @@ class QueryNoise:
         """
         return float(self._compute_levels(prior, over, range(len(self.scales))).max())
 
-    def letter_levels(
-        self, prior: PriorLike, over: PriorSet | None = None
-    ) -> dict[Label, float]:
+    def letter_levels(self, prior: PriorLike, over: PriorSet | None = None) -> dict[Label, float]:
         """Return what all answers together leak of one record at most, for each letter that it may have."""
         levels = self._compute_levels(prior, over, range(len(self.scales)))
         return dict(zip(as_prior(prior).labels, levels.tolist(), strict=True))

@@ -8,9 +8,6 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 
-MAX_OPEN_CELLS = 200_000
-"""Undecided cells past which all of them are counted as leaking more."""
-
 
 def bound_leaking_mass(
     log_likelihoods: Callable[[FloatArray], FloatArray],
@@ -35,6 +32,8 @@ def bound_leaking_mass(
         edges: ascending; beyond the first and the last the ratios are taken for constant.
         enough: the search ends where it is clear on which side of this number the probability is.
     """
+    # Undecided cells past which all of them are counted.
+    most_cells = 200_000
     # a mean that is the limit but for rounding counts as below it
     limit = exp_neg_epsilon * (1 + 1e-13)
     ends = edges[[0, -1]]
@@ -50,11 +49,11 @@ def bound_leaking_mass(
         lefts.append(left[inside])
         rights.append(right[inside])
         left, right = left[undecided], right[undecided]
-        if halving % 4 == 0 or not len(left) or len(left) > MAX_OPEN_CELLS:
+        if halving % 4 == 0 or not len(left) or len(left) > most_cells:
             low = measure(np.concatenate(lefts), np.concatenate(rights))
             high = measure(np.concatenate([*lefts, left]), np.concatenate([*rights, right]))
             clear = enough is not None and (low > enough or high <= enough)
-            if clear or high - low < 1e-13 or len(left) > MAX_OPEN_CELLS:
+            if clear or high - low < 1e-13 or len(left) > most_cells:
                 break
         middle = left + (right - left) / 2
         left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
@@ -62,7 +61,7 @@ def bound_leaking_mass(
 
 
 def _bound_ratios(at_left: FloatArray, at_right: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Bound the (N, C) ratios `r_j` on C cells from below and from above, by log-likelihoods at their ends."""
+    """Bound (N, C) ratios `r_j` on C cells from below and above, by log-likelihoods at their ends."""
     cells = np.arange(at_left.shape[1])
     least = np.minimum(at_left - at_left.max(axis=0), at_right - at_right.max(axis=0))
     most = np.zeros_like(least)

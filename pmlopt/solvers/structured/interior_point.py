@@ -78,11 +78,11 @@ def follow_central_path(
     watch = _BestIterate(gap_of, target_gap, start)
     point, done, idle = start, 0, 0
     if task.border is None and task.costs.size > MIN_SINGLE_PRECISION_ENTRIES:
-        point, done = _begin_in_single(task, start, watch, deadline)
+        point, done = _iterate_in_single_precision(task, start, watch, deadline)
     for iteration in count(done):
         if iteration % CERTIFY_INTERVAL == CERTIFY_INTERVAL - 1 or point.duality_gap <= watch.near:
             watch.certify_point(point)
-        following, trouble = point, _reason_to_stop(iteration, idle, deadline)
+        following, trouble = point, _find_stop_reason(iteration, idle, deadline)
         # products so small no longer change the certified gap
         if point.duality_gap <= 1e-6 * watch.least:
             trouble = "nothing improves"
@@ -96,7 +96,7 @@ def follow_central_path(
                 trouble = f"numerical trouble: {cause}"
         if trouble:
             watch.certify_point(point)
-            if done and watch.gap > target_gap and not _reason_to_stop(iteration, 0, deadline):
+            if done and watch.gap > target_gap and not _find_stop_reason(iteration, 0, deadline):
                 following, trouble, done, idle = (
                     start,
                     "",
@@ -110,7 +110,7 @@ def follow_central_path(
     raise AssertionError
 
 
-def _begin_in_single(
+def _iterate_in_single_precision(
     task: BlockLP, start: Iterate, watch: _BestIterate, deadline: Deadline
 ) -> tuple[Iterate, int]:
     """Run the first iterations in single precision; return the point and iteration count."""
@@ -120,7 +120,7 @@ def _begin_in_single(
     least = max(1e-6 * task.prior.size, watch.near)
     idle, last = 0, None
     for iteration in count():
-        if point.duality_gap <= least or idle > 1 or _reason_to_stop(iteration, 0, deadline):
+        if point.duality_gap <= least or idle > 1 or _find_stop_reason(iteration, 0, deadline):
             break
         try:
             with np.errstate(all="raise", under="ignore"):
@@ -183,7 +183,7 @@ class _BestIterate:
             self.best, self.gap = point, gap
 
 
-def _reason_to_stop(iteration: int, idle: int, deadline: Deadline) -> str:
+def _find_stop_reason(iteration: int, idle: int, deadline: Deadline) -> str:
     """Return the reason to stop the iteration; empty to go on."""
     if idle >= MAX_SHORT_STEPS:
         return "nothing improves"

@@ -11,7 +11,7 @@ from pmlopt.model.privacy.dual_prices import (
     center_prices,
     compute_costs,
     compute_log_slopes,
-    find_best_tops,
+    find_best_offsets,
 )
 
 
@@ -43,7 +43,7 @@ def test_costs_are_the_least_of_a_search(beta: float, room: float) -> None:
         law = np.maximum(rng.dirichlet(np.full(5, concentration)), 1e-9)
         law /= law.sum()
         prices, _ = center_prices(law[:, None], rng.normal(size=(5, 3)))
-        tops, costs = find_best_tops(law[:, None], prices, beta, room)
+        tops, costs = find_best_offsets(law[:, None], prices, beta, room)
         least = [find_least_cost(law, column, beta, room) for column in prices.T]
         assert costs == pytest.approx(least, abs=1e-8)
         assert compute_costs(law[:, None], prices, tops, beta, room) == pytest.approx(
@@ -65,6 +65,6 @@ def test_far_tops_keep_the_digits_of_small_differences() -> None:
     """With `K = e^r`, order 2 and a variance s the least cost is `s^(1/2) (K^2 - 1)^(1/2)`."""
     law, room = np.array([[0.5], [0.5]]), 1e-8
     prices = np.array([[1.0], [-1.0]])
-    tops, costs = find_best_tops(law, prices, 2.0, room)
+    tops, costs = find_best_offsets(law, prices, 2.0, room)
     assert costs[0] == pytest.approx(np.sqrt(np.expm1(2 * room)), rel=1e-9)
     assert tops[0] == pytest.approx(1 / np.sqrt(np.expm1(2 * room)), rel=1e-4)

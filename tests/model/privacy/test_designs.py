@@ -85,7 +85,7 @@ def test_the_weights_travel_and_past_a_size_a_part_alone_proves_the_bound(
     saved["metadata"]["certificate"]["witness"]["others"][0][0] += 1.0
     (tmp_path / "both.json").write_text(json.dumps(saved))
     assert not verify_file(tmp_path / "both.json").holds
-    monkeypatch.setattr("pmlopt.model.privacy.requirement.MAX_JOINT_ENTRIES", 0)
+    monkeypatch.setattr("pmlopt.model.privacy.conjunction.MAX_JOINT_ENTRIES", 0)
     found = solve(program)
     assert (sharp.status, found.status) == ("optimal", "unproved")
     assert found.certificate.verify()

@@ -14,7 +14,9 @@ from pmlopt import (
     LIP,
     PML,
     ChiSquareBall,
+    ConvexHull,
     EstimationError,
+    MaximalAlphaLeakage,
     MaximalLeakage,
     MutualInformation,
     Prior,
@@ -101,10 +103,10 @@ def test_a_list_that_is_missing_leaves_no_list_of_the_others() -> None:
 def test_who_needs_extreme_columns_names_the_requirement(utility: Any, purpose: str) -> None:
     message = (
         rf"designs (with|for) {purpose} need the extreme columns of a requirement, and "
-        r"MaximalLeakage\(epsilon=0\.3\) has none that are listed: it bounds all columns"
+        r"MaximalAlphaLeakage\(.*\) has none that are listed: it bounds all columns"
     )
     with pytest.raises(PrivacyError, match=message):
-        design(PRIOR, MaximalLeakage(0.3), utility)
+        design(PRIOR, MaximalAlphaLeakage(2, 0.3), utility)
 
 
 def test_who_needs_a_polytope_names_the_set() -> None:
@@ -121,4 +123,38 @@ class OnlyALevel(MaximalLeakage):
 
 def test_a_requirement_without_any_form_says_what_to_define() -> None:
     with pytest.raises(PrivacyError, match=r"no ratio bounds: define `ratios`"):
-        OnlyALevel(0.3).to_cvxpy(PRIOR, None, None)  # type: ignore[arg-type]
+        OnlyALevel(0.3).to_cvxpy(PRIOR, None, None)
+
+
+@pytest.mark.parametrize("name", REQUIREMENTS)
+def test_averages_over_like_letters_meet_what_keeps_averages(name: str) -> None:
+    """On two letters of one probability, and two outputs, all pairs that look alike get their mean."""
+    privacy = REQUIREMENTS[name]
+    plain = name in ("pml", "ldp", "lip")
+    assert privacy.keeps_averages == plain
+    if not plain:
+        return
+    even, rng = Prior([0.25, 0.25, 0.5]), np.random.default_rng(8)
+    for _ in range(20):
+        matrix = rng.dirichlet(np.ones(3), 3)
+        kept = matrix.copy()
+        kept[:2, :2] = matrix[:2, :2].mean()
+        kept[:2, 2], kept[2, :2] = matrix[:2, 2].mean(), matrix[2, :2].mean()
+        before, after = privacy.levels(even, matrix), privacy.levels(even, kept)
+        assert all(after[key] <= before[key] + 1e-12 for key in before)
+
+
+def test_levels_of_requirements_are_one_number_or_none() -> None:
+    single = [PML(0.3), LIP(0.2, 0.2), LIP(0.2, 0.3), PML([0.1, 0.2, 0.3]), PML(0.3) & LDP(0.5)]
+    assert [one.find_single_level() for one in single] == [0.3, 0.2, None, None, None]
+    assert [one.find_plain_pml_level() for one in single] == [0.3, None, None, None, None]
+    assert PML(0.3, over=ChiSquareBall(P, 0.1)).find_plain_pml_level() is None
+    assert LIP(0.2, 0.3).with_epsilon(0.4) == LIP(0.4, 0.4)
+
+
+def test_vertices_of_a_set_are_listed_where_they_define_it() -> None:
+    rows = [[0.5, 0.3, 0.2], [0.2, 0.4, 0.4]]
+    found = ConvexHull(rows).list_vertices()
+    assert found is not None
+    assert found == pytest.approx(np.array(rows), abs=1e-15)
+    assert ChiSquareBall(P, 0.1).list_vertices() is None

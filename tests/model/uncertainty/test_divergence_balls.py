@@ -36,7 +36,7 @@ def test_columns_have_the_means_of_convex_programs(name: str) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_many_columns_have_the_means_of_convex_programs(name: str) -> None:
-    compare_columns(BALLS[name], 1, 300)
+    compare_columns(BALLS[name], 1, 100)
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -198,7 +198,7 @@ def test_a_step_of_the_margins_adds_its_worth_to_the_right_side() -> None:
 def test_an_ascent_reaches_the_best_margins_of_a_grid() -> None:
     programs = MarginPrograms(SPAN, GAINS, NO_LIMIT)
     starts = [programs.solve_at(margins) for margins in list_start_margins(SPAN)]
-    ends = [programs.ascend(start) for start in starts]
+    ends = [programs.ascend_margins(start) for start in starts]
     for start, end in zip(starts, ends, strict=True):
         assert end.solution.gain >= start.solution.gain
         assert (end.margins >= 0).all()

@@ -100,7 +100,9 @@ def _extreme(p: FloatArray, box: BoxFamily) -> list[FloatArray]:
 
 def test_a_step_of_a_cone_is_the_column_of_a_linear_program() -> None:
     hull = ConvexHull(np.array([P, P[::-1]]))
-    [cone] = build_column_cones(P, PML(0.7, over=hull).extreme_columns(Prior(P))) or ()
+    [cone] = (
+        build_column_cones(P, PML(0.7, over=hull).require_extreme_columns(Prior(P), "cones")) or ()
+    )
     form, pi = problem(0)
     search = LPColumnSearch(cone, True)
     before = np.ones((2, 5))
@@ -137,7 +139,7 @@ def test_the_columns_are_those_of_the_cone(kind: str, uniform: bool) -> None:
     """Those that keep the requirement by its definition; at the extreme ones no form is negative."""
     p = np.full(5, 0.2) if uniform else P
     privacy, keeps = KINDS[kind][0](p), KINDS[kind][1]
-    cones = build_column_cones(p, privacy.extreme_columns(Prior(p)))
+    cones = build_column_cones(p, privacy.require_extreme_columns(Prior(p), "cones"))
     assert cones is not None
     random, seen = np.random.default_rng(0), set()
     for width in np.linspace(0.05, 1.5, 60):
@@ -170,7 +172,9 @@ def _scalars_of(cone: module.EstimationCone, column: FloatArray) -> list[FloatAr
 
 def test_weights_combine_the_forms_one_by_one() -> None:
     [cone] = (
-        build_column_cones(np.full(3, 1 / 3), LDP(0.8).extreme_columns(Prior(np.full(3, 1 / 3))))
+        build_column_cones(
+            np.full(3, 1 / 3), LDP(0.8).require_extreme_columns(Prior(np.full(3, 1 / 3)), "cones")
+        )
         or ()
     )
     weights = np.random.default_rng(0).normal(size=cone.form_count)

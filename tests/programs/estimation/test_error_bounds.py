@@ -109,7 +109,9 @@ def test_the_rows_of_a_staircase_are_zero_where_its_columns_are_at_an_end() -> N
 
 
 def test_the_rows_of_ratios_are_zero_at_the_largest_ratio() -> None:
-    cones = build_column_cones(P, MetricPrivacy(0.7, DISTANCES).extreme_columns(Prior(P)))
+    cones = build_column_cones(
+        P, MetricPrivacy(0.7, DISTANCES).require_extreme_columns(Prior(P), "cones")
+    )
     assert cones is not None
     cone = cones[0]
     assert not cone.has_two_ends

@@ -262,7 +262,7 @@ def bound_of(
     prior: Prior, privacy: PML | LDP | LIP, workload: np.ndarray, criterion: Criterion
 ) -> float:
     """What the numbers that were found prove, by the bound that any numbers give."""
-    cones = build_column_cones(prior.pmf, privacy.extreme_columns(prior))
+    cones = build_column_cones(prior.pmf, privacy.require_extreme_columns(prior, "cones"))
     assert cones is not None
     objective = EstimationObjective(prior.pmf, workload, criterion)
     found = MomentProblem(cones[0], objective).build_proof(objective)

@@ -9,7 +9,7 @@ import pytest
 
 from pmlopt import PML, Prior
 from pmlopt.programs.exact import repair
-from pmlopt.programs.exact.repair import _mix_columns, _polished_repair
+from pmlopt.programs.exact.repair import _mix_columns, _repair_polished_matrix
 
 PRIOR = Prior([0.5, 0.3, 0.2])
 MATRIX = np.array([[0.9, 0.1], [0.1, 0.9], [0.1, 0.9]])
@@ -36,8 +36,8 @@ def test_a_projection_that_moves_far_is_not_taken(
 ) -> None:
     monkeypatch.setattr(repair, "MAX_COLUMN_CHANGE", 0.005)
     moved = MATRIX + move * np.array([[1.0, -1.0], [0.0, 0.0], [0.0, 0.0]])
-    monkeypatch.setattr(repair, "polish", lambda prior, privacy, matrix: moved)
-    found = _polished_repair(PRIOR, PML(0.8), MATRIX, 1e-9)
+    monkeypatch.setattr(repair, "polish_matrix", lambda prior, privacy, matrix: moved)
+    found = _repair_polished_matrix(PRIOR, PML(0.8), MATRIX, 1e-9)
     assert (found is not None) is near
     if found is not None:
         assert found.shift == pytest.approx(move, abs=1e-6)

@@ -36,8 +36,8 @@ from pmlopt.programs.exact.repair import (
     _find_integer_basis,
     approximate_repair,
     min_mixing_weight,
-    polish,
     polish_and_repair,
+    polish_matrix,
     repair_matrix,
     round_with_equalities,
 )
@@ -210,7 +210,7 @@ def test_a_broken_matrix_is_mended_by_the_least_change(epsilon: float) -> None:
     shares = np.random.default_rng(4).uniform(-1, 1, (3, 4))
     matrix = 0.25 + 0.05 * within @ (shares - shares.mean(axis=1, keepdims=True))
     off = matrix + 2 * epsilon * np.random.default_rng(5).normal(size=matrix.shape)
-    near = polish(SECRET.prior, privacy, off)
+    near = polish_matrix(SECRET.prior, privacy, off)
     assert near is not None
     assert np.abs(near.sum(axis=1) - 1).max() <= 1e-15
     broken, mended = ((given @ one - np.exp(epsilon) * (p @ one)).max() for one in (off, near))
@@ -225,10 +225,10 @@ def test_a_broken_matrix_is_mended_by_the_least_change(epsilon: float) -> None:
 
 def test_zeros_stay_and_other_requirements_are_left() -> None:
     matrix = np.array([[1.0, 0.0], [0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [0.0, 1.0]])
-    near = polish(SECRET.prior, PML(2.0, about=SECRET), matrix)
+    near = polish_matrix(SECRET.prior, PML(2.0, about=SECRET), matrix)
     assert near is not None
     assert np.array_equal(near, matrix)
-    assert polish(SECRET.prior, MaximalLeakage(0.1), matrix) is None
+    assert polish_matrix(SECRET.prior, MaximalLeakage(0.1), matrix) is None
 
 
 # ---------------------------------------------------------------- perfect privacy

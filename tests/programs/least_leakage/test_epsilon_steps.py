@@ -18,7 +18,7 @@ from pmlopt.solvers.solver_result import make_options
 
 def search_of(**values: Any) -> Any:
     program = SimpleNamespace(compute_allowed_gap=lambda tolerance: 0.08)
-    known = {"program": program, "options": SimpleNamespace(tolerance=1.0), "_hair": 1e-3}
+    known = {"program": program, "options": SimpleNamespace(tolerance=1.0), "_bisection_step": 1e-3}
     return SimpleNamespace(**{**known, **values})
 
 
@@ -33,7 +33,7 @@ def search_of(**values: Any) -> Any:
 def test_a_level_is_half_way_on_the_wider_side_of_the_undecided_ones(
     undecided: tuple[float, float], expected: float | None
 ) -> None:
-    search = search_of(short=0.2, reached_level=1.0, undecided=undecided, _hair=1.0)
+    search = search_of(short=0.2, reached_level=1.0, undecided=undecided, _bisection_step=1.0)
     found = EpsilonSearch._choose_decidable_level(search)
     assert found == (None if expected is None else pytest.approx(expected))
 
@@ -63,8 +63,10 @@ def test_a_first_mixture_just_reaches_the_target_and_farther_ones_come_after_it(
         tried.append(matrix)
         return False
 
-    search = search_of(_excess=lambda matrix: float(matrix[0, 0]) - 0.7, take_matrix=take)
-    assert not EpsilonSearch._take_mixture(search, still, best)
+    search = search_of(
+        _compute_target_excess=lambda matrix: float(matrix[0, 0]) - 0.7, certify_matrix=take
+    )
+    assert not EpsilonSearch._certify_mixture(search, still, best)
     weights = [(one[0, 0] - 0.5) / 0.5 for one in tried]
     assert weights == pytest.approx([0.4, 0.7, 1.0], abs=1e-6)
     assert weights[0] > 0.4
@@ -82,7 +84,7 @@ def test_a_search_is_stalled_where_three_rounds_did_not_quarter_the_width() -> N
         short=10.0, reached_level=11.0, undecided=None, witness=1, designs=0,
         options=SimpleNamespace(tolerance=1.0, deadline=SimpleNamespace(expired=False)),
     )  # fmt: skip
-    search._take_first_mechanisms = lambda: None
+    search._initialize_reached_level = lambda: None
 
     def choose(stalled: bool) -> float:
         told.append(stalled)
@@ -91,7 +93,7 @@ def test_a_search_is_stalled_where_three_rounds_did_not_quarter_the_width() -> N
     def solve(level: float) -> None:
         search.reached_level = 10.0 + widths[len(told)]
 
-    search._choose_next_level, search._solve = choose, solve
+    search._choose_next_level, search._solve_until_decided = choose, solve
     assert EpsilonSearch.run(search) == "both ends meet"
     # the fourth is more than a quarter of the first; then they are counted anew
     assert told == [False, False, False, True, False]
@@ -105,9 +107,11 @@ def test_the_best_constant_is_enough_where_it_reaches_the_target_up_to_rounding(
     constant, best = np.tile([0.6, 0.4], (2, 1)), np.eye(2)
     stills: list[FloatArray] = []
     program = SimpleNamespace(constant_matrix=constant, best_matrix=best, unit=1.0)
-    search = search_of(program=program, _excess=lambda matrix: excess, take_matrix=lambda m: True)
-    search._take_mixture = lambda still, best: stills.append(still)
-    EpsilonSearch._take_first_mechanisms(search)
+    search = search_of(
+        program=program, _compute_target_excess=lambda matrix: excess, certify_matrix=lambda m: True
+    )
+    search._certify_mixture = lambda still, best: stills.append(still)
+    EpsilonSearch._initialize_reached_level(search)
     if taken:
         assert stills == []
     else:
@@ -127,8 +131,8 @@ def test_by_orbits_the_first_mixtures_are_just_beyond_the_target_and_half_way_on
         tried.append(lifts)
         return False
 
-    search._take_lifts = take  # type: ignore[method-assign]
-    search._take_first_by_orbits()
+    search._certify_lifts = take  # type: ignore[method-assign]
+    search._initialize_by_orbits()
     at = program.at(1.0)
     assert isinstance(at, SymmetricDesign)
     _, first, second = tried

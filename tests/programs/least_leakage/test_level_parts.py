@@ -16,12 +16,14 @@ from pmlopt.programs.least_leakage import certificate
 from pmlopt.programs.least_leakage.build_certificate import build_best_allowed, mix_in_best_outputs
 from pmlopt.programs.least_leakage.certificate import LevelMultipliers, NormalizedFloor, bound_level
 from pmlopt.programs.least_leakage.declaring import declare_at_level
+from pmlopt.programs.least_leakage.level_programs import LevelProgram
 from pmlopt.programs.least_leakage.level_search import (
     LevelSearchResult,
     _make_search_result,
     polish_vertex,
 )
 from pmlopt.programs.least_leakage.program import LeastLeakage
+from pmlopt.solvers.solver_result import NO_DEADLINE
 
 P = np.array([0.3, 0.2, 0.4, 0.1])
 GAINS = np.array([[1.0, 0.2, 0.0], [0.1, 0.9, 0.3], [0.0, 0.4, 1.2], [0.7, 0.1, 0.2]])
@@ -143,3 +145,22 @@ def test_what_a_mechanism_lacks_of_the_demands_counts(kind: str) -> None:
             variables["lack"].value = max(lack, 0.0)
             expected = max(0.0, short - max(lack, 0.0))
             assert float(constraints["expected"].violation()) == pytest.approx(expected, abs=1e-9)
+
+
+def test_outputs_are_closed_whose_letters_are_less_likely_than_the_level_but_for_rounding(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Here by a tenth: the outputs may have letters of .3, .2 and .5 in all."""
+    monkeypatch.setattr(LevelProgram, "MASS_RTOL", 0.1)
+    order = np.array([[3, 1, 2], [1, 3, 2], [1, 2, 3], [1, 2, 3]])
+    program = worst_case_utility(P, order, 3, 3)
+    assert (P @ program.allowed).tolist() == pytest.approx([0.3, 0.2, 0.5])
+    levels, closed = LevelProgram(program), []
+    monkeypatch.setattr(levels.model, "fix_at_zero", lambda peaks, where: closed.append(where))
+    for share, expected in (
+        (0.21, [False, False, False]),
+        (0.23, [False, True, False]),
+        (0.34, [True, True, False]),
+    ):
+        levels.solve_at(share, NO_DEADLINE)
+        assert closed.pop().tolist() == expected

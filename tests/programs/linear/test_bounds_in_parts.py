@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from pmlopt import LDP, PML, CoordinateLoss, ExpectedGain, IIDPrior, Prior, design
 from pmlopt.programs.linear import columns as columns_module
+from pmlopt.programs.linear.added_rows import AddedConstraintRows
 from pmlopt.programs.linear.build_certificate import (
     _BoundProof,
     _certify_multipliers,
@@ -97,3 +99,17 @@ def test_prices_of_the_output_law_are_taken_off_the_gains(multiplier: float) -> 
         found = float((P[:, None] * gains * other).sum()) + constant
         assert found == pytest.approx(centred - multiplier * linear, abs=1e-9)
     assert math.isfinite(constant)
+
+
+def test_prices_of_added_rows_are_taken_off_the_gains_and_of_what_they_start_from() -> None:
+    """For every matrix the gain less the multipliers times what the rows are at."""
+    random = np.random.default_rng(2)
+    coefficients, offset = random.normal(size=(2, 9)), random.normal(size=2)
+    none = np.zeros(2, dtype=bool)
+    rows = AddedConstraintRows((), sparse.csr_array(coefficients), offset, none, none, (3, 3))
+    multipliers = np.array([0.7, 1.3])
+    gains, constant = rows.price_out(GAINS, Prior(P), multipliers)
+    for matrix in random.dirichlet(np.ones(3), (4, 3)):
+        at = coefficients @ matrix.ravel() + offset
+        expected = float((P[:, None] * GAINS * matrix).sum() - multipliers @ at)
+        assert float((P[:, None] * gains * matrix).sum()) + constant == pytest.approx(expected)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import numpy as np
 import pytest
 from oracles.designs import FloatArray
 from scipy.optimize import linprog
 
+from pmlopt import ExpectedGain, MetricPrivacy, Prior, design
 from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.programs.linear import constraint_generation
 from pmlopt.programs.linear.constraint_generation import _find_essential_pairs, _run_clarabel
-from pmlopt.solvers.solver_result import NO_DEADLINE
+from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.solvers.solver_result import NO_DEADLINE, make_options
 
 
 def pairs_of(lengths: FloatArray) -> RatioBounds:
@@ -55,3 +58,17 @@ def test_a_program_with_bounds_on_pairs_is_solved_with_its_multipliers() -> None
     assert (gains * point.matrix).sum() == pytest.approx(-solved.fun, abs=1e-6)
     assert point.multipliers is not None
     assert point.multipliers.sum() == pytest.approx(-solved.fun, abs=1e-6)
+
+
+def test_what_a_program_with_bounds_on_pairs_took_is_no_more_than_has_passed() -> None:
+    gains = np.array([[1.0, 0.2, 0.0], [0.1, 0.9, 0.3], [0.0, 0.4, 1.2]])
+    program = design(Prior.uniform(3), MetricPrivacy(0.5, "absolute"), ExpectedGain(gains))
+    assert isinstance(program, LinearDesign)
+    ratios = program.list_ratios()
+    assert ratios is not None
+    begin = time.perf_counter()
+    outcome = constraint_generation.solve_by_simplex(program, ratios, make_options(None, 1e-9))
+    passed = time.perf_counter() - begin
+    assert outcome.state == "point"
+    assert outcome.compile_seconds >= 0
+    assert outcome.compile_seconds + outcome.solve_seconds <= passed

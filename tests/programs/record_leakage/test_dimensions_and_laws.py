@@ -51,23 +51,29 @@ def test_a_law_proves_a_bound_above_the_divergences_by_what_decimals_lose(
 def test_bounds_of_cells_are_rounded_by_the_sizes_of_gains_counts_and_prices(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Of the classes that a letter meets: the second letter never meets its second class."""
     monkeypatch.setattr(cell_relaxation, "bound_sum_rounding", lambda terms, size: 0.01 * size)
     random = np.random.default_rng(0)
-    counts, entropy = np.array([[0.0, -1.5], [-0.5, -0.2]]), -0.7
+    counts, entropy = np.array([[0.0, -1.5], [-0.5, -np.inf]]), -0.7
     adversary = SimpleNamespace(rows=ROWS, shifted_counts=(counts, entropy))
-    of = SimpleNamespace(adversary=adversary, used_mask=np.ones((2, 2), dtype=bool))
+    of = SimpleNamespace(adversary=adversary, used_mask=np.isfinite(counts))
     features, chord = random.normal(size=(3, 2, 2, 5)), random.normal(size=(3, 2, 2))
+    features[:, 1, 1], chord[:, 1, 1] = 9.0, 9.0
     point = random.random((3, 5))
-    solver: Any = object.__new__(_CellIterates)
-    vars(solver).update(of=of, features=features, chord=chord, point=point)
+    cells: Any = object.__new__(_CellIterates)
+    vars(cells).update(of=of, features=features, chord=chord, best_point=point)
+    met = [(0, 0), (0, 1), (1, 0)]
     expected = [
         0.01
         * (
             1
-            + np.abs(chord[k]).max()
-            + sum(np.abs(features[k, ..., j]).max() * abs(point[k, j]) for j in range(1, 5))
+            + max(abs(chord[k][place]) for place in met)
+            + sum(
+                max(abs(features[k][place][j]) for place in met) * abs(point[k, j])
+                for j in range(1, 5)
+            )
             + point[k, 0] * (1.5 + 0.7 + 1)
         )
         for k in range(3)
     ]
-    assert solver._bound_rounding() == pytest.approx(expected)
+    assert cells._bound_rounding() == pytest.approx(expected)

@@ -58,12 +58,12 @@ def test_no_kernel_within_the_bounds_is_told_more_of(radius: float) -> None:
             told += len(after.mechanism.outputs) > 1
             for _ in range(5):
                 kernels = np.stack([kernel_within(rng, lower, upper) for _ in range(2)])
-                other = after.under(Chain(chain.initial, [*kernels, kernels[0]]))
+                other = after.replay_under(Chain(chain.initial, [*kernels, kernels[0]]))
                 assert other.level <= epsilon + 1e-12
                 for known, bound in zip(other.levels, after.levels, strict=True):
                     assert known <= bound + 1e-12
-                for time, bound in after.worst.items():
-                    assert other.worst[time] <= bound + 1e-12
+                for time, bound in after.worst_levels.items():
+                    assert other.worst_levels[time] <= bound + 1e-12
     assert told > 6
 
 

@@ -55,7 +55,7 @@ def test_bounds_on_entries_are_tightened_to_what_the_bounds_on_their_sum_leave()
 
 def bounded() -> BoundedBelief:
     chain = Chain([0.5, 0.3, 0.2], [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
-    return BoundedBelief.initial(chain, 1.0)
+    return BoundedBelief.build_initial(chain, 1.0)
 
 
 def test_a_law_within_bounds_is_their_middle() -> None:
@@ -70,7 +70,7 @@ def test_slack_is_what_bounds_on_entries_allow_beyond_those_on_sums() -> None:
     over = np.array([[0.4, -0.1, 0.2], [0.3, 0.1, -0.2]])
     sums = np.array([0.2, 0.2 + 1e-16])
     belief_ = replace(start, over=over, sums=sums)
-    assert belief_._entry_slack == pytest.approx([0.3, 0.0])
+    assert belief_._compute_entry_slack == pytest.approx([0.3, 0.0])
 
 
 def test_a_lift_is_bounded_by_the_total_that_makes_it_largest() -> None:
@@ -99,7 +99,7 @@ LAW = P * EMITS / (P @ EMITS)
 
 def believed(chain: Chain, letters: FloatArray, joint: FloatArray) -> ExactBelief:
     """What is believed of the present values, with laws as if the states were released from P on."""
-    start = ExactBelief.initial(BeliefTarget(chain, 1, letters))
+    start = ExactBelief.build_initial(BeliefTarget(chain, 1, letters))
     law = joint.sum(axis=0)
     return replace(start, law=law, pasts=(TargetValues(1, letters @ P, joint),), window=(P, law))
 
@@ -110,7 +110,7 @@ def test_values_bind_where_their_odds_exceed_what_is_left_or_the_level(
     """Of the odds 1/.5, 1/.3 and 1/.2 the first is within the level, and the second but for the margin."""
     monkeypatch.setattr(belief, "LEVEL_MARGIN_NATS", 0.06)
     chain = Chain(P, np.eye(3))
-    start = ExactBelief.initial(BeliefTarget(chain, 1, np.eye(3)))
+    start = ExactBelief.build_initial(BeliefTarget(chain, 1, np.eye(3)))
     epsilon = math.log(1 / 0.3) + 0.03
     needed = start.build_requirement(epsilon, 0.2)
     assert isinstance(needed, RatioBound)
@@ -130,7 +130,7 @@ def test_more_of_values_to_come_may_be_told_where_they_are_no_chain() -> None:
     kernel = np.array([[0.6, 0.3, 0.1], [0.2, 0.3, 0.5], [0.1, 0.2, 0.7]])
     target = BeliefTarget(Chain(P, [kernel, kernel]), 1, letters)
     assert target.hides_future
-    found = ExactBelief.initial(target)._future_values
+    found = ExactBelief.build_initial(target)._list_future_values
     assert [values.time for values in found] == [2, 3]
     for power, values in enumerate(found, start=1):
         moves = np.linalg.matrix_power(kernel, power) @ letters.T
@@ -145,7 +145,7 @@ def test_more_of_values_to_come_may_be_told_where_they_are_no_chain() -> None:
 @pytest.mark.parametrize("forgets", [False, True])
 def test_values_count_until_the_present_does_not_depend_on_them(forgets: bool) -> None:
     kernel = np.full((3, 3), 1 / 3) if forgets else 0.6 * np.eye(3) + 0.4 / 3
-    moved, level, _ = ExactBelief.initial(
+    moved, level, _ = ExactBelief.build_initial(
         BeliefTarget(Chain(P, [kernel, kernel]), 1, np.eye(3))
     ).update(EMITS)
     assert level == pytest.approx(math.log(0.9 / 0.4))
@@ -216,3 +216,20 @@ def test_the_sum_after_an_output_is_between_those_of_linear_programs(room: float
         assert moved.total[0] <= ends[0] + 1e-12
         assert moved.total[1] >= ends[1] - 1e-12
         assert moved.time == 4
+
+
+def test_values_of_long_ago_are_left_out_where_no_more_than_the_level_will_be_told() -> None:
+    """Others only where no more than now will be: fifty steps are long ago."""
+    start = bounded()
+    over, sums = np.full((3, 3), -0.4), np.full(3, -1.0)
+    given = replace(
+        start, time=100, times=np.array([49, 50, 51]), states=np.zeros(3, dtype=np.int64),
+        over=over, sums=sums,
+    )  # fmt: skip
+    moved, ever = given._move(np.full(3, 0.1))  # less than what may ever be told
+    law = P @ start.chain.kernel(1)
+    most = math.e - 0.4 * float((start.chain.kernel(1).sum(axis=0) / law).min())
+    assert 0.1 < most < math.e
+    assert ever == pytest.approx([most, most, 0.1])
+    assert moved.times[:1].tolist() == [51]
+    assert (moved.times[1:] == 101).all()

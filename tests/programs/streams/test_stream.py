@@ -147,7 +147,7 @@ def test_states_that_do_not_remember_are_released_as_if_each_were_the_only_one()
     for _ in range(3):
         stream.record(stream.mechanism.outputs[0])
         assert stream.solve().value == pytest.approx(alone, abs=1e-9)
-    assert set(stream.worst) == {1, 2, 3}
+    assert set(stream.worst_levels) == {1, 2, 3}
     assert len(pasts_of(stream)) == 1  # nothing of the past matters
 
 
@@ -157,16 +157,16 @@ def test_under_another_chain_the_same_releases_tell_what_they_tell_there(about: 
     stream = Stream(random_chain(rng, 3, 4, "plain"), PML(0.8), "hamming", about)
     other = random_chain(rng, 3, 4, "by step")
     for after, emitted in followed(stream, 2):
-        assert after.under(other).level == pytest.approx(
+        assert after.replay_under(other).level == pytest.approx(
             enumerated(other, emitted, about), abs=1e-12
         )
-        assert after.under(stream.chain).levels == after.levels
+        assert after.replay_under(stream.chain).levels == after.levels
     with pytest.raises(MechanismError, match="the same states"):
-        stream.under(Chain([1.0], [[1.0]]))
+        stream.replay_under(Chain([1.0], [[1.0]]))
     sure = Stream(Chain([1.0, 0.0], np.eye(2)), PML(0.8), "hamming")
     sure.record(0)
     with pytest.raises(MechanismError, match="at time 1 the other chain can be in 1"):
-        sure.under(Chain([0.5, 0.5], np.eye(2)))
+        sure.replay_under(Chain([0.5, 0.5], np.eye(2)))
 
 
 def test_the_path_tells_at_least_as_much_as_each_state_whatever_is_released() -> None:

@@ -85,3 +85,24 @@ def test_the_gap_of_rounding_is_six_times_what_the_margin_and_rounding_cost() ->
     assert getter(program) == pytest.approx(6 * (FACTOR_MARGIN_RTOL * 1e6 + 1e-8))
     program.scale = 0.5
     assert getter(program) == pytest.approx(5e-7)
+
+
+@pytest.mark.parametrize("box", [BoxFamily(0.4, 1.7), BoxFamily(0.25, 3.0)])
+def test_the_best_columns_of_a_box_by_counts_are_those_of_brute_force(box: BoxFamily) -> None:
+    """The best for each letter between, of those that mean one leaves between both ends."""
+    counts = np.array([1, 2, 2, 3, 5])
+    kernel = ColumnUtility(counts / 13, MutualInformation().phi)
+    p, rho = kernel.p, 0.3 * np.random.default_rng(5).normal(size=5)
+    best: dict[int, float] = {}
+    for bits, f in itertools.product(itertools.product([False, True], repeat=5), range(5)):
+        lift = np.where(bits, box.high, box.low)
+        lift[f] = (1 - p @ lift + p[f] * lift[f]) / p[f]
+        if not bits[f] and box.low - 1e-12 <= lift[f] <= box.high + 1e-12:
+            worth = float(kernel.column_values(lift[:, None])[0] - (p * rho) @ lift)
+            best[f] = max(worth, best.get(f, -np.inf))
+    priced = CountPricer(kernel, [box], counts.tolist()).price_columns(rho, 9, -np.inf)
+    assert priced.best_value == pytest.approx(max(best.values()))
+    [columns] = priced.columns
+    lifts = columns.build_lifts(p)
+    found = kernel.column_values(lifts) - (p * rho) @ lifts
+    assert dict(zip(columns.between.tolist(), found.tolist(), strict=True)) == pytest.approx(best)

@@ -14,7 +14,7 @@ from pmlopt.model.utility import MutualInformation
 from pmlopt.programs.subconvex import column_generation
 from pmlopt.programs.subconvex.column_generation import (
     _ColumnGeneration,
-    _search_fewer,
+    _search_fewer_outputs,
     reduce_outputs,
 )
 from pmlopt.programs.subconvex.column_spaces import ColumnSpace
@@ -127,7 +127,7 @@ def test_a_mixture_of_counts_is_proved_by_its_multipliers(
 
     monkeypatch.setattr(column_generation, "MasterProblem", build_master)
     work = work_of()
-    assert work._mix_by_counts(pricer) is reached
+    assert work._mix_count_columns(pricer) is reached
     [(lifts, worths)] = given
     beyond = worths_of(lifts) - (P * RHO) @ lifts
     assert worths == pytest.approx(beyond - beyond.max())
@@ -242,7 +242,7 @@ def test_fewer_outputs_are_looked_for_at_costs_that_follow_the_weights(
     monkeypatch.setattr(column_generation, "MasterProblem", Scripted)
     monkeypatch.setattr(column_generation, "MAX_CORNERS", 1)
     monkeypatch.setattr(column_generation, "MAX_REWEIGHTINGS", 5)
-    found = _search_fewer(np.ones((3, 6)), 4)
+    found = _search_fewer_outputs(np.ones((3, 6)), 4)
     assert found is not None
     assert found.tolist() == [0, 1]  # not the three that came after it
     weights = np.where(np.arange(6) < 5, 0.2, 0.0)
@@ -253,7 +253,7 @@ def test_fewer_outputs_are_looked_for_at_costs_that_follow_the_weights(
 def test_a_smaller_support_has_at_least_one_output_less(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     monkeypatch.setattr(
-        column_generation, "_search_fewer", lambda lifts, at_most: asked.append(at_most)
+        column_generation, "_search_fewer_outputs", lambda lifts, at_most: asked.append(at_most)
     )
     lifts = np.hstack([UNITS, np.diag([0.5, 1.0, 1.0]) @ UNITS @ np.ones((3, 1)) / 3 + 0.1])
     lifts = lifts / (P @ lifts)

@@ -39,7 +39,7 @@ from pmlopt.programs.subconvex.count_pricing import CountPricer
 from pmlopt.programs.subconvex.relaxations import bound_family, find_closed_multipliers
 from pmlopt.programs.subconvex.search_pricing import (
     SearchPricer,
-    build_near_capacity,
+    build_columns_near_capacity,
 )
 from pmlopt.programs.subconvex.vertex_enumeration import VertexPricer, count_vertices, list_vertices
 
@@ -246,7 +246,7 @@ def test_a_core_that_is_too_light_takes_a_letter_more(seed: int) -> None:
     assert isinstance(families, tuple)
     for box in families:
         assert isinstance(box, BoxFamily)
-        columns = build_near_capacity(box, p, 240, np.random.default_rng(0))
+        columns = build_columns_near_capacity(box, p, 240, np.random.default_rng(0))
         assert columns is not None
         assert len(columns) > 0
         assert_allowed(p, columns.build_lifts(p), box)

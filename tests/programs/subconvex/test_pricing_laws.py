@@ -31,7 +31,7 @@ from pmlopt.programs.subconvex.relaxations import FractionalKnapsack, bound_stai
 from pmlopt.programs.subconvex.search_pricing import (
     SubsetCore,
     _LetterBudgets,
-    build_near_capacity,
+    build_columns_near_capacity,
     build_random_sets,
 )
 from pmlopt.programs.subconvex.split_pricing import (
@@ -510,14 +510,14 @@ def test_random_sets_are_filled_up_to_their_mass() -> None:
     random = np.random.default_rng(0)
     p = random.dirichlet(np.full(60, 2.0))
     box = BoxFamily(0.0, 2.2)
-    found = build_near_capacity(box, p, 8, np.random.default_rng(1))
+    found = build_columns_near_capacity(box, p, 8, np.random.default_rng(1))
     assert found is not None
     assert len(found) == 8
     lifts = found.build_lifts(p)
     assert p @ lifts == pytest.approx(np.ones(8))
     lost = [math.log(2.2) - entropy_of(np.asarray(lift, dtype=np.float64), p) for lift in lifts.T]
     assert max(lost) < 1e-6  # of 2^30 subsets the best is over by next to nothing
-    light = build_near_capacity(box, np.full(6, 1 / 6), 3, np.random.default_rng(1))
+    light = build_columns_near_capacity(box, np.full(6, 1 / 6), 3, np.random.default_rng(1))
     assert light is not None
     assert (light.high.sum(axis=1) == 2).all()  # 2.7 letters: two, and one between
 
@@ -528,23 +528,23 @@ def test_a_core_has_the_subsets_of_a_mass() -> None:
     assert core.mass == 22.0
     sums = sorted(float(p[inside].sum()) for inside in sets_of(6))
     for limit in (0.5, 6.0, 10.5, 21.0):
-        [best] = core.list_coverings(limit, 1)
+        [best] = core.list_covering_subsets(limit, 1)
         assert p[best].sum() == min(mass for mass in sums if mass >= limit)
     for mass in (3.0, 10.0, 22.0):
         seen = {
-            tuple(np.flatnonzero(core.draw_of_mass(mass, np.random.default_rng(seed))[0]))
+            tuple(np.flatnonzero(core.draw_subsets_of_mass(mass, np.random.default_rng(seed))[0]))
             for seed in range(60)
         }
         assert seen == {
             tuple(np.flatnonzero(inside)) for inside in sets_of(6) if p[inside].sum() == mass
         }
-    assert len(core.draw_of_mass(22.5, np.random.default_rng(0))) == 0
+    assert len(core.draw_subsets_of_mass(22.5, np.random.default_rng(0))) == 0
     sizes: list[float] = []
 
     def rest(part: SubsetCore, missing: float) -> BoolArray:
         assert part.mass == 12.0
         sizes.append(missing)
-        return part.list_coverings(missing, 1)
+        return part.list_covering_subsets(missing, 1)
 
     masses = np.full(40, 1.0)
     found = build_random_sets(

@@ -193,7 +193,7 @@ def test_what_is_left_of_a_bound_counts(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_knapsack_holds_the_mass_of_all_letters_and_a_tolerance(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(relaxations, "_TOTAL_ATOL", 0.1)
+    monkeypatch.setattr(relaxations, "MASS_SUM_TOLERANCE", 0.1)
     knapsack = FractionalKnapsack(KERNEL, BOX, RHO)
     total = float(knapsack.room.sum())
     found = knapsack.fill_mass(0, np.array([total + 0.09, total + 0.11]))
@@ -296,7 +296,7 @@ def test_a_core_is_centred_on_the_edge(
     monkeypatch: pytest.MonkeyPatch, edge: int, first: int
 ) -> None:
     monkeypatch.setattr(search_pricing, "CORE_LETTERS", 4)
-    monkeypatch.setattr(SearchPricer, "_find_edge", lambda *_: edge)
+    monkeypatch.setattr(SearchPricer, "_find_order_cutoff", lambda *_: edge)
     cores: list[list[int]] = []
 
     def search_between(self: SearchPricer, box: Any, rho: Any, core: Any, *_: Any) -> Any:
@@ -318,8 +318,8 @@ def test_past_the_last_letter_the_edge_of_staircases_is_that_of_the_dearest(
     monkeypatch.setattr(search_pricing, "find_staircases_above", lambda *a: asked.append(a[-1]))
     pricer = SearchPricer(KERNEL, [STAIRS])
     for place in (0, 3, 5):
-        monkeypatch.setattr(SearchPricer, "_find_edge", lambda *_, at=place: at)
-        pricer._find_above(STAIRS, RHO, 0.0, 9)
+        monkeypatch.setattr(SearchPricer, "_find_order_cutoff", lambda *_, at=place: at)
+        pricer._enumerate_above(STAIRS, RHO, 0.0, 9)
     assert asked == pytest.approx(np.sort(RHO)[[0, 3, 4]].tolist())
 
 
@@ -332,7 +332,7 @@ def test_random_sets_leave_their_core_a_share_that_varies_by_a_tenth(
 
     def rest(core: SubsetCore, left: float) -> Any:
         missing.append(left)
-        return core.list_coverings(left, 1)
+        return core.list_covering_subsets(left, 1)
 
     rng: Any = Scripted()
     build_random_sets(np.ones(40), np.arange(40), mass, (1, 1), 12, rest, rng)

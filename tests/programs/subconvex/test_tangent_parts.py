@@ -61,7 +61,7 @@ def test_letters_come_by_their_distance_from_the_edge_between_the_best_set_and_t
 def test_sets_have_the_masses_of_their_kind_up_to_a_tolerance(
     monkeypatch: pytest.MonkeyPatch, tolerance: float
 ) -> None:
-    monkeypatch.setattr(tangents, "MASS_TOLERANCE", tolerance)
+    monkeypatch.setattr(tangents, "MASS_SUM_TOLERANCE", tolerance)
     kinds = PlateauKinds.build(P, 0.4, 0.3)
     assert kinds is not None
     for place in range(len(kinds)):

@@ -10,7 +10,7 @@ import pytest
 
 from pmlopt import distortion_leakage, leakage_distortion
 from pmlopt.model.queries import ModularSum
-from pmlopt.programs.tradeoff import build_certificate
+from pmlopt.programs.tradeoff import build_certificate, proof
 from pmlopt.programs.tradeoff.build_certificate import mix_within_leakage
 from pmlopt.programs.tradeoff.grouped_rows import _split_by_mass
 from pmlopt.programs.tradeoff.program import combine_convexly
@@ -52,7 +52,7 @@ def test_the_first_mechanism_likely_within_an_aim_is_found_on_a_path(
     audit: Any = SimpleNamespace(bound=bound, value=1.0, record=0)
     program: Any = SimpleNamespace(log_counts=[None])
     path = {0.7: lambda t: np.array([[0.8 * (1 - t)]])}.get(bound, lambda t: np.array([[1 - t]]))
-    found = build_certificate.find_likely_member(program, path, audit, 0.5)
+    found = build_certificate.find_likely_within_limit(program, path, audit, 0.5)
     assert 1 - found[0, 0] / path(0.0)[0, 0] == pytest.approx(place)
 
 
@@ -70,3 +70,16 @@ def test_classes_of_a_value_are_split_into_parts_of_about_equal_probability() ->
             middle = (before + masses[place] / 2) / masses[groups == value].sum()
             expected.append(int(middle * parts))
         assert _split_by_mass(program, groups, parts).tolist() == expected
+
+
+def test_only_next_to_the_least_distortion_are_outputs_limited_to_the_cheapest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a mean loss of 2.5; an output is as cheap as another up to the same share."""
+    monkeypatch.setattr(proof, "LOSS_RTOL", 0.1)
+    losses = np.array([[2.0, 2.19, 2.21], [3.31, 3.29, 3.0]])
+    for limit, free in ((2.5 * 1.05, False), (2.5 * 1.15, True)):
+        found = proof.make_tradeoff_losses(losses / 2, "leakage", limit)
+        expected = [[True, True, True]] * 2 if free else [[True, True, False], [False, True, True]]
+        assert found.allowed.tolist() == expected
+    assert proof.make_tradeoff_losses(losses / 2, "distortion", 0.0).allowed.all()

@@ -93,7 +93,7 @@ def test_rounds_go_on_while_the_leakage_changes_from_the_last_prior_and_random_o
         )
         return certificate, f"; at {deadline.end}"
 
-    monkeypatch.setattr(penalty, "run_all", run_all)
+    monkeypatch.setattr(penalty, "run_until_deadline", run_all)
     monkeypatch.setattr(penalty, "_certify_end", certify)
     monkeypatch.setattr(penalty, "compute_joint_law", lambda *_: None)
     monkeypatch.setattr(penalty, "adapt_weight", lambda problem, matrix, deadline: matrix)

@@ -150,7 +150,7 @@ def test_a_path_is_followed_to_below_the_limit_by_the_room(
         aims.append(aim)
         return DISTORTION.constant_matrix
 
-    monkeypatch.setattr(cutting_planes, "find_likely_member", find)
+    monkeypatch.setattr(cutting_planes, "find_likely_within_limit", find)
     too_much = SimpleNamespace(value=0.5, bound=math.inf, proofs=[])
     monkeypatch.setattr(cutting_planes, "audit_leakage", lambda *_, **__: too_much)
     search = TradeoffSearch(DISTORTION, TOLERANCE, 0, NO_DEADLINE)

@@ -29,7 +29,7 @@ from pmlopt.programs.certificate import WarmStart
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.grouped_rows import (
     build_families,
-    find_member,
+    find_family_member,
     plan_groupings,
     select_distinct,
 )
@@ -124,11 +124,11 @@ MANY = ModularSum(30, 3)
 def test_the_symmetric_mechanism_has_the_distortion() -> None:
     """The sum is uniform up to 2^-30, an error is off by 1 or 2, and by 4/3 on average."""
     rows = plan_groupings(leakage_distortion(MANY, 0.2, 18.0))[0]
-    matrix = find_member(rows, build_families(rows)[0])
+    matrix = find_family_member(rows, build_families(rows)[0])
     assert rows.program.tradeoff.compute_distortion(matrix) <= 0.2
     assert matrix[:3] == pytest.approx(np.full((3, 3), 0.075) + 0.775 * np.eye(3), abs=1e-6)
     loose = plan_groupings(leakage_distortion(MANY, 5.0, 18.0))[0]
-    assert find_member(loose, build_families(loose)[0]) == pytest.approx(1 / 3)
+    assert find_family_member(loose, build_families(loose)[0]) == pytest.approx(1 / 3)
 
 
 def test_a_limit_that_is_never_reached_changes_nothing() -> None:
@@ -306,7 +306,8 @@ def test_small_queries_are_never_worse_than_a_row_for_each_value(seed: int) -> N
     result = solve(program, gap=1e-3)
     coarse = plan_groupings(program)[0]
     rivals = [
-        find_member(coarse, family)[coarse.first_classes] for family in build_families(coarse)
+        find_family_member(coarse, family)[coarse.first_classes]
+        for family in build_families(coarse)
     ]
     noise = random.dirichlet(np.ones(outputs), outputs)
     share = min(1.0, 0.4 * trivial / expected_distortion(query, noise, loss, law))
@@ -324,7 +325,7 @@ def test_many_records_in_little_time(query: Query, distortion: float, entropy: f
     """Never worse than what one relaxation proves of the symmetric channel, and with a bound."""
     program = leakage_distortion(query, distortion, entropy)
     rows = plan_groupings(program)[0]
-    symmetric = find_member(rows, build_families(rows)[0])[rows.first_classes]
+    symmetric = find_family_member(rows, build_families(rows)[0])[rows.first_classes]
     quick = solve(record_leakage(query, symmetric, entropy), time_limit=1e-3)
     result = solve(program, time_limit=0.1)
     assert result.value <= quick.bound + 1e-6

@@ -126,7 +126,8 @@ class TestDesigns:
         assert dict(point.facts)["people for frequencies within 0.05"] == f"{expected:,}"
         (point,) = explore(PRIOR, "absolute", epsilon=[0.05], beside=()).curves[0].points
         assert (
-            "cannot tell 4 letters apart" in dict(point.facts)["people for frequencies within 0.01"]
+            "cannot distinguish 4 letters"
+            in dict(point.facts)["people for frequencies within 0.01"]
         )
 
     def test_the_line_of_python_gives_the_point_again(self) -> None:
@@ -390,8 +391,8 @@ def test_changes_are_outcomes_that_come_go_merge_and_part() -> None:
     texts = [text for _, _, text in parts(one, merged, apart, merged, one).changes]
     assert texts == [
         "the outcome 1 appears",
-        "the outcomes 0 and 1 tell the same no more",
-        "the outcomes 0 and 1 tell the same from here on",
+        "the outcomes 0 and 1 no longer reveal the same",
+        "the outcomes 0 and 1 reveal the same from here on",
         "the outcome 1 disappears",
     ]
 

@@ -33,7 +33,9 @@ def test_the_mean_is_in_its_interval_as_often_as_stated(noise: Any) -> None:
 def test_frequencies_have_no_bias_from_the_noise(noise: Any) -> None:
     truth = np.array(COUNTS) / sum(COUNTS)
     found = [
-        estimate_noisy_frequencies(noise, LETTERS, noise.sample(VALUES.tolist(), seed), method="linear")
+        estimate_noisy_frequencies(
+            noise, LETTERS, noise.sample(VALUES.tolist(), seed), method="linear"
+        )
         for seed in range(20)
     ]
     mean = np.mean([one.frequencies for one in found], axis=0)
@@ -71,7 +73,9 @@ def test_geometric_noise_adds_up_in_the_ledger_and_in_joint_levels() -> None:
     noise = Geometric(3.0)
     mechanism = noise.to_mechanism(prior)
     # twice the same noise: differences over the scale add up
-    assert joint_level(prior, [mechanism] * 2) == pytest.approx(Geometric(1.5).level(prior), abs=1e-10)
+    assert joint_level(prior, [mechanism] * 2) == pytest.approx(
+        Geometric(1.5).level(prior), abs=1e-10
+    )
     ledger = Ledger(prior)
     ledger.record(mechanism, [0])
     ledger.record(mechanism, [0], allow_duplicate=True)

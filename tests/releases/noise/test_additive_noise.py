@@ -43,7 +43,9 @@ def test_the_level_is_the_largest_leakage_of_an_outcome(kind: str, seed: int) ->
     points = np.array(prior.labels, dtype=float).reshape(prior.size, -1)
     scale = float(np.ptp(points, axis=0).max() or 1.0) * 10.0 ** rng.uniform(-1, 1.5)
     noise = noise_kind(scale)
-    expected = oracle.level_by_outcomes(points, scale, over, prior.pmf, 9 if points.shape[1] == 1 else 3)
+    expected = oracle.level_by_outcomes(
+        points, scale, over, prior.pmf, 9 if points.shape[1] == 1 else 3
+    )
     level = noise.level(prior, over)
     assert level == pytest.approx(expected, abs=1e-9)
     assert level >= expected - 1e-13
@@ -89,7 +91,9 @@ def test_small_and_large_levels_keep_their_digits() -> None:
 
 def test_two_values_and_every_prior_are_the_known_cases() -> None:
     pair = Prior([0.3, 0.7], [-1, 1])
-    known = 2 / 0.8 - math.log(1 - 0.3 + 0.3 * math.exp(2 / 0.8))  # [grosse2025empirical, Proposition 3]
+    known = 2 / 0.8 - math.log(
+        1 - 0.3 + 0.3 * math.exp(2 / 0.8)
+    )  # [grosse2025empirical, Proposition 3]
     assert Laplace(0.8).level(pair) == pytest.approx(known, abs=1e-14)
     assert Laplace.calibrate(AGES, 0.5, AllPriors(3)).scale == pytest.approx(40 / 0.5, rel=1e-12)
     assert Laplace.calibrate(AGES, -math.log(0.2) + 1e-12).scale == 0
@@ -104,6 +108,7 @@ def test_letters_off_the_grid_leak_what_is_drawn() -> None:
     assert noise.level(prior) >= float(
         oracle.level_in_digits(np.array([[0.1], [0.3]]), noise.scale, prior.probabilities[None])
     )
+    assert noise.failure_probability(prior, 1e-25) == 0.0
     wide = Prior([0.5, 0.5], [0.4, 0.6])
     assert noise.level(wide) >= float(
         oracle.level_in_digits(np.array([[0.0], [1.0]]), noise.scale, wide.probabilities[None])
@@ -123,7 +128,9 @@ class TestContinuous:
         assert exact >= 0.5 - 1e-4
 
     def test_a_gap_in_the_middle_leaks_most(self) -> None:
-        sample = Continuous.from_samples(np.concatenate([np.full(99, 0.0), [5.0], np.full(100, 10.0)]))
+        sample = Continuous.from_samples(
+            np.concatenate([np.full(99, 0.0), [5.0], np.full(100, 10.0)])
+        )
         letters = Prior([0.495, 0.005, 0.5], [0.0, 5.0, 10.0])
         exact = Laplace(2.0).level(letters)
         assert exact <= Laplace(2.0).level(sample) <= exact + 1e-3
@@ -146,7 +153,9 @@ class TestFailures:
     def test_of_gaussian_noise_by_quadrature(self, seed: int, part: float) -> None:
         rng = np.random.default_rng(seed)
         size = int(rng.integers(2, 9))
-        prior = Prior(rng.dirichlet(np.ones(size)) * 0.9 + 0.1 / size, np.sort(rng.normal(size=size)).tolist())
+        prior = Prior(
+            rng.dirichlet(np.ones(size)) * 0.9 + 0.1 / size, np.sort(rng.normal(size=size)).tolist()
+        )
         sigma = 10.0 ** rng.uniform(-0.7, 1)
         epsilon = part * prior.max_leakage
         found = Gaussian(sigma).failure_probability(prior, epsilon)
@@ -202,7 +211,9 @@ class TestFailures:
         sample = Prior.from_counts([50, 30, 20], [20, 40, 60])
         ball = confidence_ball(sample, 0.05)
         first = Gaussian(60.0).failure_probability(sample, 0.5, ball)
-        assert Gaussian(60.0).promise(sample, 0.5, ball) == Promise(0.5, first + 0.05 - first * 0.05)
+        assert Gaussian(60.0).promise(sample, 0.5, ball) == Promise(
+            0.5, first + 0.05 - first * 0.05
+        )
         with pytest.raises(PrivacyError, match="give delta"):
             Gaussian(60.0).promise(sample, 0.5, L1Ball(sample, 0.1))
 

@@ -54,7 +54,11 @@ def draw_others(
 @given(SEEDS)
 def test_no_outcome_leaks_more_about_a_record_whatever_the_others_are(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    size, people, scale = int(rng.integers(2, 4)), int(rng.integers(0, 4)), 10.0 ** rng.uniform(-0.5, 1)
+    size, people, scale = (
+        int(rng.integers(2, 4)),
+        int(rng.integers(0, 4)),
+        10.0 ** rng.uniform(-0.5, 1),
+    )
     contributions = draw_contributions(rng, size)
     prior = Prior(rng.dirichlet(np.ones(size)) * 0.95 + 0.05 / size)
     noise = QueryNoise([derive_differences(contributions)], [scale])
@@ -88,7 +92,9 @@ def test_several_answers_leak_together_what_their_differences_add_up_to() -> Non
     assert max(levels.values()) == noise.level(AGES)
 
 
-@pytest.mark.parametrize("over", [None, AllPriors(3), Box([0.1] * 3, [1.0] * 3), KLBall(AGES, 0.02)])
+@pytest.mark.parametrize(
+    "over", [None, AllPriors(3), Box([0.1] * 3, [1.0] * 3), KLBall(AGES, 0.02)]
+)
 def test_calibrated(over: Any) -> None:
     tables = [derive_differences(np.eye(3)), derive_differences(AGES.labels)]
     noise = QueryNoise.calibrate(tables, AGES, 0.5, over)

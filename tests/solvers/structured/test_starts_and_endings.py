@@ -103,7 +103,7 @@ def test_short_steps_end_the_method(monkeypatch: pytest.MonkeyPatch) -> None:
     ending = follow_central_path(task, build_start(task), lambda point: 1.0, 1e-9)
     assert (ending.iterations, ending.message) == (5, "nothing improves")
     watch: Any = SimpleNamespace(near=0.0)
-    _, done = interior_point._begin_in_single(
+    _, done = interior_point._iterate_in_single_precision(
         task, build_start(task), watch, interior_point.NO_DEADLINE
     )
     assert done == 2

@@ -34,7 +34,7 @@ from pmlopt.programs.streams.stream import Stream, StreamDeclaration
 from pmlopt.releases.array_files import open_exclusively, read_arrays, write_arrays
 
 FORMAT = "pmlopt-crowd"
-CROWD_FILE_VERSION = 1
+POPULATION_FILE_VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class _ReleasePlan:
     laws: FloatArray
     shares: FloatArray
 
-    def output_chances(self, histories: IntArray, columns: IntArray) -> FloatArray:
+    def compute_likelihoods(self, histories: IntArray, columns: IntArray) -> FloatArray:
         """Return the (K, N) output likelihoods by state for histories and output columns."""
         group, share = self.group[histories], self.shares[histories, None]
         return (
@@ -129,7 +129,7 @@ class _ReleasePlan:
         )
 
 
-class Crowd:
+class StreamPopulation:
     """The sequential releases of many independent people over one Markov chain, with few designs per step.
 
     `Streams` solves a design for each history, and after some steps each person has a history of the own.
@@ -155,18 +155,18 @@ class Crowd:
     Examples:
         >>> from pmlopt import PML
         >>> chain = Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], ["home", "out"])
-        >>> crowd = Crowd(Stream(chain, PML(0.4), "hamming"), people=3)
-        >>> len(crowd.release(["home", "out", "home"], seed=1))
+        >>> population = StreamPopulation(Stream(chain, PML(0.4), "hamming"), people=3)
+        >>> len(population.release(["home", "out", "home"], seed=1))
         3
-        >>> crowd.level <= 0.4
+        >>> population.level <= 0.4
         True
     """
 
     def __init__(self, first: Stream, people: int | Iterable[Label], designs: int = 32) -> None:
         if first.history or first.about != "state" or first.chain.over is not None:
             raise PrivacyError(
-                "a crowd begins with a stream of which nothing is released, about each state, over a chain "
-                "without bounds on its kernels"
+                "a population begins with a stream of which nothing is released, about each state, over "
+                "a chain without bounds on its kernels"
             )
         number, names = (people, None) if isinstance(people, int) else (None, people)
         self.names = check_labels_of_size(names, number, "the people", PrivacyError)
@@ -215,7 +215,7 @@ class Crowd:
         return dict(zip(self.names, self.levels.tolist(), strict=True))
 
     @property
-    def fresh(self) -> Stream:
+    def new_stream(self) -> Stream:
         """Return the stream of a new person without releases."""
         return self._first.copy()
 
@@ -244,13 +244,13 @@ class Crowd:
         """
         now = self._histories
         if isinstance(states, Mapping):
-            # a set: looking each person up in the tuple would be quadratic in the crowd
+            # a set: looking each person up in the tuple would be quadratic in the number of people
             known = set(self.names)
             wrong = [f"{who!r} is none of them" for who in states if who not in known]
             wrong += [f"{who!r} has no state" for who in self.names if who not in states]
             if wrong:
                 raise MechanismError(
-                    f"{wrong[0]}: give the state of each of the people of the crowd"
+                    f"{wrong[0]}: give the state of each of the people of the population"
                 )
             told = self.release([states[who] for who in self.names], seed)
             return dict(zip(self.names, told.tolist(), strict=True))
@@ -285,7 +285,7 @@ class Crowd:
         keys, place = np.unique(now.place * width + columns, return_inverse=True)
         before, told = np.divmod(keys, width)
         self._histories = self._move_histories(
-            before, plan.output_chances(before, told), place.reshape(-1)
+            before, plan.compute_likelihoods(before, told), place.reshape(-1)
         )
         self._told.append(columns.astype(np.int32))
         self._plan = None
@@ -296,7 +296,7 @@ class Crowd:
         plan, history = self._plan_release(), self._histories.place[person : person + 1]
         # (M,) all outputs after the same history, so each is one column of the mechanism
         every = np.arange(len(self._first.outputs))
-        matrix = plan.output_chances(np.repeat(history, len(every)), every).T
+        matrix = plan.compute_likelihoods(np.repeat(history, len(every)), every).T
         possible = np.flatnonzero(self._histories.law[history[0]] > 0)
         emitted = matrix[possible].any(axis=0)
         outputs = select_labels(self._first.outputs, np.flatnonzero(emitted).tolist())
@@ -314,13 +314,13 @@ class Crowd:
         Raises:
             FileFormatError: the file cannot be written, or its ending is not .npz.
         """
-        files.file_format(path, (".npz",))
+        files.get_file_format(path, (".npz",))
         held = {name: getattr(self._histories, name) for name in _HistoryBeliefs.__annotations__}
         time = held.pop("time")
         told = np.array(self._told, dtype=np.int32).reshape(-1, self.people)
         about = {
             "format": FORMAT,
-            "version": CROWD_FILE_VERSION,
+            "version": POPULATION_FILE_VERSION,
             "first": to_plain(StreamDeclaration.from_stream(self._first)),
             "designs": self._designs,
             "time": time,
@@ -333,9 +333,11 @@ class Crowd:
         """Load the state from a file; refuse a truncated or modified one.
 
         Raises:
-            FileFormatError: the file is not there, holds no crowd, or was cut short or changed.
+            FileFormatError: the file is not there, holds no population, or was cut short or changed.
         """
-        about, arrays, _, size = read_arrays(path, "crowd", FORMAT, CROWD_FILE_VERSION)
+        about, arrays, _, size = read_arrays(
+            path, "stream population", FORMAT, POPULATION_FILE_VERSION
+        )
         try:
             first = read_record(StreamDeclaration, about["first"], "first", Context(room=size))
             told = arrays.pop("told")
@@ -343,23 +345,23 @@ class Crowd:
             people = (
                 told.shape[1] if names is None else read_record(tuple[Label, ...], names, "people")
             )
-            crowd = cls(first.make_stream(), people, int(about["designs"]))
-            begun = crowd._histories
+            population = cls(first.make_stream(), people, int(about["designs"]))
+            begun = population._histories
             for name, array in arrays.items():
                 kind = getattr(begun, name)
                 if (array.dtype, array.ndim) != (kind.dtype, kind.ndim):
                     raise ValueError(f"its {name} are {array.dtype} in {array.ndim} dimensions")
-            crowd._histories = _HistoryBeliefs(int(about["time"]), **arrays)
-            crowd._histories.check(first.chain.size, crowd.people)
-            outputs = len(crowd._first.outputs)
-            if told.dtype != np.int32 or told.shape != (len(told), crowd.people):
+            population._histories = _HistoryBeliefs(int(about["time"]), **arrays)
+            population._histories.check(first.chain.size, population.people)
+            outputs = len(population._first.outputs)
+            if told.dtype != np.int32 or told.shape != (len(told), population.people):
                 raise ValueError(f"its outputs are {told.dtype} of the shape {told.shape}")
             if not ((told >= 0) & (told < outputs)).all():
                 raise ValueError(f"an output is none of the {outputs}")
         except (InputError, KeyError, TypeError, ValueError) as cause:
-            raise FileFormatError(f"{path}: is not a crowd: {cause}") from None
-        crowd._told = list(told)
-        return crowd
+            raise FileFormatError(f"{path}: is not a stream population: {cause}") from None
+        population._told = list(told)
+        return population
 
     @classmethod
     @contextmanager
@@ -372,16 +374,16 @@ class Crowd:
             >>> import tempfile
             >>> from pathlib import Path
             >>> from pmlopt import PML
-            >>> path = Path(tempfile.mkdtemp()) / "crowd.npz"
+            >>> path = Path(tempfile.mkdtemp()) / "population.npz"
             >>> chain = Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
-            >>> Crowd(Stream(chain, PML(0.4), "hamming"), people=2).save(path)
-            >>> with Crowd.open(path) as crowd:
-            ...     outputs = crowd.release([1, 0], seed=1)
-            >>> Crowd.load(path).history(0) == (outputs[0],)
+            >>> StreamPopulation(Stream(chain, PML(0.4), "hamming"), people=2).save(path)
+            >>> with StreamPopulation.open(path) as population:
+            ...     outputs = population.release([1, 0], seed=1)
+            >>> StreamPopulation.load(path).history(0) == (outputs[0],)
             True
         """
-        with open_exclusively(path, cls, lambda crowd: crowd.time) as crowd:
-            yield crowd
+        with open_exclusively(path, cls, lambda population: population.time) as population:
+            yield population
 
     # ------------------------------------------------------------ the next release
 
@@ -454,7 +456,7 @@ class Crowd:
         # states that cannot be would be letters of probability 0, which a prior does not allow
         possible = np.flatnonzero(law > 0)
         utility = first.restrict_utility(law > 0)
-        asked = belief.build_requirement(first.privacy.epsilon, first.cap_at(now.time))
+        asked = belief.build_requirement(first.privacy.epsilon, first.get_cap(now.time))
         found = solve(design(Prior(law[possible]), asked, utility, first.outputs)).mechanism
         matrix = np.zeros((len(law), len(first.outputs)))
         matrix[np.ix_(possible, find_rows(first.outputs, found.outputs))] = found.matrix
@@ -465,7 +467,7 @@ class Crowd:
     def _max_weights(self, group: IntArray, matrices: FloatArray, laws: FloatArray) -> FloatArray:
         """Compute the (H,) largest mixing weights of a design that keep each history's bounds."""
         now, epsilon = self._histories, self._first.privacy.epsilon
-        cap, shares = self._first.cap_at(now.time), np.ones(len(now.law))
+        cap, shares = self._first.get_cap(now.time), np.ones(len(now.law))
         for k, (matrix, output_law) in enumerate(zip(matrices, laws, strict=True)):
             for rows in _split_chunks(np.flatnonzero(group == k)):
                 over, law = now.over[rows], now.law[rows]
@@ -476,7 +478,7 @@ class Crowd:
                 more = math.exp(epsilon) - np.exp(
                     told + compute_budgets(told, epsilon, cap, now.time)
                 )
-                more[over.max(axis=2) <= 0] = 0.0  # whatever is told is within epsilon
+                more[over.max(axis=2) <= 0] = 0.0  # whatever is revealed is within epsilon
                 # (H, R, M): what the design adds to each bound; the constant output adds -room
                 above = over @ matrix + more[:, :, None] * (law @ matrix)[:, None, :]
                 # the constraint is linear in the weight w: w above <= (1 - w) room

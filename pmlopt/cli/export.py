@@ -1,0 +1,145 @@
+"""The commands that describe for others: `export`, `verify --of` and `deployment`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+from pmlopt.cli.options import ArgumentNote, OptionNote, add_command, main
+from pmlopt.cli.printing import print_json, print_line, print_table
+from pmlopt.cli.targets import TARGET
+from pmlopt.core.files import atomic_write, encode_json_bytes, read_bytes
+from pmlopt.core.sealing import check_not_sealed
+from pmlopt.data.samplers.languages import LANGUAGES
+from pmlopt.errors import FileFormatError, InputError
+
+Language = Annotated[
+    str | None,
+    OptionNote(
+        "js, ts, c, rust, kotlin, swift, r, sql (PostgreSQL) or python; left out, by the ending of the file.",
+        "--to",
+    ),
+]
+
+SOURCE_ENDINGS = frozenset(language.ending.lower() for language in LANGUAGES.values())
+"""The endings of generated source code."""
+
+
+@add_command(main, "export")
+def export_command(
+    saved_file: Annotated[Path, ArgumentNote("MECHANISM")],
+    output: Annotated[Path, OptionNote("The file to write.", "-o/--output", TARGET)],
+    language: Language = None,
+    bits: Annotated[
+        int | None,
+        OptionNote(
+            "Round the draws to so many random bits (1 to 53): for platforms that have fewer, and for "
+            "matrices that are not in multiples of 2^-53. The level is computed again."
+        ),
+    ] = None,
+    name: Annotated[
+        str, OptionNote("Distinguishes the functions of several mechanisms in one program.")
+    ] = "",
+    decode: Annotated[
+        bool,
+        OptionNote(
+            "Write what estimates frequencies from counts of the outcomes instead (js, r, sql), with "
+            "standard errors."
+        ),
+    ] = False,
+) -> None:
+    """Write a mechanism as source code that releases values in another language.
+
+    MECHANISM is a saved result or a matrix. The file needs no library: it compares random bits of the
+    platform's generator for cryptography with whole numbers, and so draws with exactly the probabilities of
+    the matrix. `pmlopt verify FILE --of MECHANISM` compares the two again.
+    """
+    from pmlopt.verification.verify_saved import load_trusted
+
+    found = load_trusted(saved_file)
+    if decode:
+        if bits is not None:
+            raise InputError("--decode draws nothing: leave out --bits")
+        _export_decoder(found, output, language, name)
+        print_line(f"Wrote {output}.")
+        return
+    found.export(output, language, bits=bits, name=name)
+    print_line(f"Wrote {output}. Check it with: pmlopt verify {output} --of {saved_file}")
+
+
+def _export_decoder(found: Any, output: Path, language: str | None, name: str) -> None:
+    """Write the decoder of a mechanism or a result, whose prior its weights are for."""
+    from pmlopt.data.mechanism import Mechanism
+    from pmlopt.releases.estimation.decoder import export_decoder
+
+    if isinstance(found, Mechanism):
+        export_decoder(found, output, language, name=name)
+        return
+    if not isinstance(found.mechanism, Mechanism):
+        raise InputError("a mechanism by orbits has too many letters to be listed as source code")
+    prior = found.certificate.listed_prior
+    export_decoder(found.mechanism, output, language, prior=prior, name=name)
+
+
+def verify_source(path: Path, mechanism_file: Path, as_json: bool) -> bool | None:
+    """Print whether generated source code draws from a mechanism; return the verdict."""
+    from pmlopt.data.mechanism import Mechanism
+    from pmlopt.data.samplers.source import SamplerSource
+    from pmlopt.verification.verify_saved import load_trusted
+
+    try:
+        text = read_bytes(path).decode()
+    except UnicodeDecodeError:
+        raise FileFormatError(f"{path}: is no source code in UTF-8") from None
+    source = SamplerSource.read(text, os.fspath(path))
+    found = load_trusted(mechanism_file)
+    mechanism = found if isinstance(found, Mechanism) else found.mechanism
+    if not isinstance(mechanism, Mechanism):
+        raise InputError(f"{mechanism_file}: is by orbits, of which no source code is generated")
+    parts = source.compare(mechanism)
+    if not isinstance(found, Mechanism):
+        stated = found.describe_draws(source.rounded_bits)
+        same = list(source.header["statement"]) == stated
+        parts.append(("statement", same, " ".join(stated)))
+    verdicts = [holds for _, holds, _ in parts]
+    holds = False if False in verdicts else None if None in verdicts else True
+    if as_json:
+        print_json({
+            "language": source.language.name,
+            "digest": source.header["digest"],
+            "bits": source.header["bits"],
+            "holds": holds,
+            "parts": [dict(zip(("name", "holds", "detail"), part, strict=True)) for part in parts],
+        })  # fmt: skip
+        return holds
+    print_line(f"{path.name}: {source.language.name}, {source.header['bits']} bits a draw")
+    words = {True: "holds", False: "FALSE", None: "not decided"}
+    print_table(
+        ["part", "verdict", "what was found"],
+        [(name, words[verdict], detail) for name, verdict, detail in parts],
+    )
+    return holds
+
+
+@add_command(main, "deployment")
+def deployment_command(
+    folder: Annotated[Path, ArgumentNote("FOLDER")],
+    output: Annotated[
+        Path | None, OptionNote("The file to write; printed where left out.", "-o/--output", TARGET)
+    ] = None,
+) -> None:
+    """Describe a release for a public registry of deployments.
+
+    FOLDER is that of a release, and is checked first. The record is JSON, by the keys that registries of
+    deployments of differential privacy use; what the folder does not state is left empty for its issuer.
+    """
+    from pmlopt.publishing.deployment import describe_deployment
+
+    record = describe_deployment(folder)
+    if output is None:
+        print_json(record)
+        return
+    check_not_sealed(output)
+    atomic_write(output, encode_json_bytes(record))
+    print_line(f"Wrote {output}.")
