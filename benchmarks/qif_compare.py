@@ -189,7 +189,7 @@ def repeated(work: Callable[[], Any], budget: float, most: int = 100) -> tuple[l
 
 
 def rows_of(runs: Runs) -> list[list[Any]]:
-    """The table; except on a line an assertion fails where the optimum by qif's choice of a solver differs."""
+    """The table; except on a line an assertion fails where the optimum by qif's choice of solver differs."""
     rows = []
     for (loss, prior, size), contestants in runs.items():
         known = value_of(loss, prior, size, contestants[OURS])
