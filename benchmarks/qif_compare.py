@@ -5,13 +5,14 @@
 
 Least expected loss (|i - j| and Hamming) under LDP at epsilon = 1, N = M, for the uniform and a Dirichlet
 prior. qif calls it d-privacy with the discrete metric: `qif.mechanism.d_privacy.min_loss_given_d`, with its
-own metrics, which need no Python callbacks. `--losses line` asks for metric privacy with |i - j| as distance
-and as loss in place of it. Ours is timed from `design` to the certificate. Each contestant
-works in a process of its own (both libraries bring a HiGHS), several times in a row, and the processes take
-turns; the table has the median over the rounds of the median in a process. A solver that ran out of time is
-not asked again at that size or above. Values must agree to 1e-6 (a row says so where they do not), and the
-level of each matrix is recomputed: with all its columns, and with those alone that have a probability above
-1e-9. Needs `pip install qif`.
+own metrics, which need no Python callbacks. `--losses line` designs under metric privacy with |i - j| as
+distance and as loss, and `--losses bayes` the least expected |i - j| where one guess at the letter is right
+at most e^epsilon times as often as before (`qif.mechanism.bayes_vuln.min_loss_given_max_vuln`). Ours is timed
+from `design` to the certificate. Each contestant works in a process of its own (both libraries bring a
+HiGHS), several times in a row, and the processes take turns; the table has the median over the rounds of the
+median in a process. A solver that ran out of time is not asked again at that size or above. Values must agree
+to 1e-6 (a row says so where they do not), and the level of each matrix is recomputed: with all its columns,
+and with those alone that have a probability above 1e-9. Needs `pip install qif`.
 """
 
 from __future__ import annotations
@@ -28,13 +29,15 @@ import numpy as np
 from common import FloatArray, growth_figure, machine, report, suite_parser
 from limited import Run, limited
 
-from pmlopt import LDP, ExpectedLoss, MetricPrivacy, design, solve
+from pmlopt import LDP, ExpectedLoss, MetricPrivacy, Vulnerability, design, solve
 from pmlopt.model.privacy import Requirement
 from pmlopt.programs.plots import save_figure
 
 EPSILON = 1.0
 LINE = "line"
 """Metric privacy with |i - j| as distance and as loss."""
+BAYES = "bayes"
+"""Average Bayes leakage, with |i - j| as loss."""
 
 OURS = "pmlopt.solve"
 ROUTES: Mapping[str, tuple[str, str]] = {
@@ -124,11 +127,13 @@ def instance(loss: str, prior: str, size: int) -> tuple[FloatArray, FloatArray]:
     uniform = np.full(size, 1 / size)
     p = uniform if prior == "uniform" else np.random.default_rng(0).dirichlet(np.full(size, 2.0))
     distances = np.abs(np.subtract.outer(np.arange(size), np.arange(size))).astype(float)
-    return p, distances if loss in ("absolute", LINE) else (distances > 0).astype(float)
+    return p, distances if loss in ("absolute", LINE, BAYES) else (distances > 0).astype(float)
 
 
 def privacy_for(loss: str, size: int) -> Requirement:
-    """Local differential privacy, or metric privacy on a line."""
+    """Local differential privacy, metric privacy on a line, or average Bayes leakage."""
+    if loss == BAYES:
+        return Vulnerability(epsilon=EPSILON)
     places = np.arange(size)
     return (
         MetricPrivacy(EPSILON, np.abs(places[:, None] - places)) if loss == LINE else LDP(EPSILON)
@@ -156,10 +161,17 @@ def theirs(
     qif.lp.defaults.solver, qif.lp.defaults.method = solver, method
     p, _ = instance(loss, prior, size)
     kind = qif.metric.euclidean if loss == LINE else qif.metric.discrete
-    privacy = qif.metric.scale(kind(qif.uint), EPSILON)
     distance = (qif.metric.discrete if loss == "hamming" else qif.metric.euclidean)(qif.uint)
-    least = qif.mechanism.d_privacy.min_loss_given_d
-    seconds, matrix = repeated(lambda: least(p, size, privacy, distance), budget)
+    least, limit = (
+        qif.mechanism.d_privacy.min_loss_given_d,
+        qif.metric.scale(kind(qif.uint), EPSILON),
+    )
+    if loss == BAYES:
+        least, limit = (
+            qif.mechanism.bayes_vuln.min_loss_given_max_vuln,
+            math.exp(EPSILON) * p.max(),
+        )
+    seconds, matrix = repeated(lambda: least(p, size, limit, distance), budget)
     return {"seconds": seconds, "matrix": np.asarray(matrix).tolist(), "note": ""}
 
 
@@ -177,7 +189,7 @@ def repeated(work: Callable[[], Any], budget: float, most: int = 100) -> tuple[l
 
 
 def rows_of(runs: Runs) -> list[list[Any]]:
-    """The table; under LDP an assertion fails where the optimum by the solver that qif chooses is another."""
+    """The table; except on a line an assertion fails where the optimum by qif's choice of solver differs."""
     rows = []
     for (loss, prior, size), contestants in runs.items():
         known = value_of(loss, prior, size, contestants[OURS])
@@ -234,15 +246,15 @@ def described(loss: str, prior: str, size: int, found: Sequence[Run], *, right: 
     if not right:
         return ["another value", *cells, "", "", f"{matrix.min():.0e}"]
     clipped = matrix.clip(min=0.0)
-    larger = clipped[:, instance(loss, prior, size)[0] @ clipped > 1e-9]
-    return ["done", *cells, level(clipped, loss), level(larger, loss), f"{matrix.min():.0e}"]
+    p, _ = instance(loss, prior, size)
+    larger = clipped[:, p @ clipped > 1e-9]
+    return ["done", *cells, level(clipped, loss, p), level(larger, loss, p), f"{matrix.min():.0e}"]
 
 
-def level(matrix: FloatArray, loss: str) -> str:
+def level(matrix: FloatArray, loss: str, prior: FloatArray) -> str:
     """The level of a matrix, its rows normalised: by how much it misses epsilon."""
-    size = len(matrix)
     rows = matrix / matrix.sum(axis=1, keepdims=True)
-    reached = privacy_for(loss, size).level(np.full(size, 1 / size), rows)
+    reached = privacy_for(loss, len(matrix)).level(prior, rows)
     return "infinite" if math.isinf(reached) else f"epsilon {reached - EPSILON:+.0e}"
 
 
