@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, TypeVar
 
@@ -115,9 +116,7 @@ def list_registries() -> tuple[MethodRegistry[Any, Any, Any], ...]:
 @cache
 def list_question_folders() -> tuple[str, ...]:
     """List the folders of pmlopt that have a module `methods`, which registers questions."""
-    import pmlopt.programs as package
-
-    folders = [one.name for one in iter_modules(package.__path__) if one.ispkg]
+    folders = [one.name for one in iter_modules([str(Path(__file__).parent)]) if one.ispkg]
     return tuple(one for one in sorted(folders) if find_spec(f"{__package__}.{one}.methods"))
 
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from pmlopt.core.files import atomic_write, is_standard_stream
 from pmlopt.data.samplers.languages import find_language
 from pmlopt.data.samplers.source import write_source
-from pmlopt.data.samplers.table import SamplerTable
-
-if TYPE_CHECKING:
-    from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.samplers.table import LabelledMatrix, SamplerTable
 
 
 def export_sampler(
-    mechanism: Mechanism,
+    mechanism: LabelledMatrix,
     path: str | os.PathLike[str],
     language: str | None = None,
     *,

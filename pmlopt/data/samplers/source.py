@@ -7,17 +7,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files as resource_files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pmlopt.data.samplers.languages import LANGUAGES, Language
-from pmlopt.data.samplers.table import MAX_BITS, SamplerTable
+from pmlopt.data.samplers.table import MAX_BITS, LabelledMatrix, SamplerTable
 from pmlopt.errors import FileFormatError, InputError, MechanismError
 
-if TYPE_CHECKING:
-    from pmlopt.data.mechanism import Mechanism
-
-FORMAT = 1
-"""The version of the templates: one that changes them raises it."""
+FORMAT = "pmlopt sampler 1"
+"""The version of the templates: one that changes them raises its number."""
 
 _MARK = "pmlopt-sampler: "
 _HEADER = re.compile(rf"^(?://|#|--) {_MARK}(\{{.*\}})$", re.MULTILINE)
@@ -134,7 +131,7 @@ class SamplerSource:
         """Read a generated file.
 
         Raises:
-            FileFormatError: it is none, has two headers or tables, or is of a later version.
+            FileFormatError: it is none, has two headers or tables, or is of another version.
         """
         headers, tables = _HEADER.findall(text), _TABLE.findall(text)
         if len(headers) != 1 or len(tables) != 1:
@@ -146,8 +143,9 @@ class SamplerSource:
         except ValueError as error:
             raise FileFormatError(f"{where}: the header is no JSON: {error}") from None
         if not (
-            type(header.get("format")) is int
-            and header.get("language") in LANGUAGES
+            isinstance(header.get("format"), str)
+            and isinstance(header.get("language"), str)
+            and header["language"] in LANGUAGES
             and type(header.get("bits")) is int
             and type(header.get("rounded")) is bool
             and isinstance(header.get("digest"), str)
@@ -156,8 +154,10 @@ class SamplerSource:
             and all(isinstance(one, str) for one in header["statement"])
         ):
             raise FileFormatError(f"{where}: the header of the sampler lacks a part")
-        if header["format"] > FORMAT:
-            raise FileFormatError(f"{where}: is of a later version of pmlopt: check it with that")
+        if header["format"] != FORMAT:
+            raise FileFormatError(
+                f"{where}: the format is {header['format']!r:.40}: this version of pmlopt reads {FORMAT!r}"
+            )
         numbers = re.split(r":=|<-|=", tables[0], maxsplit=1)[-1]
         return cls(
             LANGUAGES[header["language"]], header, tuple(map(int, _NUMBERS.findall(numbers))), text
@@ -168,7 +168,7 @@ class SamplerSource:
         """Return to how many bits the matrix was rounded; None where it was not."""
         return self.header["bits"] if self.header["rounded"] else None
 
-    def compare(self, mechanism: Mechanism) -> list[tuple[str, bool | None, str]]:
+    def compare(self, mechanism: LabelledMatrix) -> list[tuple[str, bool | None, str]]:
         """Compare the file with a mechanism.
 
         Returns:
@@ -195,15 +195,8 @@ class SamplerSource:
         same = self.text.replace("\r\n", "\n") == write_source(
             table, self.language, self.header["statement"], self.header["name"]
         )
-        old = self.header["format"] < FORMAT
         detail = (
             "every character is as it is generated" if same else "differs from what is generated"
         )
-        found.append(
-            (
-                "code",
-                None if old else same,
-                "of an earlier version: not compared" if old else detail,
-            )
-        )
+        found.append(("code", same, detail))
         return found

@@ -12,15 +12,29 @@ import json
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, abbreviate
+from pmlopt.core.arrays import FloatArray, Label, abbreviate, name_outputs
 from pmlopt.errors import MechanismError
 
-if TYPE_CHECKING:
-    from pmlopt.data.mechanism import Mechanism
+
+class LabelledMatrix(Protocol):
+    """A matrix with the labels of its rows and columns, such as a mechanism."""
+
+    @property
+    def matrix(self) -> FloatArray:
+        """Return the (N, M) probabilities."""
+
+    @property
+    def inputs(self) -> tuple[Label, ...]:
+        """Return the labels of the rows."""
+
+    @property
+    def outputs(self) -> tuple[Label, ...]:
+        """Return the labels of the columns."""
+
 
 MAX_BITS = 53
 """Bits of a draw: whole numbers up to 2^53 are exact in the floats of every language."""
@@ -45,7 +59,7 @@ class SamplerTable:
     is_rounded: bool = False
 
     @classmethod
-    def from_mechanism(cls, mechanism: Mechanism, bits: int | None = None) -> SamplerTable:
+    def from_mechanism(cls, mechanism: LabelledMatrix, bits: int | None = None) -> SamplerTable:
         """Build the table of a mechanism, exactly or rounded to a number of bits.
 
         Args:
@@ -63,10 +77,9 @@ class SamplerTable:
         """
         if bits is not None and not (type(bits) is int and 1 <= bits <= MAX_BITS):
             raise MechanismError(f"bits must be a whole number from 1 to {MAX_BITS}, not {bits!r}")
-        named = mechanism.with_named_outputs()
         scale = 1 << (bits or MAX_BITS)
-        rows = [_sum_row(row, scale, rounded=bits is not None) for row in named.matrix]
-        for letter, row in zip(named.inputs, rows, strict=True):
+        rows = [_sum_row(row, scale, rounded=bits is not None) for row in mechanism.matrix]
+        for letter, row in zip(mechanism.inputs, rows, strict=True):
             if row is None:
                 raise MechanismError(
                     f"the row of {letter!r} is not in multiples of 2^-53 that sum to one, so whole numbers "
@@ -74,8 +87,8 @@ class SamplerTable:
                     "computed again"
                 )
         return cls(
-            list_texts(named.inputs, "inputs"),
-            list_texts(named.outputs, "outputs"),
+            list_texts(mechanism.inputs, "inputs"),
+            list_texts(name_outputs(mechanism.inputs, mechanism.outputs), "outputs"),
             bits or MAX_BITS,
             tuple(row for row in rows if row is not None),
             bits is not None,

@@ -63,7 +63,7 @@ class RequirementConjunction(Requirement):
     parts: tuple[Requirement, ...]
 
     def __init__(self, *parts: Requirement) -> None:
-        self._set(one for part in parts for one in part.list_parts())
+        self._set_parts(one for part in parts for one in part.list_parts())
         for one, other in combinations(self.parts, 2):
             if set(one.limits) & set(other.limits) and differ_in_levels_only(one, other):
                 raise PrivacyError(
@@ -71,7 +71,7 @@ class RequirementConjunction(Requirement):
                     "keep the stricter one"
                 )
 
-    def _set(self, parts: Iterable[Requirement]) -> Self:
+    def _set_parts(self, parts: Iterable[Requirement]) -> Self:
         """Set the parts, after checking that they can be combined."""
         self.parts = tuple(parts)
         self._searched: tuple[Any, Any] = (
@@ -83,7 +83,7 @@ class RequirementConjunction(Requirement):
 
     def _with_parts(self, parts: Iterable[Requirement]) -> RequirementConjunction:
         """Return the conjunction of replaced parts."""
-        return RequirementConjunction.__new__(RequirementConjunction)._set(parts)
+        return RequirementConjunction.__new__(RequirementConjunction)._set_parts(parts)
 
     def list_parts(self) -> tuple[Requirement, ...]:
         return self.parts
@@ -103,7 +103,7 @@ class RequirementConjunction(Requirement):
         known = [part for part in parts if part is not None]
         return self._with_parts(known) if len(known) == len(parts) else None
 
-    def _renamed(self, values: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    def _combine_by_name(self, values: Iterable[Mapping[str, float]]) -> dict[str, float]:
         """Combine limits or levels of all parts under unique names."""
         pairs = zip(self._names, values, strict=True)
         return {names[name]: value for names, own in pairs for name, value in own.items()}
@@ -111,7 +111,7 @@ class RequirementConjunction(Requirement):
     @property
     def limits(self) -> dict[str, float]:
         """Return the upper limits of all parts by unique names, in nats."""
-        return self._renamed(part.limits for part in self.parts)
+        return self._combine_by_name(part.limits for part in self.parts)
 
     @property
     def meanings(self) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ class RequirementConjunction(Requirement):
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         """Compute the levels of all parts by unique names, in nats."""
-        return self._renamed(part.levels(prior, mechanism) for part in self.parts)
+        return self._combine_by_name(part.levels(prior, mechanism) for part in self.parts)
 
     def to_cvxpy(
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
@@ -249,6 +249,9 @@ class RequirementConjunction(Requirement):
 
     def __repr__(self) -> str:
         return " & ".join(map(repr, self.parts))
+
+
+Requirement.conjunction = RequirementConjunction
 
 
 def make_distinct_names(each: Sequence[Sequence[str]]) -> list[dict[str, str]]:

@@ -26,7 +26,7 @@ from pmlopt.data.prior import Prior
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import RatioBounds, make_letter_ratios
-from pmlopt.model.privacy.violations import describe_worst_pair
+from pmlopt.model.privacy.requirement import describe_worst_pair
 
 Distance = (
     str

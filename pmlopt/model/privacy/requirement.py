@@ -22,7 +22,6 @@ from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.column_cost import ColumnCost
 from pmlopt.model.privacy.factors import tighten_factor
 from pmlopt.model.privacy.ratios import MIN_SLACK_NATS, RatioBounds, make_block
-from pmlopt.model.privacy.violations import describe_worst_pair
 from pmlopt.model.uncertainty.columns import ColumnCone, Family
 from pmlopt.model.uncertainty.prior_set import LinearRows, require_form
 from pmlopt.solvers.structured.block_program import ColumnBlock
@@ -76,6 +75,8 @@ class Requirement(Record, ABC):
     """What to do where its extreme columns are not listed."""
     meaning: ClassVar[str] = "The limit {limit} nats holds for the ratio that is named."
     """What the limit states, in a sentence for those who do not know the field."""
+    conjunction: ClassVar[Any]
+    """The class of conjunctions, which is a requirement too: its own file sets it."""
 
     @property
     def meanings(self) -> tuple[str, ...]:
@@ -280,15 +281,7 @@ class Requirement(Record, ABC):
 
     def __and__(self, other: Requirement) -> Requirement:
         """Both requirements at once; see `RequirementConjunction`."""
-        from pmlopt.model.privacy.conjunction import (
-            RequirementConjunction,  # which is of this class
-        )
-
-        return (
-            RequirementConjunction(self, other)
-            if isinstance(other, Requirement)
-            else NotImplemented
-        )
+        return self.conjunction(self, other) if isinstance(other, Requirement) else NotImplemented
 
     def cone_block(self, prior: Prior) -> ColumnBlock | None:
         """Return what it requires of one column as a `ColumnBlock`; None where it has no such form, or no
@@ -391,6 +384,33 @@ class Requirement(Record, ABC):
         """Return whether each level is within its limit, in floats without tolerance."""
         levels, limits = self.levels(prior, mechanism), self.limits
         return all(map(le, map(levels.__getitem__, limits), limits.values()))
+
+
+def describe_worst_pair(
+    privacy: Requirement, prior: Prior, mechanism: Mechanism, of_letter: str = " alone"
+) -> str:
+    """Describe the pair by which a list of ratio bounds is violated most; else the level above its limit.
+
+    Args:
+        privacy: the requirement.
+        prior: N letters.
+        mechanism: that violates it.
+        of_letter: what follows the letter of a pair.
+    """
+    ratios = privacy.for_prior(prior).required_ratios(prior.pmf)
+    if ratios is None or not len(ratios.exponents):
+        levels = privacy.levels(prior, mechanism)
+        name = max(privacy.limits, key=lambda limit: levels[limit] - privacy.limits[limit])
+        return f"the level {name} is {levels[name]:.6g} nats, and the limit is {privacy.limits[name]:g}"
+    used = np.flatnonzero(mechanism.support)
+    over = ratios.log_ratios(mechanism.matrix[:, used]) - ratios.exponents[:, None]
+    pair, y = np.unravel_index(int(np.nanargmax(over)), over.shape)
+    side = int(ratios.above[pair])
+    what = f"{prior.labels[side]!r}{of_letter}" if side < prior.size else f"the pair {pair}"
+    return (
+        f"the outcome {mechanism.outputs[used[y]]!r} is {over[pair, y]:.6g} nats above the limit for "
+        f"{what}"
+    )
 
 
 JOINT_BOUND_HINT = "it bounds all columns of a mechanism together; use PML, LDP or LIP"

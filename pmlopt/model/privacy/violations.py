@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
-
-if TYPE_CHECKING:
-    from pmlopt.model.privacy.requirement import Requirement
 
 
 def compute_log_lifts(prior: Prior, mechanism: Mechanism) -> FloatArray:
@@ -37,31 +33,4 @@ def describe_largest_leak(
     return (
         f"the outcome {mechanism.outputs[y]!r} reveals {leaks[x, y]:.6g} nats about {secrets[x]!r}, "
         f"and the limit is {limit:g}"
-    )
-
-
-def describe_worst_pair(
-    privacy: Requirement, prior: Prior, mechanism: Mechanism, of_letter: str = " alone"
-) -> str:
-    """Describe the pair by which a list of ratio bounds is violated most; else the level above its limit.
-
-    Args:
-        privacy: the requirement.
-        prior: N letters.
-        mechanism: that violates it.
-        of_letter: what follows the letter of a pair.
-    """
-    ratios = privacy.for_prior(prior).required_ratios(prior.pmf)
-    if ratios is None or not len(ratios.exponents):
-        levels = privacy.levels(prior, mechanism)
-        name = max(privacy.limits, key=lambda limit: levels[limit] - privacy.limits[limit])
-        return f"the level {name} is {levels[name]:.6g} nats, and the limit is {privacy.limits[name]:g}"
-    used = np.flatnonzero(mechanism.support)
-    over = ratios.log_ratios(mechanism.matrix[:, used]) - ratios.exponents[:, None]
-    pair, y = np.unravel_index(int(np.nanargmax(over)), over.shape)
-    side = int(ratios.above[pair])
-    what = f"{prior.labels[side]!r}{of_letter}" if side < prior.size else f"the pair {pair}"
-    return (
-        f"the outcome {mechanism.outputs[used[y]]!r} is {over[pair, y]:.6g} nats above the limit for "
-        f"{what}"
     )

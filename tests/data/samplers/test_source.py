@@ -142,11 +142,12 @@ def test_what_was_not_generated_is_refused(text: str) -> None:
 def test_a_header_that_lacks_a_part_or_is_later_is_refused() -> None:
     text = write_source(SamplerTable.from_mechanism(RESPONSE), LANGUAGES["js"])
     for old, new in (
-        ('"format":1', '"format":"1"'),
+        ('"format":"pmlopt sampler 1"', '"format":1'),
+        ('"language":"js"', '"language":[]'),
         ('"bits":53', '"bits":null'),
-        ('"format":1', '"format":2'),
+        ('"format":"pmlopt sampler 1"', '"format":"pmlopt sampler 2"'),
     ):
-        with pytest.raises(FileFormatError, match=r"lacks a part|later version"):
+        with pytest.raises(FileFormatError, match=r"lacks a part|this version of pmlopt reads"):
             SamplerSource.read(text.replace(old, new))
 
 

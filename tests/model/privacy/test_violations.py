@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt import Mechanism, Prior
-from pmlopt.model.privacy.violations import describe_worst_pair
+from pmlopt.model.privacy.requirement import describe_worst_pair
 
 
 def test_the_level_that_is_farthest_above_its_limit_is_named() -> None:
