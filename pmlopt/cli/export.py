@@ -49,11 +49,11 @@ def export_command(
         ),
     ] = False,
 ) -> None:
-    """Write a mechanism as source code that releases values in another language.
+    """Write a mechanism as source code in a language.
 
-    MECHANISM is a saved result or a matrix. The file needs no library: it compares random bits of the
-    platform's generator for cryptography with whole numbers, and so draws with exactly the probabilities of
-    the matrix. `pmlopt verify FILE --of MECHANISM` compares the two again.
+    The code releases values. MECHANISM is a saved result or a matrix. The file needs no library: it compares
+    random bits of the platform's generator for cryptography with whole numbers, and so draws with exactly the
+    probabilities of the matrix. `pmlopt verify FILE --of MECHANISM` compares the two again.
     """
     from pmlopt.verification.verify_saved import load_trusted
 
@@ -129,7 +129,7 @@ def deployment_command(
         Path | None, OptionNote("The file to write; printed where left out.", "-o/--output", TARGET)
     ] = None,
 ) -> None:
-    """Describe a release for a public registry of deployments.
+    """Describe a release for a registry of deployments.
 
     FOLDER is that of a release, and is checked first. The record is JSON, by the keys that registries of
     deployments of differential privacy use; what the folder does not state is left empty for its issuer.

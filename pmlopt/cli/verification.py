@@ -82,7 +82,9 @@ def verify_command(
         ),
     ] = None,
 ) -> None:
-    """Check what a saved result claims, or whether source code draws from a mechanism.
+    """Check what a saved result claims.
+
+    With --of, check whether source code draws from a mechanism.
 
     All is computed again from FILE (.json, .npz) only. Exits with 1 when a part is false, and with 3 where a
     part cannot be checked from the file, and states which. The script verifier.py of the package checks most

@@ -62,7 +62,7 @@ def released(people: Path) -> Path:
     """A folder with one column, released."""
     out = people.with_name("out")
     said = run("release", people, *EDUCATION, "-o", out)
-    assert "education  0.3 nats   0.3 nats" in said
+    assert "education  0.3 nats  0.3 nats" in said
     assert "If the output is" in said
     assert f"pmlopt check {out}" in said
     return out

@@ -109,7 +109,7 @@ def test_an_error_is_described_with_its_type_its_file_and_its_line() -> None:
     [
         (
             MarginPrograms,
-            "ascend",
+            "ascend_margins",
             envelope_design([0.5, 0.3, 0.2], 0.5, 0.1, ExpectedGain(np.eye(3))),
         ),
         (interior_point, "_step_once", design([0.5, 0.3, 0.2], PML(0.5), ExpectedGain(np.eye(3)))),

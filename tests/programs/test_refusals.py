@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats
-from oracles.columns import deviation
 
 from pmlopt import (
     LDP,
@@ -35,7 +34,6 @@ from pmlopt import (
     Pufferfish,
     RatioBound,
     Secret,
-    SubConvex,
     best_worst_case,
     certify,
     design,
@@ -123,8 +121,6 @@ CASES: list[tuple[Any, Any, type[Exception], str]] = [
     *((design, at(THREE, PML(0.4), TELL, bad), ProgramError, "fewer than the 3 letters")
       for bad in (2, range(2))),
     (TOLD.with_constraints, at(cap=TOLD.variables["weights"] <= 0.5), ProgramError, "linear utility"),
-    *((design, at(THREE, MaximalLeakage(0.4), utility), PrivacyError, ".")
-      for utility in (GuessingProbability(), SubConvex(deviation))),
     *((design, at(THREE, PML(0.4), bad), UtilityError, r"sub-convex|call it|mutual-information")
       for bad in (None, 3, "mutual-informations", MutualInformation)),
     (design, at(MANY, PML(1.0), GuessingProbability()), ProgramError,

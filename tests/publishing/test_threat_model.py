@@ -225,7 +225,7 @@ class TestFilesOfOthers:
         release(people(200, 100), {"ill": made}, tmp_path / "law", law=people(20, 10))
         release(people(200, 100), {"ill": FLIP}, tmp_path / "matrix")
         for name, undecided, advice in (
-            ("kept", ["in clear"], "repeats the release with --dry-run"),
+            ("kept", ["in clear"], "can repeat the release with --dry-run"),
             ("law", ["fit", "no raw rows"], "the shares are those of other people"),
             ("matrix", ["mechanisms/ill.json"], "obtain the saved result"),
         ):
@@ -247,7 +247,7 @@ class TestFilesOfOthers:
         folder = copied(sealed, tmp_path / "out")
         (folder / name).unlink()
         said = " ".join(run("check", folder, code=1).split())
-        assert f"FAILS changed, missing or none of its: {name}" in said
+        assert f"FAILS changed, missing or unexpected: {name}" in said
         assert "level together" in said
 
     def test_a_description_with_empty_lists_other_keys_or_steps_is_refused(

@@ -281,7 +281,10 @@ class Requirement(Record, ABC):
 
     def __and__(self, other: Requirement) -> Requirement:
         """Both requirements at once; see `RequirementConjunction`."""
-        return self.conjunction(self, other) if isinstance(other, Requirement) else NotImplemented
+        if not isinstance(other, Requirement):
+            return NotImplemented
+        both: Requirement = self.conjunction(self, other)
+        return both
 
     def cone_block(self, prior: Prior) -> ColumnBlock | None:
         """Return what it requires of one column as a `ColumnBlock`; None where it has no such form, or no

@@ -43,7 +43,7 @@ class ColumnCostDesign(Design[ColumnCostCertificate]):
         >>> from pmlopt import MaximalLeakage, MutualInformation, design
         >>> program = design([0.5, 0.25, 0.25], MaximalLeakage(np.log(2)), MutualInformation())
         >>> program.problem.is_lp(), program.lifts.shape
-        (True, (3, 8))
+        (True, (3, 7))
     """
 
     utility: SubConvex
@@ -247,7 +247,10 @@ class _CostRounds:
         """Add columns, mixed with the constant as far as a limit on each column needs."""
         if self.program.cost.per_outcome:
             lifts = self._pull_within_cost(lifts)
-        self.pool = np.hstack([self.pool, lifts])
+        # the constant column comes with every batch: each column is kept once
+        known = {column.tobytes() for column in self.pool.T}
+        new = [place for place, column in enumerate(lifts.T) if column.tobytes() not in known]
+        self.pool = np.hstack([self.pool, lifts[:, new]])
 
     def _pull_within_cost(self, lifts: FloatArray) -> FloatArray:
         """Mix columns with the constant, as far as the limit on each needs.

@@ -335,4 +335,4 @@ def test_a_region_needs_a_sample_and_one_letter_has_one_distribution() -> None:
     for delta in (0.0, 1.0, math.nan):
         with pytest.raises(PrivacyError):
             confidence_region([3, 4], delta)
-    assert REGIONS["likelihood"]({0: 3, 1: 4}, 0.1) == confidence_region([3, 4], 0.1)
+    assert REGIONS["likelihood"]({0: 3, 1: 4}, 0.1) == confidence_region({0: 3, 1: 4}, 0.1)

@@ -65,7 +65,7 @@ SETS: Mapping[str, PriorSet] = {
     "wasserstein": WassersteinBall(P, lambda x, y: abs(x - y), 0.1),
     "intersection": intersection(KLBall(P, 0.03), MinimumMass(3, 0.2)),
     "l1": L1Ball(P, 0.1),
-    "box": Box([0.2, 0.4, 0.2], [0.4, 0.6, 0.3]),
+    "box": Box([0.2, 0.4, 0.2], [0.3, 0.6, 0.3]),
     "hull": ConvexHull(np.array([[0.25, 0.5, 0.25], [0.3, 0.4, 0.3], [0.2, 0.6, 0.2]])),
 }
 
@@ -158,7 +158,9 @@ def test_measures_and_sweeps_take_it(name: str) -> None:
     worst = leakage_capacity(over, CHANNEL)
     assert level == pytest.approx(float(worst), abs=1e-12)
     # the level under the worst prior itself, which the set may exceed by what its least means are rounded
-    assert leakage_level(worst.prior, CHANNEL) == pytest.approx(level, abs=1e-6)
+    # (it may have zeros, and then a letter leaks in the limit)
+    leaks = np.log(CHANNEL.max(axis=0) / (worst.prior @ CHANNEL))
+    assert leaks.max() == pytest.approx(level, abs=1e-6)
     assert level >= leakage_level(P, CHANNEL)
     failures = [failure_probability(P, CHANNEL, e, over=over) for e in (0.1, level + 1e-6)]
     assert failures[0] > 0
