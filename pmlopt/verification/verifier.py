@@ -98,7 +98,7 @@ def law(record, what, *inputs):
         need(same and samples in (None, sum(counts)), f"the counts of {what} are its law and its sample")
     return [v / sum(found) for v in found]
 
-class Asked:
+class StatedRequirement:
     """PML (over a set of priors, too), LDP or LIP of each column of a matrix, or maximal leakage of all."""
 
     def __init__(self, record, p, prior, inputs):
@@ -110,10 +110,10 @@ class Asked:
         self.limits = row([record[key] for key in ("lower", "upper", "epsilon") if key in record])
         must(0 <= min(self.limits) <= max(self.limits) <= 10**5, "a limit is from 0 to 100000 nats")
         if record.get("over") is not None:
-            self.set(record["over"], p, prior, inputs)
+            self.read_prior_set(record["over"], p, prior, inputs)
 
-    def set(self, data, p, prior, inputs):
-        """Read a set of priors, by lower probabilities: `max(0, lower(A) - shift)`, whole set aside."""
+    def read_prior_set(self, data, p, prior, inputs):
+        """Read a set of priors: those with `Q(A) >= max(0, lower(A) - shift)` for sets A of letters."""
         kind = data.get("kind")
         must(kind in SETS, f"a set of the kind {kind!r:.40} is not proved by this script")
         keys(data, f"kind {SETS[kind]}", "the set of priors")
@@ -264,7 +264,7 @@ def check(file):
     told(result, record)
     matrix, p = table(file["matrix"], *map(len, names)), law(result["prior"], "the prior")
     need(len(p) == len(names[0]) and min(p) > 0, "the prior has every letter")
-    asked = Asked(record["privacy"], p, result["prior"], file["inputs"])
+    asked = StatedRequirement(record["privacy"], p, result["prior"], file["inputs"])
     levels(asked, number(result["level"]), matrix, p, names)
     need(all(number(record[k]) == number(result[k]) for k in ("value", "bound")), "the result is its proof's")
     found = (linear if record["kind"] == "linear" else least_leakage)(record, asked, matrix, p)
