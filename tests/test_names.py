@@ -42,7 +42,6 @@ ALLOWED_NAMES = frozenset(
         "reduced",
         "reordered",
         "required",
-        "set",
         "squared",
         "told",
         "unfinished",
