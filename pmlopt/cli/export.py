@@ -82,7 +82,7 @@ def _export_decoder(found: Any, output: Path, language: str | None, name: str) -
     export_decoder(found.mechanism, output, language, prior=prior, name=name)
 
 
-def verify_source(path: Path, mechanism_file: Path, as_json: bool) -> bool | None:
+def verify_source(path: Path, mechanism_file: Path, as_json: bool) -> bool:
     """Print whether generated source code draws from a mechanism; return the verdict."""
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.data.samplers.source import SamplerSource
@@ -102,8 +102,7 @@ def verify_source(path: Path, mechanism_file: Path, as_json: bool) -> bool | Non
         stated = found.describe_draws(source.rounded_bits)
         same = list(source.header["statement"]) == stated
         parts.append(("statement", same, " ".join(stated)))
-    verdicts = [holds for _, holds, _ in parts]
-    holds = False if False in verdicts else None if None in verdicts else True
+    holds = all(verdict for _, verdict, _ in parts)
     if as_json:
         print_json({
             "language": source.language.name,
@@ -114,10 +113,9 @@ def verify_source(path: Path, mechanism_file: Path, as_json: bool) -> bool | Non
         })  # fmt: skip
         return holds
     print_line(f"{path.name}: {source.language.name}, {source.header['bits']} bits a draw")
-    words = {True: "holds", False: "FALSE", None: "not decided"}
     print_table(
         ["part", "verdict", "what was found"],
-        [(name, words[verdict], detail) for name, verdict, detail in parts],
+        [(name, "holds" if verdict else "FALSE", detail) for name, verdict, detail in parts],
     )
     return holds
 

@@ -245,6 +245,16 @@ def get_listed_mechanism(found: Any, name: str) -> Mechanism | Result[Any]:
     return found  # type: ignore[no-any-return]
 
 
+def load_listed_matrix(path: Path, name: str) -> Mechanism:
+    """Load the matrix of a file of the release, whether it is bare or has a certificate.
+
+    Raises:
+        FileFormatError: it holds no mechanism on letters that are listed.
+    """
+    found = get_listed_mechanism(load_saved(path), name)
+    return found if isinstance(found, Mechanism) else found.mechanism
+
+
 def find_own_file(folder: Path, name: str) -> Path | None:
     """Find a file directly inside the folder; None without one.
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from pmlopt.core.arrays import join_words
+from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import FileFormatError
 from pmlopt.measures import ldp_level
-from pmlopt.publishing.checking import check, find_own_file, get_listed_mechanism
+from pmlopt.publishing.checking import check, find_own_file, load_listed_matrix
 from pmlopt.publishing.folder import RANDOM_ORDER, ReleaseFile
-from pmlopt.verification.verify_saved import load_saved
 
 
 def describe_deployment(folder: str | os.PathLike[str]) -> dict[str, Any]:
@@ -120,10 +120,9 @@ def _describe_mechanisms(told: ReleaseFile) -> str:
     return "a row-stochastic matrix of multiples of 2^-53 for each part: " + ", ".join(parts)
 
 
-def _load_matrix(place: Path, name: str) -> Any:
+def _load_matrix(place: Path, name: str) -> Mechanism:
     """Load the mechanism of a part from its file in the folder."""
     path = find_own_file(place, name)
     if path is None:
         raise FileFormatError(f"{place}: the mechanism {name!r:.80} is missing")
-    made = get_listed_mechanism(load_saved(path), name)
-    return getattr(made, "mechanism", made)
+    return load_listed_matrix(path, name)

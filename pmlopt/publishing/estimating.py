@@ -15,7 +15,7 @@ from pmlopt.publishing.checking import (
     count_outcomes,
     find_own_file,
     find_released_data,
-    get_listed_mechanism,
+    load_listed_matrix,
 )
 from pmlopt.publishing.folder import ReleaseFile
 from pmlopt.releases import compose_attributes
@@ -23,7 +23,6 @@ from pmlopt.releases.batches import ColumnRelease
 from pmlopt.releases.estimation import Estimate, estimate
 from pmlopt.tables.reading import find_column, list_data_files, open_table
 from pmlopt.tables.streams import CsvFormat
-from pmlopt.verification.verify_saved import load_saved
 
 
 def read_outcomes(
@@ -57,9 +56,7 @@ def read_outcomes(
         if path is None:
             raise FileFormatError(f"{folder}: the mechanism {part.mechanism!r:.80} is missing")
         _check_digest(path, part.mechanism, described)
-        made = get_listed_mechanism(load_saved(path), part.mechanism)
-        matrix = made if isinstance(made, Mechanism) else made.mechanism
-        releases.append(ColumnRelease(matrix, part.columns))
+        releases.append(ColumnRelease(load_listed_matrix(path, part.mechanism), part.columns))
     _check_data(place, data, described)
     with open_table(data, CsvFormat(described.delimiter, "utf-8")) as table:
         names = [name for one in releases for name, _ in one.output_columns]

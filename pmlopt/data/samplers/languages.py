@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,7 +141,7 @@ OTHER_NAMES = {
 }
 
 
-def find_language(name: str | None, path: str = "") -> Language:
+def find_language(name: str | None, path: str | os.PathLike[str] = "") -> Language:
     """Find a language by its name, or else by the ending of a file.
 
     Raises:

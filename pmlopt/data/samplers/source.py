@@ -168,11 +168,11 @@ class SamplerSource:
         """Return to how many bits the matrix was rounded; None where it was not."""
         return self.header["bits"] if self.header["rounded"] else None
 
-    def compare(self, mechanism: LabelledMatrix) -> list[tuple[str, bool | None, str]]:
+    def compare(self, mechanism: LabelledMatrix) -> list[tuple[str, bool, str]]:
         """Compare the file with a mechanism.
 
         Returns:
-            for each part its name, whether it is as it must be (None: not decided), and what was found.
+            for each part its name, whether it is as it must be, and what was found.
         """
         bits = self.header["bits"]
         try:

@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 
-from pmlopt.core.files import atomic_write, is_standard_stream
+from pmlopt.core.files import atomic_write
 from pmlopt.data.mechanism import Mechanism, pair_with_prior
 from pmlopt.data.prior import PriorLike
 from pmlopt.data.samplers.languages import find_language
@@ -55,7 +55,7 @@ def export_decoder(
         True
         >>> folder.cleanup()
     """
-    chosen = find_language(language, "" if is_standard_stream(path) else os.fspath(path))
+    chosen = find_language(language, path)
     if chosen.name not in DECODED:
         raise InputError(
             f"there is no decoder in {chosen.name}: use one of {', '.join(DECODED)}, or pmlopt estimate"
