@@ -9,8 +9,7 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.model.closed_forms.catalogue import build_closed_forms, is_within_limits
-from pmlopt.programs.certificate import ClosedForm, WarmStart, WarmStartLike
+from pmlopt.programs.certificate import WarmStart, WarmStartLike
 from pmlopt.programs.exact.repair import polish_and_repair
 from pmlopt.programs.program import (
     Method,
@@ -24,6 +23,7 @@ from pmlopt.programs.program import (
 from pmlopt.programs.registry import register_question
 from pmlopt.programs.subconvex.cost_certificate import ColumnCostCertificate
 from pmlopt.programs.subconvex.cost_program import GAP_REACHED, ColumnCostDesign, search_columns
+from pmlopt.programs.subconvex.optimal_forms import find_optimal_form
 from pmlopt.solvers import cvxpy_interface, highs
 from pmlopt.solvers.solver_result import TIME_LIMIT, Deadline, MethodOptions, SolverResult
 
@@ -100,7 +100,7 @@ def _search_and_certify(
         iterations=found.iterations,
         solve_seconds=found.seconds,
         certify_seconds=time.perf_counter() - began,
-        closed_form=_find_optimal_form(program, certificate),
+        closed_form=find_optimal_form(program, certificate, 1e-9),
         warm_started=start is not None,
         # a search without a proof has cut much, and what it has cut helps little
         arrays={"slopes": found.slopes}
@@ -143,22 +143,8 @@ def _certify_declared(
         outcome,
         certificate,
         time.perf_counter() - began,
-        closed_form=_find_optimal_form(program, certificate),
+        closed_form=find_optimal_form(program, certificate, 1e-9),
     )
-
-
-def _find_optimal_form(
-    program: ColumnCostDesign, certificate: ColumnCostCertificate
-) -> ClosedForm | None:
-    """Find the first closed form whose utility equals the bound, but for rounding; None without one."""
-    prior, privacy, n = program.prior, program.privacy, program.prior.size
-    least = certificate.bound - max(1e-9 * program.scale, program.rounding_gap)
-    trivial = [("constant", Mechanism(np.ones((n, 1)))), ("deterministic", Mechanism(np.eye(n)))]
-    for name, form in [*trivial, *build_closed_forms(prior, privacy)]:
-        value = program.utility.value(prior, form.matrix)
-        if value >= least and is_within_limits(prior, privacy, form.matrix):
-            return ClosedForm(name, value, certificate.value - value)
-    return None
 
 
 def _certify_given(

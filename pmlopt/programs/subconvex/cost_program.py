@@ -212,32 +212,28 @@ class _CostRounds:
         self, lifts: FloatArray, costs: FloatArray, max_cost: float
     ) -> tuple[float, IntArray, FloatArray]:
         """Solve the linear program over columns; return its value, the columns in use, and multipliers."""
-        master, _ = self._make_master(lifts, costs, max_cost)
+        master = self._make_master(lifts, costs, max_cost)
         value, weights, duals = master.solve(self.options.deadline)
         self.iterations += master.iterations
         return value, np.flatnonzero(weights[: lifts.shape[1]] > 1e-9), duals
 
-    def _make_master(
-        self, lifts: FloatArray, costs: FloatArray, max_cost: float
-    ) -> tuple[MasterProblem, FloatArray]:
+    def _make_master(self, lifts: FloatArray, costs: FloatArray, max_cost: float) -> MasterProblem:
         """Make the linear program of columns with a row for the cost, and a column for what is left."""
         worths, n = self.program.space.column_values(lifts), len(lifts)
         if self.program.cost.per_outcome:
             costs = np.zeros_like(costs)
         rows = np.vstack([lifts, costs / max_cost])
         left = np.append(np.zeros(n), 1.0)[:, None]
-        return (
-            MasterProblem(np.hstack([rows, left]), np.append(worths, 0.0), self.program.scale),
-            worths,
-        )
+        return MasterProblem(np.hstack([rows, left]), np.append(worths, 0.0), self.program.scale)
 
     def _solve_pool(self) -> tuple[float, IntArray, FloatArray]:
         """Solve the linear program over columns within the cost, and keep those near to being used."""
         cost, n = self.program.cost, self.program.prior.size
-        value, used, duals = self._solve_over(self.pool, cost.evaluate(self.pool), cost.usable_cost)
+        costs = cost.evaluate(self.pool)
+        value, used, duals = self._solve_over(self.pool, costs, cost.usable_cost)
         price = 0.0 if cost.per_outcome else float(duals[-1]) / cost.usable_cost
         reduced = self.program.space.column_values(self.pool) - duals[:n] @ self.pool
-        reduced = reduced - price * cost.evaluate(self.pool)
+        reduced = reduced - price * costs
         reduced[used] = np.inf
         kept = np.argsort(-reduced, kind="stable")[: 400 * n]
         self.pool = self.pool[:, kept]
@@ -286,7 +282,7 @@ class _CostRounds:
     def solve_final(self) -> tuple[FloatArray, FloatArray]:
         """Return the columns in the pool, and their weights in the best mechanism."""
         cost = self.program.cost
-        master, _ = self._make_master(self.pool, cost.evaluate(self.pool), cost.usable_cost)
+        master = self._make_master(self.pool, cost.evaluate(self.pool), cost.usable_cost)
         _, weights, _ = master.solve()
         return self.pool, weights[: self.pool.shape[1]]
 

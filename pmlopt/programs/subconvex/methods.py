@@ -15,7 +15,7 @@ from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.data.mechanism import Mechanism, pair_with_prior
 from pmlopt.errors import InputError
 from pmlopt.model.closed_forms.catalogue import build_closed_forms, is_within_limits
-from pmlopt.programs.certificate import ClosedForm, WarmStart, WarmStartLike, get_mechanism
+from pmlopt.programs.certificate import WarmStart, WarmStartLike, get_mechanism
 from pmlopt.programs.exact.repair import polish_and_repair
 from pmlopt.programs.program import (
     Method,
@@ -29,6 +29,7 @@ from pmlopt.programs.registry import register_question
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.column_generation import generate_columns, reduce_outputs
 from pmlopt.programs.subconvex.cost_methods import COST_METHODS as COST_METHODS
+from pmlopt.programs.subconvex.optimal_forms import find_optimal_form
 from pmlopt.programs.subconvex.prior_cuts import (
     METHOD_NAME,
     cut_by_worst_priors,
@@ -104,19 +105,6 @@ def certify_columns(
     )
 
 
-def find_optimal_form(program: ColumnDesign, certificate: ColumnCertificate) -> ClosedForm | None:
-    """Return the closed form whose utility equals the bound up to rounding; None without one."""
-    prior, n = program.prior, program.prior.size
-    # a closed form within 1e-10 of the range of the bound is optimal
-    least = certificate.bound - max(1e-10 * program.scale, program.rounding_gap)
-    trivial = [("constant", Mechanism(np.ones((n, 1)))), ("deterministic", Mechanism(np.eye(n)))]
-    for name, form in [*trivial, *build_closed_forms(prior, program.privacy)]:
-        value = program.utility.value(prior, form.matrix)
-        if value >= least and is_within_limits(prior, program.privacy, form.matrix):
-            return ClosedForm(name, value, certificate.value - value)
-    return None
-
-
 def certify_closed_form(
     program: ColumnDesign, allowed: float, deadline: Deadline
 ) -> ColumnCertificate | None:
@@ -168,7 +156,7 @@ def _solve_and_certify(
         best,
         time.perf_counter() - began,
         detail="a closed form closed the gap that the solver left" if formula else "",
-        closed_form=find_optimal_form(program, best),
+        closed_form=find_optimal_form(program, best, 1e-10),
         arrays={"matrix": best.mechanism.matrix},
     )
 
@@ -264,7 +252,7 @@ def _certify_given_matrix(
 ) -> MethodResult[ColumnCertificate]:
     """Repair a given matrix, and bound the optimum by given or closed-form multipliers."""
     certificate = certify_columns(program, matrix, multipliers, 0.0)
-    return wrap_given_certificate(certificate, find_optimal_form(program, certificate))
+    return wrap_given_certificate(certificate, find_optimal_form(program, certificate, 1e-10))
 
 
 def _find_first_feasible(program: ColumnDesign) -> MethodResult[ColumnCertificate]:

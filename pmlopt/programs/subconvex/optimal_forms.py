@@ -1,0 +1,31 @@
+"""Closed forms that are optimal for a design over columns."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.model.closed_forms.catalogue import build_closed_forms, is_within_limits
+from pmlopt.programs.certificate import Certificate, ClosedForm
+from pmlopt.programs.subconvex.cost_program import ColumnCostDesign
+from pmlopt.programs.subconvex.program import ColumnDesign
+
+
+def find_optimal_form(
+    program: ColumnDesign | ColumnCostDesign, certificate: Certificate, rtol: float
+) -> ClosedForm | None:
+    """Find the first closed form whose utility equals the bound, but for rounding; None without one.
+
+    Args:
+        program: the design.
+        certificate: its value and bound.
+        rtol: how far below the bound a form may be, as a share of the range of the utility.
+    """
+    prior, privacy, n = program.prior, program.privacy, program.prior.size
+    least = certificate.bound - max(rtol * program.scale, program.rounding_gap)
+    trivial = [("constant", Mechanism(np.ones((n, 1)))), ("deterministic", Mechanism(np.eye(n)))]
+    for name, form in [*trivial, *build_closed_forms(prior, privacy)]:
+        value = program.utility.value(prior, form.matrix)
+        if value >= least and is_within_limits(prior, privacy, form.matrix):
+            return ClosedForm(name, value, certificate.value - value)
+    return None
