@@ -139,7 +139,7 @@ class TestAMistakeInAMethod:
         with pytest.raises(TypeError, match="takes 0 positional arguments") as caught:
             solve(PROGRAM, isolated=isolated)
         notes = getattr(caught.value, "__notes__", [])
-        assert any("pmlopt/solvers/structured/simplex.py" in note for note in notes) is isolated
+        assert any("pmlopt/solvers/highs.py" in note for note in notes) is isolated
 
     @pytest.mark.parametrize("isolated", [False, True])
     @pytest.mark.parametrize("value", [None, "", "0"])
@@ -152,7 +152,7 @@ class TestAMistakeInAMethod:
         assert result.status is Status.OPTIMAL
         assert result.certificate.verify()
         assert "TypeError: " in result.attempts[0]
-        assert "(pmlopt/solvers/structured/simplex.py, line " in result.attempts[0]
+        assert "(pmlopt/solvers/highs.py, line " in result.attempts[0]
 
     def test_neither_a_grid_of_bins_nor_a_sweep_hides_it(
         self, monkeypatch: pytest.MonkeyPatch

@@ -15,8 +15,7 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import PML, Requirement
-from pmlopt.programs.certificate import Certificate
-from pmlopt.programs.design_program import ListedCertificate
+from pmlopt.programs.certificate import Certificate, ListedCertificate
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
 from pmlopt.programs.envelope.masses import RationalMechanism
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
