@@ -31,7 +31,8 @@ from pmlopt.programs.continuous.methods import GridRefinement
 from pmlopt.programs.envelope.build_certificate import RatioPrograms
 from pmlopt.programs.envelope_design.margin_programs import MarginPrograms
 from pmlopt.programs.program import Method
-from pmlopt.solvers.structured import interior_point, simplex
+from pmlopt.solvers import highs
+from pmlopt.solvers.structured import interior_point
 
 PROGRAM = design([0.5, 0.3, 0.2], PML(0.5), ExpectedGain(np.eye(3)))
 
@@ -131,7 +132,7 @@ class TestAMistakeInAMethod:
 
     @pytest.fixture(autouse=True)
     def _planted(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(simplex, "build_block_model", lambda: None)
+        monkeypatch.setattr(highs, "build_block_model", lambda: None)
 
     @pytest.mark.parametrize("isolated", [False, True])
     @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # of Python 3.12, on fork

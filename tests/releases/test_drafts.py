@@ -519,7 +519,7 @@ def test_a_name_that_something_has_is_never_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_call: bool
 ) -> None:
     if not has_call:
-        monkeypatch.setattr(drafts, "_renameat2", lambda: None)
+        monkeypatch.setattr(files, "_renameat2", lambda: None)
         monkeypatch.setattr(os, "link", lambda *names: (_ for _ in ()).throw(PermissionError))
     file, folder = tmp_path / "file", tmp_path / "folder"
     file.write_text("content")
