@@ -17,6 +17,7 @@ from .data.symmetry import ProductPrior as ProductPrior
 from .measures import audit as audit
 from .measures import ldp_level as ldp_level
 from .measures import leakage_level as leakage_level
+from .measures import leakage_of_counts as leakage_of_counts
 from .measures import maximal_leakage as maximal_leakage
 from .measures import mutual_information as mutual_information
 from .measures import pointwise_leakage as pointwise_leakage
