@@ -328,7 +328,7 @@ def leakage_of_counts(counts: Numbers, traces: Numbers | None = None) -> TraceLe
         8.0
     """
     what = "the counts"
-    labels, values = _read_numbers(counts, what)
+    labels, values = read_labelled_numbers(counts, what)
     numbers = _to_fractions(labels, values, what)
     copies = [1] * len(labels) if traces is None else _read_copies(traces, labels)
     total = sum((number * copy for number, copy in zip(numbers, copies, strict=True)), Fraction(0))
@@ -480,7 +480,7 @@ def read_level(epsilon: Any) -> Fraction:
         raise PrivacyError(str(cause)) from None
 
 
-def _read_numbers(data: Any, what: str) -> tuple[Sequence[Label], Sequence[Any]]:
+def read_labelled_numbers(data: Any, what: str) -> tuple[Sequence[Label], Sequence[Any]]:
     """Read labels and numbers as they stand; the keys of a mapping may be of any kind."""
     if isinstance(data, Mapping):
         return tuple(data), list(data.values())
@@ -503,7 +503,7 @@ def _to_fractions(labels: Sequence[Label], values: Sequence[Any], what: str) -> 
 def _read_copies(data: Any, labels: Sequence[Label]) -> list[int]:
     """Read how many traces each label stands for, in the order of the labels."""
     what = "the numbers of traces"
-    names, values = _read_numbers(data, what)
+    names, values = read_labelled_numbers(data, what)
     if isinstance(names, DefaultLabels) and len(names) == len(labels):
         names = tuple(labels)
     found = dict(zip(names, _to_fractions(names, values, what), strict=True))
