@@ -88,12 +88,8 @@ def test_the_next_number_is_near_a_root_that_is_believed() -> None:
         2.0 - 0.25 * 0.5
     )  # part of the way from the end
     assert search._choose_next(None, 1.0, 1.0) == search._choose_next(1.5, 1.0, 0.0) == 2.0
-    assert search._choose_next(0.9, 0.5, 1.0) == pytest.approx(
-        2.0 - 0.5 * 1.1
-    )  # a root below what is reached
-    assert search._choose_next(-9.0, 1.0, 1.0) == pytest.approx(
-        (2.0 + 9 * 1.0) / 10
-    )  # and not all the way
+    for stride in (0.25, 1.0):  # a root above what multipliers have proved since
+        assert search._choose_next(2.5, stride, 1.0) == 2.0
     search._idle = 1  # what proved nothing is followed by what is further away from the root
     assert 1.5 < search._choose_next(1.5, 0.25, 1.0) <= 2.0
     assert search._choose_next(2.0 * (1 - 1e-14), 1.0, 1.0) < 2.0

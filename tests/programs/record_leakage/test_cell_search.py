@@ -46,7 +46,8 @@ def test_cells_of_more_than_24_dimensions_are_not_split(classes: int, splits: bo
     search = CellSearch(adversary)
     assert search.relaxation.part == "classes"
     done = search.run(0.0, 1e-7, 1, NO_DEADLINE)
-    assert done.startswith("27 dimensions are too many") is not splits
+    many = f"{3 * (classes - 1)} dimensions are too many to split"
+    assert done.startswith("chords on simplices" if splits else many)
 
 
 def test_no_more_cells_are_bounded_than_is_allowed() -> None:
@@ -178,7 +179,8 @@ def test_a_step_lowers_the_bound_with_the_barrier_by_a_share_of_its_slope() -> N
     assert state._search_step_lengths(move, flat, barrier) == [0.0]
     assert state._search_step_lengths(-move, flat, barrier) == [1.0]
     assert state._search_step_lengths(-move, np.array([-1e9]), barrier) == [0.0]
-    assert state._search_step_lengths(0 * move, flat, barrier) == [1.0]  # but for rounding
+    # a step that changes nothing is taken, whatever rounding does
+    assert state._search_step_lengths(0 * move, flat, flat) == [1.0]
 
 
 @pytest.mark.parametrize("part", ["posteriors", "laws"])
