@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from pmlopt.data.mechanism import check_labels_match
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
-from pmlopt.model.uncertainty.dual_measures import find_best_measures
+from pmlopt.model.uncertainty.dual_measures import BestMeasures
 from pmlopt.model.uncertainty.support_functions import bound_gain_by_measures
 from pmlopt.solvers.structured.block_program import ColumnBlock
 
@@ -393,7 +394,12 @@ class PriorSet(Record, ABC):
 
         By default they are measures: a multiplier of at least 0 times a prior of the set, by a program.
         """
-        return find_best_measures(self.constrain_measures, p, gains, exp_neg_epsilon)
+        return self._best_measures.find(p, gains, exp_neg_epsilon)
+
+    @cached_property
+    def _best_measures(self) -> BestMeasures:
+        """Return the convex programs of the multipliers."""
+        return BestMeasures(self.constrain_measures)
 
     def dual_bound(
         self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float, theta: FloatArray
