@@ -13,6 +13,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, Label, check_probability
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.roots import find_near_share
+from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.dual_measures import CommonPriors
 from pmlopt.model.uncertainty.polytope import Polytope
@@ -240,6 +241,15 @@ class Intersection(PriorSet):
         return False if False in found else None if None in found else True
 
     # ------------------------------------------------------------ forms
+
+    def on_cells(self, cells: LetterCells) -> PriorSet | None:
+        """Return the intersection of the sets on the cells; None where one has no such form.
+
+        Priors of two invariant sets that have the same masses of cells have the same average over the group,
+        which is in both: what all sets have on the cells, their intersection has.
+        """
+        parts = [part for one in self.sets if (part := one.on_cells(cells)) is not None]
+        return Intersection(parts, self.delta) if len(parts) == len(self.sets) else None
 
     def constrain_measures(
         self, measures: cp.Expression, masses: cp.Expression

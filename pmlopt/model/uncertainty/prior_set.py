@@ -452,6 +452,17 @@ class PriorSet(Record, ABC):
         """
         return None
 
+    def check_listed_cells(self, cells: LetterCells) -> None:
+        """Raise a PrivacyError where the letters of the cells are not listed, or not those of the set."""
+        # a set on single letters has no meaning for cells whose letters are not listed
+        if cells.classes is None or self.size != len(cells.classes):
+            raise PrivacyError(
+                f"{self!r} is on letters one by one, and the prior of the design is {cells.whole!r}: give "
+                "InvariantPrior(...) on as many letters, or a set that is around the prior itself"
+            )
+        if cells.listed is not None:
+            self.check_letters(cells.listed.labels, "the prior of the design")
+
     def values_by_orbit(self, cells: LetterCells, values: Sequence[Any], what: str) -> list[Any]:
         """Return the value of each cell's letters, of values that letters of one orbit must have in common.
 
@@ -460,14 +471,7 @@ class PriorSet(Record, ABC):
             values: one for each letter.
             what: they are, as a subject with its verb.
         """
-        # a set on single letters has no meaning for cells whose letters are not listed
-        if cells.classes is None or len(values) != len(cells.classes):
-            raise PrivacyError(
-                f"{self!r} is on letters one by one, and the prior of the design is {cells.whole!r}: give "
-                "InvariantPrior(...) on as many letters, or a set that is around the prior itself"
-            )
-        if cells.listed is not None:
-            self.check_letters(cells.listed.labels, "the prior of the design")
+        self.check_listed_cells(cells)
         # the worst prior of a column is invariant only if the bounds of an orbit are equal
         found: dict[int, Any] = {}
         for value, orbit in zip(values, cells.letters[cells.classes].tolist(), strict=True):
