@@ -14,11 +14,18 @@ from pmlopt.model.privacy import PML
 from pmlopt.programs.certificate import Certificate
 from pmlopt.programs.design_program import ListedCertificate
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
-from pmlopt.programs.least_leakage.certificate import LevelCertificate
+from pmlopt.programs.least_leakage.certificate import ExpectedUtilityFloor, LevelCertificate
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.proofs.duals import DualPoint, prove_bound
-from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, Terms, make_names
+from pmlopt.programs.proofs.exact_program import (
+    ONE,
+    ZERO,
+    ExactProgram,
+    ExactRow,
+    Terms,
+    make_names,
+)
 from pmlopt.programs.proofs.formats import ProvedProgram
 from pmlopt.programs.proofs.mechanism_rows import MechanismRows
 from pmlopt.programs.proofs.post_processing import build_post_processing
@@ -91,28 +98,6 @@ def _build_design(certificate: LinearCertificate, *, above: bool) -> tuple[Mecha
     return rows, f"{text} {float(slack):.3g}."
 
 
-def _list_known(certificate: LinearCertificate, rows: MechanismRows) -> list[Fraction]:
-    """List the multipliers that a certificate has of the rows of the letters, and of the added ones.
-
-    The certificate has them over the prior, and of the table less the least value of each letter.
-    """
-    if certificate.multipliers is None:
-        return []
-    sign = 1 if certificate.maximised else -1
-    offsets = certificate.columns.min_by_letter(certificate.table).tolist()
-    prices = zip(rows.shares, certificate.multipliers.tolist(), offsets, strict=True)
-    found = [share * (Fraction(rho) + sign * Fraction(least)) for share, rho, least in prices]
-    added = certificate.added_rows or ()
-    values = (Fraction(value) for one in added for value in one.effective_multipliers.tolist())
-    for row in rows.program.rows[len(found) :]:
-        if row.name.startswith("added["):
-            value = next(values)
-            found.append(value if row.equal else max(value, ZERO))
-        elif row.name.startswith("added_back["):
-            found.append(max(-value, ZERO))
-    return found
-
-
 @list_proofs.register
 def _(certificate: LinearCertificate) -> list[ProvedProgram]:
     """Prove that the mechanism meets the rows, and that none is better by more than a gap."""
@@ -123,7 +108,7 @@ def _(certificate: LinearCertificate) -> list[ProvedProgram]:
         rows.program,
         f"The mechanism meets the requirement, and its expected {more} is {float(value):.15g}.{slack}",
     )
-    duals = prove_bound(wider.program, _list_known(certificate, wider))
+    duals = prove_bound(wider.program)
     second = ProvedProgram(wider.program, "", duals)
     assert second.bound is not None
     sentence = (
@@ -134,13 +119,11 @@ def _(certificate: LinearCertificate) -> list[ProvedProgram]:
     return [first, replace(second, sentence=sentence)]
 
 
-def _refute(
-    program: ExactProgram, target: Terms, right: Fraction, known: list[Fraction]
-) -> DualPoint | None:
+def _refute(program: ExactProgram, target: Terms, right: Fraction) -> DualPoint | None:
     """Add the row `target <= right`, and return a contradiction; None where none is found."""
     program.is_maximised = True
     program.objective = {column: -value for column, value in target.items()}
-    duals = prove_bound(program, known)
+    duals = prove_bound(program)
     program.objective = {}
     if duals.bound + right >= 0:
         return None
@@ -168,14 +151,8 @@ def _build_level(certificate: LevelCertificate, level: float, *, above: bool) ->
     return rows
 
 
-def _list_target(certificate: LevelCertificate, rows: MechanismRows) -> tuple[Terms, Fraction]:
-    """Return the terms and the right side of the row that a target on the expectation is.
-
-    Without one it is that the probabilities of all letters sum to one.
-    """
-    expected = certificate.expected
-    if expected is None:
-        return rows.weigh_table(-np.ones(certificate.allowed.shape)), -ONE
+def _list_target(expected: ExpectedUtilityFloor, rows: MechanismRows) -> tuple[Terms, Fraction]:
+    """Return the terms and the right side of the row that a target on the expectation is."""
     sign = -1.0 if expected.maximised else 1.0
     return rows.weigh_table(sign * expected.table), Fraction(sign * expected.value)
 
@@ -184,7 +161,7 @@ def _prove_level(certificate: LevelCertificate, level: float) -> ProvedProgram:
     """Prove that a mechanism has a level and meets what is demanded, the target up to rounding."""
     rows, more = _build_level(certificate, level, above=False), ""
     if certificate.expected is not None:
-        target, right = _list_target(certificate, rows)
+        target, right = _list_target(certificate.expected, rows)
         slack = max(rows.program.evaluate(target) - right, ZERO)
         rows.program.add_row("target[all]", target, right + slack)
         more = f" The target is relaxed by {float(slack):.3g}, its rounding." if slack else ""
@@ -194,41 +171,37 @@ def _prove_level(certificate: LevelCertificate, level: float) -> ProvedProgram:
 
 
 def _refute_level(certificate: LevelCertificate, level: float) -> ProvedProgram | None:
-    """Prove that no mechanism has a level, or less, and all that is demanded; None where no proof is found."""
+    """Prove that no mechanism has a level and all that is demanded; None where no proof is found."""
     rows = _build_level(certificate, level, above=True)
-    target, right = _list_target(certificate, rows)
-    program, letters = rows.program, rows.program.rows[: len(rows.letters)]
-    if certificate.expected is None:
-        # of rows that sum to at most one, how near to one can all of them be?
-        program.rows[: len(letters)] = [replace(row, equal=False) for row in letters]
-    duals = _refute(program, target, right, _list_prices(certificate, rows))
-    program.rows[: len(letters)] = letters
+    if certificate.expected is not None:
+        duals = _refute(rows.program, *_list_target(certificate.expected, rows))
+    else:
+        duals = _refute_pairs(certificate, rows)
     if duals is None:
         return None
     demand = _describe_demand(certificate)
     sentence = f"No mechanism has a level of {level:.15g} nats or less and {demand}."
-    return ProvedProgram(program, sentence, duals, is_infeasible=True, level=level)
+    return ProvedProgram(rows.program, sentence, duals, is_infeasible=True, level=level)
 
 
-def _list_prices(certificate: LevelCertificate, rows: MechanismRows) -> list[Fraction]:
-    """List the multipliers of the letters that a certificate has, in the unit of a target."""
-    floor, weight = certificate.normalized_floor, Fraction(certificate.weight)
+def _refute_pairs(certificate: LevelCertificate, rows: MechanismRows) -> DualPoint | None:
+    """Return a contradiction between a level and the pairs that may occur; None where none is found.
+
+    By the multipliers of the letters: no column of mean one collects as much of them as the letters have.
+    """
     if certificate.multipliers is None:
-        return []
-    rho = [Fraction(price) for price in certificate.multipliers.tolist()]
-    if floor is None:
-        largest = max(*rho, Fraction(1))
-        return [
-            share * (1 - price / largest) for share, price in zip(rows.shares, rho, strict=True)
-        ]
-    if weight <= 0:
-        return []
-    sign = 1.0 if floor.expected.maximised else -1.0
-    best = np.where(certificate.allowed, sign * floor.expected.table, -np.inf).max(axis=1).tolist()
-    return [
-        share * (Fraction(gain) - price * Fraction(floor.unit) / weight)
-        for price, share, gain in zip(rho, rows.shares, best, strict=True)
-    ]
+        return None
+    program, count, shape = rows.program, len(rows.letters), certificate.allowed.shape
+    letters = program.rows[:count]
+    mean = ExactRow("mean[all]", rows.weigh_table(np.ones(shape)), ONE, True)
+    program.rows[:count] = [mean, *[ExactRow("none", {}, ZERO, True)] * (count - 1)]
+    program.objective = rows.weigh_table(np.outer(certificate.multipliers, np.ones(shape[1])))
+    duals = prove_bound(program)
+    program.rows[:count], program.objective = letters, {}
+    prices = zip(rows.shares, certificate.multipliers.tolist(), strict=True)
+    weights = [share * (duals.bound - Fraction(price)) for share, price in prices]
+    found = DualPoint([*weights, *duals.rows[count:]], duals.signs, sum(weights, ZERO))
+    return found if found.bound < 0 else None
 
 
 def _find_refuted_level(certificate: LevelCertificate) -> Iterator[ProvedProgram]:
@@ -270,15 +243,13 @@ def _(certificate: LeastEpsilonCertificate) -> list[ProvedProgram]:
     """Prove that the target is reached, and, of linear utilities, that it is not at the bound."""
     first = list_proofs(certificate.witness)[0]
     levels = f"It has the level {certificate.value:.15g}; the target is {certificate.reach:.15g}."
-    found = [
-        replace(first, sentence=f"{first.sentence} {levels}", level=certificate.value),
-    ]
+    found = [replace(first, sentence=f"{first.sentence} {levels}", level=certificate.value)]
     design = certificate.proof
     if isinstance(design, LinearCertificate):
         rows, slack = _build_design(design, above=True)
-        sign, known = -1 if design.maximised else 1, _list_known(design, rows)
+        sign = -1 if design.maximised else 1
         target = {column: sign * value for column, value in rows.program.objective.items()}
-        duals = _refute(rows.program, target, sign * Fraction(certificate.reach), known)
+        duals = _refute(rows.program, target, sign * Fraction(certificate.reach))
         sentence = (
             f"No mechanism within {certificate.bound:.15g} nats reaches the target "
             f"{certificate.reach:.15g}.{slack}"

@@ -69,7 +69,7 @@ class ExactProgram:
         values: those of the point.
         objective: its terms.
         rows: the rows; the first are those of the letters, where there is a mechanism.
-        shares: the prior of those letters.
+        letter_count: how many rows those are.
         completions: for some columns what sets multipliers exactly, before that column is looked at.
     """
 
@@ -79,7 +79,7 @@ class ExactProgram:
     values: list[Fraction] = field(default_factory=list)
     objective: Terms = field(default_factory=dict)
     rows: list[ExactRow] = field(default_factory=list)
-    shares: list[Fraction] = field(default_factory=list)
+    letter_count: int = 0
     completions: dict[int, Callable[[list[Fraction]], None]] = field(default_factory=dict)
 
     def add_column(self, name: str, value: Fraction) -> int:

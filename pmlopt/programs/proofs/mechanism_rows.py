@@ -71,7 +71,7 @@ class MechanismRows:
         for x, letter in enumerate(found.letters):
             cells = [found.get_cell(x, y) for y in range(len(found.outputs))]
             program.add_row(f"row[{letter}]", dict.fromkeys(cells, ONE), ONE, equal=True)
-        program.shares = shares
+        program.letter_count = len(shares)
         for x, y in [] if allowed is None else np.argwhere(~allowed).tolist():
             name = f"never[{found.letters[x]},{found.outputs[y]}]"
             program.add_row(name, {found.get_cell(x, y): ONE})

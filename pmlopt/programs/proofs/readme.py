@@ -55,8 +55,7 @@ MEANINGS: Mapping[str, str] = {
     "e^epsilon and the same sum of the prior",
     "added": "a constraint that was added to the design",
     "added_back": "the other direction of an added equation that the mechanism meets up to rounding",
-    "target": "the expected gain is at least the target, or the expected loss at most; without a table, the "
-    "probabilities of all letters sum to one",
+    "target": "the expected gain is at least the target, or the expected loss at most",
     "take": "the probability with which the output becomes the outcome that is likelier given the letter",
     "taken": "an output becomes these outcomes with a probability of at most one",
     "leak": "that outcome is at least so many times as likely given the letter as without",
