@@ -17,15 +17,15 @@ from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedF
 from pmlopt.programs.least_leakage.certificate import ExpectedUtilityFloor, LevelCertificate
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
-from pmlopt.programs.proofs.duals import DualPoint, prove_bound
+from pmlopt.programs.proofs.duals import DualPoint, complete_duals, prove_bound
 from pmlopt.programs.proofs.exact_program import (
     ONE,
     ZERO,
     ExactProgram,
-    ExactRow,
     Terms,
     make_names,
 )
+from pmlopt.programs.proofs.fixed_points import find_fixed_point_multipliers
 from pmlopt.programs.proofs.formats import ProvedProgram
 from pmlopt.programs.proofs.mechanism_rows import MechanismRows
 from pmlopt.programs.proofs.post_processing import build_post_processing
@@ -108,7 +108,7 @@ def _(certificate: LinearCertificate) -> list[ProvedProgram]:
         rows.program,
         f"The mechanism meets the requirement, and its expected {more} is {float(value):.15g}.{slack}",
     )
-    duals = prove_bound(wider.program)
+    duals = prove_bound(wider.program, wider.program.costs)
     second = ProvedProgram(wider.program, "", duals)
     assert second.bound is not None
     sentence = (
@@ -121,10 +121,8 @@ def _(certificate: LinearCertificate) -> list[ProvedProgram]:
 
 def _refute(program: ExactProgram, target: Terms, right: Fraction) -> DualPoint | None:
     """Add the row `target <= right`, and return a contradiction; None where none is found."""
-    program.is_maximised = True
-    program.objective = {column: -value for column, value in target.items()}
-    duals = prove_bound(program)
-    program.objective = {}
+    program.is_maximised, program.objective = True, {}
+    duals = prove_bound(program, {column: -value for column, value in target.items()})
     if duals.bound + right >= 0:
         return None
     program.add_row("target[all]", target, right)
@@ -187,20 +185,26 @@ def _refute_level(certificate: LevelCertificate, level: float) -> ProvedProgram 
 def _refute_pairs(certificate: LevelCertificate, rows: MechanismRows) -> DualPoint | None:
     """Return a contradiction between a level and the pairs that may occur; None where none is found.
 
-    By the multipliers of the letters: no column of mean one collects as much of them as the letters have.
+    By the multipliers of the letters: no column of mean one collects more of them than a little less than
+    what the letters have.
     """
     if certificate.multipliers is None:
         return None
-    program, count, shape = rows.program, len(rows.letters), certificate.allowed.shape
+    program, count = rows.program, len(rows.letters)
+    pairs = zip(rows.shares, map(Fraction, certificate.multipliers.tolist()), strict=True)
+    prices = [(share, price) for share, price in pairs]
+    most = sum((share * price for share, price in prices), ZERO) * (1 - Fraction(1, 2**40))
+    weights = [share * (most - price) for share, price in prices]
+    costs = {rows.get_cell(x, y): -weights[x] for x, y in np.ndindex(certificate.allowed.shape)}
     letters = program.rows[:count]
-    mean = ExactRow("mean[all]", rows.weigh_table(np.ones(shape)), ONE, True)
-    program.rows[:count] = [mean, *[ExactRow("none", {}, ZERO, True)] * (count - 1)]
-    program.objective = rows.weigh_table(np.outer(certificate.multipliers, np.ones(shape[1])))
-    duals = prove_bound(program)
-    program.rows[:count], program.objective = letters, {}
-    prices = zip(rows.shares, certificate.multipliers.tolist(), strict=True)
-    weights = [share * (duals.bound - Fraction(price)) for share, price in prices]
-    found = DualPoint([*weights, *duals.rows[count:]], duals.signs, sum(weights, ZERO))
+    program.rows[:count] = [replace(row, equal=False) for row in letters]
+    if certificate.privacy.over is None:
+        duals = complete_duals(program, costs, find_fixed_point_multipliers(rows, costs))
+    else:
+        duals = prove_bound(program, costs)
+    program.rows[:count] = letters
+    own = [value + weight for value, weight in zip(duals.rows, weights, strict=False)]
+    found = DualPoint([*own, *duals.rows[count:]], duals.signs, duals.bound + sum(weights, ZERO))
     return found if found.bound < 0 else None
 
 
@@ -267,7 +271,7 @@ def _(certificate: ProcessedFailureCertificate) -> list[ProvedProgram]:
         build_post_processing(certificate, certificate.epsilon, above=above)
         for above in (True, False)
     )
-    duals = prove_bound(second)
+    duals = prove_bound(second, second.costs)
     what = f"become outcomes that leak {certificate.epsilon:.15g} nats or more"
     reached = f"Outputs {what} with a probability of {float(first.value):.15g}."
     most = f"No post-processing lets outputs {what} with a probability above {float(duals.bound):.15g}."
@@ -286,7 +290,7 @@ def _(certificate: EnvelopeCertificate) -> list[ProvedProgram]:
     for step in LEVEL_STEPS:
         level = certificate.bound + step * max(1.0, certificate.bound)
         second = build_post_processing(certificate, level, above=False)
-        duals = prove_bound(second)
+        duals = prove_bound(second, second.costs)
         if duals.bound < Fraction(certificate.delta):
             sentence = (
                 f"Outcomes that leak {level:.15g} nats or more have a probability of at most "

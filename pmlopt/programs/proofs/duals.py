@@ -12,7 +12,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import sparse
 from pmlopt.errors import SolverError
-from pmlopt.programs.proofs.exact_program import ZERO, ExactProgram
+from pmlopt.programs.proofs.exact_program import ZERO, ExactProgram, Terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,23 +30,22 @@ class DualPoint:
     bound: Fraction
 
 
-def prove_bound(program: ExactProgram) -> DualPoint:
-    """Find a dual point of a program: what HiGHS finds of the maximum, completed in rationals.
+def prove_bound(program: ExactProgram, costs: Terms) -> DualPoint:
+    """Find a dual point of the maximum of costs: what HiGHS finds, completed in rationals.
 
     Raises:
         SolverError: HiGHS finds none, or what a variable lacks cannot be made good.
     """
-    sign = 1 if program.is_maximised else -1
-    costs = [sign * program.objective.get(column, ZERO) for column in range(len(program.columns))]
     return complete_duals(program, costs, find_multipliers(program, costs))
 
 
-def find_multipliers(program: ExactProgram, costs: Sequence[Fraction]) -> list[Fraction]:
+def find_multipliers(program: ExactProgram, costs: Terms) -> list[Fraction]:
     """Find multipliers of the rows by HiGHS, rounded to short binary fractions."""
     # what all entries of a row of the mechanism share of the costs would hide their differences
-    common, rest = {}, list(costs)
+    rest = [costs.get(column, ZERO) for column in range(len(program.columns))]
+    common = {}
     for place, row in enumerate(program.rows[: program.letter_count]):
-        common[place] = max((costs[k] / value for k, value in row.terms.items()), default=ZERO)
+        common[place] = max(rest[k] / value for k, value in row.terms.items())
         for column, value in row.terms.items():
             rest[column] -= common[place] * value
     unit = round_to_power_of_two(rest)
@@ -103,7 +102,7 @@ def compute_grid(numbers: Iterable[Fraction]) -> Fraction:
 
 
 def complete_duals(
-    program: ExactProgram, costs: Sequence[Fraction], multipliers: Sequence[Fraction]
+    program: ExactProgram, costs: Terms, multipliers: Sequence[Fraction]
 ) -> DualPoint:
     """Raise multipliers until the combination of the rows is at least the costs, column by column.
 
@@ -114,11 +113,13 @@ def complete_duals(
         SolverError: a variable that no row supports lacks something.
     """
     entries, supports = program.entries_by_column, _find_supports(program)
-    found, grid = list(multipliers), compute_grid([*costs, *multipliers])
+    found, grid = list(multipliers), compute_grid([*costs.values(), *multipliers])
     for column in reversed(range(len(program.columns))):
         if column in program.completions:
             program.completions[column](found)
-        lack = costs[column] - sum((value * found[row] for row, value in entries[column]), ZERO)
+        lack = costs.get(column, ZERO) - sum(
+            (value * found[row] for row, value in entries[column]), ZERO
+        )
         if lack > 0:
             if not supports[column]:
                 raise SolverError(
@@ -129,8 +130,8 @@ def complete_duals(
             coefficient = program.rows[place].terms[column]
             found[place] += Fraction(math.ceil(lack / coefficient * grid)) / grid
     signs = [
-        sum((value * found[row] for row, value in own), ZERO) - cost
-        for own, cost in zip(entries, costs, strict=True)
+        sum((value * found[row] for row, value in own), -costs.get(column, ZERO))
+        for column, own in enumerate(entries)
     ]
     bound = sum((value * row.right for value, row in zip(found, program.rows, strict=True)), ZERO)
     assert min(signs, default=ZERO) >= 0  # exact: nothing was raised after its column was looked at

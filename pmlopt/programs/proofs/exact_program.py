@@ -116,6 +116,16 @@ class ExactProgram:
         """Return the objective at the point."""
         return self.evaluate(self.objective)
 
+    def find_rows(self, prefix: str) -> list[int]:
+        """Find the places of the rows whose names begin with some text."""
+        return [place for place, row in enumerate(self.rows) if row.name.startswith(prefix)]
+
+    @property
+    def costs(self) -> Terms:
+        """Return the terms of what is maximised: the objective, or minus that."""
+        sign = 1 if self.is_maximised else -1
+        return {column: sign * value for column, value in self.objective.items()}
+
     def find_broken_row(self) -> str | None:
         """Return the name of a row, or of a variable, that the point breaks; None where it breaks none."""
         for name, value in zip(self.columns, self.values, strict=True):
