@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import singledispatch
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +15,17 @@ from pmlopt.model.privacy import PML
 from pmlopt.programs.certificate import Certificate
 from pmlopt.programs.design_program import ListedCertificate
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
+from pmlopt.programs.envelope.masses import RationalMechanism
+from pmlopt.programs.exact.arithmetic import scale_to_integers
 from pmlopt.programs.least_leakage.certificate import ExpectedUtilityFloor, LevelCertificate
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
-from pmlopt.programs.proofs.duals import DualPoint, complete_duals, prove_bound
+from pmlopt.programs.proofs.duals import (
+    DualPoint,
+    complete_duals,
+    find_fixed_point_multipliers,
+    prove_bound,
+)
 from pmlopt.programs.proofs.exact_program import (
     ONE,
     ZERO,
@@ -25,10 +33,8 @@ from pmlopt.programs.proofs.exact_program import (
     Terms,
     make_names,
 )
-from pmlopt.programs.proofs.fixed_points import find_fixed_point_multipliers
 from pmlopt.programs.proofs.formats import ProvedProgram
 from pmlopt.programs.proofs.mechanism_rows import MechanismRows
-from pmlopt.programs.proofs.post_processing import build_post_processing
 from pmlopt.programs.proofs.requirement_rows import add_requirement
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 
@@ -264,11 +270,59 @@ def _(certificate: LeastEpsilonCertificate) -> list[ProvedProgram]:
     return found
 
 
+def _build_post_processing(
+    certificate: EnvelopeCertificate | ProcessedFailureCertificate, level: float, *, above: bool
+) -> ExactProgram:
+    """Build the program of the outcomes of a post-processing that leak a level, with the attack as its point.
+
+    Source: [saeidian2026envelopes, Theorem 1].
+
+    Raises:
+        ProgramError: it is over a set of priors.
+    """
+    if certificate.over is not None:
+        raise ProgramError(
+            "an envelope over a set of priors is no single linear program: prove it for one prior"
+        )
+    exact = RationalMechanism.from_floats(certificate.prior, certificate.mechanism.matrix)
+    unit = Fraction(1, exact.total)
+    columns, law = exact.columns * unit, exact.laws[0] * unit
+    program = ExactProgram(above)
+    ratio = program.get_power(level)
+    letters = make_names(certificate.prior.labels)
+    outputs = make_names(certificate.mechanism.outputs)
+    shares = _assign_outcomes(certificate.attack.matrix, columns, law, ratio)
+    used = np.flatnonzero(law).tolist()
+    cells = [
+        [program.add_column(f"take[{letter},{outputs[y]}]", own[y]) for y in used]
+        for letter, own in zip(letters, shares, strict=True)
+    ]
+    for place, y in enumerate(used):
+        program.add_row(f"taken[{outputs[y]}]", {row[place]: ONE for row in cells}, ONE)
+    for letter, row, column in zip(letters, cells, columns, strict=True):
+        leaks = {cell: ratio * law[y] - column[y] for cell, y in zip(row, used, strict=True)}
+        program.add_row(f"leak[{letter}]", leaks)
+    program.objective = {cell: law[y] for row in cells for cell, y in zip(row, used, strict=True)}
+    return program
+
+
+def _assign_outcomes(attack: Any, columns: Any, law: Any, ratio: Fraction) -> Any:
+    """Return for each letter the shares of outputs that become outcomes which leak through it."""
+    given = scale_to_integers(attack) * ONE
+    given = given / given.sum(axis=1)[:, None]
+    joint, masses = columns @ given, law @ given
+    found = np.full(columns.shape, ZERO, dtype=object)
+    for z, best in enumerate(joint.argmax(axis=0).tolist()):
+        if masses[z] and joint[best, z] >= ratio * masses[z]:
+            found[best] = found[best] + given[:, z]
+    return found
+
+
 @list_proofs.register
 def _(certificate: ProcessedFailureCertificate) -> list[ProvedProgram]:
     """Prove the probability of outcomes that leak a level or more, from both sides."""
     first, second = (
-        build_post_processing(certificate, certificate.epsilon, above=above)
+        _build_post_processing(certificate, certificate.epsilon, above=above)
         for above in (True, False)
     )
     duals = prove_bound(second, second.costs)
@@ -281,7 +335,7 @@ def _(certificate: ProcessedFailureCertificate) -> list[ProvedProgram]:
 @list_proofs.register
 def _(certificate: EnvelopeCertificate) -> list[ProvedProgram]:
     """Prove that outcomes of the probability delta leak the value, and fewer more than the bound."""
-    first = build_post_processing(certificate, certificate.value, above=True)
+    first = _build_post_processing(certificate, certificate.value, above=True)
     sentence = (
         f"Outcomes with a probability of {float(first.value):.15g}, at least {certificate.delta:g}, leak "
         f"{certificate.value:.15g} nats or more."
@@ -289,7 +343,7 @@ def _(certificate: EnvelopeCertificate) -> list[ProvedProgram]:
     found = [prove_feasibility(first, sentence, certificate.value)]
     for step in LEVEL_STEPS:
         level = certificate.bound + step * max(1.0, certificate.bound)
-        second = build_post_processing(certificate, level, above=False)
+        second = _build_post_processing(certificate, level, above=False)
         duals = prove_bound(second, second.costs)
         if duals.bound < Fraction(certificate.delta):
             sentence = (

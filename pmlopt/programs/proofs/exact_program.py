@@ -34,36 +34,13 @@ class ExactRow:
     equal: bool
 
 
-@dataclass
-class RationalPowers:
-    """Rationals next to powers of e: all just below them, or all just above.
-
-    Attributes:
-        above: on which side they are.
-        used: those that were used, by exponent.
-    """
-
-    above: bool
-    used: dict[float, Fraction] = field(default_factory=dict)
-
-    def __call__(self, exponent: float) -> Fraction:
-        """Return the rational for e^exponent, of an exponent of at least 0."""
-        # binary digits after the point of the rationals above: short ones keep the multipliers short
-        bits = 80
-        if exponent not in self.used:
-            found = round_exp_down(exponent)
-            if self.above:
-                found = Fraction(math.ceil(round_exp_up(exponent) * 2**bits), 2**bits)
-            self.used[exponent] = found if exponent else ONE
-        return self.used[exponent]
-
-
 @dataclass(eq=False)
 class ExactProgram:
     """A linear program over the rationals, whose variables are at least zero, with a point that it contains.
 
     Attributes:
-        powers: the rationals next to powers of e that its rows use.
+        above: whether powers of e are replaced by rationals just above them, or all by such just below.
+        powers: the rationals that were used, by exponent.
         is_maximised: whether more of the objective is better.
         columns: the names of the variables.
         values: those of the point.
@@ -73,7 +50,8 @@ class ExactProgram:
         completions: for some columns what sets multipliers exactly, before that column is looked at.
     """
 
-    powers: RationalPowers
+    above: bool
+    powers: dict[float, Fraction] = field(default_factory=dict)
     is_maximised: bool = True
     columns: list[str] = field(default_factory=list)
     values: list[Fraction] = field(default_factory=list)
@@ -81,6 +59,17 @@ class ExactProgram:
     rows: list[ExactRow] = field(default_factory=list)
     letter_count: int = 0
     completions: dict[int, Callable[[list[Fraction]], None]] = field(default_factory=dict)
+
+    def get_power(self, exponent: float) -> Fraction:
+        """Return the rational for e^exponent, of an exponent of at least 0."""
+        # binary digits after the point of the rationals above: short ones keep the multipliers short
+        bits = 80
+        if exponent not in self.powers:
+            found = round_exp_down(exponent)
+            if self.above:
+                found = Fraction(math.ceil(round_exp_up(exponent) * 2**bits), 2**bits)
+            self.powers[exponent] = found if exponent else ONE
+        return self.powers[exponent]
 
     def add_column(self, name: str, value: Fraction) -> int:
         """Add a variable of at least zero with its value at the point, and return its place."""

@@ -18,7 +18,6 @@ from pmlopt.programs.proofs.exact_program import (
     ONE,
     ZERO,
     ExactProgram,
-    RationalPowers,
     Terms,
     make_names,
 )
@@ -59,7 +58,7 @@ class MechanismRows:
             above: whether powers of e are replaced by rationals above them.
             allowed: (N, M) the pairs that may occur; left out, all.
         """
-        program = ExactProgram(RationalPowers(above))
+        program = ExactProgram(above)
         weights = np.array(prior.weights, dtype=object)
         shares = [Fraction(weight) / weights.sum() for weight in prior.weights]
         found = cls(

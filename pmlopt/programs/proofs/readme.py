@@ -85,7 +85,7 @@ def _format_table(certificate: Certificate, prior: Prior) -> str:
     )
     # entries that a reader still looks at
     if table.size > 400:
-        return f"{head}\nit is in the file of the result, and its products with the prior are in the objective.\n"
+        return f"{head}\nit is in the file of the result, its products with the prior in the objective.\n"
     rows = zip(make_names(prior.labels), table.tolist(), strict=True)
     return "\n".join(
         [head, *(f"- `{name}`: {', '.join(map(repr, row))}" for name, row in rows), ""]
@@ -97,8 +97,8 @@ def _format_program(proved: ProvedProgram) -> str:
     program, meanings = proved.program, _read_template("meanings").splitlines()
     names = [*program.columns, *(row.name for row in program.rows)]
     kinds = {name.partition("[")[0] for name in names}
-    side, powers = "above" if program.powers.above else "below", []
-    for exponent, ratio in program.powers.used.items():
+    side, powers = "above" if program.above else "below", []
+    for exponent, ratio in program.powers.items():
         off = 2 * float(abs(Fraction(Context(prec=70).exp(Decimal(exponent))) - ratio)) + 1e-60
         text = f"replaced by {ratio}, {side} it by less than {off:.1g}"
         powers.append(f"e to {exponent!r} is {text if ratio != 1 else 1}.\n")

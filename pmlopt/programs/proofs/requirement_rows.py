@@ -29,7 +29,7 @@ def add_requirement(requirement: Requirement, rows: MechanismRows, name: str) ->
         ProgramError: it has no form by linear rows.
     """
     # for a bound on the optimum those suffice from which the others follow
-    listed = requirement.ratios if rows.program.powers.above else requirement.required_ratios
+    listed = requirement.ratios if rows.program.above else requirement.required_ratios
     ratios = listed(rows.weights)
     if ratios is None:
         raise ProgramError(
@@ -50,7 +50,7 @@ def add_requirement(requirement: Requirement, rows: MechanismRows, name: str) ->
         for place, (above, below, exponent) in enumerate(zip(*pairs, strict=True)):
             # one pair of a side with itself cancels
             if above != below:
-                terms = {sides[above]: ONE, sides[below]: -rows.program.powers(exponent)}
+                terms = {sides[above]: ONE, sides[below]: -rows.program.get_power(exponent)}
                 rows.program.add_row(f"pair[{name},{place},{output}]", terms)
 
 
@@ -69,11 +69,11 @@ def _(requirement: MeanBounds, rows: MechanismRows, name: str) -> None:
         if one.kind == BoundKind.SUM_OF_MAX:
             _bound_sum_of_largest(one.exponent, rows, name)
             continue
-        if program.powers.above and one.exponent > MAX_EXPONENT:
+        if program.above and one.exponent > MAX_EXPONENT:
             continue  # of a bound on the optimum a row may be left out
         is_mean = one.kind == BoundKind.MAX_OVER_MEAN
         most = rows.vacuous_exponent if is_mean else MAX_EXPONENT
-        factor = program.powers(min(one.exponent, most))
+        factor = program.get_power(min(one.exponent, most))
         for y, output in enumerate(rows.outputs):
             if one.kind == BoundKind.MEAN_OVER_MIN:
                 rows.add_letter_rows(f"least[{name}", y, {rows.get_law(y): 1 / factor}, sign=-1)
@@ -96,7 +96,7 @@ def _bound_sum_of_largest(exponent: float, rows: MechanismRows, name: str) -> No
         tops.append(program.add_column(f"top[{name},{output}]", max(rows.get_values(y))))
         rows.add_letter_rows(f"under_top[{name}", y, {tops[-1]: -ONE})
     # past the number of letters the bound is none
-    right = program.powers(min(exponent, math.log(len(rows.letters)) + 1e-6))
+    right = program.get_power(min(exponent, math.log(len(rows.letters)) + 1e-6))
     program.add_row(f"tops[{name}]", dict.fromkeys(tops, ONE), right)
 
 
@@ -104,7 +104,7 @@ def _bound_sum_of_largest(exponent: float, rows: MechanismRows, name: str) -> No
 def _(requirement: ApproximatePML, rows: MechanismRows, name: str) -> None:
     """Add the rows of PML with an excess that is bounded for each letter."""
     program, delta = rows.program, Fraction(requirement.delta)
-    factor = program.powers(min(requirement.epsilon, rows.vacuous_exponent))
+    factor = program.get_power(min(requirement.epsilon, rows.vacuous_exponent))
     sums: list[list[int]] = [[] for _ in rows.letters]
     for y, output in enumerate(rows.outputs):
         law = rows.get_law(y)
@@ -121,7 +121,7 @@ def _(requirement: ApproximatePML, rows: MechanismRows, name: str) -> None:
 def _(requirement: GuessLeakage, rows: MechanismRows, name: str) -> None:
     """Add the rows of the sum of the largest joint probabilities, by a threshold and what is above it."""
     program, count = rows.program, min(requirement.guesses, len(rows.letters))
-    limit = program.powers(min(requirement.epsilon, MAX_EXPONENT)) * sum(
+    limit = program.get_power(min(requirement.epsilon, MAX_EXPONENT)) * sum(
         sorted(rows.shares)[-count:]
     )
     for y, output in enumerate(rows.outputs):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,11 +13,8 @@ import numpy as np
 from pmlopt.errors import ProgramError
 from pmlopt.model.uncertainty import ChoquetSet, ConvexHull, PriorSet
 from pmlopt.model.uncertainty.row_programs import RowProgram
-from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, Terms
+from pmlopt.programs.proofs.exact_program import ONE, ZERO, Terms
 from pmlopt.programs.proofs.mechanism_rows import MechanismRows
-
-DualPrices = tuple[Fraction, list[Fraction]]
-"""A number below all raised values, and a multiplier of at least 0 for each inequality."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,20 +25,20 @@ class SetSystem:
         names: of the inequalities.
         rows: their coefficients, by place: first of the letters, then of d.
         right: their right sides.
-        find_prices: what the largest base and prices of the dual are, by linear duality, for some values.
+        find_prices: what the best multipliers of the inequalities are, by linear duality, for some values.
         find_rest: d of a prior of the set.
     """
 
     names: list[str]
     rows: list[Terms]
     right: list[Fraction]
-    find_prices: Callable[[list[Fraction]], DualPrices]
+    find_prices: Callable[[list[Fraction]], list[Fraction]]
     find_rest: Callable[[Sequence[Fraction]], list[Fraction]]
 
 
 @singledispatch
-def describe_set(over: PriorSet, letters: Sequence[str]) -> SetSystem:
-    """Describe a set of priors by inequalities in rationals.
+def describe_set(over: PriorSet, _: Sequence[str]) -> SetSystem:
+    """Describe a set of priors by inequalities in rationals, with the names of letters.
 
     Raises:
         ProgramError: the set is no polytope that is known in rationals.
@@ -57,19 +55,14 @@ def describe_set(over: PriorSet, letters: Sequence[str]) -> SetSystem:
     # the last row is the sum of a prior
     rows, right = (part[:-1] for part in system.exact_system)
 
-    def find_prices(values: list[Fraction]) -> DualPrices:
+    def find_prices(values: list[Fraction]) -> list[Fraction]:
         largest = max(values) or ONE
         (basis,) = system.find_bases(np.array([[float(value / largest)] for value in values]))
         found = None if basis is None else system.compute_multipliers(basis, values)
-        prices = [max(price, ZERO) for price in found or [ZERO] * len(rows)]
-        raised = [
-            value + sum((price * row[x] for price, row in zip(prices, rows, strict=True)), ZERO)
-            for x, value in enumerate(values)
-        ]
-        return min(raised), prices
+        return [max(price, ZERO) for price in found or [ZERO] * len(rows)]
 
-    terms = [dict(enumerate(row)) for row in rows]
-    return SetSystem([str(k) for k in range(len(rows))], terms, right, find_prices, lambda _: [])
+    names, terms = list(map(str, range(len(rows)))), [dict(enumerate(row)) for row in rows]
+    return SetSystem(names, terms, right, find_prices, lambda _: [])
 
 
 @describe_set.register
@@ -84,36 +77,33 @@ def _(over: ChoquetSet, letters: Sequence[str]) -> SetSystem:
         raise ProgramError(
             f"{over!r} has both a shift and upper bounds, and no known rational rows"
         )
-    extra = size if shift else 0
+    radius = [shift] if shift else []
     rows = [{x: -ONE, **({size + x: -ONE} if shift else {})} for x in range(size)]
     rows += [{x: ONE} for x in range(len(upper))]
-    rows += [dict.fromkeys(range(size, 2 * size), ONE)] if shift else []
-    names = [f"lower:{letter}" for letter in letters]
-    names += [f"upper:{letter}" for letter in letters[: len(upper)]] + ["radius"] * bool(shift)
-    right = [*(-value for value in lower), *upper, *([shift] if shift else [])]
+    rows += [dict.fromkeys(range(size, 2 * size), ONE) for _ in radius]
+    names = [f"lower:{letter}" for letter in letters] + ["radius" for _ in radius]
+    names[size:size] = [f"upper:{letter}" for letter in letters[: len(upper)]]
+    right = [*(-value for value in lower), *upper, *radius]
 
-    def list_prices(values: list[Fraction], base: Fraction, cap: Fraction) -> DualPrices:
-        prices = [min(max(value - base, ZERO), cap) for value in values]
-        prices += [max(base - value, ZERO) for value in values[: len(upper)]]
-        return base, prices + [cap] * bool(shift)
-
-    def find_prices(values: list[Fraction]) -> DualPrices:
+    def find_prices(values: list[Fraction]) -> list[Fraction]:
         ends = sorted(set(values))
-        # the best ends are among the values: of bounds from both sides those of base, of a shift those of cap
+        # the best are among the values: of bounds from both sides those of a base, of a radius those of a cap
         bases = ends if has_upper else ends[:1]
         caps = [value - ends[0] for value in ends] if shift else [ends[-1] - ends[0]]
-        listed = [list_prices(values, base, cap) for base in bases for cap in caps]
-        return max(listed, key=lambda found: _compute_mean(right, *found))
+        found: dict[Fraction, list[Fraction]] = {}
+        for base, cap in itertools.product(bases, caps):
+            prices = [min(max(value - base, ZERO), cap) for value in values]
+            prices += [max(base - value, ZERO) for value in values[: len(upper)]] + [
+                cap for _ in radius
+            ]
+            mean = base - sum((end * price for end, price in zip(right, prices, strict=True)), ZERO)
+            found[mean] = prices
+        return found[max(found)]
 
     def find_rest(law: Sequence[Fraction]) -> list[Fraction]:
-        return [max(lower[x] - law[x], ZERO) for x in range(extra)]
+        return [max(lower[x] - law[x], ZERO) for x in range(size if shift else 0)]
 
     return SetSystem(names, rows, right, find_prices, find_rest)
-
-
-def _compute_mean(right: list[Fraction], base: Fraction, prices: list[Fraction]) -> Fraction:
-    """Compute the least mean that base and prices prove."""
-    return base - sum((limit * price for limit, price in zip(right, prices, strict=True)), ZERO)
 
 
 @singledispatch
@@ -122,51 +112,47 @@ def add_least_mean(over: PriorSet, rows: MechanismRows, name: str, y: int) -> in
 
     It is written by linear duality over the inequalities of the set.
     """
-    program, output = rows.program, rows.outputs[y]
+    program, output, cells = rows.program, rows.outputs[y], rows.list_column(y)
     system = describe_set(over, rows.letters)
-    base, prices = system.find_prices(rows.get_values(y))
+    prices = {
+        program.add_column(f"price[{name},{inequality},{output}]", price): place
+        for place, (inequality, price) in enumerate(
+            zip(system.names, system.find_prices(rows.get_values(y)), strict=True)
+        )
+    }
+    raised: list[Terms] = [{cell: ONE} for cell in cells]
+    raised += [{} for _ in range(max(map(max, system.rows), default=0) + 1 - len(cells))]
+    for column, place in prices.items():
+        for x, value in system.rows[place].items():
+            raised[x][column] = value
+    base = min(program.evaluate(terms) for terms in raised[: len(cells)])
     up = program.add_column(f"base[{name},{output}]", max(base, ZERO))
     down = program.add_column(f"debt[{name},{output}]", max(-base, ZERO))
-    columns = [
-        program.add_column(f"price[{name},{inequality},{output}]", price)
-        for inequality, price in zip(system.names, prices, strict=True)
-    ]
     measure = []
-    extra = max(map(max, system.rows), default=0) + 1 - len(rows.letters)
-    for place, cell in enumerate([*rows.list_column(y), *[-1] * extra]):
-        pairs = zip(columns, system.rows, strict=True)
-        terms = {column: -row[place] for column, row in pairs if place in row}
-        kind, letter = "raised", rows.letters[place % len(rows.letters)]
-        if cell >= 0:
-            terms |= {cell: -ONE, up: ONE, down: -ONE}
-        else:
-            kind = "capped"
-        measure.append(program.add_row(f"{kind}[{name},{letter},{output}]", terms))
-    priced = {column: -limit for column, limit in zip(columns, system.right, strict=True)}
+    for place, terms in enumerate(raised):
+        kind = "raised" if place < len(cells) else "capped"
+        inside = f"{name},{rows.letters[place % len(cells)]},{output}"
+        ends = {up: ONE, down: -ONE} if place < len(cells) else {}
+        measure.append(
+            program.add_row(f"{kind}[{inside}]", {**{k: -v for k, v in terms.items()}, **ends})
+        )
+    priced = {column: -system.right[place] for column, place in prices.items()}
     least = program.define(f"w[{name},{output}]", {up: ONE, down: -ONE, **priced})
-    _complete_measure(over, system, program, len(program.rows) - 1, measure)
-    return least
-
-
-def _complete_measure(
-    over: PriorSet, system: SetSystem, program: ExactProgram, mean: int, measure: Sequence[int]
-) -> None:
-    """Let the multipliers of a measure be a prior of the set, near what they are, times that of its mean.
-
-    It happens after the multiplier of the mean is final, and before the variables that came before it.
-    """
+    mean = len(program.rows) - 1
 
     def complete(multipliers: list[Fraction]) -> None:
-        size = multipliers[mean]
-        near = [ZERO] * len(measure)
+        # those of the measure become a prior of the set, near what they are, times that of the mean
+        size, near = multipliers[mean], [ZERO] * len(measure)
         if size:
-            law = np.array([float(multipliers[row] / size) for row in measure[: over.size]])
+            law = np.array([float(multipliers[row] / size) for row in measure[: len(cells)]])
             member = list(over.project_to_rationals(law))
             near = member + system.find_rest(member)
         for row, share in zip(measure, near, strict=True):
             multipliers[row] = size * share
 
-    program.completions[len(program.columns) - 2] = complete
+    # after the multiplier of the mean is final, and before the variables that came before it
+    program.completions[least - 1] = complete
+    return least
 
 
 @add_least_mean.register
