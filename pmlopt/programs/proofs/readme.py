@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from decimal import Context, Decimal
 from fractions import Fraction
-from importlib.resources import files as resource_files
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.descriptions import escape_control_characters
@@ -14,6 +13,7 @@ from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
 from pmlopt.programs.proofs.exact_program import make_names
 from pmlopt.programs.proofs.formats import ProvedProgram
+from pmlopt.programs.proofs.templates import read_template
 from pmlopt.programs.reports.pages import warn_of_sample
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 
@@ -28,7 +28,7 @@ def build_readme(certificate: Certificate, proofs: list[ProvedProgram]) -> str:
     prior, outputs = subject.listed_prior, subject.mechanism.outputs
     assert prior is not None  # there are proofs of listed priors only
     names = zip(map(_format_label, outputs), make_names(outputs), strict=True)
-    return _read_template("readme").format(
+    return read_template("readme").format(
         sentences="\n".join(f"- `{one.name}.vipr`: {one.sentence}" for one in proofs),
         warnings="".join(f"\n**{warning}**\n" for warning in warn_of_sample(certificate)),
         claim=_describe_claim(subject),
@@ -40,12 +40,6 @@ def build_readme(certificate: Certificate, proofs: list[ProvedProgram]) -> str:
         programs="".join(map(_format_program, proofs)),
         commands="\n".join(f"viprchk {one.name}.vipr" for one in proofs),
     )
-
-
-def _read_template(name: str) -> str:
-    """Read a template of this package."""
-    place = resource_files("pmlopt.programs.proofs").joinpath("templates", f"{name}.md")
-    return place.read_text("utf-8")
 
 
 def _describe_claim(certificate: Certificate) -> str:
@@ -94,7 +88,7 @@ def _format_table(certificate: Certificate, prior: Prior) -> str:
 
 def _format_program(proved: ProvedProgram) -> str:
     """Format the size of a linear program, what its rows and columns mean, and its powers of e."""
-    program, meanings = proved.program, _read_template("meanings").splitlines()
+    program, meanings = proved.program, read_template("meanings").splitlines()
     names = [*program.columns, *(row.name for row in program.rows)]
     kinds = {name.partition("[")[0] for name in names}
     side, powers = "above" if program.above else "below", []
@@ -102,7 +96,7 @@ def _format_program(proved: ProvedProgram) -> str:
         off = 2 * float(abs(Fraction(Context(prec=70).exp(Decimal(exponent))) - ratio)) + 1e-60
         text = f"replaced by {ratio}, {side} it by less than {off:.1g}"
         powers.append(f"e to {exponent!r} is {text if ratio != 1 else 1}.\n")
-    return _read_template("program").format(
+    return read_template("program").format(
         name=proved.name,
         columns=len(program.columns),
         rows=len(program.rows),

@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 from functools import singledispatch
 
+from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import (
     ApproximatePML,
@@ -16,9 +17,14 @@ from pmlopt.model.privacy import (
 from pmlopt.model.privacy.factors import MAX_EXPONENT
 from pmlopt.model.privacy.mean_bounds import BoundKind, MeanBounds
 from pmlopt.model.uncertainty import PriorSet
-from pmlopt.programs.proofs.exact_program import ONE, ZERO
+from pmlopt.programs.proofs.exact_program import ONE, ZERO, make_names
 from pmlopt.programs.proofs.mechanism_rows import MechanismRows
 from pmlopt.programs.proofs.set_rows import add_least_mean
+
+
+def add_named_requirement(privacy: Requirement, prior: Prior, rows: MechanismRows) -> None:
+    """Add the rows of a requirement for a prior, under its own name."""
+    add_requirement(privacy.for_prior(prior), rows, make_names([privacy.name])[0])
 
 
 @singledispatch
