@@ -50,41 +50,35 @@ def find_multipliers(program: ExactProgram, costs: Terms) -> list[Fraction]:
         for column, value in row.terms.items():
             rest[column] -= common[place] * value
     unit = round_to_power_of_two(rest)
-    units = [round_to_power_of_two(row.terms.values()) for row in program.rows]
-    duals = _solve_for_duals(program, units, np.array([float(cost / unit) for cost in rest]))
-    grid = compute_grid([unit])
-    found = []
+    duals = _solve_for_duals(program, np.array([float(cost / unit) for cost in rest]))
+    grid, found = compute_grid([unit]), []
     for place, (row, dual) in enumerate(zip(program.rows, duals.tolist(), strict=True)):
-        rounded = Fraction(round(Fraction(dual) * unit / units[place] * grid)) / grid
-        value = rounded + common.get(place, ZERO)
+        value = Fraction(round(Fraction(dual) * unit * grid)) / grid + common.get(place, ZERO)
         found.append(value if row.equal else max(value, ZERO))
     return found
 
 
-def _solve_for_duals(
-    program: ExactProgram, units: Sequence[Fraction], costs: FloatArray
-) -> FloatArray:
-    """Return the multipliers of the rows, each divided by its unit, where costs are maximised."""
+def _solve_for_duals(program: ExactProgram, costs: FloatArray) -> FloatArray:
+    """Return the multipliers of the rows where costs are maximised, in floats."""
     from pmlopt.solvers import highs
 
-    pairs = list(zip(program.rows, units, strict=True))
-    data = [float(value / unit) for row, unit in pairs for value in row.terms.values()]
-    columns = [column for row in program.rows for column in row.terms]
-    starts = np.cumsum([0, *(len(row.terms) for row in program.rows)])
-    matrix = sparse.csr_array((np.array(data), columns, starts), (len(pairs), len(costs)))
-    right = np.array([float(row.right / unit) for row, unit in pairs])
-    left = np.where([row.equal for row in program.rows], right, -np.inf)
+    rows = program.rows
+    data = np.array([float(value) for row in rows for value in row.terms.values()])
+    columns = [column for row in rows for column in row.terms]
+    starts = np.cumsum([0, *(len(row.terms) for row in rows)])
+    matrix = sparse.csr_array((data, columns, starts), (len(rows), len(costs)))
+    right = np.array([float(row.right) for row in rows])
+    left = np.where([row.equal for row in rows], right, -np.inf)
     # the objective in large units, since the tolerance of a multiplier is absolute
-    large = 2.0**10
+    large, options = 2.0**10, dict(highs.RESTART_OPTIONS)
     model = highs.build_sparse_model(-costs * large, (0.0, np.inf), (left, right), matrix)
-    options = dict(highs.RESTART_OPTIONS)
     # of many outputs together the simplex takes hours
     if len(costs) > 3000:
         options |= {"solver": "ipm", "presolve": "on"}
     solver = highs.load_model(model, options)
     solver.run()
     duals = -np.array(solver.getSolution().row_dual) / large
-    if len(duals) != len(right) or not np.isfinite(duals).all():
+    if len(duals) != len(rows) or not np.isfinite(duals).all():
         raise SolverError("HiGHS finds no multipliers of the linear program")
     return duals
 
@@ -158,8 +152,8 @@ def _find_supports(program: ExactProgram) -> list[list[tuple[Fraction, int]]]:
 def find_fixed_point_multipliers(rows: MechanismRows, costs: Terms) -> list[Fraction]:
     """Find multipliers of the rows of PML at one prior for costs h of the entries, without a solver.
 
-    An output has weights `w_x = max(0, h_x + E p_x T)`, and T is their sum: a fixed point. Where the pairs that
-    may occur all but exclude an output, the weights are larger than a solver in floats finds them.
+    An output has weights `w_x = max(0, h_x + E p_x T)`, and T is their sum: a fixed point. Where the pairs
+    that may occur all but exclude an output, the weights are larger than a solver in floats finds them.
     """
     program, size = rows.program, len(rows.letters)
     found = [ZERO] * len(program.rows)
