@@ -35,9 +35,12 @@ from pmlopt.programs.proofs.exact_program import (
     make_names,
 )
 from pmlopt.programs.proofs.formats import ProvedProgram
-from pmlopt.programs.proofs.mechanism_rows import MechanismRows
-from pmlopt.programs.proofs.requirement_rows import add_named_requirement, add_requirement
-from pmlopt.programs.proofs.templates import format_sentence
+from pmlopt.programs.proofs.readme import format_sentence
+from pmlopt.programs.proofs.requirement_rows import (
+    MechanismRows,
+    add_named_requirement,
+    add_requirement,
+)
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 
 

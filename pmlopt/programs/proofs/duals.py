@@ -13,7 +13,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import sparse
 from pmlopt.errors import SolverError
 from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, Terms
-from pmlopt.programs.proofs.mechanism_rows import MechanismRows
+from pmlopt.programs.proofs.requirement_rows import MechanismRows
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,11 @@
-"""The README of a proof, in plain words: what is proved, of which linear program, and how to check it."""
+"""The README of a proof, and its sentences: templates next to the code, filled in with the numbers."""
 
 from __future__ import annotations
 
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import cache
+from importlib.resources import files as resource_files
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.descriptions import escape_control_characters
@@ -13,9 +15,21 @@ from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
 from pmlopt.programs.proofs.exact_program import make_names
 from pmlopt.programs.proofs.formats import ProvedProgram
-from pmlopt.programs.proofs.templates import read_template
 from pmlopt.programs.reports.pages import warn_of_sample
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
+
+
+@cache
+def read_template(name: str) -> str:
+    """Read a template of this package."""
+    place = resource_files("pmlopt.programs.proofs").joinpath("templates", f"{name}.md")
+    return place.read_text("utf-8")
+
+
+def format_sentence(name: str, **values: object) -> str:
+    """Format a sentence on what is proved."""
+    lines = dict(line.split(": ", 1) for line in read_template("sentences").splitlines())
+    return lines[name].format(**values)
 
 
 def build_readme(certificate: Certificate, proofs: list[ProvedProgram]) -> str:
