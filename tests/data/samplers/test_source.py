@@ -179,7 +179,7 @@ def test_a_result_states_its_requirement_and_the_level_after_rounding(tmp_path: 
     )
     assert exact.header["statement"][1] == f"Leakage level: {result.level!r} nats."
     matrix = SamplerTable.from_mechanism(result.mechanism, 4).to_matrix()
-    stated = float(rounded.header["statement"][1].split(": ")[1].split()[0])
+    stated = float(rounded.header["statement"][1].split(": ")[1].split()[1])
     # the level by its definition: log of the largest column entry over the column's mean
     law = prior.pmf @ matrix
     own = max(math.log(matrix[:, y].max() / law[y]) for y in range(3) if law[y] > 0)
