@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import importlib.util
 import io
 import math
-import shutil
 import subprocess
 import sys
-from collections import Counter
 from fractions import Fraction
 from itertools import accumulate
 from pathlib import Path
@@ -26,7 +23,7 @@ from pmlopt.data.samplers.workbooks import PLATFORMS, SamplerWorkbook
 from pmlopt.errors import FileFormatError, InputError, MechanismError
 
 HOSTILE = ("=cmd|' /C calc'!A0", '<img src=x onerror="a()">', "@SUM(1+1)*cmd", "O'Hara \"x\" ' or 1=1", "007",
-           "-2+3", "</item>&amp;", "_x000D_", "é😀漢", "*", "n?", "pmlopt!A1", "TRUE")  # fmt: skip
+           "-2+3", "</item>&amp;", "_x00_", "é😀漢", "*", "n?", "pmlopt!A1", "TRUE")  # fmt: skip
 OUTCOMES = ("007", "=1+1", "1.0", "<b>'\"&", "]/outcome")
 
 
@@ -137,8 +134,7 @@ def test_labels_are_text_whatever_they_look_like(
     formulas = [cell for cell in cells if cell.data_type == "f"]
     assert [cell.coordinate for cell in formulas] == ["B2"] * (platform == "spreadsheet")
     texts = {str(cell.value) for cell in cells if cell.data_type == "s"}
-    escaped = {label.replace("_x000D_", "_x005F_x000D_") for label in (*HOSTILE, *OUTCOMES)}
-    assert escaped <= texts
+    assert {*HOSTILE, *OUTCOMES} <= texts
     # a program makes them no formula either when a person edits the cell
     assert all(
         cell.quotePrefix for cell in cells if str(cell.value).startswith(("=cmd", "@", "-2"))
@@ -155,6 +151,7 @@ def test_labels_are_text_whatever_they_look_like(
     ("spreadsheet", "a\nb"), ("spreadsheet", ""), ("spreadsheet", " a"), ("spreadsheet", "a  b"),
     ("spreadsheet", "\u2028"), ("spreadsheet", "x" * 256), ("xlsform", "I don\u2019t know"),
     ("xlsform", "${pmlopt_word}"), ("xlsform", "\u201ca\u201d"), ("xlsform", "a\tb"),
+    ("xlsform", "_x000D_"), ("spreadsheet", "a_x003d_b"),
 ])  # fmt: skip
 def test_labels_that_the_platform_would_change_are_refused(
     platform: str, label: str, tmp_path: Path
@@ -267,41 +264,3 @@ def test_pyxform_keeps_every_label(mechanism: Mechanism, tmp_path: Path) -> None
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     texts = [node.text for node in ET.parse(tmp_path / "a.xml").iter()]
     assert set(HOSTILE) | set(OUTCOMES) <= set(texts)
-
-
-@pytest.mark.skipif(shutil.which("soffice") is None, reason="LibreOffice is not installed")
-def test_libreoffice_draws_with_the_rounded_law(mechanism: Mechanism, tmp_path: Path) -> None:
-    for bits in (8, 48):
-        mechanism.export(tmp_path / "a.xlsx", "spreadsheet", bits=bits)
-        book = openpyxl.load_workbook(tmp_path / "a.xlsx")
-        sheet, table = book["release"], SamplerTable.from_mechanism(mechanism, bits)
-        formula, due = sheet["B2"].value, []
-        for letter, row, cuts in zip(HOSTILE, mechanism.matrix, table.thresholds, strict=True):
-            ends = {0, 2**bits - 1, *(cut + step for cut in cuts for step in (-1, 0))}
-            for word in range(256) if bits == 8 else sorted(ends & set(range(2**bits))):
-                due.append([letter, find_outcome(row, word, bits)])
-                place = len(due) + 1
-                sheet.cell(place, 1).value = letter.replace("_x", "_x005F_x")  # as Excel writes it
-                sheet.cell(place, 1).data_type = "s"
-                sheet.cell(place, 3).value = word
-                drawn = formula.replace("A2", f"A{place}").replace("RAND()", f"(C{place}/2^{bits})")
-                sheet.cell(place, 2).value = drawn
-        due += [["nobody", "#N/A"]] + [[HOSTILE[0], None]] * 1000
-        for place, (letter, _) in enumerate(due, start=2):
-            if place > len(due) - 1000:
-                sheet.cell(place, 1).value = letter
-                sheet.cell(place, 1).data_type = "s"
-                sheet.cell(place, 2).value = formula.replace("A2", f"A{place}")
-        book.save(tmp_path / "b.xlsx")
-        kind = "csv:Text - txt - csv (StarCalc):44,34,76,1"
-        subprocess.run(
-            ["soffice", f"-env:UserInstallation=file://{tmp_path}/profile", "--headless", "--convert-to",
-             kind, "b.xlsx"], cwd=tmp_path, check=True, capture_output=True, timeout=300,
-        )  # fmt: skip
-        with (tmp_path / "b.csv").open(encoding="utf-8", newline="") as stream:
-            found = [row[:2] for row in csv.reader(stream)][1:]
-        assert found[: len(due) - 1000] == due[:-1000]
-        counts = Counter(outcome for _, outcome in found[len(due) - 1000 :])
-        # 6 standard deviations of 1000 draws with the probability .4
-        assert set(counts) == {OUTCOMES[1], OUTCOMES[3]}
-        assert abs(counts[OUTCOMES[1]] - 400) < 6 * math.sqrt(240)
