@@ -105,8 +105,8 @@ def verify_command(
         raise InputError(f"{saved_file}: is source code: name its mechanism by --of MECHANISM")
     if saved_file.suffix.lower() == ".xlsx":
         raise InputError(
-            f"{saved_file}: is a workbook: name the mechanism of a form or a spreadsheet by --of MECHANISM. A "
-            "matrix has no certificate: save a Result as .json or .npz, or audit it"
+            f"{saved_file}: is a workbook: name the mechanism of a form or a spreadsheet by --of MECHANISM. "
+            "A matrix has no certificate: save a Result as .json or .npz, or audit it"
         )
     verdict = verify_file(saved_file)
     print_verification(verdict, saved_file, as_json)
