@@ -17,6 +17,7 @@ from typing import (
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.converters import finite_or_none
 from pmlopt.core.display import format_facts_html
 from pmlopt.core.records import ADDED_LATER, to_plain
 from pmlopt.core.suggestions import SuggestsAttributes
@@ -36,14 +37,13 @@ from pmlopt.programs.certificate import (
     C_co,
     Certificate,
     ClosedForm,
+    DesignCertificate,
     Status,
     Timings,
     Verdict,
     WarmStart,
-    finite_or_none,
     make_context,
 )
-from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.plots import draw_mechanism
 from pmlopt.programs.program import Method, MethodResult
 from pmlopt.programs.reports.baselines import UtilityBaselines, compute_baselines

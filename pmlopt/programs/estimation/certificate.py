@@ -11,8 +11,8 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, bound_sum_rounding
 from pmlopt.core.records import Shape
 from pmlopt.model.utility.estimation_error import Criterion, WorkloadRows, compute_error
-from pmlopt.programs.certificate import RATIONAL, Claim, check_bound, check_gap, check_value
-from pmlopt.programs.design_program import DesignCertificate
+from pmlopt.programs.certificate import DesignCertificate, check_gap
+from pmlopt.programs.claims import RATIONAL, Claim, check_bound, check_value
 from pmlopt.programs.estimation.bounds import ErrorBoundProof, EstimationObjective
 from pmlopt.programs.estimation.columns import build_design_columns
 

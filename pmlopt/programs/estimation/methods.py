@@ -29,7 +29,7 @@ from pmlopt.programs.estimation.column_generation import (
     generate_columns,
 )
 from pmlopt.programs.estimation.program import EstimationDesign
-from pmlopt.programs.exact.repair import ENTRY_NOISE_ATOL, repair_matrix
+from pmlopt.programs.exact.rounding import ENTRY_NOISE_ATOL, repair_matrix
 from pmlopt.programs.program import (
     Method,
     MethodError,

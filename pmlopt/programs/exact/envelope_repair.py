@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.core.arrays import GRID_DENOMINATOR, BoolArray, FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.metric_privacy import compute_shortest_paths
-from pmlopt.programs.exact.arithmetic import GRID_DENOMINATOR
 
 MAX_MIXING_WEIGHT = 0.5
 """The share of one output from which on a mechanism has lost more than it kept."""

@@ -17,7 +17,7 @@ from pmlopt.programs.linear.certificate import (
     LinearCertificate,
     SymmetricCertificate,
 )
-from pmlopt.programs.linear.known_optima import list_feasible_forms
+from pmlopt.programs.linear.formulation import list_feasible_forms
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import C, MethodError, MethodResult
 from pmlopt.solvers import cvxpy_interface, highs

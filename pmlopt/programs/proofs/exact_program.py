@@ -1,4 +1,4 @@
-"""A linear program over the rationals with a point of it: what the files of a proof contain."""
+"""A linear program over the rationals with a point of it: what every file of a proof is written from."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from pmlopt.core.arrays import Label
-from pmlopt.programs.exact.arithmetic import round_exp_down, round_exp_up
+from pmlopt.programs.exact.rounding import round_exp_down, round_exp_up
 
 ZERO, ONE = Fraction(0), Fraction(1)
 
@@ -62,36 +62,30 @@ class RationalPowers:
 class ExactProgram:
     """A linear program over the rationals, whose variables are at least zero, with a point that it contains.
 
-    Each column other than those of the mechanism names rows that can make good what a dual point lacks of it:
-    their coefficient on it is positive, and on columns that came after it there is none.
-
     Attributes:
-        is_maximised: whether more of the objective is better.
         powers: the rationals next to powers of e that its rows use.
+        is_maximised: whether more of the objective is better.
         columns: the names of the variables.
         values: those of the point.
         objective: its terms.
-        rows: the rows.
-        supports: for each column the rows that can make good what a dual point lacks of it.
+        rows: the rows; the first are those of the letters, where there is a mechanism.
+        shares: the prior of those letters.
         completions: for some columns what sets multipliers exactly, before that column is looked at.
-        masses: the prior, where the first rows are those of its letters.
     """
 
-    is_maximised: bool
     powers: RationalPowers
+    is_maximised: bool = True
     columns: list[str] = field(default_factory=list)
     values: list[Fraction] = field(default_factory=list)
     objective: Terms = field(default_factory=dict)
     rows: list[ExactRow] = field(default_factory=list)
-    supports: list[tuple[int, ...]] = field(default_factory=list)
+    shares: list[Fraction] = field(default_factory=list)
     completions: dict[int, Callable[[list[Fraction]], None]] = field(default_factory=dict)
-    masses: list[Fraction] = field(default_factory=list)
 
     def add_column(self, name: str, value: Fraction) -> int:
         """Add a variable of at least zero with its value at the point, and return its place."""
         self.columns.append(name)
         self.values.append(value)
-        self.supports.append(())
         return len(self.columns) - 1
 
     def add_row(
@@ -107,17 +101,10 @@ class ExactProgram:
         self.rows.append(ExactRow(name, used, right, equal))
         return len(self.rows) - 1
 
-    def define(
-        self,
-        names: tuple[str, str],
-        value: Fraction,
-        factor: Fraction,
-        terms: Mapping[int, Fraction],
-    ) -> int:
-        """Add a variable, and the equation that a positive factor times it, and terms, sum to nothing."""
-        place = self.add_column(names[0], value)
-        support = self.add_row(names[1], {place: factor, **terms}, equal=True)
-        self.supports[place] = (support,)
+    def define(self, name: str, terms: Mapping[int, Fraction]) -> int:
+        """Add a variable that is equal to terms, with the row of the same name that requires it."""
+        place = self.add_column(name, self.evaluate(terms))
+        self.add_row(name, {place: ONE, **{k: -value for k, value in terms.items()}}, equal=True)
         return place
 
     def evaluate(self, terms: Mapping[int, Fraction]) -> Fraction:

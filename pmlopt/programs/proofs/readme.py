@@ -21,73 +21,70 @@ from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 MEANINGS: Mapping[str, str] = {
     "P": "the probability of the output given the letter",
     "row": "the probabilities of a letter sum to one",
-    "q": "the probability of the output under the prior",
-    "law": "q is the mean of the probabilities of the output over the letters, under the prior",
-    "limit": "the rational for e to the named exponent, times the named variable",
-    "power": "limit is that product",
-    "most": "the probability of the output given the letter is at most the limit",
-    "least": "q over the rational for e to the lower bound",
-    "share": "least is that share",
-    "above": "the probability of the output given the letter is at least `least`",
+    "never": "the output does not occur given the letter",
+    "q": "the probability of the output under the prior; its row is that it is the mean of the P",
+    "mean": "a weighted sum of the probabilities of the output, as its row states",
+    "pair": "one side of a ratio bound is at most the other one times the rational for e to the level",
+    "most": "the probability of the output given the letter is at most the other variable of the row (q, "
+    "floor or w) times the rational for e to the level",
+    "least": "the probability of the output given the letter is at least q over the rational for e to the "
+    "level",
     "floor": "at most each probability of the output",
     "over_floor": "floor is at most that probability",
     "top": "at least each probability of the output",
     "under_top": "top is at least that probability",
     "tops": "the largest probabilities of all outputs sum to at most the rational for e^epsilon",
-    "mean": "a weighted sum of the probabilities of the output, which ratio bounds compare",
-    "average": "mean is that sum",
-    "pair": "one side of a ratio bound is at most the limit from the other side",
-    "w": "at most the mean of the probabilities of the output under each prior of the set",
+    "w": "at most the mean of the probabilities of the output under each prior of the set; where it has a "
+    "row, that is base less debt, less the prices times the right sides of their inequalities: by linear "
+    "duality the most that it can be is the least mean over the set",
     "vertex": "w is at most the mean under that vertex of the set",
-    "base": "a number that is taken from all probabilities of the output",
-    "cap": "how much above base counts",
-    "excess": "what a probability is above base, up to cap; it counts with the letter's lower probability",
-    "lack": "what a probability is below base; it counts with the letter's upper probability",
-    "cover": "base and excess, less lack, are at most the probability",
-    "capped": "excess is at most cap",
+    "base": "a number that is at most all raised probabilities of the output",
     "debt": "what base is below 0",
-    "price": "a multiplier of an inequality of the set of priors, divided by a power of two near its largest "
-    "coefficient",
+    "price": "a multiplier of an inequality of the set of priors: that a letter has its lower probability at "
+    "least, up to its share of the radius, its upper one at most, that the shares sum to the radius at most, "
+    "or of the row of that number, divided by a power of two near its largest coefficient",
     "raised": "base less debt is at most the probability plus the prices times the letter's coefficients",
-    "dual_mean": "w is base less debt, less the prices times the right sides: by linear duality the most "
-    "that it can be is the least mean over the set",
-    "least_mean": "w is base, plus excess times lower probabilities, less lack times upper ones and cap "
-    "times half the radius: by linear duality the most that it can be is the least mean over the set",
-    "over": "at least what the probability is above its limit",
-    "most_but": "the probability is at most limit and over",
+    "capped": "the price of a letter's lower probability is at most that of the radius",
+    "over": "at least what the probability is above q times the rational for e^epsilon",
+    "most_but": "the probability is at most that and over",
     "slack": "what is above the limits sums to at most delta for each letter",
     "edge": "a threshold for joint probabilities of letter and output",
     "over_edge": "at least what the joint probability is above edge",
     "joint": "the joint probability is at most edge and over_edge",
-    "guesses": "the largest joint probabilities, as many as guesses, sum to at most their share of the limit",
+    "guesses": "the largest joint probabilities, as many as guesses, sum to at most q times the rational for "
+    "e^epsilon and the same sum of the prior",
     "added": "a constraint that was added to the design",
     "added_back": "the other direction of an added equation that the mechanism meets up to rounding",
-    "target": "the expected gain is at least the target, or the expected loss at most",
+    "target": "the expected gain is at least the target, or the expected loss at most; without a table, the "
+    "probabilities of all letters sum to one",
     "take": "the probability with which the output becomes the outcome that is likelier given the letter",
     "taken": "an output becomes these outcomes with a probability of at most one",
     "leak": "that outcome is at least so many times as likely given the letter as without",
 }
 """What rows and variables mean, by the part of their names before the bracket."""
 
-TRUSTED = (
-    "that the linear program is the promise: its rows, each with its meaning, are listed above and can be "
-    "read in the files",
-    "that each rational next to a power of e is on the side that is stated: any arithmetic of 70 digits does",
-    "that the prior, the table and the labels are those that were meant",
-    "the checker, unless it is one that was itself proved correct",
-    "that the data are released by this mechanism, with a good generator of random numbers",
-)
-"""What a proof leaves to be trusted."""
+ENDING = """
+## How to check
 
-CHECKING = """
 Any checker of certificates in the format VIPR reads the files, such as `viprchk` (https://github.com/scipopt/vipr).
 It looks whether the mechanism meets each row, and adds up rows with the multipliers of the file, in rational
 arithmetic, until the bound is there:
-"""
 
-SOLVING = """
+```
+{commands}
+```
+
 The `.mps` files are the same linear programs for exact solvers, with rationals written `p/q`: `esolver
 optimum.mps` of QSopt_ex, or SoPlex and SCIP in their exact modes. The optimum is within the proved range.
+
+## What remains to be trusted
+
+- that the linear program is the promise: its rows, each with its meaning, are listed above and can be read in the
+  files.
+- that each rational next to a power of e is on the side that is stated: any arithmetic of 70 digits does.
+- that the prior, the table and the labels are those that were meant.
+- the checker, unless it is one that was itself proved correct.
+- that the data are released by this mechanism, with a good generator of random numbers.
 """
 
 
@@ -108,10 +105,7 @@ def iterate_readme_lines(certificate: Certificate, proofs: list[ProvedProgram]) 
     yield from _iterate_table_lines(subject, prior)
     for one in proofs:
         yield from _iterate_program_lines(one)
-    yield f"\n## How to check\n{CHECKING}\n```"
-    yield from (f"viprchk {one.name}.vipr" for one in proofs)
-    yield f"```\n{SOLVING}\n## What remains to be trusted\n"
-    yield from (f"- {text}." for text in TRUSTED)
+    yield ENDING.format(commands="\n".join(f"viprchk {one.name}.vipr" for one in proofs))
 
 
 def _describe_claim(certificate: Certificate) -> str:
@@ -164,11 +158,10 @@ def _iterate_program_lines(proved: ProvedProgram) -> Iterator[str]:
     program = proved.program
     yield f"\n## The linear program of `{proved.name}`\n"
     yield f"It has {len(program.columns)} variables, each at least 0, and {len(program.rows)} rows. Names"
-    yield "have the letter and the output in brackets, and before these what they are; pairs of a letter and"
-    yield "an output that may not occur have no variable:\n"
-    for names in (program.columns, [row.name for row in program.rows]):
-        kinds = dict.fromkeys(name.partition("[")[0] for name in names)
-        yield from (f"- `{kind}`: {MEANINGS[kind]}" for kind in kinds)
+    yield "have the letter and the output in brackets, and before these what they are:\n"
+    names = [*program.columns, *(row.name for row in program.rows)]
+    kinds = dict.fromkeys(name.partition("[")[0] for name in names)
+    yield from (f"- `{kind}`: {MEANINGS[kind]}" for kind in kinds)
     yield f"- the objective: {_describe_objective(proved)}.\n"
     side = "above" if program.powers.above else "below"
     for exponent, ratio in program.powers.used.items():
@@ -187,9 +180,8 @@ def _describe_objective(proved: ProvedProgram) -> str:
         return "none; the file has a point that meets all rows"
     verb = "largest" if proved.program.is_maximised else "least"
     low, high = map(_format_rational, proved.proved_range)
-    what = (
-        "the probability of these outcomes" if "take" in proved.program.columns[0] else "as above"
-    )
+    is_attack = proved.program.columns[0].startswith("take[")
+    what = "the probability of these outcomes" if is_attack else "as above"
     return f"{what}. Its {verb} value is proved to be from {low} to {high}"
 
 

@@ -12,7 +12,7 @@ from pmlopt.core.roots import bisect
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.utility import list_informations
 from pmlopt.model.utility.linear import compute_expectation
-from pmlopt.programs.design_program import DesignCertificate
+from pmlopt.programs.certificate import DesignCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.cost_certificate import ColumnCostCertificate

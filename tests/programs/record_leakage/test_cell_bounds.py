@@ -16,7 +16,7 @@ from pmlopt.model.queries.record_leakage_measures import (
     compute_dataset_entropy,
     compute_record_information,
 )
-from pmlopt.programs.exact.arithmetic import normalize_decimal_rows
+from pmlopt.programs.exact.decimals import normalize_decimal_rows
 from pmlopt.programs.record_leakage import cell_relaxation, local_ascent
 from pmlopt.programs.record_leakage.adversary import BoundedAdversary
 from pmlopt.programs.record_leakage.branch_and_bound import CellSearch
