@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import numpy as np
@@ -14,6 +15,7 @@ from pmlopt.programs.exact.envelope_repair import pair_exponents
 from pmlopt.programs.linear.constraint_generation import find_essential_pairs
 from pmlopt.programs.linear.feasible import build_exponential_matrix
 from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.programs.program import MethodError
 from pmlopt.solvers.solver_result import MethodOptions, PrimalDualPoint, SolverResult, limit_threads
 from pmlopt.solvers.structured.pair_columns import PairIterate, PairLP, solve_pair_lp
 
@@ -35,6 +37,8 @@ def solve_pairs(
     scale = float(np.abs(costs).max()) or 1.0
     pairs = _find_tightest_bounds(ratios)
     task = _build_pair_lp(ratios, pairs, costs / scale)
+    if not _has_mutual_rows(task):
+        raise MethodError("a letter has no bound with the letters of least loss for an output")
     # half of the allowed gap: repair and rounding take a part of the rest
     allowed = program.compute_allowed_gap(options.tolerance) / scale / 2
     ready = time.perf_counter()
@@ -56,7 +60,7 @@ def solve_pairs(
         warm_started=False,
         compile_seconds=ready - begin,
         solve_seconds=time.perf_counter() - ready,
-        point=PrimalDualPoint(ending.matrix.T.copy(), multipliers, dual_certificate=witness),
+        point=PrimalDualPoint(ending.matrix, multipliers, dual_certificate=witness),
     )
 
 
@@ -78,15 +82,29 @@ def _build_pair_lp(ratios: RatioBounds, places: IntArray, costs: FloatArray) -> 
     essential = find_essential_pairs(ratios, ratios.size)
     first = np.zeros(listed.shape, dtype=bool)
     first[ratios.above[essential], ratios.below[essential]] = True
-    return PairLP(np.ascontiguousarray(costs.T), factors, first | first.T)
+    return PairLP.from_table(costs, _choose_members(costs), factors, first | first.T)
+
+
+def _choose_members(costs: FloatArray) -> IntArray:
+    """Choose the (M, L) letters of each output: all, or in large designs those at which it costs least."""
+    letters, outputs = costs.shape
+    # a factor of L by L for each output, 800 MB of them
+    count = min(letters, math.isqrt(100_000_000 // outputs))
+    nearest = np.argpartition(costs, count - 1, axis=0)[:count]
+    return np.ascontiguousarray(np.sort(nearest, axis=0).T)
+
+
+def _has_mutual_rows(task: PairLP) -> bool:
+    """Return whether each letter of each output is in a pair, which keeps its entry from being negative."""
+    return all(task.first[np.ix_(own, own)].any(axis=1).all() for own in task.members)
 
 
 def _build_start(program: LinearDesign) -> FloatArray:
-    """Build (M, N) columns strictly within every bound: an exponential mechanism and a uniform one, mixed."""
+    """Build (N, M) columns strictly within every bound: an exponential mechanism and a uniform one, mixed."""
     exponents = pair_exponents(program.prior, program.privacy)
     assert exponents is not None
     near = build_exponential_matrix(program.centered_gains, 0.9 * exponents)
-    return np.ascontiguousarray((near / 2 + 0.5 / near.shape[1]).T)
+    return np.asarray(near / 2 + 0.5 / near.shape[1])
 
 
 def _list_weights(
@@ -94,13 +112,14 @@ def _list_weights(
 ) -> dict[str, FloatArray]:
     """List the weights of the pairs at a point, with the places of their pairs and outputs.
 
-    Weights that all together hardly change the bound are left out.
+    Those are 0 that are not listed.
     """
-    rows = proof.rows
+    rows, members = proof.rows, proof.rows.program.members
+    own = members[rows.column, rows.above], members[rows.column, rows.below]
     weights = proof.weights * rows.unit * rows.factor
     kept = weights > 0
     return {
-        "pairs": places[rows.above, rows.below][kept].astype(float),
+        "pairs": places[own][kept].astype(float),
         "outputs": rows.column[kept].astype(float),
         "weights": scale * weights[kept],
     }

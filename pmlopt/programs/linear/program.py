@@ -211,8 +211,8 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
         be negative.
         """
         ratios, (n, m) = self.bounds_on_pairs, self.table.shape
-        # a factor for each output, and 800 MB of them
-        if self.added or ratios is None or len(ratios.rows) or n * n * m > 100_000_000:
+        # every step checks the pairs of the letters of each output
+        if self.added or ratios is None or len(ratios.rows) or n * n * m > 2_000_000_000:
             return None
         bounded = np.zeros((n, n), dtype=bool)
         bounded[ratios.above, ratios.below] = True

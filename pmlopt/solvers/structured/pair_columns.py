@@ -4,6 +4,9 @@
 system has a matrix for each column, an M-matrix once its entries are divided by those of the column, and the
 sum of their inverses for the rows. Pairs that others nearly imply come in for a column when they are nearly
 met with equality; until then the steps are limited by them, so that every point meets all pairs.
+
+A column may have entries for some letters only, its members. The others are then 0 without any bound, which is a
+relaxation: what is proved of it holds.
 """
 
 from __future__ import annotations
@@ -26,20 +29,44 @@ class PairLP:
     """The linear program of columns within bounds on pairs of entries.
 
     Attributes:
-        costs: (M, N) of the entries, a row for each column of the mechanism, of at most one in size.
+        costs: (M, L) of the entries, a row for each column of the mechanism, of at most one in size.
+        members: (M, L) the letters of the entries.
+        cutoffs: (N,) the least cost of each letter in the columns of which it is no member; infinite without one.
         factors: (N, N) k, with `v[b] >= k[a,b] v[a]`; 0 where nothing is required, and on the diagonal.
         first: (N, N) the pairs that are in the program of every column from the beginning.
     """
 
     costs: FloatArray
+    members: IntArray
+    cutoffs: FloatArray
     factors: FloatArray
     first: BoolArray
+
+    @classmethod
+    def from_table(
+        cls, costs: FloatArray, members: IntArray, factors: FloatArray, first: BoolArray
+    ) -> PairLP:
+        """Build the program of (N, M) costs and the (M, L) members of each column."""
+        others = np.array(costs, dtype=float)
+        np.put_along_axis(others, members.T, np.inf, axis=0)
+        own = np.take_along_axis(costs, members.T, axis=0)
+        return cls(np.ascontiguousarray(own.T), members, others.min(axis=1), factors, first)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Return the number of columns and the number of entries of each."""
         columns, size = self.costs.shape
         return columns, size
+
+    def sum_rows(self, entries: FloatArray) -> FloatArray:
+        """Sum (M, L) entries over the columns, for each of the N letters."""
+        return np.bincount(self.members.ravel(), entries.ravel(), minlength=len(self.factors))
+
+    def to_matrix(self, entries: FloatArray) -> FloatArray:
+        """Build the (N, M) matrix of (M, L) entries."""
+        matrix = np.zeros((len(self.factors), len(entries)))
+        np.put_along_axis(matrix, self.members.T, entries.T, axis=0)
+        return matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +75,8 @@ class PairRows:
 
     Attributes:
         program: the program.
-        column, above, below: (R,) the column of each row, and the entries a and b of its pair, sorted by columns.
+        column, above, below: (R,) the column of each row, and the places of the entries a and b of its pair among
+            the members, sorted by columns.
     """
 
     program: PairLP
@@ -59,7 +87,8 @@ class PairRows:
     @cached_property
     def factor(self) -> FloatArray:
         """Return (R,) the k of each row."""
-        return self.program.factors[self.above, self.below]
+        members = self.program.members
+        return self.program.factors[members[self.column, self.above], members[self.column, self.below]]
 
     @cached_property
     def unit(self) -> FloatArray:
@@ -68,7 +97,7 @@ class PairRows:
 
     @cached_property
     def matrix(self) -> sparse.csr_array:
-        """Return the (R, M N) rows `v[b] - k v[a]`, each of size one."""
+        """Return the (R, M L) rows `v[b] - k v[a]`, each of size one."""
         columns, size = self.program.shape
         entries = np.stack([self.unit, -self.factor * self.unit], axis=1).ravel()
         places = self.column[:, None] * size + np.stack([self.below, self.above], axis=1)
@@ -76,7 +105,7 @@ class PairRows:
         return sparse.csr_array((entries, places.ravel(), ends), shape=(len(ends) - 1, columns * size))
 
     def price(self, weights: FloatArray) -> FloatArray:
-        """Compute (M, N) what the rows add to the costs by their weights."""
+        """Compute (M, L) what the rows add to the costs by their weights."""
         return np.asarray(self.matrix.T @ weights).reshape(self.program.shape)
 
     @cached_property
@@ -87,10 +116,17 @@ class PairRows:
     @classmethod
     def build_first(cls, program: PairLP) -> PairRows:
         """Build the rows with which the method begins."""
-        above, below = np.nonzero(program.first)
-        columns = program.shape[0]
-        column = np.repeat(np.arange(columns), len(above))
-        return cls(program, column, np.tile(above, columns), np.tile(below, columns))
+        found = [np.nonzero(program.first[np.ix_(own, own)]) for own in program.members]
+        column = np.repeat(np.arange(len(found)), [len(above) for above, _ in found])
+        above, below = (np.concatenate(side) for side in zip(*found, strict=True))
+        return cls(program, column, above, below)
+
+    def mark_present(self) -> BoolArray:
+        """Return (M, L, L) which pairs have a row."""
+        columns, size = self.program.shape
+        present = np.zeros((columns, size, size), dtype=bool)
+        present[self.column, self.above, self.below] = True
+        return present
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +135,7 @@ class PairIterate:
 
     Attributes:
         rows: the pairs that are in the program.
-        matrix: (M, N) the columns.
+        matrix: (M, L) the columns.
         slack, weights: (R,) what the rows leave, and their multipliers, all positive.
         prices: (N,) the multipliers of the row sums.
     """
@@ -122,13 +158,21 @@ class PairIterate:
 
     @cached_property
     def priced(self) -> FloatArray:
-        """Return (M, N) what the rows add to the costs."""
+        """Return (M, L) what the rows add to the costs."""
         return self.rows.price(self.weights)
 
-    @property
+    @cached_property
     def bound(self) -> float:
         """Return a lower bound on the optimum, but for rounding."""
-        return float((self.rows.program.costs - self.priced).min(axis=0).sum())
+        program = self.rows.program
+        least = program.cutoffs.copy()
+        np.minimum.at(least, program.members.ravel(), (program.costs - self.priced).ravel())
+        return float(least.sum())
+
+    @cached_property
+    def missing(self) -> FloatArray:
+        """Return (N,) what the rows of the mechanism lack of one."""
+        return 1 - self.rows.program.sum_rows(self.matrix)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +180,7 @@ class PairEnding:
     """How the method ended.
 
     Attributes:
-        matrix: (M, N) the last columns, which meet all pairs.
+        matrix: (N, M) the last columns, which meet all pairs of their members.
         proof: the point with the best bound.
         gap: what is left between them.
         iterations: how many there were.
@@ -157,18 +201,19 @@ def solve_pair_lp(
 
     Args:
         program: to solve.
-        start: (M, N) columns strictly within every pair, whose rows sum to one.
+        start: (N, M) columns strictly within every pair, whose rows sum to one.
         target_gap: between cost and bound, at which the method ends.
         deadline: at which it ends with what it has.
     """
     point = proof = build_start(program, start)
-    present = np.broadcast_to(program.first, (program.shape[0], *program.first.shape)).copy()
+    present = point.rows.mark_present()
     done, idle, message = 0, 0, ""
     while not message:
         if point.bound > proof.bound or proof is point:
             proof, idle = point, 0
         gap = point.value - proof.bound
-        if gap <= target_gap:
+        # where columns have few members, rows come to sum to one on the way
+        if gap <= target_gap and float(np.abs(point.missing).max()) < 1e-6:
             message = "the gap is closed"
         elif deadline.expired:
             message = "stopped by the time limit"
@@ -180,17 +225,22 @@ def solve_pair_lp(
             message = "stopped by the time limit" if deadline.expired else "rounding ended the steps"
             if moved is not None:
                 point, message, done, idle = moved, "", done + 1, idle + 1
-    return PairEnding(point.matrix, proof, point.value - proof.bound, done, message)
+    matrix = program.to_matrix(point.matrix)
+    return PairEnding(matrix, proof, point.value - proof.bound, done, message)
 
 
 def build_start(program: PairLP, matrix: FloatArray) -> PairIterate:
     """Build the first point: products of slack and weight that are all equal."""
     rows = PairRows.build_first(program)
-    slack = rows.matrix @ matrix.ravel()
+    own = np.take_along_axis(matrix, program.members.T, axis=0)
+    columns = np.ascontiguousarray(own.T)
+    slack = rows.matrix @ columns.ravel()
     # a tenth of the costs, which the weights are to balance
     weights = 0.1 * float(np.abs(program.costs).sum()) / len(slack) / slack
-    prices = (program.costs - rows.price(weights)).min(axis=0)
-    return PairIterate(rows, matrix, slack, weights, prices)
+    point = PairIterate(rows, columns, slack, weights, np.zeros(len(matrix)))
+    prices = np.full(len(matrix), np.inf)
+    np.minimum.at(prices, program.members.ravel(), (program.costs - point.priced).ravel())
+    return replace(point, prices=prices)
 
 
 def _take_step(
@@ -262,8 +312,8 @@ class _NewtonSystem:
 
     Attributes:
         point: where it is.
-        residual: (M, N) what the multipliers leave of the costs.
-        inverses: (M, N, N) factors of the inverse of each column's matrix.
+        residual: (M, L) what the multipliers leave of the costs.
+        inverses: (M, L, L) factors of the inverse of each column's matrix.
         rows: (N, N) the Cholesky factor of their sum.
     """
 
@@ -286,8 +336,7 @@ class _NewtonSystem:
         places += np.maximum(rows.above, rows.below)
         sums = point.matrix * point.priced
         inverses = np.empty((columns, size, size))
-        total = np.zeros((size, size), order="F")
-        lapack = get_lapack(single=False)
+        total = np.zeros((len(point.prices), len(point.prices)), order="F")
         batch = max(1, 2_500_000 // size**2)  # columns at once, 20 MB of them
         for first in range(0, columns, batch):
             if deadline.expired:
@@ -301,21 +350,20 @@ class _NewtonSystem:
             scaled = invert_by_factors(scaled, sums[first:last].copy())
             scaled *= point.matrix[first:last, :, None]
             inverses[first:last] = scaled
-            flat = scaled.transpose(1, 0, 2).reshape(size, -1)
-            total = lapack.syrk(1.0, flat.T, beta=1.0, c=total, trans=1, overwrite_c=1)
-        factor, failed = lapack.factorise(total)
-        residual = rows.program.costs - point.prices - point.priced
+            _add_inverses(total, scaled, rows.program.members[first:last])
+        factor, failed = get_lapack(single=False).factorise(total)
+        residual = rows.program.costs - point.prices[rows.program.members] - point.priced
         return None if failed else cls(point, residual, inverses, factor)
 
     def solve(self, wanted: FloatArray) -> _Step:
         """Solve for the direction that changes the products of slacks and weights as wanted."""
-        missing = 1 - self.point.matrix.sum(axis=0)
-        return self._solve_for(wanted, self.residual, missing)
+        return self._solve_for(wanted, self.residual, self.point.missing)
 
     def refine(self, step: _Step) -> _Step:
         """Add what rounding left of the costs, which the large ratios of weight and slack magnify."""
-        left = self.residual - self.point.rows.price(step.weights) - step.prices
-        missing = 1 - (self.point.matrix + step.matrix).sum(axis=0)
+        program = self.point.rows.program
+        left = self.residual - self.point.rows.price(step.weights) - step.prices[program.members]
+        missing = self.point.missing - program.sum_rows(step.matrix)
         more = self._solve_for(np.zeros_like(step.slack), left, missing)
         return self._measure(*(
             getattr(step, name) + getattr(more, name)
@@ -326,8 +374,9 @@ class _NewtonSystem:
         """Solve for changes of the products, of what the costs leave, and of the row sums."""
         point = self.point
         free = self._apply(point.rows.price(wanted / point.slack) - residual)
-        prices, _ = get_lapack(single=False).solve(self.rows, missing - free.sum(axis=0))
-        matrix = free + self._apply(np.broadcast_to(prices, free.shape))
+        program = point.rows.program
+        prices, _ = get_lapack(single=False).solve(self.rows, missing - program.sum_rows(free))
+        matrix = free + self._apply(prices[program.members])
         slack = point.rows.matrix @ matrix.ravel()
         weights = (wanted - point.weights * slack) / point.slack
         return self._measure(matrix, slack, weights, prices)
@@ -341,9 +390,21 @@ class _NewtonSystem:
         return _Step(matrix, slack, weights, prices, lengths)
 
     def _apply(self, columns: FloatArray) -> FloatArray:
-        """Multiply each (N,) column by its inverse."""
+        """Multiply each (L,) column by its inverse."""
         inner = columns[:, None, :] @ self.inverses
         return np.asarray((self.inverses @ inner.transpose(0, 2, 1))[:, :, 0])
+
+
+def _add_inverses(total: FloatArray, factors: FloatArray, members: IntArray) -> None:
+    """Add the inverses of some columns to the lower triangle of the (N, N) matrix of the rows, in place."""
+    size = factors.shape[1]
+    if size == len(total):  # every letter is a member
+        flat = factors.transpose(1, 0, 2).reshape(size, -1)
+        get_lapack(single=False).syrk(1.0, flat.T, beta=1.0, c=total, trans=1, overwrite_c=1)
+        return
+    for factor, own in zip(factors, members, strict=True):
+        # members are sorted, so that lower triangles stay lower ones
+        total[np.ix_(own, own)] += factor @ factor.T
 
 
 def _find_length(positive: FloatArray, direction: FloatArray) -> float:
@@ -358,20 +419,22 @@ def _find_near_pairs(
     """Shorten a step so that it keeps every pair, and find the pairs that it nearly meets with equality.
 
     Args:
-        matrix: (M, N) before the step.
-        direction: (M, N).
+        matrix: (M, L) before the step.
+        direction: (M, L).
         length: that the rows allow.
-        present: (M, N, N) the pairs that have rows; those that are found are marked too.
+        present: (M, L, L) the pairs that have rows; those that are found are marked too.
         program: with the factors.
 
     Returns:
         The length, and the columns, upper and lower entries of the pairs.
     """
-    factors = program.factors
     # the share of the lower entry from which on a pair without a row counts as far from equality
     near = 0.3
     found = []
-    for column, mask in enumerate(present):
+    for column, (mask, own) in enumerate(zip(present, program.members, strict=True)):
+        factors = program.factors
+        if len(own) < len(factors):
+            factors = factors[np.ix_(own, own)]
         moved = matrix[column] + length * direction[column]
         close = factors * moved[:, None] > (1 - near) * moved
         close &= ~mask
@@ -400,7 +463,7 @@ def _add_rows(
     added = PairRows(point.rows.program, *new)
     slack = added.matrix @ point.matrix.ravel()
     # in the middle of the others, but by at most a fiftieth of the gap for all letters together
-    weights = np.minimum(point.product / slack, 0.02 * gap / point.rows.program.shape[1])
+    weights = np.minimum(point.product / slack, 0.02 * gap / len(point.prices))
     rows = point.rows
     column = np.concatenate([rows.column, added.column])
     order = np.argsort(column, kind="stable")
