@@ -24,8 +24,9 @@ class InformationOrder:
     """Whether a mechanism P is at most as informative as Q, with what proves it.
 
     It is true where `holds` is: P is a processing of Q, `P[x,z] = sum_y Q[x,y] processing[y][z]`, with a
-    total variation distance of at most `distance` in each row. Where it is not, `gain` separates the two: guesses z
-    of the letter x that gain `gain[x][z]` (times the prior's `p[x]`) earn more from P than from Q,
+    total variation distance of at most `distance` in each row. Where it is not, `gain` separates the two:
+    guesses z of the letter x that gain `gain[x][z]`, the prior's `p[x]` included, earn more from P than
+    from Q,
 
         sum_z sum_x P[x,z] gain[x][z] - sum_y max_z sum_x Q[x,y] gain[x][z] = separation > 0.
 
