@@ -101,7 +101,7 @@ def is_less_informative(less: Any, more: Any, tolerance: float | None = None) ->
         MechanismError: a matrix is no mechanism, exact rows do not sum to one, or the letters differ.
         SolverError: neither could be proved within the tolerance.
 
-    Source: [blackwell1951comparison, Theorem 6]; [lecam1964sufficiency, Theorem 3] for the deficiency.
+    Source: [blackwell1953equivalent] for the equivalence; [lecam1964sufficiency] for the deficiency.
 
     Examples:
         >>> response = [["3/4", "1/4"], ["1/4", "3/4"]]

@@ -116,7 +116,7 @@ def test_randomized_response_is_ordered_by_its_level(size: int) -> None:
     assert is_less_informative(weak, np.eye(size))
 
 
-@pytest.mark.parametrize(("first", "second"), itertools.product(range(0, 11, 2), repeat=2))
+@pytest.mark.parametrize(("first", "second"), list(itertools.product(range(0, 11, 2), repeat=2)))
 def test_binary_symmetric_channels_by_their_crossover(first: int, second: int) -> None:
     """BSC(a) is a processing of BSC(b) iff a is between b and 1 - b; the deficiency is known, too."""
     a, b = Fraction(first, 10), Fraction(second, 10)
