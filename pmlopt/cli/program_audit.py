@@ -21,9 +21,9 @@ from pmlopt.cli.printing import (
 )
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import read_numbers
+from pmlopt.core.converters import finite_or_none
 from pmlopt.core.files import is_standard_stream, read_standard_input
 from pmlopt.errors import InputError
-from pmlopt.programs.certificate import finite_or_none
 
 if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
