@@ -15,15 +15,12 @@ from pmlopt.core.arrays import (
     check_integer,
     check_positive,
     check_real,
-    check_unmasked,
-    copy_float_array,
 )
-from pmlopt.core.roots import find_min_holding
-from pmlopt.data.sampling.categorical import Seed, make_random_bits
-from pmlopt.data.sampling.grid_noise import choose_grid_step, draw_laplace_noise
+from pmlopt.data.sampling.categorical import Seed
 from pmlopt.errors import PrivacyError
 from pmlopt.releases.noise.additive import check_scale
-from pmlopt.releases.noise.laplace import laplace_level, laplace_scale
+from pmlopt.releases.noise.laplace import Laplace, laplace_level
+from pmlopt.releases.noise.letters import read_numbers
 
 
 @dataclass(frozen=True)
@@ -87,12 +84,9 @@ class LaplaceHistogram:
         Source: [saeidian2025histogram, eq. (5)], solved for b.
         """
         share = check_in_interval(min_mass, "[0, 1]", "the minimum mass", PrivacyError)
-        scale = laplace_scale(epsilon, share) * (
-            check_positive(sensitivity, "the sensitivity", PrivacyError) / 2
-        )
-        if scale:
-            scale = find_min_holding(lambda b: cls(b, share, sensitivity).level <= epsilon, scale)
-        return cls(scale, share, sensitivity)
+        change = check_positive(sensitivity, "the sensitivity", PrivacyError)
+        scale = Laplace.search_scale(lambda b: cls(b, share, change).level, change, epsilon)
+        return cls(scale, share, change)
 
     @property
     def level(self) -> float:
@@ -139,12 +133,8 @@ class LaplaceHistogram:
         Source: [saeidian2025histogram, Section IV].
         """
         k = check_integer(classes, "the number of classes", PrivacyError)
-        m = (
-            k
-            if released is None
-            else check_real(released, "the number of released counts", PrivacyError)
-        )
-        if m != int(m) or not 0 <= m <= k:
+        m = k if released is None else check_real(released, "the number released", PrivacyError)
+        if m not in range(k + 1):
             raise PrivacyError(
                 f"{released!r} counts are released of {k} classes: give a whole number up to {k}"
             )
@@ -186,21 +176,11 @@ class LaplaceHistogram:
             PrivacyError: the counts are not whole numbers of at least 0, there are more classes than
                 `min_mass` allows, or several counts with the sensitivity of one.
         """
-        check_unmasked(counts, "the counts", PrivacyError)
-        try:
-            table = np.asarray(counts)
-        except ValueError as cause:
-            raise PrivacyError(f"the counts must be numbers in a regular array: {cause}") from None
-        flat = copy_float_array(table.ravel(), 1, "the counts", PrivacyError)
-        if (flat < 0).any() or (flat != np.rint(flat)).any():
+        table = read_numbers(counts, "the counts")
+        if (table < 0).any() or (table != np.rint(table)).any():
             raise PrivacyError("the counts must be whole numbers of at least 0")
         self._check_classes(table.shape)
-        noisy = flat.reshape(table.shape)
-        if self.scale:
-            noise = draw_laplace_noise(
-                self.scale, choose_grid_step(self.scale), table.size, make_random_bits(seed)
-            )
-            noisy = noisy + noise.reshape(table.shape)
+        noisy = Laplace(self.scale).add_noise(table, seed)
         noisy = np.rint(noisy) if round_to_whole else noisy
         return np.asarray(np.maximum(noisy, 0.0) if clip else noisy) + 0.0
 

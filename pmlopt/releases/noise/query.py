@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,14 @@ from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.releases.noise.additive import check_scale
 from pmlopt.releases.noise.laplace import Geometric, Laplace, divide_distances
-from pmlopt.releases.noise.letters import UNIT, PlacedLetters, check_prior_set, round_to_grid
+from pmlopt.releases.noise.letters import (
+    PlacedLetters,
+    bound_distances,
+    check_integers,
+    check_prior_set,
+    read_numbers,
+    round_to_grid,
+)
 
 
 def derive_differences(contributions: ArrayLike | Sequence[Label]) -> FloatArray:
@@ -31,11 +38,8 @@ def derive_differences(contributions: ArrayLike | Sequence[Label]) -> FloatArray
         >>> derive_differences(np.eye(2)).tolist(), derive_differences([20, 60]).tolist()
         ([[0.0, 2.0], [2.0, 0.0]], [[0.0, 40.0], [40.0, 0.0]])
     """
-    given: Any = contributions
-    table = copy_float_array(given, np.ndim(given), "the contributions", PrivacyError)
-    rows = table.reshape(len(table), -1)
-    found = np.array([np.abs(rows - row).sum(axis=1) for row in rows])
-    return found * (1 + (rows.shape[1] + 1) * UNIT) if (rows != np.rint(rows)).any() else found
+    table = read_numbers(contributions, "the contributions")
+    return bound_distances(table.reshape(len(table), -1))
 
 
 def round_contributions(values: ArrayLike, people: int) -> FloatArray:
@@ -48,7 +52,7 @@ def round_contributions(values: ArrayLike, people: int) -> FloatArray:
         >>> round_contributions([0.5, 1 / 3], 1000).tolist()
         [0.5, 0.33333333333337123]
     """
-    table = copy_float_array(values, np.ndim(values), "the values", PrivacyError)
+    table = read_numbers(values, "the values")
     most = float(np.abs(table).max()) * check_integer(people, "the number of people", PrivacyError)
     return round_to_grid(table, 2.0 ** (math.frexp(most)[1] - 52)) if most else table
 
@@ -191,18 +195,11 @@ class QueryNoise:
         if len(answers) != len(self.scales):
             raise PrivacyError(f"give {len(self.scales)} answers, one for each of the differences")
         bits = make_random_bits(seed)
+        numbers = [read_numbers(answer, "the answers") for answer in answers]
+        if issubclass(self.kind, Geometric):
+            for exact in numbers:
+                check_integers(exact, PrivacyError)
         return [
-            _add_noise(self.kind(scale), answer, bits)
-            for scale, answer in zip(self.scales, answers, strict=True)
+            self.kind(scale).add_noise(exact, bits)
+            for scale, exact in zip(self.scales, numbers, strict=True)
         ]
-
-
-def _add_noise(noise: Laplace, answer: ArrayLike, bits: Any) -> FloatArray:
-    """Add noise to each number of an answer."""
-    exact = copy_float_array(answer, np.ndim(answer), "the answers", PrivacyError)
-    if isinstance(noise, Geometric) and (exact != np.rint(exact)).any():
-        raise PrivacyError("geometric noise is for whole numbers: take Laplace noise")
-    if not noise.scale:
-        return exact
-    drawn = noise.draw_noise(bits, exact.size).reshape(exact.shape)
-    return round_to_grid(exact, noise.grid_step) + drawn
