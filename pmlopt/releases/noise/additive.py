@@ -29,6 +29,7 @@ from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.releases.noise.leakage_tails import (
     LetterMasses,
     PairFailure,
+    bound_leaking_mass,
     choose_coarseness,
     raise_for_grid,
 )
@@ -38,7 +39,6 @@ from pmlopt.releases.noise.letters import (
     read_points,
     round_to_grid,
 )
-from pmlopt.releases.noise.regions import bound_leaking_mass
 
 Letters: TypeAlias = PriorLike | PlacedLetters
 """A prior whose labels are the numbers, or letters with places of their own."""

@@ -276,7 +276,7 @@ class TestFailures:
         for epsilon in (0.3, 0.55, 0.8):
             low, high = (float(law[leaks > epsilon + one].sum()) for one in (off, -off))
             assert low - 1e-9 <= noise.failure_probability(prior, epsilon) <= high + 1e-9
-        assert 0 < noise.failure_probability(prior, 0.99 * noise.level(prior))
+        assert noise.failure_probability(prior, 0.99 * noise.level(prior)) > 0
 
     def test_in_the_plane_over_a_set_it_is_not_below_that_of_its_priors(self) -> None:
         rng = np.random.default_rng(5)
