@@ -24,8 +24,9 @@ class InformationOrder:
     """Whether a mechanism P is at most as informative as Q, with what proves it.
 
     It is true where `holds` is: P is a processing of Q, `P[x,z] = sum_y Q[x,y] processing[y][z]`, with a
-    total variation distance of at most `distance` in each row. Where it is not, `gain` separates the two: guesses z
-    of the letter x that gain `gain[x][z]` (times the prior's `p[x]`) earn more from P than from Q,
+    total variation distance of at most `distance` in each row. Where it is not, `gain` separates the two:
+    guesses z of the letter x that gain `gain[x][z]`, the prior's `p[x]` included, earn more from P than
+    from Q,
 
         sum_z sum_x P[x,z] gain[x][z] - sum_y max_z sum_x Q[x,y] gain[x][z] = separation > 0.
 
@@ -100,7 +101,7 @@ def is_less_informative(less: Any, more: Any, tolerance: float | None = None) ->
         MechanismError: a matrix is no mechanism, exact rows do not sum to one, or the letters differ.
         SolverError: neither could be proved within the tolerance.
 
-    Source: [blackwell1951comparison, Theorem 6]; [lecam1964sufficiency, Theorem 3] for the deficiency.
+    Source: [blackwell1953equivalent] for the equivalence; [lecam1964sufficiency] for the deficiency.
 
     Examples:
         >>> response = [["3/4", "1/4"], ["1/4", "3/4"]]

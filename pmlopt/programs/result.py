@@ -70,7 +70,7 @@ class ResultRecord:
     """
 
     status: Status
-    value: float
+    value: float | None
     bound: float | None
     gap: float | None
     level: float | None
@@ -237,7 +237,7 @@ class Result(SuggestsAttributes, Generic[C_co]):
         certificate = self.certificate
         return ResultRecord(
             status=self.status,
-            value=certificate.value,
+            value=finite_or_none(certificate.value),
             bound=finite_or_none(certificate.bound),
             gap=finite_or_none(certificate.gap),
             level=finite_or_none(certificate.level),

@@ -13,14 +13,8 @@ from pmlopt import PML, Prior, design, solve
 from pmlopt.model.uncertainty import Box, L1Ball, confidence_box
 from pmlopt.programs import method_runs
 from pmlopt.programs.best_feasible import _select_best_finished
-from pmlopt.programs.certificate import (
-    Certificate,
-    Status,
-    check_confidence,
-    check_level,
-    check_value,
-)
-from pmlopt.programs.design_program import RequirementCertificate
+from pmlopt.programs.certificate import Certificate, RequirementCertificate, Status
+from pmlopt.programs.claims import check_confidence, check_level, check_value
 from pmlopt.programs.result import Result
 from pmlopt.programs.solving import _choose_status
 from pmlopt.solvers.solver_result import Deadline, MethodOptions

@@ -7,6 +7,7 @@ that they keep exactly, to which the matrix is rounded. A draw is one whole numb
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,6 +21,7 @@ from pmlopt.errors import InputError, MechanismError
 
 Sheets = dict[str, list[list[Any]]]
 _NOTES = "notes"
+_ESCAPED = "_x[0-9A-Fa-f]{4}_"  # a character, as workbooks write it
 
 
 def _build_form(table: SamplerTable, name: str) -> Sheets:
@@ -79,14 +81,14 @@ class Platform:
     Attributes:
         name: as `--to` takes it.
         max_bits: of the whole numbers that it keeps exactly.
-        changed: what it would change or interpret in a text.
+        changed: a pattern of what it would change or interpret in a text.
         notes: sentences on its generator, and on how a draw is used, with `{}` for the name.
         build: the sheets of a sampler, with the name of its parts.
     """
 
     name: str
     max_bits: int
-    changed: Sequence[str]
+    changed: str
     notes: Sequence[str]
     build: Callable[[SamplerTable, str], Sheets]
 
@@ -103,11 +105,12 @@ class Platform:
         check_excel()
         for text in (*table.inputs, *table.outputs):
             kept = text == " ".join(text.split()) and text.isprintable() and 0 < len(text) <= 255
-            if not kept or any(map(text.count, self.changed)):
+            changed = re.search(self.changed, text)
+            if not kept or changed is not None:
+                reason = "" if changed is None else f", for it holds {changed[0]!r}"
                 raise MechanismError(
-                    f"the label {text!r:.80} does not pass through {self.name} unchanged: give another one, "
-                    "of at most 255 printable characters, with single spaces within"
-                    + (f", and without {' '.join(self.changed)}" if self.changed else "")
+                    f"the label {text!r:.80} does not pass through {self.name} unchanged{reason}: give "
+                    "another one, of at most 255 printable characters, with single spaces within"
                 )
         name = build_name(header["name"])
         notes = list_notes(header, [note.format(name) for note in self.notes])
@@ -117,12 +120,12 @@ class Platform:
 PLATFORMS = {
     one.name: one
     for one in (
-        Platform("xlsform", 31, ("\u2018", "\u2019", "\u201c", "\u201d", "${"), (
+        Platform("xlsform", 31, r"[\u2018\u2019\u201c\u201d]|\$\{|" + _ESCAPED, (
             "WARNING: random() of ODK, KoboToolbox and Enketo is predictable, and unfit for secrets.",
             "The answer and the drawn word leave the form when {}_done is confirmed. Drafts on the device "
             "and audit logs that track changes keep them: allow neither.",
         ), _build_form),
-        Platform("spreadsheet", 48, (), (
+        Platform("spreadsheet", 48, _ESCAPED, (
             "WARNING: RAND() of spreadsheets is predictable, and unfit for secrets.",
             "Each recalculation draws again, and two draws of a value reveal more than one: copy the column "
             "released, paste its values into another file, and use the first draw only.",

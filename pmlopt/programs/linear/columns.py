@@ -307,8 +307,9 @@ class OrbitColumns(ColumnSystem):
         if len(parts) < len(cells):
             raise PrivacyError(
                 f"{privacy!r} is not a bound on each column that is the same under a group: designs on "
-                "symmetric priors take PML (also of finite order; over all priors, least masses, boxes and "
-                "l1 balls, or with budgets), LDP, LIP and, on listed letters, ratio bounds"
+                "symmetric priors take PML (also of finite order; over all priors, least masses, l1 balls "
+                "and, on listed letters, invariant sets, or with budgets), LDP, LIP and, on listed letters, "
+                "ratio bounds"
             )
         return cls(space.orbits, cells, tuple(parts))
 

@@ -21,7 +21,7 @@ from pmlopt.model.utility.linear import (
     compute_expectation,
 )
 from pmlopt.programs.certificate import WarmStart, WarmStartLike, get_mechanism, get_warm_start
-from pmlopt.programs.linear import block_interior_point, constraint_generation
+from pmlopt.programs.linear import block_interior_point, constraint_generation, pair_interior_point
 from pmlopt.programs.linear.build_certificate import CLOSED_FORM_GAP
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.columns import EquitablePartition, OrbitColumns
@@ -40,6 +40,7 @@ Solver = Callable[[MethodOptions], SolverResult]
 
 CLOSED_FORM, COLOR_REFINEMENT = "closed-form", "color-refinement"
 PAIRS, BLOCKS = constraint_generation.METHOD_NAME, block_interior_point.METHOD_NAME
+MUTUAL_PAIRS = pair_interior_point.METHOD_NAME
 
 MAX_SIMPLEX_ENTRIES = 900
 """Matrices of up to this many entries go to the simplex first: fast enough there, and exact."""
@@ -121,7 +122,13 @@ def build_formulation(
         solvers[f"{PAIRS}-by-name"] = by_pairs
         if not is_closed_form:
             solvers[PAIRS] = by_pairs
-    elif only_ratios:
+    if (mutual := program.mutual_bounds) is not None:
+        reason = "bounds on pairs of letters: a block for each output, coupled by the row sums"
+        by_outputs = partial(pair_interior_point.solve_pairs, program, mutual)
+        solvers[f"{MUTUAL_PAIRS}-by-name"] = by_outputs
+        if not is_closed_form:
+            solvers[MUTUAL_PAIRS] = by_outputs
+    elif pairs is None and only_ratios:
         reason = "ratio bounds as sparse rows"
     if (task := program.build_block_lp()) is not None:
         reason = "a block for each column, coupled by few numbers"

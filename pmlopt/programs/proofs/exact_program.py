@@ -34,53 +34,42 @@ class ExactRow:
     equal: bool
 
 
-@dataclass
-class RationalPowers:
-    """Rationals next to powers of e: all just below them, or all just above.
-
-    Attributes:
-        above: on which side they are.
-        used: those that were used, by exponent.
-    """
-
-    above: bool
-    used: dict[float, Fraction] = field(default_factory=dict)
-
-    def __call__(self, exponent: float) -> Fraction:
-        """Return the rational for e^exponent, of an exponent of at least 0."""
-        # binary digits after the point of the rationals above: short ones keep the multipliers short
-        bits = 80
-        if exponent not in self.used:
-            found = round_exp_down(exponent)
-            if self.above:
-                found = Fraction(math.ceil(round_exp_up(exponent) * 2**bits), 2**bits)
-            self.used[exponent] = found if exponent else ONE
-        return self.used[exponent]
-
-
 @dataclass(eq=False)
 class ExactProgram:
     """A linear program over the rationals, whose variables are at least zero, with a point that it contains.
 
     Attributes:
-        powers: the rationals next to powers of e that its rows use.
+        above: whether powers of e are replaced by rationals just above them, or all by such just below.
+        powers: the rationals that were used, by exponent.
         is_maximised: whether more of the objective is better.
         columns: the names of the variables.
         values: those of the point.
         objective: its terms.
         rows: the rows; the first are those of the letters, where there is a mechanism.
-        shares: the prior of those letters.
+        letter_count: how many rows those are.
         completions: for some columns what sets multipliers exactly, before that column is looked at.
     """
 
-    powers: RationalPowers
+    above: bool
+    powers: dict[float, Fraction] = field(default_factory=dict)
     is_maximised: bool = True
     columns: list[str] = field(default_factory=list)
     values: list[Fraction] = field(default_factory=list)
     objective: Terms = field(default_factory=dict)
     rows: list[ExactRow] = field(default_factory=list)
-    shares: list[Fraction] = field(default_factory=list)
+    letter_count: int = 0
     completions: dict[int, Callable[[list[Fraction]], None]] = field(default_factory=dict)
+
+    def get_power(self, exponent: float) -> Fraction:
+        """Return the rational for e^exponent, of an exponent of at least 0."""
+        # binary digits after the point of the rationals above: short ones keep the multipliers short
+        bits = 80
+        if exponent not in self.powers:
+            found = round_exp_down(exponent)
+            if self.above:
+                found = Fraction(math.ceil(round_exp_up(exponent) * 2**bits), 2**bits)
+            self.powers[exponent] = found if exponent else ONE
+        return self.powers[exponent]
 
     def add_column(self, name: str, value: Fraction) -> int:
         """Add a variable of at least zero with its value at the point, and return its place."""
@@ -115,6 +104,16 @@ class ExactProgram:
     def value(self) -> Fraction:
         """Return the objective at the point."""
         return self.evaluate(self.objective)
+
+    def find_rows(self, prefix: str) -> list[int]:
+        """Find the places of the rows whose names begin with some text."""
+        return [place for place, row in enumerate(self.rows) if row.name.startswith(prefix)]
+
+    @property
+    def costs(self) -> Terms:
+        """Return the terms of what is maximised: the objective, or minus that."""
+        sign = 1 if self.is_maximised else -1
+        return {column: sign * value for column, value in self.objective.items()}
 
     def find_broken_row(self) -> str | None:
         """Return the name of a row, or of a variable, that the point breaks; None where it breaks none."""

@@ -18,7 +18,7 @@ class ProvedProgram:
         program: the program.
         sentence: what is proved, in words.
         duals: what proves a bound on the objective, or, where the program is infeasible, the contradiction.
-        is_infeasible: whether it is proved that nothing meets the rows; else the point is a part of the proof.
+        is_infeasible: whether it is proved that nothing meets the rows; else the point is a part of it.
         level: the level in nats that it is about, where a least level, or that of an envelope, is claimed.
     """
 

@@ -82,7 +82,7 @@ def log_beta_mixture(
         draws: n.
         share: p, in (0, 1).
 
-    Source: [robbins1970statistical, Section 3]; [howard2021time, Proposition 7 and eq. (9)];
+    Source: [robbins1970statistical]; [howard2021time, Section 3.2], by Ville's inequality
     [ville1939etude].
 
     Examples:

@@ -13,7 +13,8 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import sparse
 from pmlopt.errors import MechanismError
 from pmlopt.programs.exact import repair
-from pmlopt.programs.exact.repair import drop_noise, polish_matrix, round_with_equalities
+from pmlopt.programs.exact.equality_rounding import polish_matrix, round_with_equalities
+from pmlopt.programs.exact.rounding import drop_noise
 
 PRIOR = Prior([0.5, 0.25, 0.25])
 EQUAL = RatioBound([[1, 0, 0], [0, 1, 0]], [[0, 1, 0], [1, 0, 0]], [0.0, 0.0])
