@@ -61,7 +61,9 @@ SETS: Mapping[str, PriorSet] = {
     "kl": KLBall(P, 0.03),
     "likelihood": LikelihoodRegion(P, 0.03),
     "entropy": EntropySet(3, 1.0),
-    "polytope": Polytope([[1, -1, 0], [0, 1, 0], [0, 0, -1]], [0.1, 0.6, -0.1]),
+    "polytope": Polytope(
+        [[1, -1, 0], [0, -1, 1], [0, 1, 0], [-1, 0, 0], [0, 0, -1]], [0.1, 0.1, 0.6, -0.1, -0.1]
+    ),
     "wasserstein": WassersteinBall(P, lambda x, y: abs(x - y), 0.1),
     "intersection": intersection(KLBall(P, 0.03), MinimumMass(3, 0.2)),
     "l1": L1Ball(P, 0.1),
@@ -70,7 +72,6 @@ SETS: Mapping[str, PriorSet] = {
 }
 
 NO_POLYTOPE = frozenset({"chi-square", "kl", "likelihood", "entropy", "intersection"})
-NO_CELLS = frozenset({"polytope", "wasserstein", "intersection", "hull"})
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,7 @@ FEATURES: Mapping[str, Feature] = {
     ),
     "approximate": Feature(lambda over: envelope(P, CHANNEL, 0.05, over=over)),
     "orbits": Feature(
-        lambda over: design(ROW, PML(0.4, over=over), ExpectedLoss(lambda x, y: abs(x - y))),
-        NO_CELLS, "no form by orbits",
+        lambda over: design(ROW, PML(0.4, over=over), ExpectedLoss(lambda x, y: abs(x - y)))
     ),
     "secret": Feature(
         lambda over: design(

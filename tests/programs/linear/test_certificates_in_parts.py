@@ -37,7 +37,7 @@ from pmlopt.programs.linear.build_certificate import (
 )
 from pmlopt.programs.linear.certificate import AffineConstraint, LinearCertificate
 from pmlopt.programs.linear.columns import DenseColumns
-from pmlopt.programs.linear.known_optima import find_known_optimum
+from pmlopt.programs.linear.formulation import find_known_optimum
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.solvers.solver_result import make_options
 

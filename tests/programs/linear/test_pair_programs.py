@@ -15,11 +15,15 @@ from scipy.optimize import linprog
 from pmlopt import ExpectedGain, MetricPrivacy, Prior, design
 from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.programs.linear import constraint_generation
+<<<<<<< HEAD
 from pmlopt.programs.linear.constraint_generation import (
     _find_essential_pairs,
     _run_clarabel,
     reserve_pair_seconds,
 )
+=======
+from pmlopt.programs.linear.constraint_generation import find_essential_pairs, _run_clarabel
+>>>>>>> w-metric
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import MethodError
 from pmlopt.solvers.solver_result import (
@@ -45,7 +49,7 @@ def test_a_pair_is_left_out_where_two_others_bound_it_nearly_as_well() -> None:
         lengths[0, 2] = 2.0 / (1 + excess)
         ratios = pairs_of(lengths)
         found = dict(zip(zip(ratios.above.tolist(), ratios.below.tolist(), strict=True),
-                         _find_essential_pairs(ratios, 3).tolist(), strict=True))  # fmt: skip
+                         find_essential_pairs(ratios, 3).tolist(), strict=True))  # fmt: skip
         assert found[0, 2] is essential
         assert all(kept for pair, kept in found.items() if pair != (0, 2))
 
