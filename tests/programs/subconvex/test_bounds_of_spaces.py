@@ -257,19 +257,21 @@ def test_plateaus_have_more_rounding_than_other_columns() -> None:
     assert plateaus.roundings > TangentPricer.for_min_mass(P, 0.08, 0.6).roundings == 1
 
 
-def test_a_climb_ends_at_a_column_that_no_neighbour_betters() -> None:
-    """By more than rounding; each step but the last is better."""
-    cone = CONES[0]
-    pricer = NestedPricer(KERNEL, cone)
-    built: list[float] = []
-    build = pricer._build_columns
+@pytest.mark.parametrize(("last", "rise"), [(1.0, 1e-12), (-3.0, 3e-12), (2.0, 0.0)])
+def test_a_climb_ends_where_no_neighbour_is_better_by_more_than_rounding(
+    last: float, rise: float
+) -> None:
+    """Of a share of 1e-12 of one more than the size of the value."""
+    pricer: Any = object.__new__(NestedPricer)
+    worths = iter([last, last + rise, last + 1])
+    built: list[int] = []
 
-    def record(inner: Any, outer: Any) -> Any:
-        found = build(inner, outer)
-        built.append(float(pricer._reduced_values(found, RHO).max(initial=-math.inf)))
-        return found
+    def build(inner: Any, outer: Any) -> Any:
+        built.append(1)
+        return DenseBatch(np.ones((5, 1)))
 
-    vars(pricer)["_build_columns"] = record
-    best, _ = pricer.find_best(RHO, 5)
-    assert best == pytest.approx(max(built))
-    assert len(built) < 31
+    pricer._build_columns = build
+    pricer._reduced_values = lambda *_: np.array([next(worths)])
+    found = pricer._search_locally(None, None, RHO, 5, NO_DEADLINE)
+    assert len(built) == 2
+    assert found.entries.shape == (5, 1)
