@@ -15,7 +15,6 @@ from pmlopt.data.mechanism import Mechanism, MechanismLike, check_labels_match, 
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.secret import Secret
 from pmlopt.errors import PrivacyError
-from pmlopt.model.privacy.factors import tighten_factor
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import RatioBounds, make_ratio_bounds
 from pmlopt.model.privacy.requirement import CvxpyConstraints, Requirement
@@ -29,6 +28,7 @@ from pmlopt.model.uncertainty.prior_set import (
     PriorSet,
     require_form,
 )
+from pmlopt.solvers.solver_result import tighten_factor
 
 
 def check_secret_prior(secret: Secret, prior: Prior) -> None:

@@ -33,7 +33,7 @@ from pmlopt.data.symmetry.prior import LetterCells, PairOrbits, PairSpace
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.requirement import Witness
-from pmlopt.programs.exact.arithmetic import round_down_to_float, round_exp_down, round_up_to_float
+from pmlopt.programs.exact.rounding import round_down_to_float, round_exp_down, round_up_to_float
 from pmlopt.programs.program import CvxpyModel, build_problem
 
 

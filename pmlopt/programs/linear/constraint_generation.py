@@ -13,7 +13,6 @@ import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.core.lazy_imports import sparse
-from pmlopt.model.privacy.factors import tighten_factor
 from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.model.privacy.requirement import Witness
 from pmlopt.model.utility.linear import build_best_constant
@@ -26,6 +25,7 @@ from pmlopt.solvers.solver_result import (
     MethodOptions,
     PrimalDualPoint,
     SolverResult,
+    tighten_factor,
 )
 
 METHOD_NAME = "constraint-generation"
@@ -143,7 +143,7 @@ def generate_constraints(
     # tightened a little, so that rounding of the answer stays inside the bounds
     keep = tighten_factor(np.exp(-ratios.exponents))
     # (K, M): which bound is in the program for which column
-    chosen = np.repeat(_find_essential_pairs(ratios, n)[:, None], m, axis=1)
+    chosen = np.repeat(find_essential_pairs(ratios, n)[:, None], m, axis=1)
     point, tolerance, iterations, ending, rounds = (
         _build_constant_point(program, ratios),
         COARSE_TOLERANCE,
@@ -196,7 +196,7 @@ def _estimate_setup_seconds(bounds: int) -> float:
     return float(SETUP_SECONDS * bounds**SETUP_POWER)
 
 
-def _find_essential_pairs(ratios: RatioBounds, size: int) -> BoolArray:
+def find_essential_pairs(ratios: RatioBounds, size: int) -> BoolArray:
     """Find (K,) the pair bounds that no two-step path through a third letter nearly implies."""
     length = np.full((size, size), np.inf)
     length[ratios.above, ratios.below] = ratios.exponents

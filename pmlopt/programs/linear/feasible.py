@@ -17,7 +17,7 @@ from pmlopt.programs.linear.certificate import (
     LinearCertificate,
     SymmetricCertificate,
 )
-from pmlopt.programs.linear.known_optima import list_feasible_forms
+from pmlopt.programs.linear.formulation import list_feasible_forms
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import C, MethodError, MethodResult
 from pmlopt.solvers import cvxpy_interface, highs
@@ -49,10 +49,8 @@ def find_first_mechanism(program: LinearDesign) -> MethodResult[LinearCertificat
     ratios = program.privacy.list_weighted_ratios(program.prior)
     if ratios is not None:
         # the bound of no privacy at all: a better one takes a linear program
-        weights = np.zeros((len(ratios.exponents), best.shape[1]))
-        certificate = certify_linear(
-            program, best, program.centered_gains.max(axis=1), {"weights": weights}
-        )
+        unweighted = dict.fromkeys(("pairs", "outputs", "weights"), np.zeros(0))
+        certificate = certify_linear(program, best, program.centered_gains.max(axis=1), unweighted)
     else:
         certificate = certify_linear(program, best, None)
     return _make_formula_result(certificate, time.perf_counter() - begin)

@@ -1,4 +1,4 @@
-"""A linear program over the rationals with a point of it: what the files of a proof contain."""
+"""A linear program over the rationals with a point of it: what every file of a proof is written from."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from pmlopt.core.arrays import Label
-from pmlopt.programs.exact.arithmetic import round_exp_down, round_exp_up
+from pmlopt.programs.exact.rounding import round_exp_down, round_exp_up
 
 ZERO, ONE = Fraction(0), Fraction(1)
 
@@ -34,64 +34,47 @@ class ExactRow:
     equal: bool
 
 
-@dataclass
-class RationalPowers:
-    """Rationals next to powers of e: all just below them, or all just above.
-
-    Attributes:
-        above: on which side they are.
-        used: those that were used, by exponent.
-    """
-
-    above: bool
-    used: dict[float, Fraction] = field(default_factory=dict)
-
-    def __call__(self, exponent: float) -> Fraction:
-        """Return the rational for e^exponent, of an exponent of at least 0."""
-        # binary digits after the point of the rationals above: short ones keep the multipliers short
-        bits = 80
-        if exponent not in self.used:
-            found = round_exp_down(exponent)
-            if self.above:
-                found = Fraction(math.ceil(round_exp_up(exponent) * 2**bits), 2**bits)
-            self.used[exponent] = found if exponent else ONE
-        return self.used[exponent]
-
-
 @dataclass(eq=False)
 class ExactProgram:
     """A linear program over the rationals, whose variables are at least zero, with a point that it contains.
 
-    Each column other than those of the mechanism names rows that can make good what a dual point lacks of it:
-    their coefficient on it is positive, and on columns that came after it there is none.
-
     Attributes:
+        above: whether powers of e are replaced by rationals just above them, or all by such just below.
+        powers: the rationals that were used, by exponent.
         is_maximised: whether more of the objective is better.
-        powers: the rationals next to powers of e that its rows use.
         columns: the names of the variables.
         values: those of the point.
         objective: its terms.
-        rows: the rows.
-        supports: for each column the rows that can make good what a dual point lacks of it.
+        rows: the rows; the first are those of the letters, where there is a mechanism.
+        letter_count: how many rows those are.
         completions: for some columns what sets multipliers exactly, before that column is looked at.
-        masses: the prior, where the first rows are those of its letters.
     """
 
-    is_maximised: bool
-    powers: RationalPowers
+    above: bool
+    powers: dict[float, Fraction] = field(default_factory=dict)
+    is_maximised: bool = True
     columns: list[str] = field(default_factory=list)
     values: list[Fraction] = field(default_factory=list)
     objective: Terms = field(default_factory=dict)
     rows: list[ExactRow] = field(default_factory=list)
-    supports: list[tuple[int, ...]] = field(default_factory=list)
+    letter_count: int = 0
     completions: dict[int, Callable[[list[Fraction]], None]] = field(default_factory=dict)
-    masses: list[Fraction] = field(default_factory=list)
+
+    def get_power(self, exponent: float) -> Fraction:
+        """Return the rational for e^exponent, of an exponent of at least 0."""
+        # binary digits after the point of the rationals above: short ones keep the multipliers short
+        bits = 80
+        if exponent not in self.powers:
+            found = round_exp_down(exponent)
+            if self.above:
+                found = Fraction(math.ceil(round_exp_up(exponent) * 2**bits), 2**bits)
+            self.powers[exponent] = found if exponent else ONE
+        return self.powers[exponent]
 
     def add_column(self, name: str, value: Fraction) -> int:
         """Add a variable of at least zero with its value at the point, and return its place."""
         self.columns.append(name)
         self.values.append(value)
-        self.supports.append(())
         return len(self.columns) - 1
 
     def add_row(
@@ -107,17 +90,10 @@ class ExactProgram:
         self.rows.append(ExactRow(name, used, right, equal))
         return len(self.rows) - 1
 
-    def define(
-        self,
-        names: tuple[str, str],
-        value: Fraction,
-        factor: Fraction,
-        terms: Mapping[int, Fraction],
-    ) -> int:
-        """Add a variable, and the equation that a positive factor times it, and terms, sum to nothing."""
-        place = self.add_column(names[0], value)
-        support = self.add_row(names[1], {place: factor, **terms}, equal=True)
-        self.supports[place] = (support,)
+    def define(self, name: str, terms: Mapping[int, Fraction]) -> int:
+        """Add a variable that is equal to terms, with the row of the same name that requires it."""
+        place = self.add_column(name, self.evaluate(terms))
+        self.add_row(name, {place: ONE, **{k: -value for k, value in terms.items()}}, equal=True)
         return place
 
     def evaluate(self, terms: Mapping[int, Fraction]) -> Fraction:
@@ -128,6 +104,16 @@ class ExactProgram:
     def value(self) -> Fraction:
         """Return the objective at the point."""
         return self.evaluate(self.objective)
+
+    def find_rows(self, prefix: str) -> list[int]:
+        """Find the places of the rows whose names begin with some text."""
+        return [place for place, row in enumerate(self.rows) if row.name.startswith(prefix)]
+
+    @property
+    def costs(self) -> Terms:
+        """Return the terms of what is maximised: the objective, or minus that."""
+        sign = 1 if self.is_maximised else -1
+        return {column: sign * value for column, value in self.objective.items()}
 
     def find_broken_row(self) -> str | None:
         """Return the name of a row, or of a variable, that the point breaks; None where it breaks none."""

@@ -30,7 +30,7 @@ from pmlopt import (
 )
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty import JointLaws, weissman_radius
-from pmlopt.programs.exact.arithmetic import round_rows_to_grid, scale_to_integers
+from pmlopt.programs.exact.rounding import round_rows_to_grid, scale_to_integers
 
 COUNTS = np.array([[30, 0, 12], [20, 25, 13]])
 SECRET = Secret.from_counts(COUNTS)

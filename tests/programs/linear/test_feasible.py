@@ -40,6 +40,18 @@ def test_an_exponential_mechanism_has_the_largest_scale_that_is_proved() -> None
     assert found == pytest.approx(own / own.sum(axis=1)[:, None], abs=1e-14)
 
 
+@pytest.mark.parametrize("bound", [1.0, np.inf])
+def test_gains_of_a_letter_alone_change_no_exponential_mechanism(bound: float) -> None:
+    """Even gains whose exponentials are no floats."""
+    gains = np.array([[0.0, 1.0, 1.0], [2.0, 0.0, 1.0], [0.0, 0.0, 3.0]])
+    exponents = np.full((3, 3), bound)
+    found = build_exponential_matrix(gains, exponents)
+    moved = build_exponential_matrix(gains + np.array([[-2.0], [0.0], [1e4]]), exponents)
+    assert moved == pytest.approx(found)
+    if bound == np.inf:  # all mass is on the best outputs
+        assert found.tolist() == [[0.0, 0.5, 0.5], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+
+
 @pytest.mark.parametrize("seconds", [1e-3, 0.5])
 def test_a_metric_on_many_points_ends_with_a_mechanism_that_is_better_than_none(
     seconds: float,
