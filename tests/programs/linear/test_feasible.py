@@ -23,7 +23,8 @@ from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import DisplacementLoss
 from pmlopt.programs import Status
 from pmlopt.programs.exact.envelope_repair import pair_exponents
-from pmlopt.programs.linear.feasible import build_exponential_matrix, find_first_mechanism
+from pmlopt.programs.linear.feasible import find_first_mechanism
+from pmlopt.programs.linear.pair_interior_point import build_exponential_matrix
 
 SIDE = 12
 PLACES = np.array([(i, j) for i in range(SIDE) for j in range(SIDE)], dtype=float)

@@ -15,15 +15,11 @@ from scipy.optimize import linprog
 from pmlopt import ExpectedGain, MetricPrivacy, Prior, design
 from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.programs.linear import constraint_generation
-<<<<<<< HEAD
 from pmlopt.programs.linear.constraint_generation import (
-    _find_essential_pairs,
     _run_clarabel,
+    find_essential_pairs,
     reserve_pair_seconds,
 )
-=======
-from pmlopt.programs.linear.constraint_generation import find_essential_pairs, _run_clarabel
->>>>>>> w-metric
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import MethodError
 from pmlopt.solvers.solver_result import (
