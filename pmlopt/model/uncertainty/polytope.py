@@ -18,7 +18,7 @@ from pmlopt.core.arrays import (
     check_probability,
     copy_float_array,
 )
-from pmlopt.core.lazy_imports import cp, optimize
+from pmlopt.core.lazy_imports import cp
 from pmlopt.core.records import ContextReference, Shape
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.boxes import AllPriors
@@ -219,27 +219,28 @@ class Polytope(PriorSet):
         """Return (N,) rationals: a prior of the set, for certain, that is near a law where the law is near
         the set.
 
-        It is the nearest mixture of vertices, to which the vertex beyond it is added until there is none.
+        It is the nearest in l1; where rounding hides that, a mixture with a prior from inside.
         """
         positive = np.array([Fraction(value) for value in np.maximum(law, 0.0).tolist()])
-        if (total := positive.sum()) and self.contains_rationals(positive / total):
-            return positive / total
-        target = np.append(np.asarray(positive / (total or 1), dtype=float), 1.0)
-        vertices = [self._inner_law]
-        for _ in range(8 * self.size):
-            points = np.hstack([np.array(vertices, dtype=float), np.ones((len(vertices), 1))])
-            shares, distance = optimize.nnls(points.T, target)
-            if distance <= MEMBERSHIP_ATOL / 100:
-                break
-            # the next vertex is the one towards which the distance falls most
-            slope = (shares @ points - target)[:-1]
-            (basis,) = self._program.find_bases((slope / (np.abs(slope).max() or 1.0))[:, None])
-            beyond = None if basis is None else self._program.compute_vertex(basis)
-            if beyond is None or beyond in vertices:
-                break
-            vertices.append(beyond)
-        weights = np.array([Fraction(share) for share in shares.tolist()], dtype=object)
-        return weights @ np.array(vertices, dtype=object) / weights.sum()
+        if not (total := positive.sum()):
+            return np.array(self._inner_law, dtype=object)
+        near = (positive / total).tolist()
+        if self.contains_rationals(near):
+            return np.array(near, dtype=object)
+        nearest = self._program.find_nearest(near)
+        return np.array(self._mix_inwards(near) if nearest is None else nearest, dtype=object)
+
+    def _mix_inwards(self, law: Sequence[Fraction]) -> list[Fraction]:
+        """Mix a law with a prior of the set, as little as brings it inside of all rows."""
+        inner, weight = self._inner_law, Fraction(0)
+        for row, limit in zip(*self._program.exact_system, strict=True):
+            excess, slack = (
+                sum((a * mass for a, mass in zip(row, one, strict=True)), Fraction(0)) - limit
+                for one in (law, inner)
+            )
+            if excess > 0:
+                weight = max(weight, excess / (excess - slack))
+        return [mass + weight * (own - mass) for mass, own in zip(law, inner, strict=True)]
 
     def half_spaces(self) -> HalfSpaces:
         """Return the rows and the right sides."""
