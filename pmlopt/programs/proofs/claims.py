@@ -6,27 +6,42 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import singledispatch
+from typing import Any
 
 import numpy as np
 
+from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import PML
 from pmlopt.programs.certificate import Certificate
 from pmlopt.programs.design_program import ListedCertificate
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
-from pmlopt.programs.least_leakage.certificate import LevelCertificate
+from pmlopt.programs.envelope.masses import RationalMechanism
+from pmlopt.programs.exact.arithmetic import scale_to_integers
+from pmlopt.programs.least_leakage.certificate import ExpectedUtilityFloor, LevelCertificate
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
-from pmlopt.programs.proofs.duals import DualPoint, prove_bound
-from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, Terms, make_names
+from pmlopt.programs.proofs.duals import (
+    DualPoint,
+    complete_duals,
+    find_fixed_point_multipliers,
+    prove_bound,
+)
+from pmlopt.programs.proofs.exact_program import (
+    ONE,
+    ZERO,
+    ExactProgram,
+    Terms,
+)
 from pmlopt.programs.proofs.formats import ProvedProgram
-from pmlopt.programs.proofs.mechanism_rows import MechanismRows
-from pmlopt.programs.proofs.post_processing import build_post_processing
-from pmlopt.programs.proofs.requirement_rows import add_requirement
+from pmlopt.programs.proofs.readme import format_sentence
+from pmlopt.programs.proofs.requirement_rows import (
+    MechanismRows,
+    add_named_requirement,
+    add_requirement,
+)
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
-
-LEVEL_STEPS = (0.0, *(10.0**-digits for digits in range(15, 5, -1)))
-"""By how much of a nat a level is moved, at most, until a proof that holds strictly below it exists."""
+from pmlopt.solvers.mps import make_names
 
 
 @singledispatch
@@ -60,88 +75,50 @@ def prove_feasibility(
 @list_proofs.register
 def _(certificate: ListedCertificate) -> list[ProvedProgram]:
     """Prove the requirement only: the utility is no linear function of the mechanism."""
-    prior, privacy = certificate.prior, certificate.privacy
-    rows = MechanismRows.build(prior, certificate.mechanism, above=False)
-    add_requirement(privacy.for_prior(prior), rows, make_names([privacy.name])[0])
-    sentence = (
-        "The mechanism meets the requirement. Of its utility, where it has one, nothing is proved: that is "
-        "no linear function of the mechanism."
-    )
-    return [prove_feasibility(rows.program, sentence)]
+    rows = MechanismRows.build(certificate.prior, certificate.mechanism, above=False)
+    add_named_requirement(certificate.privacy, certificate.prior, rows)
+    return [prove_feasibility(rows.program, format_sentence("requirement"))]
 
 
-def _build_design(certificate: LinearCertificate, *, above: bool) -> tuple[MechanismRows, str]:
+def _build_design(certificate: LinearCertificate, *, above: bool) -> tuple[ExactProgram, str]:
     """Build the linear program of a design, and describe by how much its added rows are relaxed."""
     if certificate.added_rows is None:
         raise ProgramError(
             "a constraint that was added to the design is not linear in the mechanism: prove it without"
         )
-    prior, privacy, slack = certificate.prior, certificate.privacy, ZERO
-    rows = MechanismRows.build(prior, certificate.mechanism, above=above)
+    rows, slack = MechanismRows.build(certificate.prior, certificate.mechanism, above=above), ZERO
     names = make_names([one.name for one in certificate.added_rows])
     for name, one in zip(names, certificate.added_rows, strict=True):
         own = rows.add_affine_rows(name, one.coefficients, one.offset.tolist(), equal=one.equal)
         slack = max(slack, own)
-    add_requirement(privacy.for_prior(prior), rows, make_names([privacy.name])[0])
+    add_named_requirement(certificate.privacy, certificate.prior, rows)
     rows.program.objective = rows.weigh_table(certificate.table)
     rows.program.is_maximised = certificate.maximised
-    if not slack:
-        return rows, ""
-    text = " Added constraints are relaxed by what the mechanism breaks them, at most"
-    return rows, f"{text} {float(slack):.3g}."
-
-
-def _list_known(certificate: LinearCertificate, rows: MechanismRows) -> list[Fraction]:
-    """List the multipliers that a certificate has of the rows of the letters, and of the added ones.
-
-    The certificate has them over the prior, and of the table less the least value of each letter.
-    """
-    if certificate.multipliers is None:
-        return []
-    sign = 1 if certificate.maximised else -1
-    offsets = certificate.columns.min_by_letter(certificate.table).tolist()
-    prices = zip(rows.shares, certificate.multipliers.tolist(), offsets, strict=True)
-    found = [share * (Fraction(rho) + sign * Fraction(least)) for share, rho, least in prices]
-    added = certificate.added_rows or ()
-    values = (Fraction(value) for one in added for value in one.effective_multipliers.tolist())
-    for row in rows.program.rows[len(found) :]:
-        if row.name.startswith("added["):
-            value = next(values)
-            found.append(value if row.equal else max(value, ZERO))
-        elif row.name.startswith("added_back["):
-            found.append(max(-value, ZERO))
-    return found
+    return rows.program, " " + format_sentence("slack", slack=float(slack)) if slack else ""
 
 
 @list_proofs.register
 def _(certificate: LinearCertificate) -> list[ProvedProgram]:
     """Prove that the mechanism meets the rows, and that none is better by more than a gap."""
-    (rows, slack), (wider, _) = (_build_design(certificate, above=above) for above in (False, True))
-    value = rows.program.value
+    program, slack = _build_design(certificate, above=False)
+    value = float(program.value)
     more, relation = ("gain", "above") if certificate.maximised else ("loss", "below")
-    first = prove_feasibility(
-        rows.program,
-        f"The mechanism meets the requirement, and its expected {more} is {float(value):.15g}.{slack}",
-    )
-    duals = prove_bound(wider.program, _list_known(certificate, wider))
-    second = ProvedProgram(wider.program, "", duals)
-    assert second.bound is not None
-    sentence = (
-        f"No mechanism that meets the requirement has an expected {more} {relation} "
-        f"{float(second.bound):.15g}: the mechanism is optimal up to "
-        f"{float(abs(second.bound - value)):.2g}.{slack}"
-    )
-    return [first, replace(second, sentence=sentence)]
+    sentence = format_sentence("design", more=more, value=value, slack=slack)
+    first = prove_feasibility(program, sentence)
+    wider, _ = _build_design(certificate, above=True)
+    duals = prove_bound(wider, wider.costs)
+    bound = duals.bound if certificate.maximised else -duals.bound
+    sentence = format_sentence(
+        "optimum", more=more, relation=relation, bound=float(bound),
+        gap=float(abs(bound - program.value)), slack=slack,
+    )  # fmt: skip
+    return [first, ProvedProgram(wider, sentence, duals)]
 
 
-def _refute(
-    program: ExactProgram, target: Terms, right: Fraction, known: list[Fraction]
-) -> DualPoint | None:
+def _refute(program: ExactProgram, target: Terms, right: Fraction) -> DualPoint | None:
     """Add the row `target <= right`, and return a contradiction; None where none is found."""
-    program.is_maximised = True
-    program.objective = {column: -value for column, value in target.items()}
-    duals = prove_bound(program, known)
-    program.objective = {}
+    program.is_maximised, program.objective = True, {}
+    duals = prove_bound(program, {column: -value for column, value in target.items()})
     if duals.bound + right >= 0:
         return None
     program.add_row("target[all]", target, right)
@@ -153,9 +130,9 @@ def _describe_demand(certificate: LevelCertificate) -> str:
     expected, found = certificate.expected, []
     if expected is not None:
         word, side = ("gain", "least") if expected.maximised else ("loss", "most")
-        found.append(f"an expected {word} of at {side} {expected.value:.15g}")
+        found.append(format_sentence("expected", word=word, side=side, value=expected.value))
     if expected is None or not certificate.allowed.all():
-        found.append("only outputs that each letter may have")
+        found.append(format_sentence("pairs"))
     return " and ".join(found)
 
 
@@ -168,159 +145,183 @@ def _build_level(certificate: LevelCertificate, level: float, *, above: bool) ->
     return rows
 
 
-def _list_target(certificate: LevelCertificate, rows: MechanismRows) -> tuple[Terms, Fraction]:
-    """Return the terms and the right side of the row that a target on the expectation is.
-
-    Without one it is that the probabilities of all letters sum to one.
-    """
-    expected = certificate.expected
-    if expected is None:
-        return rows.weigh_table(-np.ones(certificate.allowed.shape)), -ONE
+def _list_target(expected: ExpectedUtilityFloor, rows: MechanismRows) -> tuple[Terms, Fraction]:
+    """Return the terms and the right side of the row that a target on the expectation is."""
     sign = -1.0 if expected.maximised else 1.0
     return rows.weigh_table(sign * expected.table), Fraction(sign * expected.value)
 
 
 def _prove_level(certificate: LevelCertificate, level: float) -> ProvedProgram:
     """Prove that a mechanism has a level and meets what is demanded, the target up to rounding."""
-    rows, more = _build_level(certificate, level, above=False), ""
+    rows, text = _build_level(certificate, level, above=False), ""
     if certificate.expected is not None:
-        target, right = _list_target(certificate, rows)
+        target, right = _list_target(certificate.expected, rows)
         slack = max(rows.program.evaluate(target) - right, ZERO)
         rows.program.add_row("target[all]", target, right + slack)
-        more = f" The target is relaxed by {float(slack):.3g}, its rounding." if slack else ""
+        text = " " + format_sentence("rounded-target", slack=float(slack)) if slack else ""
     demand = _describe_demand(certificate)
-    sentence = f"The mechanism has a level of at most {level:.15g} nats and {demand}.{more}"
+    sentence = format_sentence("level", level=level, demand=demand, slack=text)
     return prove_feasibility(rows.program, sentence, level)
 
 
 def _refute_level(certificate: LevelCertificate, level: float) -> ProvedProgram | None:
-    """Prove that no mechanism has a level, or less, and all that is demanded; None where no proof is found."""
+    """Prove that no mechanism has a level and all that is demanded; None where no proof is found."""
     rows = _build_level(certificate, level, above=True)
-    target, right = _list_target(certificate, rows)
-    program, letters = rows.program, rows.program.rows[: len(rows.letters)]
-    if certificate.expected is None:
-        # of rows that sum to at most one, how near to one can all of them be?
-        program.rows[: len(letters)] = [replace(row, equal=False) for row in letters]
-    duals = _refute(program, target, right, _list_prices(certificate, rows))
-    program.rows[: len(letters)] = letters
+    if certificate.expected is not None:
+        duals = _refute(rows.program, *_list_target(certificate.expected, rows))
+    else:
+        duals = _refute_pairs(certificate, rows)
     if duals is None:
         return None
-    demand = _describe_demand(certificate)
-    sentence = f"No mechanism has a level of {level:.15g} nats or less and {demand}."
-    return ProvedProgram(program, sentence, duals, is_infeasible=True, level=level)
+    sentence = format_sentence("no-level", level=level, demand=_describe_demand(certificate))
+    return ProvedProgram(rows.program, sentence, duals, is_infeasible=True, level=level)
 
 
-def _list_prices(certificate: LevelCertificate, rows: MechanismRows) -> list[Fraction]:
-    """List the multipliers of the letters that a certificate has, in the unit of a target."""
-    floor, weight = certificate.normalized_floor, Fraction(certificate.weight)
+def _refute_pairs(certificate: LevelCertificate, rows: MechanismRows) -> DualPoint | None:
+    """Return a contradiction between a level and the pairs that may occur; None where none is found.
+
+    By the multipliers of the letters: no column of mean one collects more of them than a little less than
+    what the letters have.
+    """
     if certificate.multipliers is None:
-        return []
-    rho = [Fraction(price) for price in certificate.multipliers.tolist()]
-    if floor is None:
-        largest = max(*rho, Fraction(1))
-        return [
-            share * (1 - price / largest) for share, price in zip(rows.shares, rho, strict=True)
-        ]
-    if weight <= 0:
-        return []
-    sign = 1.0 if floor.expected.maximised else -1.0
-    best = np.where(certificate.allowed, sign * floor.expected.table, -np.inf).max(axis=1).tolist()
-    return [
-        share * (Fraction(gain) - price * Fraction(floor.unit) / weight)
-        for price, share, gain in zip(rho, rows.shares, best, strict=True)
-    ]
+        return None
+    program, count = rows.program, len(rows.letters)
+    prices = [Fraction(price) for price in certificate.multipliers.tolist()]
+    mean = sum((p * price for p, price in zip(rows.shares, prices, strict=True)), ZERO)
+    most = mean * (1 - Fraction(1, 2**40))
+    weights = [p * (most - price) for p, price in zip(rows.shares, prices, strict=True)]
+    costs = {rows.get_cell(x, y): -weights[x] for x, y in np.ndindex(certificate.allowed.shape)}
+    letters = program.rows[:count]
+    program.rows[:count] = [replace(row, equal=False) for row in letters]
+    if certificate.privacy.over is None:
+        duals = complete_duals(program, costs, find_fixed_point_multipliers(rows, costs))
+    else:
+        duals = prove_bound(program, costs)
+    program.rows[:count] = letters
+    own = [value + weight for value, weight in zip(duals.rows, weights, strict=False)]
+    found = DualPoint([*own, *duals.rows[count:]], duals.signs, duals.bound + sum(weights, ZERO))
+    return found if found.bound < 0 else None
 
 
-def _find_refuted_level(certificate: LevelCertificate) -> Iterator[ProvedProgram]:
-    """Yield the proof for the largest level up to the bound for which one is found; none at 0."""
-    for step in LEVEL_STEPS if certificate.bound > 0 else ():
-        level = certificate.bound - step * max(1.0, certificate.bound)
-        proof = _refute_level(certificate, level) if level >= 0 else None
-        if proof is not None:
-            yield proof
-            return
+def _iterate_levels(bound: float, sign: int) -> Iterator[float]:
+    """Yield levels next to a bound on one side, the nearest first."""
+    steps = (0.0, *(10.0**-digits for digits in range(15, 5, -1)))
+    yield from (bound + sign * step * max(1.0, bound) for step in steps)
 
 
 @list_proofs.register
 def _(certificate: LevelCertificate) -> list[ProvedProgram]:
     """Prove that the level is reached, and that none below the bound is."""
+    levels = _iterate_levels(certificate.bound, -1) if certificate.bound > 0 else ()
+    proofs = (_refute_level(certificate, level) for level in levels if level >= 0)
+    refuted = next((proof for proof in proofs if proof is not None), None)
     first = _prove_level(certificate, certificate.privacy.epsilon)
-    return [first, *_find_refuted_level(certificate)]
+    return [first] if refuted is None else [first, refuted]
 
 
 @list_proofs.register
 def _(certificate: ThresholdCertificate) -> list[ProvedProgram]:
     """Prove that the threshold is kept, and that the next one is not within the level."""
     level = max(certificate.epsilon, certificate.kept.value)
-    threshold = f"it emits no rank below {certificate.threshold}"
-    sentence = f"The mechanism has a level of at most {level:.15g} nats, and {threshold}."
-    found = [replace(_prove_level(certificate.kept, level), sentence=sentence)]
-    if certificate.beyond is not None:
-        proof = _refute_level(certificate.beyond, certificate.epsilon)
-        sentence = (
-            f"No mechanism within {certificate.epsilon:.15g} nats emits only ranks above "
-            f"{certificate.max_possible_rank}."
-        )
-        found += [] if proof is None else [replace(proof, sentence=sentence)]
+    text = format_sentence("rank", level=level, rank=certificate.threshold)
+    found = [replace(_prove_level(certificate.kept, level), sentence=text)]
+    beyond = certificate.beyond
+    proof = None if beyond is None else _refute_level(beyond, certificate.epsilon)
+    if proof is not None:
+        rank = certificate.max_possible_rank
+        text = format_sentence("no-rank", level=certificate.epsilon, rank=rank)
+        found.append(replace(proof, sentence=text))
     return found
 
 
 @list_proofs.register
 def _(certificate: LeastEpsilonCertificate) -> list[ProvedProgram]:
     """Prove that the target is reached, and, of linear utilities, that it is not at the bound."""
-    first = list_proofs(certificate.witness)[0]
-    levels = f"It has the level {certificate.value:.15g}; the target is {certificate.reach:.15g}."
-    found = [
-        replace(first, sentence=f"{first.sentence} {levels}", level=certificate.value),
-    ]
-    design = certificate.proof
+    first, reach, level = list_proofs(certificate.witness)[0], certificate.reach, certificate.bound
+    text = format_sentence(
+        "reached", sentence=first.sentence, level=certificate.value, target=reach
+    )
+    found, design = [replace(first, sentence=text, level=certificate.value)], certificate.proof
     if isinstance(design, LinearCertificate):
-        rows, slack = _build_design(design, above=True)
-        sign, known = -1 if design.maximised else 1, _list_known(design, rows)
-        target = {column: sign * value for column, value in rows.program.objective.items()}
-        duals = _refute(rows.program, target, sign * Fraction(certificate.reach), known)
-        sentence = (
-            f"No mechanism within {certificate.bound:.15g} nats reaches the target "
-            f"{certificate.reach:.15g}.{slack}"
-        )
+        program, slack = _build_design(design, above=True)
+        target = {column: -value for column, value in program.costs.items()}
+        duals = _refute(program, target, Fraction(-reach if design.maximised else reach))
+        text = format_sentence("not-reached", level=level, target=reach, slack=slack)
         if duals is not None:
-            level = certificate.bound
-            found.append(ProvedProgram(rows.program, sentence, duals, True, level))
+            found.append(ProvedProgram(program, text, duals, is_infeasible=True, level=level))
+    return found
+
+
+def _build_post_processing(
+    certificate: EnvelopeCertificate | ProcessedFailureCertificate, level: float, *, above: bool
+) -> ExactProgram:
+    """Build the program of the outcomes of a post-processing that leak a level, with the attack as its point.
+
+    Source: [saeidian2026envelopes, Theorem 1].
+
+    Raises:
+        ProgramError: it is over a set of priors.
+    """
+    if certificate.over is not None:
+        raise ProgramError(
+            "an envelope over a set of priors is no single linear program: prove it for one prior"
+        )
+    exact = RationalMechanism.from_floats(certificate.prior, certificate.mechanism.matrix)
+    unit, program = Fraction(1, exact.total), ExactProgram(above)
+    columns, law, ratio = exact.columns * unit, exact.laws[0] * unit, program.get_power(level)
+    letters = make_names(certificate.prior.labels)
+    outputs = make_names(certificate.mechanism.outputs)
+    shares = _assign_outcomes(certificate.attack.matrix, columns, law, ratio)
+    used = np.flatnonzero(law).tolist()
+    cells = [
+        [program.add_column(f"take[{letter},{outputs[y]}]", own[y]) for y in used]
+        for letter, own in zip(letters, shares, strict=True)
+    ]
+    for place, y in enumerate(used):
+        program.add_row(f"taken[{outputs[y]}]", {row[place]: ONE for row in cells}, ONE)
+    for letter, row, column in zip(letters, cells, columns, strict=True):
+        leaks = {cell: ratio * law[y] - column[y] for cell, y in zip(row, used, strict=True)}
+        program.add_row(f"leak[{letter}]", leaks)
+    program.objective = {cell: law[y] for row in cells for cell, y in zip(row, used, strict=True)}
+    return program
+
+
+def _assign_outcomes(attack: FloatArray, columns: Any, law: Any, ratio: Fraction) -> Any:
+    """Return for each letter the shares of outputs that become outcomes which leak through it."""
+    given = scale_to_integers(attack) * ONE
+    given = given / given.sum(axis=1)[:, None]
+    joint, masses = columns @ given, law @ given
+    found = np.full(columns.shape, ZERO, dtype=object)
+    for z, best in enumerate(joint.argmax(axis=0).tolist()):
+        if masses[z] and joint[best, z] >= ratio * masses[z]:
+            found[best] = found[best] + given[:, z]
     return found
 
 
 @list_proofs.register
 def _(certificate: ProcessedFailureCertificate) -> list[ProvedProgram]:
     """Prove the probability of outcomes that leak a level or more, from both sides."""
-    first, second = (
-        build_post_processing(certificate, certificate.epsilon, above=above)
-        for above in (True, False)
-    )
-    duals = prove_bound(second)
-    what = f"become outcomes that leak {certificate.epsilon:.15g} nats or more"
-    reached = f"Outputs {what} with a probability of {float(first.value):.15g}."
-    most = f"No post-processing lets outputs {what} with a probability above {float(duals.bound):.15g}."
+    level = certificate.epsilon
+    first = _build_post_processing(certificate, level, above=True)
+    second = _build_post_processing(certificate, level, above=False)
+    duals = prove_bound(second, second.costs)
+    reached = format_sentence("mass", level=level, mass=float(first.value))
+    most = format_sentence("most-mass", level=level, mass=float(duals.bound))
     return [prove_feasibility(first, reached), ProvedProgram(second, most, duals)]
 
 
 @list_proofs.register
 def _(certificate: EnvelopeCertificate) -> list[ProvedProgram]:
     """Prove that outcomes of the probability delta leak the value, and fewer more than the bound."""
-    first = build_post_processing(certificate, certificate.value, above=True)
-    sentence = (
-        f"Outcomes with a probability of {float(first.value):.15g}, at least {certificate.delta:g}, leak "
-        f"{certificate.value:.15g} nats or more."
-    )
-    found = [prove_feasibility(first, sentence, certificate.value)]
-    for step in LEVEL_STEPS:
-        level = certificate.bound + step * max(1.0, certificate.bound)
-        second = build_post_processing(certificate, level, above=False)
-        duals = prove_bound(second)
-        if duals.bound < Fraction(certificate.delta):
-            sentence = (
-                f"Outcomes that leak {level:.15g} nats or more have a probability of at most "
-                f"{float(duals.bound):.15g}, less than {certificate.delta:g}, after any post-processing."
-            )
-            found.append(ProvedProgram(second, sentence, duals, level=level))
-            break
+    level, delta = certificate.value, certificate.delta
+    first = _build_post_processing(certificate, level, above=True)
+    text = format_sentence("envelope", mass=float(first.value), delta=delta, level=level)
+    found = [prove_feasibility(first, text, level)]
+    for level in _iterate_levels(certificate.bound, 1):
+        second = _build_post_processing(certificate, level, above=False)
+        duals = prove_bound(second, second.costs)
+        if duals.bound < Fraction(delta):
+            mass = float(duals.bound)
+            text = format_sentence("no-envelope", mass=mass, delta=delta, level=level)
+            return [*found, ProvedProgram(second, text, duals, level=level)]
     return found

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import sparse
 from pmlopt.errors import SolverError
-from pmlopt.programs.proofs.exact_program import ZERO, ExactProgram, ExactRow
+from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, Terms
+from pmlopt.programs.proofs.requirement_rows import MechanismRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,170 +31,59 @@ class DualPoint:
     bound: Fraction
 
 
-def prove_bound(program: ExactProgram, known: Sequence[Fraction] = ()) -> DualPoint:
-    """Find a dual point of a program: what HiGHS finds of the maximum, completed in rationals.
-
-    Args:
-        program: of a mechanism, or another one.
-        known: multipliers of the first rows, which are near the best, where there are some.
+def prove_bound(program: ExactProgram, costs: Terms) -> DualPoint:
+    """Find a dual point of the maximum of costs: what HiGHS finds, completed in rationals.
 
     Raises:
         SolverError: HiGHS finds none, or what a variable lacks cannot be made good.
     """
-    sign = 1 if program.is_maximised else -1
-    costs = [sign * program.objective.get(column, ZERO) for column in range(len(program.columns))]
-    # beyond that the program of all outputs together takes minutes
-    if known and len(program.columns) > 3000:
-        return complete_duals(program, costs, find_separate_multipliers(program, costs, known))
     return complete_duals(program, costs, find_multipliers(program, costs))
 
 
-def find_multipliers(program: ExactProgram, costs: Sequence[Fraction]) -> list[Fraction]:
+def find_multipliers(program: ExactProgram, costs: Terms) -> list[Fraction]:
     """Find multipliers of the rows by HiGHS, rounded to short binary fractions."""
     # what all entries of a row of the mechanism share of the costs would hide their differences
-    offsets = {
-        place: max((costs[column] for column in row.terms), default=ZERO)
-        for place, row in enumerate(program.rows)
-        if row.name.startswith("row[")
-    }
-    scaled = ScaledProgram.build(program, subtract_rows(program, costs, offsets))
-    duals = scaled.solve_part(np.arange(len(program.rows)), np.arange(len(program.columns)))
-    return scaled.round_multipliers(duals, offsets)
-
-
-def find_separate_multipliers(
-    program: ExactProgram, costs: Sequence[Fraction], known: Sequence[Fraction]
-) -> list[Fraction]:
-    """Find multipliers of the other rows for known ones of the first, part by part of the program.
-
-    Parts are what no other row couples, such as the outputs: seconds where the whole takes an hour. Of each
-    the most that a column of mean one collects is found; the largest of these, times the prior, is added to
-    the multipliers of the letters.
-    """
-    from scipy.sparse.csgraph import connected_components
-
-    given = dict(enumerate(known))
-    scaled = ScaledProgram.build(program, subtract_rows(program, costs, given))
-    others = np.arange(len(known), len(program.rows))
-    within = scaled.matrix[others]
-    links = sparse.block_array([[None, within.T], [within, None]], format="csr")
-    count, part_of = connected_components(links, directed=False)
-    column_parts, row_parts = np.split(part_of, [len(program.columns)])
-    mean = subtract_rows(
-        program, [ZERO] * len(costs), {k: -p for k, p in enumerate(program.shares)}
-    )
-    masses = np.array([float(mass) for mass in mean])
-    duals, excesses = np.zeros(len(program.rows)), []
-    for part in range(count):
-        columns, rows = np.flatnonzero(column_parts == part), others[row_parts == part]
-        found = scaled.solve_part(rows, columns, masses[columns])
-        duals[rows] = found[:-1]
-        excesses.append(Fraction(found[-1]) * scaled.unit)
-    multipliers = scaled.round_multipliers(duals, given)
-    for place, share in enumerate(program.shares):
-        multipliers[place] += max(excesses) * share
-    return multipliers
-
-
-def subtract_rows(
-    program: ExactProgram, costs: Sequence[Fraction], multipliers: Mapping[int, Fraction]
-) -> list[Fraction]:
-    """Return what multipliers of rows leave of the costs."""
-    found = list(costs)
-    for place, multiplier in multipliers.items():
-        for column, value in program.rows[place].terms.items():
-            found[column] -= multiplier * value
+    rest = [costs.get(column, ZERO) for column in range(len(program.columns))]
+    common = {}
+    for place, row in enumerate(program.rows[: program.letter_count]):
+        common[place] = max(rest[k] / value for k, value in row.terms.items())
+        for column, value in row.terms.items():
+            rest[column] -= common[place] * value
+    unit = round_to_power_of_two(rest)
+    duals = _solve_for_duals(program, np.array([float(cost / unit) for cost in rest]))
+    grid, found = compute_grid([unit]), []
+    for place, (row, dual) in enumerate(zip(program.rows, duals.tolist(), strict=True)):
+        value = Fraction(round(Fraction(dual) * unit * grid)) / grid + common.get(place, ZERO)
+        found.append(value if row.equal else max(value, ZERO))
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class ScaledProgram:
-    """A program in floats, its rows and its costs each divided by a power of two.
+def _solve_for_duals(program: ExactProgram, costs: FloatArray) -> FloatArray:
+    """Return the multipliers of the rows where costs are maximised, in floats."""
+    from pmlopt.solvers import highs
 
-    Attributes:
-        program: in rationals.
-        matrix: (R, C) the rows.
-        right: (R,) the right sides.
-        costs: (C,) what is maximised.
-        row_units: (R,) by what the rows were divided.
-        unit: by what the costs were.
-    """
-
-    program: ExactProgram
-    matrix: sparse.csr_array
-    right: FloatArray
-    costs: FloatArray
-    row_units: list[Fraction]
-    unit: Fraction
-
-    @classmethod
-    def build(cls, program: ExactProgram, costs: Sequence[Fraction]) -> ScaledProgram:
-        """Scale a program, with these costs in place of its own."""
-        units = [_round_to_power_of_two(row.terms.values()) for row in program.rows]
-        pairs = list(zip(program.rows, units, strict=True))
-        data = [float(value / unit) for row, unit in pairs for value in row.terms.values()]
-        columns = [column for row in program.rows for column in row.terms]
-        starts = np.cumsum([0, *(len(row.terms) for row in program.rows)])
-        matrix = sparse.csr_array(
-            (np.array(data, dtype=float), columns, starts), shape=(len(units), len(costs))
-        )
-        right = np.array([float(row.right / unit) for row, unit in pairs])
-        unit = _round_to_power_of_two(costs)
-        scaled = np.array([float(cost / unit) for cost in costs])
-        return cls(program, matrix, right, scaled, units, unit)
-
-    def solve_part(
-        self, rows: IntArray, columns: IntArray, mean: FloatArray | None = None
-    ) -> FloatArray:
-        """Find the multipliers of some rows for some columns by HiGHS.
-
-        Args:
-            rows: their places.
-            columns: the same.
-            mean: what is one, as the last row; left out, there is no such row.
-        """
-        from pmlopt.solvers import highs
-
-        matrix, right = self.matrix[rows][:, columns], self.right[rows]
-        equal = np.array([self.program.rows[row].equal for row in rows], dtype=bool)
-        costs = self.costs[columns]
-        if mean is not None:
-            # one more column takes what is short of the mean of one, for as little as no other
-            least = -2 * float((np.abs(costs) / np.where(mean > 0, mean, np.inf)).max(initial=1.0))
-            matrix = sparse.block_array(
-                [[matrix, sparse.csr_array((len(rows), 1))], [mean[None], np.ones((1, 1))]]
-            )
-            right, equal, costs = (
-                np.append(right, 1),
-                np.append(equal, True),
-                np.append(costs, least),
-            )
-        # the objective in large units, since the tolerance of a multiplier is absolute
-        large = 2.0**10
-        limits = np.where(equal, right, -np.inf), right
-        model = highs.build_sparse_model(-costs * large, (0.0, np.inf), limits, matrix)
-        solver = highs.load_model(model, highs.RESTART_OPTIONS)
-        solver.run()
-        duals = -np.array(solver.getSolution().row_dual) / large
-        if len(duals) != len(right) or not np.isfinite(duals).all():
-            raise SolverError("HiGHS finds no multipliers of the linear program")
-        return duals
-
-    def round_multipliers(
-        self, duals: FloatArray, offsets: Mapping[int, Fraction]
-    ) -> list[Fraction]:
-        """Return multipliers of the unscaled rows: short binary fractions, and what was known of them."""
-        found = []
-        grid = compute_grid([self.unit])
-        pairs = zip(duals.tolist(), self.row_units, self.program.rows, strict=True)
-        for place, (dual, unit, row) in enumerate(pairs):
-            value = Fraction(round(Fraction(dual) * self.unit / unit * grid)) / grid
-            value += offsets.get(place, ZERO)
-            found.append(value if row.equal else max(value, ZERO))
-        return found
+    rows = program.rows
+    data = np.array([float(value) for row in rows for value in row.terms.values()])
+    columns = [column for row in rows for column in row.terms]
+    starts = np.cumsum([0, *(len(row.terms) for row in rows)])
+    matrix = sparse.csr_array((data, columns, starts), (len(rows), len(costs)))
+    right = np.array([float(row.right) for row in rows])
+    left = np.where([row.equal for row in rows], right, -np.inf)
+    # the objective in large units, since the tolerance of a multiplier is absolute
+    large, options = 2.0**10, dict(highs.RESTART_OPTIONS)
+    model = highs.build_sparse_model(-costs * large, (0.0, np.inf), (left, right), matrix)
+    # of many outputs together the simplex takes hours
+    if len(costs) > 3000:
+        options |= {"solver": "ipm", "presolve": "on"}
+    solver = highs.load_model(model, options)
+    solver.run()
+    duals = -np.array(solver.getSolution().row_dual) / large
+    if len(duals) != len(rows) or not np.isfinite(duals).all():
+        raise SolverError("HiGHS finds no multipliers of the linear program")
+    return duals
 
 
-def _round_to_power_of_two(numbers: Sequence[Fraction]) -> Fraction:
+def round_to_power_of_two(numbers: Iterable[Fraction]) -> Fraction:
     """Return a power of two near the largest size of some numbers; 1 where all are 0."""
     largest = max(map(abs, numbers), default=ZERO)
     if not largest:
@@ -201,13 +91,13 @@ def _round_to_power_of_two(numbers: Sequence[Fraction]) -> Fraction:
     return Fraction(2) ** (largest.numerator.bit_length() - largest.denominator.bit_length())
 
 
-def compute_grid(numbers: Sequence[Fraction]) -> Fraction:
+def compute_grid(numbers: Iterable[Fraction]) -> Fraction:
     """Return how many steps one has on the grid of multipliers: 2^64 for the largest of some numbers."""
-    return Fraction(2**64) / _round_to_power_of_two(numbers)
+    return Fraction(2**64) / round_to_power_of_two(numbers)
 
 
 def complete_duals(
-    program: ExactProgram, costs: Sequence[Fraction], multipliers: Sequence[Fraction]
+    program: ExactProgram, costs: Terms, multipliers: Sequence[Fraction]
 ) -> DualPoint:
     """Raise multipliers until the combination of the rows is at least the costs, column by column.
 
@@ -217,13 +107,14 @@ def complete_duals(
     Raises:
         SolverError: a variable that no row supports lacks something.
     """
-    entries, found = program.entries_by_column, list(multipliers)
-    supports = _find_supports(program)
-    grid = compute_grid([*costs, *multipliers])
+    entries, supports = program.entries_by_column, _find_supports(program)
+    found, grid = list(multipliers), compute_grid([*costs.values(), *multipliers])
     for column in reversed(range(len(program.columns))):
         if column in program.completions:
             program.completions[column](found)
-        lack = costs[column] - sum((value * found[row] for row, value in entries[column]), ZERO)
+        lack = costs.get(column, ZERO) - sum(
+            (value * found[row] for row, value in entries[column]), ZERO
+        )
         if lack > 0:
             if not supports[column]:
                 raise SolverError(
@@ -234,8 +125,8 @@ def complete_duals(
             coefficient = program.rows[place].terms[column]
             found[place] += Fraction(math.ceil(lack / coefficient * grid)) / grid
     signs = [
-        sum((value * found[row] for row, value in own), ZERO) - cost
-        for own, cost in zip(entries, costs, strict=True)
+        sum((value * found[row] for row, value in own), -costs.get(column, ZERO))
+        for column, own in enumerate(entries)
     ]
     bound = sum((value * row.right for value, row in zip(found, program.rows, strict=True)), ZERO)
     assert min(signs, default=ZERO) >= 0  # exact: nothing was raised after its column was looked at
@@ -250,14 +141,46 @@ def _find_supports(program: ExactProgram) -> list[list[tuple[Fraction, int]]]:
     """
     found: list[list[tuple[Fraction, int]]] = [[] for _ in program.columns]
     for place, row in enumerate(program.rows):
-        price = _price_row(row)
+        cost = abs(row.right) - sum((value for value in row.terms.values() if value < 0), ZERO)
         for column in sorted(row.terms, reverse=True):
             if row.terms[column] < 0:
                 break
-            found[column].append((price / row.terms[column], place))
+            found[column].append((cost / row.terms[column], place))
     return found
 
 
-def _price_row(row: ExactRow) -> Fraction:
-    """Return what one of a row costs: its right side, and its negative coefficients."""
-    return abs(row.right) - sum((value for value in row.terms.values() if value < 0), ZERO)
+def find_fixed_point_multipliers(rows: MechanismRows, costs: Terms) -> list[Fraction]:
+    """Find multipliers of the rows of PML at one prior for costs h of the entries, without a solver.
+
+    An output has weights `w_x = max(0, h_x + E p_x T)`, and T is their sum: a fixed point. Where the pairs
+    that may occur all but exclude an output, the weights are larger than a solver in floats finds them.
+    """
+    program, size = rows.program, len(rows.letters)
+    found = [ZERO] * len(program.rows)
+    (factor,) = program.powers.values()
+    laws, limits = (program.find_rows(kind) for kind in ("q[", "most["))
+    excluded = {
+        column for place in program.find_rows("never[") for column in program.rows[place].terms
+    }
+    for y, law in enumerate(laws):
+        places = zip(
+            limits[y * size : (y + 1) * size], rows.list_column(y), rows.shares, strict=True
+        )
+        own = [(place, p, costs[cell]) for place, cell, p in places if cell not in excluded]
+        total = _find_fixed_point([(p, cost) for _, p, cost in own], factor)
+        found[law] = factor * total
+        for place, p, cost in own:
+            found[place] = max(ZERO, cost + factor * p * total)
+    return found
+
+
+def _find_fixed_point(pairs: Sequence[tuple[Fraction, Fraction]], factor: Fraction) -> Fraction:
+    """Find the least T >= 0 with `sum max(0, cost + factor share T) <= T`, or the nearest to that."""
+    total = ZERO
+    while True:
+        used = [(share, cost) for share, cost in pairs if cost + factor * share * total > 0]
+        slope = ONE - factor * sum((share for share, _ in used), ZERO)
+        gained = sum((cost for _, cost in used), ZERO)
+        if gained <= slope * total or slope <= 0:
+            return total
+        total = gained / slope

@@ -14,7 +14,7 @@ from pmlopt.errors import FileFormatError
 from pmlopt.programs.certificate import Certificate
 from pmlopt.programs.proofs.claims import list_proofs
 from pmlopt.programs.proofs.formats import ProvedProgram, iterate_mps_lines, iterate_vipr_lines
-from pmlopt.programs.proofs.readme import iterate_readme_lines
+from pmlopt.programs.proofs.readme import build_readme
 
 
 @dataclass(frozen=True)
@@ -91,10 +91,10 @@ def write_proof(certificate: Certificate, folder: str | os.PathLike[str]) -> Wri
 def _write_files(certificate: Certificate, proofs: list[ProvedProgram], folder: Path) -> None:
     """Write all files of a proof."""
     folder.mkdir()
-    contents = {"README.md": iterate_readme_lines(certificate, proofs)}
+    contents = {"README.md": iter([build_readme(certificate, proofs)])}
     for one in proofs:
         contents[f"{one.name}.vipr"] = iterate_vipr_lines(one)
-        contents[f"{one.name}.mps"] = iterate_mps_lines(one.program, one.name)
+        contents[f"{one.name}.mps"] = iterate_mps_lines(one)
     for name, lines in contents.items():
         with (folder / name).open("w", encoding="utf-8", newline="\n") as stream:
             stream.writelines(f"{line}\n" for line in lines)

@@ -172,7 +172,7 @@ def test_a_folder_is_written_whole_or_not_at_all(
     result = solve(design([0.5, 0.5], PML(0.2), "hamming"))
     target = tmp_path / "proof"
 
-    def fail(_: object) -> Any:
+    def fail(*_: object) -> Any:
         yield "VER 1.0"
         raise OSError(28, os.strerror(28))
 
