@@ -16,7 +16,13 @@ from pmlopt.programs.linear.constraint_generation import find_essential_pairs
 from pmlopt.programs.linear.feasible import build_exponential_matrix
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import MethodError
-from pmlopt.solvers.solver_result import MethodOptions, PrimalDualPoint, SolverResult, limit_threads
+from pmlopt.solvers.solver_result import (
+    TIME_LIMIT,
+    MethodOptions,
+    PrimalDualPoint,
+    SolverResult,
+    limit_threads,
+)
 from pmlopt.solvers.structured.pair_columns import PairIterate, PairLP, solve_pair_lp
 
 METHOD_NAME = "pair-ipm"
@@ -36,7 +42,8 @@ def solve_pairs(
     costs = -program.prior.pmf[:, None] * program.centered_gains
     scale = float(np.abs(costs).max()) or 1.0
     pairs = _find_tightest_bounds(ratios)
-    task = _build_pair_lp(ratios, pairs, costs / scale)
+    members = _choose_members(-program.centered_gains)
+    task = _build_pair_lp(ratios, pairs, costs / scale, members)
     if not _has_mutual_rows(task):
         raise MethodError("a letter has no bound with the letters of least loss for an output")
     # half of the allowed gap: repair and rounding take a part of the rest
@@ -44,6 +51,8 @@ def solve_pairs(
     ready = time.perf_counter()
     with limit_threads():
         ending = solve_pair_lp(task, _build_start(program), allowed, options.deadline)
+    if not ending.iterations and options.deadline.expired:
+        raise MethodError(f"{TIME_LIMIT}: a first step takes longer than there is")
     rows = ending.proof.rows
     message = (
         f"{ending.message} after {ending.iterations} iterations, with {len(rows.column)} of "
@@ -73,7 +82,9 @@ def _find_tightest_bounds(ratios: RatioBounds) -> IntArray:
     return places
 
 
-def _build_pair_lp(ratios: RatioBounds, places: IntArray, costs: FloatArray) -> PairLP:
+def _build_pair_lp(
+    ratios: RatioBounds, places: IntArray, costs: FloatArray, members: IntArray
+) -> PairLP:
     """Build the linear program of a design, with costs of at most one."""
     listed = places >= 0
     factors = np.zeros(listed.shape)
@@ -82,15 +93,15 @@ def _build_pair_lp(ratios: RatioBounds, places: IntArray, costs: FloatArray) -> 
     essential = find_essential_pairs(ratios, ratios.size)
     first = np.zeros(listed.shape, dtype=bool)
     first[ratios.above[essential], ratios.below[essential]] = True
-    return PairLP.from_table(costs, _choose_members(costs), factors, first | first.T)
+    return PairLP.from_table(costs, members, factors, first | first.T)
 
 
-def _choose_members(costs: FloatArray) -> IntArray:
-    """Choose the (M, L) letters of each output: all, or in large designs those at which it costs least."""
-    letters, outputs = costs.shape
+def _choose_members(losses: FloatArray) -> IntArray:
+    """Choose the (M, L) letters of each output: all, or in large designs those at which it loses least."""
+    letters, outputs = losses.shape
     # a factor of L by L for each output, 800 MB of them
     count = min(letters, math.isqrt(100_000_000 // outputs))
-    nearest = np.argpartition(costs, count - 1, axis=0)[:count]
+    nearest = np.argpartition(losses, count - 1, axis=0)[:count]
     return np.ascontiguousarray(np.sort(nearest, axis=0).T)
 
 
