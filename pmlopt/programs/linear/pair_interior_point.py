@@ -11,9 +11,10 @@ from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.model.privacy.factors import tighten_factor
 from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.model.privacy.requirement import read_pair_weights
-from pmlopt.programs.exact.envelope_repair import pair_exponents
+from pmlopt.programs.exact.envelope_repair import lower_envelope, pair_exponents
 from pmlopt.programs.linear.constraint_generation import find_essential_pairs
 from pmlopt.programs.linear.feasible import build_exponential_matrix
+from pmlopt.programs.linear.peak_mixtures import find_peak_mixture
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import MethodError
 from pmlopt.solvers.solver_result import (
@@ -58,6 +59,9 @@ def solve_pairs(
         f"{ending.message} after {ending.iterations} iterations, with {len(rows.column)} of "
         f"{len(ratios.exponents) * task.shape[0]} bounds"
     )
+    matrix = ending.matrix
+    if task.shape[1] < len(matrix):
+        matrix = _extend_columns(program, matrix, options)
     witness = _list_weights(pairs, ending.proof, scale)
     weights = read_pair_weights(witness, (len(ratios.exponents), task.shape[0]))
     multipliers = ratios.find_row_prices(program.prior.pmf, program.centered_gains, weights)
@@ -69,7 +73,7 @@ def solve_pairs(
         warm_started=False,
         compile_seconds=ready - begin,
         solve_seconds=time.perf_counter() - ready,
-        point=PrimalDualPoint(ending.matrix, multipliers, dual_certificate=witness),
+        point=PrimalDualPoint(matrix, multipliers, dual_certificate=witness),
     )
 
 
@@ -116,6 +120,15 @@ def _build_start(program: LinearDesign) -> FloatArray:
     assert exponents is not None
     near = build_exponential_matrix(program.centered_gains, 0.9 * exponents)
     return np.asarray(near / 2 + 0.5 / near.shape[1])
+
+
+def _extend_columns(program: LinearDesign, matrix: FloatArray, options: MethodOptions) -> FloatArray:
+    """Extend columns of few letters to the others, and mix them with columns by formula to rows of one."""
+    exponents = pair_exponents(program.prior, program.privacy)
+    assert exponents is not None
+    envelopes = lower_envelope(exponents, matrix)
+    mixture = find_peak_mixture(program, exponents, options, envelopes)
+    return matrix if mixture is None else mixture
 
 
 def _list_weights(
