@@ -18,6 +18,7 @@ from pmlopt.programs.linear.certificate import (
     SymmetricCertificate,
 )
 from pmlopt.programs.linear.formulation import list_feasible_forms
+from pmlopt.programs.linear.pair_interior_point import build_exponential_matrix
 from pmlopt.programs.linear.peak_mixtures import find_peak_mixture
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import C, MethodError, MethodResult

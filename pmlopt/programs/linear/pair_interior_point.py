@@ -12,7 +12,6 @@ from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.model.privacy.requirement import read_pair_weights
 from pmlopt.programs.exact.envelope_repair import lower_envelope, pair_exponents
 from pmlopt.programs.linear.constraint_generation import find_essential_pairs
-from pmlopt.programs.linear.feasible import build_exponential_matrix
 from pmlopt.programs.linear.peak_mixtures import find_peak_mixture
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import MethodError
@@ -22,6 +21,7 @@ from pmlopt.solvers.solver_result import (
     PrimalDualPoint,
     SolverResult,
     limit_threads,
+    tighten_factor,
 )
 from pmlopt.solvers.structured.pair_columns import PairIterate, PairLP, solve_pair_lp
 
@@ -119,7 +119,9 @@ def _build_start(program: LinearDesign) -> FloatArray:
     return np.asarray(near / 2 + 0.5 / near.shape[1])
 
 
-def _extend_columns(program: LinearDesign, matrix: FloatArray, options: MethodOptions) -> FloatArray:
+def _extend_columns(
+    program: LinearDesign, matrix: FloatArray, options: MethodOptions
+) -> FloatArray:
     """Extend columns of few letters to the others, and mix them with columns by formula to rows of one."""
     exponents = pair_exponents(program.prior, program.privacy)
     assert exponents is not None
@@ -128,9 +130,7 @@ def _extend_columns(program: LinearDesign, matrix: FloatArray, options: MethodOp
     return matrix if mixture is None else mixture
 
 
-def _list_weights(
-    places: IntArray, proof: PairIterate, scale: float
-) -> dict[str, FloatArray]:
+def _list_weights(places: IntArray, proof: PairIterate, scale: float) -> dict[str, FloatArray]:
     """List the weights of the pairs at a point, with the places of their pairs and outputs.
 
     Those are 0 that are not listed.
