@@ -54,7 +54,7 @@ def test_the_scale_is_the_loss_of_the_best_constant_above_the_least_loss() -> No
     given: Any = SimpleNamespace(
         design_on_grid=lambda grid: design, first_grid=None, utility=SimpleNamespace(min_loss=-1.0)
     )
-    scale = ContinuousDesign.scale.func(given)  # type: ignore[attr-defined]
+    scale = vars(ContinuousDesign)["scale"].func(given)
     assert scale == pytest.approx(0.6 * -1.0 + 0.4 * 3.0 + 1.0)
 
 
@@ -92,7 +92,8 @@ def test_no_grid_is_begun_that_would_end_too_late(monkeypatch: pytest.MonkeyPatc
 def test_a_bound_is_computed_on_twice_the_boxes_where_there_is_five_times_the_time(
     monkeypatch: pytest.MonkeyPatch, seconds: float, boxes: list[int]
 ) -> None:
-    clock, used = Clock(), []
+    clock = Clock()
+    used: list[int] = []
 
     def bound(*parts: Any) -> float:
         clock.now += 2.0 * 5 ** len(used)

@@ -51,7 +51,7 @@ def test_a_system_of_more_than_a_million_coefficients_is_not_solved(
     monkeypatch: pytest.MonkeyPatch, pairs: int, projected: bool
 ) -> None:
     """Of two equations for each pair on two outputs and 500 of rows, in 1,000 entries."""
-    calls = []
+    calls: list[FloatArray] = []
 
     def project(moved: FloatArray, *_: Any) -> FloatArray:
         calls.append(moved)
