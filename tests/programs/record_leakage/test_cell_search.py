@@ -150,7 +150,7 @@ def test_the_diagonal_of_a_newton_step_is_no_less_than_that_of_the_hessian(
     solved: list[FloatArray] = []
     solve = np.linalg.solve
 
-    def recorded(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    def recorded(matrix: FloatArray, right: FloatArray) -> Any:
         solved.append(matrix)
         return solve(matrix, right)
 
