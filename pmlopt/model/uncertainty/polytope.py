@@ -13,13 +13,16 @@ from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import (
     FloatArray,
+    IntArray,
     Label,
     check_labels_of_size,
     check_probability,
+    common_integer_ratio,
     copy_float_array,
 )
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.records import ContextReference, Shape
+from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.boxes import AllPriors
 from pmlopt.model.uncertainty.prior_set import (
@@ -241,6 +244,51 @@ class Polytope(PriorSet):
             if excess > 0:
                 weight = max(weight, excess / (excess - slack))
         return [mass + weight * (own - mass) for mass, own in zip(law, inner, strict=True)]
+
+    def on_cells(self, cells: LetterCells) -> Polytope | None:
+        """Return the rows on masses of cells, rounded outward; None where the group is not known.
+
+        With each prior the set has the average over the group, which is uniform within the cells.
+        """
+        self.check_listed_cells(cells)
+        if cells.moves is None:
+            return None
+        for moved in cells.moves:
+            self._check_moved(moved)
+        members = cells.list_members()
+        rows: dict[tuple[float, ...], float] = {}
+        for row, right in zip(self.rows.tolist(), self.right.tolist(), strict=True):
+            means = [sum(Fraction(row[x]) for x in cell) / len(cell) for cell in members]
+            floats = tuple(map(float, means))
+            # outwards: a larger set of priors only strengthens the guarantee
+            above = Fraction(right) + max(
+                Fraction(value) - mean for value, mean in zip(floats, means, strict=True)
+            )
+            loosened = max(right, float(above))
+            end = loosened if Fraction(loosened) >= above else math.nextafter(loosened, math.inf)
+            rows[floats] = min(end, rows.get(floats, end))
+        return Polytope(np.array([*rows]), [*rows.values()], delta=self.delta)
+
+    def _check_moved(self, moved: IntArray) -> None:
+        """Raise a PrivacyError where a permutation takes a prior of the set out of it."""
+        known = {
+            (*row, right)
+            for row, right in zip(self.rows.tolist(), self.right.tolist(), strict=True)
+        }
+        for place, (row, right) in enumerate(
+            zip(self.rows[:, moved], self.right.tolist(), strict=True)
+        ):
+            if (*row.tolist(), right) in known:
+                continue
+            # the largest mean of the row, without rounding
+            whole, _ = common_integer_ratio([*row.tolist(), right])
+            column = np.array([[-value] for value in whole[:-1]], dtype=object)
+            (least,), parts = self.min_mean_scaled(column)
+            if -least > whole[-1] * parts:
+                raise PrivacyError(
+                    f"{self!r} is not invariant: the group of the prior takes row {place} to one that some "
+                    "of its priors are not within"
+                )
 
     def half_spaces(self) -> HalfSpaces:
         """Return the rows and the right sides."""

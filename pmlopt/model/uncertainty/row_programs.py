@@ -89,7 +89,10 @@ class RowProgram:
         # what is added to each letter, then what is taken away
         most = np.append(np.full(len(law), np.inf), [float(mass) for mass in law])
         model = highs.build_sparse_model(
-            np.ones(len(most)), (0.0, most), (lower, upper), sparse.csc_array(np.hstack([rows, -rows]))
+            np.ones(len(most)),
+            (0.0, most),
+            (lower, upper),
+            sparse.csc_array(np.hstack([rows, -rows])),
         )
         solver = highs.load_model(model, highs.RESTART_OPTIONS)
         solver.run()
@@ -102,7 +105,8 @@ class RowProgram:
         if len(tight) != len(moved):
             return None
         sides = [
-            right[r] - sum((exact[r][x] * mass for x, mass in enumerate(found) if mass), Fraction(0))
+            right[r]
+            - sum((exact[r][x] * mass for x, mass in enumerate(found) if mass), Fraction(0))
             for r in tight
         ]
         masses = solve_rationals([[exact[r][x] for x in moved] for r in tight], sides)

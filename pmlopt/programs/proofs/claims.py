@@ -13,11 +13,10 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import PML
-from pmlopt.programs.certificate import Certificate
-from pmlopt.programs.design_program import ListedCertificate
+from pmlopt.programs.certificate import Certificate, ListedCertificate
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
 from pmlopt.programs.envelope.masses import RationalMechanism
-from pmlopt.programs.exact.arithmetic import scale_to_integers
+from pmlopt.programs.exact.rounding import scale_to_integers
 from pmlopt.programs.least_leakage.certificate import ExpectedUtilityFloor, LevelCertificate
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from pmlopt.programs.exact.arithmetic import round_exp_down, round_exp_up
+from pmlopt.programs.exact.rounding import round_exp_down, round_exp_up
 from pmlopt.solvers.mps import NamedRow
 
 ZERO, ONE = Fraction(0), Fraction(1)

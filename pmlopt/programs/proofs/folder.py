@@ -8,8 +8,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from pmlopt.core.drafts import Draft, remove_path
-from pmlopt.core.files import describe_os_error
+from pmlopt.core.drafts import Draft
+from pmlopt.core.files import describe_os_error, remove_path
 from pmlopt.errors import FileFormatError
 from pmlopt.programs.certificate import Certificate
 from pmlopt.programs.proofs.claims import list_proofs

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.core.arrays import MAX_EXPONENT, BoolArray, FloatArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
@@ -22,7 +22,6 @@ from pmlopt.model.privacy import (
     Requirement,
     RequirementConjunction,
 )
-from pmlopt.model.privacy.factors import MAX_EXPONENT
 from pmlopt.model.privacy.mean_bounds import BoundKind, MeanBounds
 from pmlopt.model.uncertainty import ChoquetSet, ConvexHull, PriorSet
 from pmlopt.model.uncertainty.row_programs import RowProgram
