@@ -352,9 +352,9 @@ class TestMechanisms:
         assert leakage_level(prior, mechanism) == pytest.approx(noise.level(prior), abs=1e-12)
         # the law by its definition, outcomes past the letters added up
         z = np.arange(-200, 204)
-        for label, row in zip(prior.labels, mechanism.matrix, strict=True):
+        for label, row in zip([(0, 0), (1, 2), (3, 1)], mechanism.matrix, strict=True):
             law = np.ones((1, 1))
-            for place, top in zip(label, (3, 2), strict=True):  # type: ignore[arg-type]
+            for place, top in zip(label, (3, 2), strict=True):
                 one = np.exp(-np.abs(z - place) / 2.0)
                 clipped = np.bincount(np.clip(z, 0, top), one / one.sum())
                 law = (law[:, :, None] * clipped).reshape(law.shape[0], -1)
