@@ -10,11 +10,13 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.model.privacy.requirement import read_pair_weights
-from pmlopt.programs.exact.envelope_repair import pair_exponents
+from pmlopt.programs.exact.envelope_repair import lower_envelope, pair_exponents
 from pmlopt.programs.linear.constraint_generation import find_essential_pairs
+from pmlopt.programs.linear.peak_mixtures import find_peak_mixture
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import MethodError
 from pmlopt.solvers.solver_result import (
+    TIME_LIMIT,
     MethodOptions,
     PrimalDualPoint,
     SolverResult,
@@ -38,7 +40,8 @@ def solve_pairs(program: LinearDesign, ratios: RatioBounds, options: MethodOptio
     costs = -program.prior.pmf[:, None] * program.centered_gains
     scale = float(np.abs(costs).max()) or 1.0
     pairs = _find_tightest_bounds(ratios)
-    task = _build_pair_lp(ratios, pairs, costs / scale)
+    members = _choose_members(-program.centered_gains)
+    task = _build_pair_lp(ratios, pairs, costs / scale, members)
     if not _has_mutual_rows(task):
         raise MethodError("a letter has no bound with the letters of least loss for an output")
     # half of the allowed gap: repair and rounding take a part of the rest
@@ -46,11 +49,16 @@ def solve_pairs(program: LinearDesign, ratios: RatioBounds, options: MethodOptio
     ready = time.perf_counter()
     with limit_threads():
         ending = solve_pair_lp(task, _build_start(program), allowed, options.deadline)
+    if not ending.iterations and options.deadline.expired:
+        raise MethodError(f"{TIME_LIMIT}: a first step takes longer than there is")
     rows = ending.proof.rows
     message = (
         f"{ending.message} after {ending.iterations} iterations, with {len(rows.column)} of "
         f"{len(ratios.exponents) * task.shape[0]} bounds"
     )
+    matrix = ending.matrix
+    if task.shape[1] < len(matrix):
+        matrix = _extend_columns(program, matrix, options)
     witness = _list_weights(pairs, ending.proof, scale)
     weights = read_pair_weights(witness, (len(ratios.exponents), task.shape[0]))
     multipliers = ratios.find_row_prices(program.prior.pmf, program.centered_gains, weights)
@@ -62,7 +70,7 @@ def solve_pairs(program: LinearDesign, ratios: RatioBounds, options: MethodOptio
         warm_started=False,
         compile_seconds=ready - begin,
         solve_seconds=time.perf_counter() - ready,
-        point=PrimalDualPoint(ending.matrix, multipliers, dual_certificate=witness),
+        point=PrimalDualPoint(matrix, multipliers, dual_certificate=witness),
     )
 
 
@@ -75,7 +83,9 @@ def _find_tightest_bounds(ratios: RatioBounds) -> IntArray:
     return places
 
 
-def _build_pair_lp(ratios: RatioBounds, places: IntArray, costs: FloatArray) -> PairLP:
+def _build_pair_lp(
+    ratios: RatioBounds, places: IntArray, costs: FloatArray, members: IntArray
+) -> PairLP:
     """Build the linear program of a design, with costs of at most one."""
     listed = places >= 0
     factors = np.zeros(listed.shape)
@@ -84,15 +94,15 @@ def _build_pair_lp(ratios: RatioBounds, places: IntArray, costs: FloatArray) -> 
     essential = find_essential_pairs(ratios, ratios.size)
     first = np.zeros(listed.shape, dtype=bool)
     first[ratios.above[essential], ratios.below[essential]] = True
-    return PairLP.from_table(costs, _choose_members(costs), factors, first | first.T)
+    return PairLP.from_table(costs, members, factors, first | first.T)
 
 
-def _choose_members(costs: FloatArray) -> IntArray:
-    """Choose the (M, L) letters of each output: all, or in large designs those at which it costs least."""
-    letters, outputs = costs.shape
+def _choose_members(losses: FloatArray) -> IntArray:
+    """Choose the (M, L) letters of each output: all, or in large designs those at which it loses least."""
+    letters, outputs = losses.shape
     # a factor of L by L for each output, 800 MB of them
     count = min(letters, math.isqrt(100_000_000 // outputs))
-    nearest = np.argpartition(costs, count - 1, axis=0)[:count]
+    nearest = np.argpartition(losses, count - 1, axis=0)[:count]
     return np.ascontiguousarray(np.sort(nearest, axis=0).T)
 
 
@@ -107,6 +117,17 @@ def _build_start(program: LinearDesign) -> FloatArray:
     assert exponents is not None
     near = build_exponential_matrix(program.centered_gains, 0.9 * exponents)
     return np.asarray(near / 2 + 0.5 / near.shape[1])
+
+
+def _extend_columns(
+    program: LinearDesign, matrix: FloatArray, options: MethodOptions
+) -> FloatArray:
+    """Extend columns of few letters to the others, and mix them with columns by formula to rows of one."""
+    exponents = pair_exponents(program.prior, program.privacy)
+    assert exponents is not None
+    envelopes = lower_envelope(exponents, matrix)
+    mixture = find_peak_mixture(program, exponents, options, envelopes)
+    return matrix if mixture is None else mixture
 
 
 def _list_weights(places: IntArray, proof: PairIterate, scale: float) -> dict[str, FloatArray]:

@@ -31,7 +31,6 @@ from pmlopt.programs.proofs.exact_program import (
     ZERO,
     ExactProgram,
     Terms,
-    make_names,
 )
 from pmlopt.programs.proofs.formats import ProvedProgram
 from pmlopt.programs.proofs.readme import format_sentence
@@ -41,6 +40,7 @@ from pmlopt.programs.proofs.requirement_rows import (
     add_requirement,
 )
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
+from pmlopt.solvers.mps import make_names
 
 
 @singledispatch

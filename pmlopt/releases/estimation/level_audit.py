@@ -170,8 +170,8 @@ class LevelAudit:
 
     def _look(self) -> None:
         """Decide, if it can be decided now: every look is at a stopping time."""
-        # with every sample at first, and then whenever there are one in a hundred more
-        self._next_look = self.samples + max(1, self.samples // 100)
+        # with every sample at first, and then whenever there are 3 in 100 more
+        self._next_look = self.samples + max(1, self.samples // 32)
         if self.verdict == "undecided" and self.samples:
             self.verdict = self._decide()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -118,10 +117,15 @@ class SampledLeakage:
             (True, inf)
         """
         allowed = check_probability(delta)
-        levels = np.unique(self.upper[np.isfinite(self.upper)]).tolist()
-        # the upper bound falls with the level
-        place = bisect_left(levels, True, key=lambda level: self.bound_tail(level)[1] <= allowed)
-        return float(levels[place]) if place < len(levels) else self.max_leakage
+        finite = np.isfinite(self.upper)
+        levels, places = np.unique(self.upper[finite], return_inverse=True)
+        if not len(levels):
+            return self.max_leakage
+        # the samples whose outcome may leak more than each of the levels
+        over = self.samples - np.cumsum(np.bincount(places, self.counts[finite]))
+        ends = binomial_intervals(over, self.samples - over, (1 - self.confidence) / 2)[1]
+        kept = np.flatnonzero(ends <= allowed)
+        return float(levels[kept[0]]) if len(kept) else self.max_leakage
 
     def to_dict(self) -> dict[str, Any]:
         """Return what bounds rest on as plain data."""
