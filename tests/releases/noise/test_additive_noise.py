@@ -294,7 +294,7 @@ class TestFailures:
         assert failures[1] > 1.2 * failures[0]
         assert failures[2] < failures[0]
         ages = Prior([0.01, 0.01, 0.98], [0, 20, 40])
-        more = [Gaussian(one).failure_probability(ages, 0.6) for one in (0.0, 10.0, 60.0)]
+        more = [Gaussian(one).failure_probability(ages, 0.6) for one in (0.0, 60.0, 150.0)]
         assert more[1] > more[0] > more[2]
 
     def test_ends_and_tails(self) -> None:
