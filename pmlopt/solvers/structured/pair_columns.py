@@ -396,15 +396,16 @@ class _NewtonSystem:
 
 
 def _add_inverses(total: FloatArray, factors: FloatArray, members: IntArray) -> None:
-    """Add the inverses of some columns to the lower triangle of the (N, N) matrix of the rows, in place."""
-    size = factors.shape[1]
-    if size == len(total):  # every letter is a member
-        flat = factors.transpose(1, 0, 2).reshape(size, -1)
-        get_lapack(single=False).syrk(1.0, flat.T, beta=1.0, c=total, trans=1, overwrite_c=1)
-        return
+    """Add the inverses of some columns to the upper triangle of the (N, N) matrix of the rows, in place."""
+    from scipy.linalg import lapack
+
     for factor, own in zip(factors, members, strict=True):
-        # members are sorted, so that lower triangles stay lower ones
-        total[np.ix_(own, own)] += factor @ factor.T
+        # the product of a triangle with its transpose is a third of the work of a full one
+        inverse, _ = lapack.dlauum(factor)
+        if len(own) == len(total):
+            total += inverse
+        else:  # members are sorted, so that an upper triangle stays one
+            total[np.ix_(own, own)] += inverse
 
 
 def _find_length(positive: FloatArray, direction: FloatArray) -> float:
