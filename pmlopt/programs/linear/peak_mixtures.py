@@ -63,7 +63,9 @@ def _list_peak_columns(exponents: FloatArray) -> FloatArray:
     # more neighbours lead to hardly better mechanisms
     count = min(3, size - 1)
     apart = np.where(np.eye(size, dtype=bool), np.inf, exponents)
-    near = np.argpartition(apart, count - 1, axis=1)[:, :count] if count else np.zeros((size, 0), int)
+    near = (
+        np.argpartition(apart, count - 1, axis=1)[:, :count] if count else np.zeros((size, 0), int)
+    )
     both = np.stack([np.repeat(np.arange(size), count), near.ravel()])
     low, high = np.unique(np.sort(both, axis=0), axis=1)
     return np.hstack([np.ones((size, 1)), peaks.T, np.maximum(peaks[low], peaks[high]).T])

@@ -58,6 +58,14 @@ class PairLP:
         columns, size = self.costs.shape
         return columns, size
 
+    def select_first(self, own: IntArray) -> BoolArray:
+        """Select the (L, L) pairs of members with which a column begins, at least one for each member."""
+        pairs = self.first[np.ix_(own, own)]
+        lonely = np.flatnonzero(~pairs.any(axis=1))
+        nearest = self.factors[np.ix_(own[lonely], own)].argmax(axis=1)
+        pairs[lonely, nearest] = pairs[nearest, lonely] = True
+        return pairs
+
     def sum_rows(self, entries: FloatArray) -> FloatArray:
         """Sum (M, L) entries over the columns, for each of the N letters."""
         return np.bincount(self.members.ravel(), entries.ravel(), minlength=len(self.factors))
@@ -88,7 +96,9 @@ class PairRows:
     def factor(self) -> FloatArray:
         """Return (R,) the k of each row."""
         members = self.program.members
-        return self.program.factors[members[self.column, self.above], members[self.column, self.below]]
+        return self.program.factors[
+            members[self.column, self.above], members[self.column, self.below]
+        ]
 
     @cached_property
     def unit(self) -> FloatArray:
@@ -102,7 +112,9 @@ class PairRows:
         entries = np.stack([self.unit, -self.factor * self.unit], axis=1).ravel()
         places = self.column[:, None] * size + np.stack([self.below, self.above], axis=1)
         ends = np.arange(0, 2 * len(self.column) + 1, 2)
-        return sparse.csr_array((entries, places.ravel(), ends), shape=(len(ends) - 1, columns * size))
+        return sparse.csr_array(
+            (entries, places.ravel(), ends), shape=(len(ends) - 1, columns * size)
+        )
 
     def price(self, weights: FloatArray) -> FloatArray:
         """Compute (M, L) what the rows add to the costs by their weights."""
@@ -116,7 +128,7 @@ class PairRows:
     @classmethod
     def build_first(cls, program: PairLP) -> PairRows:
         """Build the rows with which the method begins."""
-        found = [np.nonzero(program.first[np.ix_(own, own)]) for own in program.members]
+        found = [np.nonzero(program.select_first(own)) for own in program.members]
         column = np.repeat(np.arange(len(found)), [len(above) for above, _ in found])
         above, below = (np.concatenate(side) for side in zip(*found, strict=True))
         return cls(program, column, above, below)
@@ -222,7 +234,9 @@ def solve_pair_lp(
             message = "no further progress"
         else:
             moved = _take_step(point, present, gap, deadline)
-            message = "stopped by the time limit" if deadline.expired else "rounding ended the steps"
+            message = (
+                "stopped by the time limit" if deadline.expired else "rounding ended the steps"
+            )
             if moved is not None:
                 point, message, done, idle = moved, "", done + 1, idle + 1
     matrix = program.to_matrix(point.matrix)

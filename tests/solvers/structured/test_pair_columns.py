@@ -31,9 +31,7 @@ def solve_by_scipy(costs: FloatArray, members: FloatArray = ALL) -> float:
             row[a, y], row[b, y] = FACTORS[a, b], -1.0
             rows.append(row.ravel())
     sums = np.kron(np.eye(n), np.ones((1, m)))
-    found = linprog(
-        costs.ravel(), A_ub=rows, b_ub=np.zeros(len(rows)), A_eq=sums, b_eq=np.ones(n)
-    )
+    found = linprog(costs.ravel(), A_ub=rows, b_ub=np.zeros(len(rows)), A_eq=sums, b_eq=np.ones(n))
     return float(found.fun)
 
 
