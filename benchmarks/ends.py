@@ -2,11 +2,11 @@
 
     python benchmarks/ends.py [--out FOLDER] [--quick] [--sizes 36 64 100] [--large 144 256 400] [--limit 120]
 
-The distance is the loss, epsilon is 1, and there is a point for each unit of area. Smaller sizes are solved to
-the ordinary tolerance, larger ones to a thousandth of the range of the loss. Beside each of the smaller ones the
-linear program of all pairs in plain cvxpy: HiGHS, its first-order method PDLP, and Clarabel, each stopped after
-`--limit` seconds. Every run is a process of its own; the seconds are those of the processor, without the start.
-The library qif has distances of numbers on a line, and not of these.
+The distance is the loss, epsilon is 1, and there is a point for each unit of area. Smaller sizes are solved
+to the ordinary tolerance, larger ones to a thousandth of the range of the loss. Next to each of the smaller
+ones is the linear program of all pairs in plain cvxpy: HiGHS, its first-order method PDLP, and Clarabel, each
+stopped after `--limit` seconds. Every run is a process of its own; the seconds are those of the processor,
+without the start. The library qif has distances of numbers on a line, and not of these.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def beside(kind: str, size: int, name: str, own: Run, limit: float) -> str:
     run = limited("ends:generic", {"kind": kind, "size": size, "name": name}, limit)
     seconds = own.answer["seconds"]
     if run.status == "time-out":
-        return f"> {limit / seconds:.0f}, stopped"
+        return f"stopped after {limit:.0f} s"
     if not run.done:
         return run.status
     off = run.answer["value"] - own.answer["value"]

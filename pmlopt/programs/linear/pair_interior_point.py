@@ -1,4 +1,4 @@
-"""The interior point by pairs of letters, as a method for linear designs such as those under metric privacy."""
+"""The interior point by pairs of letters, as a method for linear designs such as those of metric privacy."""
 
 from __future__ import annotations
 
@@ -117,7 +117,8 @@ def _choose_members(program: LinearDesign, exponents: FloatArray, tolerance: flo
 def _count_near_letters(losses: FloatArray, exponents: FloatArray, allowed: float) -> int:
     """Count the letters of least loss after which a column with one peak loses at most what is allowed.
 
-    The peak is at the letter of least loss. What the optimum loses by columns of so few letters is a tenth of that.
+    The peak is at the letter of least loss. What the optimum loses by columns of so few letters is a tenth of
+    that.
     """
     order = np.argsort(losses, axis=0)
     shares = np.exp(-exponents[:, order[0]])

@@ -1,12 +1,13 @@
 """An interior point for columns within bounds on pairs of their entries, which only row sums couple.
 
-`min <C, P>`, rows of P sum to one, and each column v has `v[b] >= k[a,b] v[a]` for every pair of a list. The Newton
-system has a matrix for each column, an M-matrix once its entries are divided by those of the column, and the
-sum of their inverses for the rows. Pairs that others nearly imply come in for a column when they are nearly
-met with equality; until then the steps are limited by them, so that every point meets all pairs.
+`min <C, P>`, rows of P sum to one, and each column v has `v[b] >= k[a,b] v[a]` for every pair of a list.
+The Newton system has a matrix for each column, an M-matrix once its entries are multiplied by those of the
+column, and the sum of their inverses for the rows. Pairs that others nearly imply come in for a column when
+they are nearly met with equality; until then the steps are limited by them, so that every point meets all
+pairs.
 
-A column may have entries for some letters only, its members. The others are then 0 without any bound, which is a
-relaxation: what is proved of it holds.
+A column may have entries for some letters only, its members. The others are then 0 without any bound, which
+is a relaxation: what is proved of it holds.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class PairLP:
     Attributes:
         costs: (M, L) of the entries, a row for each column of the mechanism, of at most one in size.
         members: (M, L) the letters of the entries.
-        cutoffs: (N,) the least cost of each letter in the columns of which it is no member; infinite without one.
+        cutoffs: (N,) the least cost of each letter in the columns of which it is no member; infinite without
+            one.
         factors: (N, N) k, with `v[b] >= k[a,b] v[a]`; 0 where nothing is required, and on the diagonal.
         first: (N, N) the pairs that are in the program of every column from the beginning.
     """
@@ -83,8 +85,8 @@ class PairRows:
 
     Attributes:
         program: the program.
-        column, above, below: (R,) the column of each row, and the places of the entries a and b of its pair among
-            the members, sorted by columns.
+        column, above, below: (R,) the column of each row, and the places of the entries a and b of its pair
+            among the members, sorted by columns.
     """
 
     program: PairLP

@@ -1,4 +1,4 @@
-"""The interior point by pairs of letters: optima, all pairs, bounds at every stop, and the proof it leaves."""
+"""The interior point by pairs of letters: optima, all pairs, bounds at every stop, and its proof."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from pmlopt import ExpectedGain, MetricPrivacy, Prior, design
 from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.programs.linear import constraint_generation
-from pmlopt.programs.linear.constraint_generation import find_essential_pairs, _run_clarabel
+from pmlopt.programs.linear.constraint_generation import _run_clarabel, find_essential_pairs
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.solvers.solver_result import NO_DEADLINE, make_options
 
