@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections.abc import Generator, Iterator
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -28,6 +28,7 @@ from pmlopt.programs.certificate import finite_or_none
 if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
     from pmlopt.measures import TraceLeakage
+    from pmlopt.releases.estimation import SampledLeakage
 
 WORDS = {True: "holds", False: "FAILS", None: "is neither shown nor refuted: draw more"}
 """What is printed of a claim."""
@@ -183,42 +184,43 @@ def audit_outputs(
 
     prior = replace(asked, delta=None).read_prior() if asked.input_files else None
     cells = None if edges is None else read_numbers(edges, "--edges")
-    samples = _iterate_file(path, prior, cells is not None)
-    if stops:
-        _audit_stream(samples, prior, epsilon, asked.delta or 0.0, confidence, cells, as_json)
-    found = leakage_from_samples(list(samples), prior=prior, confidence=confidence, edges=cells)
-    record: dict[str, Any] = {
-        **found.to_dict(),
-        "quantiles": [{"delta": delta, "nats": finite_or_none(found.bound_quantile(delta))}
-                      for delta in (0.1, 0.01, 0.001)],
-    }  # fmt: skip
-    holds = None
-    if epsilon is not None:
-        lower, upper = found.bound_tail(epsilon)
-        allowed = asked.delta or 0.0
-        refuted = lower > allowed or (allowed == 0 and found.min_level > epsilon)
-        holds = False if refuted else True if upper <= allowed else None
-        record |= {
-            "epsilon": epsilon,
-            "delta": allowed,
-            "tail": {"lower": lower, "upper": upper},
-            "holds": holds,
-        }
+    with closing(_iterate_file(path, prior, cells is not None)) as samples:
+        if stops:
+            _audit_stream(samples, prior, epsilon, asked.delta or 0.0, confidence, cells, as_json)
+        found = leakage_from_samples(list(samples), prior=prior, confidence=confidence, edges=cells)
+    claim = {} if epsilon is None else _decide_claim(found, epsilon, asked.delta or 0.0)
+    quantiles = {delta: found.bound_quantile(delta) for delta in (0.1, 0.01, 0.001)}
     if as_json:
-        print_json(record)
+        curve = [
+            {"delta": delta, "nats": finite_or_none(level)} for delta, level in quantiles.items()
+        ]
+        print_json({**found.to_dict(), "quantiles": curve, **claim})
     else:
         rows = [
             ("samples", f"{found.samples}, with {len(found.outcomes)} outcomes"),
             ("level at least", format_nats(found.min_level)),
-            *((f"but for {delta:g} at most", format_nats(found.bound_quantile(delta)))
-              for delta in (0.1, 0.01, 0.001)),
+            *((f"but for {delta:g} at most", format_nats(level)) for delta, level in quantiles.items()),
         ]  # fmt: skip
-        if epsilon is not None:
-            rows.append((f"P(more than {epsilon:g} nats)", f"{lower:.4g} to {upper:.4g}"))
-            rows.append((f"the claim of {allowed:g}", WORDS[holds]))
+        if claim:
+            ends = "{lower:.4g} to {upper:.4g}".format(**claim["tail"])
+            rows.append((f"P(more than {epsilon:g} nats)", ends))
+            rows.append((f"the claim of {claim['delta']:g}", WORDS[claim["holds"]]))
         print_table([path.name, f"each with confidence {confidence:g}"], rows)
-    if epsilon is not None and holds is not True:
-        sys.exit(NOT_SOLVED if holds is None else CLAIM_FAILS)
+    if claim and claim["holds"] is not True:
+        sys.exit(NOT_SOLVED if claim["holds"] is None else CLAIM_FAILS)
+
+
+def _decide_claim(found: SampledLeakage, epsilon: float, delta: float) -> dict[str, Any]:
+    """Decide the claim `P(l(Y) > epsilon) <= delta` by bounds from a sample."""
+    lower, upper = found.bound_tail(epsilon)
+    refuted = lower > delta or (delta == 0 and found.min_level > epsilon)
+    holds = False if refuted else True if upper <= delta else None
+    return {
+        "epsilon": epsilon,
+        "delta": delta,
+        "tail": {"lower": lower, "upper": upper},
+        "holds": holds,
+    }
 
 
 def _audit_stream(
@@ -248,7 +250,7 @@ def _audit_stream(
     sys.exit({"confirmed": 0, "refuted": CLAIM_FAILS, "undecided": NOT_SOLVED}[verdict])
 
 
-def _iterate_file(path: Path, prior: Prior | None, as_numbers: bool) -> Iterator[Any]:
+def _iterate_file(path: Path, prior: Prior | None, as_numbers: bool) -> Generator[Any]:
     """Yield the samples of a file or of standard input as they come."""
     from pmlopt.releases.estimation.trace_files import iterate_samples
 

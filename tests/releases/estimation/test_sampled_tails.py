@@ -109,11 +109,11 @@ def test_tests_at_every_time_spend_their_error(threshold: float) -> None:
             lambda k, n: is_surely_below(k, n, threshold, error), share, 600
         )
         assert below <= error
-    # no empty rule: the error that is allowed is used in part
-    assert (
-        crossing_probability(lambda k, n: is_surely_below(k, n, threshold, error), threshold, 600)
-        > 0.01
+    # no empty rule: a part of the error that is allowed is used
+    used = crossing_probability(
+        lambda k, n: is_surely_below(k, n, threshold, error), threshold, 600
     )
+    assert used > 0.001
 
 
 def test_the_confidence_sequence_holds_at_all_times() -> None:
