@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from itertools import accumulate, groupby
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
@@ -125,9 +126,8 @@ class TraceLeakage:
             >>> leakage_of_counts({"a": 2, "b": 1, "c": 1}).leakage_law("bits")
             ((1.0, Fraction(1, 2)), (2.0, Fraction(1, 2)))
         """
-        masses: dict[Fraction, Fraction] = {}
-        for one in reversed(self.classes):
-            masses[one.probability] = masses.get(one.probability, Fraction(0)) + one.mass
+        groups = groupby(reversed(self.classes), key=lambda one: one.probability)
+        masses = {p: sum((one.mass for one in group), Fraction(0)) for p, group in groups}
         return tuple((compute_log(1 / p, unit), mass) for p, mass in masses.items())
 
     def compute_tail(self, epsilon: float, unit: Unit = "nats") -> Fraction:
@@ -165,12 +165,10 @@ class TraceLeakage:
             >>> leakage_of_counts({"a": 6, "b": 1, "c": 1}).compute_quantile("1/4", "bits")
             0.4150374992788438
         """
-        allowed, over = read_fraction(delta, "delta", PrivacyError, below=1), Fraction(0)
-        for one in self.classes:
-            over += one.mass
-            if over > allowed:
-                return one.compute_leakage(unit)
-        raise AssertionError("the masses of all classes sum to one")
+        allowed = read_fraction(delta, "delta", PrivacyError, below=1)
+        over = accumulate(one.mass for one in self.classes)
+        left = (one for one, mass in zip(self.classes, over, strict=True) if mass > allowed)
+        return next(left).compute_leakage(unit)
 
     def compute_envelope(self, delta: Any, unit: Unit = "nats") -> float:
         """Compute the envelope: the leakage that no processing of the trace exceeds but for delta.
@@ -198,17 +196,12 @@ class TraceLeakage:
             >>> check.compute_envelope(2**-20, "bits")  # one accept in 2^20, after processing
             20.0
         """
-        probability, rare, best = (
-            read_fraction(delta, "delta", PrivacyError, below=1),
-            0,
-            Fraction(1),
-        )
+        probability = read_fraction(delta, "delta", PrivacyError, below=1)
         if not probability:
             return self.compute_level(unit)
-        for one in self.classes:
-            rare += one.traces
-            best = max(best, min(1 / one.probability, rare / probability))
-        return compute_log(best, unit)
+        rare = accumulate(one.traces for one in self.classes)
+        pairs = zip(self.classes, rare, strict=True)
+        return compute_log(max(min(1 / one.probability, k / probability) for one, k in pairs), unit)
 
     def __str__(self) -> str:
         """Return a sentence on the most revealing trace.

@@ -147,7 +147,8 @@ def test_files_of_traces_that_are_refused(tmp_path: Path, name: str, text: str, 
 
 @pytest.mark.parametrize(("text", "more", "words"), [
     ("a\nb\n", ("--edges", "1"), "line 1: the output 'a' is no number"),
-    ("a,b\n", ("--prior", "p.csv"), "line 1: 'a' is none of"), ("1\n", ("--prior", "p.csv"), "is no sample, letter,output"),
+    ("a,b\n", ("--prior", "p.csv"), "line 1: 'a' is none of"),
+    ("1\n", ("--prior", "p.csv"), "is no sample, letter,output"),
     ('{"x": 1}\n', (), "is no sample, output"), ("", (), "no samples"), ("output\n", (), "no samples"),
     ("a\n", ("--stop",), "give --epsilon"), ("a\n", ("--delta", "0.1"), "give both"),
     ("a\n", ("--epsilon", "1", "--delta", "2"), "in [0, 1)"),

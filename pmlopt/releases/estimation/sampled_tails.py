@@ -172,18 +172,13 @@ def leakage_from_samples(
             "give samples, with edges or without, or how often each output was seen by counts="
         )
     known = None if prior is None else as_prior(prior)
-    outcomes, table = (
-        _read_counts(counts, known) if samples is None else _count_samples(samples, known, edges)
-    )
+    count = _read_counts if samples is None else _count_samples
+    outcomes, table = count(counts if samples is None else samples, known, edges)
     seen, error = table.sum(axis=1), (1 - share) / 2
     if not seen.sum():
         raise MechanismError("there are no samples: give at least one")
-    occurs = seen > 0
-    outcomes, table, seen = (
-        [o for o, k in zip(outcomes, occurs, strict=True) if k],
-        table[occurs],
-        seen[occurs],
-    )
+    outcomes = [outcomes[k] for k in np.flatnonzero(seen)]
+    table, seen = table[seen > 0], seen[seen > 0]
     total = np.full(len(seen), seen.sum())
     with np.errstate(divide="ignore"):
         if known is None:
@@ -365,7 +360,9 @@ def _count_samples(
     return [first[code] for code in range(len(places))], table
 
 
-def _read_counts(counts: Any, prior: Prior | None) -> tuple[Sequence[Label], FloatArray]:
+def _read_counts(
+    counts: Any, prior: Prior | None, _: Sequence[float] | int | None
+) -> tuple[Sequence[Label], FloatArray]:
     """Read counts: the outcomes, and (K, N) how often each was seen with each letter."""
     if prior is None:
         labels, values = read_labelled_numbers(counts, "the counts")
