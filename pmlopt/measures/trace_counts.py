@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from itertools import accumulate, groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -26,7 +27,6 @@ from pmlopt.data.labelled import Numbers, read_vector
 from pmlopt.errors import InputError, MechanismError, PrivacyError
 
 Unit: TypeAlias = Literal["nats", "bits"]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -228,8 +228,8 @@ class InputLeakages:
     programs: Mapping[Label, TraceLeakage]
 
     def rank_inputs(
-        self, measure: Callable[[TraceLeakage], T] = TraceLeakage.compute_level
-    ) -> list[tuple[Label, T]]:
+        self, measure: Callable[[TraceLeakage], Any] = TraceLeakage.compute_level
+    ) -> list[tuple[Label, Any]]:
         """Rank the public inputs by what they reveal, the worst first: the whole curve of a measure.
 
         Args:
@@ -241,7 +241,7 @@ class InputLeakages:
             [(1, 3.0), (2, 2.0), (4, 1.0)]
         """
         found = [(name, measure(program)) for name, program in self.programs.items()]
-        return sorted(found, key=lambda pair: pair[1], reverse=True)  # type: ignore[arg-type,return-value]
+        return sorted(found, key=itemgetter(1), reverse=True)
 
     @property
     def level(self) -> float:
