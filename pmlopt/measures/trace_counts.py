@@ -355,7 +355,7 @@ def exceeds_level(ratio: Fraction, epsilon: float, unit: Unit = "nats") -> bool:
     if level > ratio.numerator.bit_length():
         return False
     if level == 0 or (unit == "bits" and level.denominator == 1):
-        return ratio > 2 ** int(level)
+        return bool(ratio > 2 ** int(level))
     # no other rational level is the logarithm of a rational, so a finite number of digits decides
     while True:
         with localcontext(Context(prec=digits)):
