@@ -15,7 +15,11 @@ from scipy.optimize import linprog
 from pmlopt import ExpectedGain, MetricPrivacy, Prior, design
 from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.programs.linear import constraint_generation
-from pmlopt.programs.linear.constraint_generation import _run_clarabel, find_essential_pairs
+from pmlopt.programs.linear.constraint_generation import (
+    _run_clarabel,
+    find_essential_pairs,
+    reserve_pair_seconds,
+)
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import MethodError
 from pmlopt.solvers.solver_result import (
