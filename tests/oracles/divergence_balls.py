@@ -92,8 +92,14 @@ def draw_metric(n: int) -> FloatArray:
 
 
 def _constrain_transport(q: cp.Expression, p: FloatArray, radius: float) -> Rules:
-    n, metric = len(p), draw_metric(len(p))
-    plan = cp.Variable((n, n), nonneg=True)
+    return constrain_transport(q, p, draw_metric(len(p)), radius)
+
+
+def constrain_transport(
+    q: cp.Expression, p: FloatArray, metric: FloatArray, radius: float
+) -> Rules:
+    """Rules that mass moves from one law to the other over a mean distance of at most the radius."""
+    plan = cp.Variable(metric.shape, nonneg=True)
     finite = np.where(np.isfinite(metric), metric, 0.0)
     return [
         cp.sum(plan, axis=1) == p,
