@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import click
 
+from pmlopt.cli.completion import list_problem_names
 from pmlopt.cli.estimation import audit_samples
 from pmlopt.cli.options import (
     CLAIM_FAILS,
@@ -174,7 +175,9 @@ def audit_orbits(
 
 
 @add_command(main, "solve")
-def solve_command(problem: Annotated[str, ArgumentNote("PROBLEM")], run: SolveOptions) -> None:
+def solve_command(
+    problem: Annotated[str, ArgumentNote("PROBLEM", list_problem_names)], run: SolveOptions
+) -> None:
     """Solve a problem file, or one of the library.
 
     PROBLEM is a file (.toml), or the id of one in the library (`pmlopt problems`). Exits with 1 when the

@@ -31,7 +31,16 @@ from typing import (
 import click
 
 from pmlopt import __version__
-from pmlopt.cli.printing import check_output, print_json, print_line, print_result, show_status
+from pmlopt.cli.completion import complete_by
+from pmlopt.cli.meant_names import COMMANDS_MEANT, OPTIONS_MEANT
+from pmlopt.cli.printing import (
+    check_output,
+    print_error,
+    print_json,
+    print_line,
+    print_result,
+    show_status,
+)
 from pmlopt.cli.targets import PATH, PRINTS_APART, TARGET, check_file_formats, check_files
 from pmlopt.core import files
 from pmlopt.core.failures import is_out_of_memory, is_worker_lost
@@ -86,9 +95,8 @@ def _exit_with_message(error: Exception) -> NoReturn:
     """Print an error's message, and exit with its code."""
     short_of_memory = not isinstance(error, PmloptError) or isinstance(error, MissingExtraError)
     if short_of_memory and is_out_of_memory(error):
-        _print_error(
-            f"this needs more memory than there is: give a smaller problem ({error})", NOT_SOLVED
-        )
+        message = f"this needs more memory than there is: give a smaller problem ({error})"
+        _print_error(message, NOT_SOLVED, MemoryError)
     if isinstance(error, PmloptError):
         unsolved = isinstance(error, SolverError | InfeasibleError | WorkerLostError)
         _print_error(
@@ -99,6 +107,7 @@ def _exit_with_message(error: Exception) -> NoReturn:
             f"a worker was lost ({type(error).__name__}), such as one that took more memory than there is: "
             "repeat the command, with fewer workers",
             NOT_SOLVED,
+            type(error),
         )
     traceback.print_exception(error)  # a bug of pmlopt's must not look like a claim that fails
     sys.exit(BUG)
@@ -114,7 +123,7 @@ def _handle_stream_errors() -> Iterator[None]:
             if sys.stdout is not None:  # as it is where the output was closed from the start
                 sys.stdout.flush()
     except KeyboardInterrupt:
-        _print_error("interrupted", INTERRUPTED)
+        _print_error("interrupted", INTERRUPTED, KeyboardInterrupt)
     except BrokenPipeError:  # the reader of the output has closed it
         _discard_output()
         _print_released()
@@ -125,7 +134,7 @@ def _handle_stream_errors() -> Iterator[None]:
         _discard_output()
         _print_released()
         place = error.filename or "the output cannot be written, or the current folder is gone"
-        _print_error(f"{place}: {files.describe_os_error(error)}", BAD_INPUT)
+        _print_error(f"{place}: {files.describe_os_error(error)}", BAD_INPUT, type(error))
 
 
 @contextmanager
@@ -200,10 +209,29 @@ def _print_released() -> None:
         print_line(f"pmlopt: the output was not delivered, but {context.meta[_SPENT]}", err=True)
 
 
-def _print_error(error: Exception | str, code: int) -> NoReturn:
-    """Print an error message to standard error, and exit with a code."""
-    print_line(f"pmlopt: {error}", err=True)
+def _print_error(
+    error: Exception | str, code: int, kind: type[BaseException] | None = None
+) -> NoReturn:
+    """Print an error message to standard error, under `--json` as JSON, and exit with a code."""
+    context = click.get_current_context(silent=True)
+    as_json = context is not None and context.meta.get(_JSON_ERRORS, False)
+    print_error(str(error), (kind or type(error)).__name__, code, as_json)
     sys.exit(code)
+
+
+_JSON_ERRORS = "pmlopt.json_errors"
+
+
+@contextmanager
+def _print_usage_errors_as_json(as_json: bool) -> Iterator[None]:
+    """Print errors of options and arguments as JSON where `--json` is among these."""
+    try:
+        yield
+    except click.ClickException as error:
+        if not as_json:
+            raise
+        print_error(error.format_message(), type(error).__name__, error.exit_code, as_json)
+        sys.exit(error.exit_code)
 
 
 class StrictCommand(click.Command):
@@ -232,45 +260,6 @@ class StrictCommand(click.Command):
                 raise click.NoSuchOption(name, message, ctx=ctx) from None
 
 
-OPTIONS_MEANT = {
-    "--again": ("--allow-duplicate",),
-    "--also": ("--and-mechanism",),
-    "--beside": ("--compare",),
-    "--by": ("--secret-column", "--group-by"),
-    "--delta": ("--confidence-delta",),
-    "--least": ("--min-probability",),
-    "--least-fit": ("--min-p-value",),
-    "--person": ("--person-column",),
-    "--reach": ("--target",),
-    "--slack": ("--delta",),
-    "--time": ("--time-column",),
-    "--weight": ("--weight-column",),
-    "--who": ("--person-column",),
-}
-"""What to write for names of options that there are not: the first that the command has."""
-
-
-COMMANDS_MEANT = {
-    "pram": "pmlopt design --constraint invariant, and then pmlopt apply (post-randomization)",
-    "post-randomization": "pmlopt design --constraint invariant, and then pmlopt apply",
-    "randomize": "pmlopt apply MECHANISM DATA",
-    "sample": "pmlopt apply MECHANISM DATA",
-    "perturb": "pmlopt apply MECHANISM DATA",
-    "decode": "pmlopt estimate MECHANISM",
-    "unbias": "pmlopt estimate MECHANISM",
-    "optimize": "pmlopt design, or pmlopt solve PROBLEM",
-    "optimise": "pmlopt design, or pmlopt solve PROBLEM",
-    "leakage": "pmlopt audit MECHANISM",
-    "level": "pmlopt audit MECHANISM",
-    "budget": "pmlopt ledger",
-    "ptable": "pmlopt noise-table",
-    "convert": "pmlopt design ... -o FILE, whose ending names the format",
-    "list": "pmlopt problems",
-    "plan": "pmlopt sample-size, or pmlopt release --plan FILE",
-}
-"""What to type for names of commands that there are not."""
-
-
 class CommandGroup(StrictCommand, click.Group):
     """A command group with uniform exit codes, also for option errors."""
 
@@ -289,18 +278,29 @@ class CommandGroup(StrictCommand, click.Group):
             ctx.fail(f"No such command {name!r:.80}: {near}")
         return super().resolve_command(ctx, args)
 
-    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+    def make_context(
+        self, info_name: str | None, args: list[str], *rest: Any, **kwargs: Any
+    ) -> click.Context:
         """Parse the options before the command."""
-        with _handle_stream_errors():
-            return super().make_context(*args, **kwargs)
+        as_json = "--json" in args
+        with _handle_stream_errors(), _print_usage_errors_as_json(as_json):
+            context = super().make_context(info_name, args, *rest, **kwargs)
+        context.meta[_JSON_ERRORS] = as_json
+        return context
 
     def invoke(self, ctx: click.Context) -> Any:
         """Invoke the command."""
-        with _handle_stream_errors():
+        with (
+            _handle_stream_errors(),
+            _print_usage_errors_as_json(ctx.meta.get(_JSON_ERRORS, False)),
+        ):
             return super().invoke(ctx)
 
 
-@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=CommandGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+)
 @click.version_option(__version__)
 def main() -> None:
     """Design privacy mechanisms by convex optimization, with a proof of the bound."""
@@ -330,11 +330,12 @@ imports = click.Option(
 
 @dataclass(frozen=True)
 class OptionNote:
-    """An annotation that makes a parameter an option: help text, flag names and type."""
+    """An annotation that makes a parameter an option: help text, flag names, type and what completes it."""
 
     help: str
     names: str = ""
     type: Any = None
+    complete: Callable[[], Iterable[str]] | None = None
 
     def list_flags(self, key: str) -> list[str]:
         """Return the flag names of an option."""
@@ -343,9 +344,10 @@ class OptionNote:
 
 @dataclass(frozen=True)
 class ArgumentNote:
-    """An annotation that makes a parameter a positional argument."""
+    """An annotation that makes a parameter a positional argument, and what completes it."""
 
     metavar: str
+    complete: Callable[[], Iterable[str]] | None = None
 
 
 def add_command(
@@ -408,11 +410,14 @@ def _make_parameter(key: str, hint: Any, default: Any) -> click.Parameter:
         if kind is Path
         else kind
     )
+    completes = {} if note.complete is None else {"shell_complete": complete_by(note.complete)}
     if isinstance(note, ArgumentNote):
         return click.Argument(
-            [key], type=choice, metavar=note.metavar, nargs=-1 if several else 1, required=required
-        )
+            [key], type=choice, metavar=note.metavar, nargs=-1 if several else 1, required=required,
+            **completes,
+        )  # fmt: skip
     more: dict[str, Any] = {} if given is None or several else {"default": given}
+    more |= completes
     shown = bool(more) and kind is not bool and given != Path("-")
     more |= {"is_flag": True} if kind is bool else {"type": note.type or choice}
     return click.Option(

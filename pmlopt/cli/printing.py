@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import math
 import os
+import re
 import select
 import stat
 import sys
@@ -34,10 +36,51 @@ def print_line(text: str, err: bool = False) -> None:
     """Print a text as one line, with control and unprintable characters escaped."""
     stream = sys.stderr if err else sys.stdout
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    click.echo(
-        escape_control_characters(text).encode(encoding, "backslashreplace").decode(encoding),
-        err=err,
+    line = escape_control_characters(text).encode(encoding, "backslashreplace").decode(encoding)
+    click.echo(style_verdicts(line) if shows_styles(stream) else line, err=err)
+
+
+def shows_styles(stream: Any) -> bool:
+    """Return whether a stream is a terminal that shows bold and coloured text, and the user allows it.
+
+    A variable NO_COLOR of the environment that is not empty turns styles off (https://no-color.org).
+    """
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return stream is not None and not stream.closed and stream.isatty()
+
+
+_VERDICTS = re.compile(r"\bFAILS\b|(?<=  )NO(?=  |$)|(?<=  )holds(?=  |$)|\bholds(?=[.:]?$|: )")
+"""Verdicts in a line: in capitals, or as a cell of a table or the end of a sentence."""
+
+
+def style_verdicts(line: str) -> str:
+    r"""Make the verdicts in a line bold, with red for claims that fail and green for those that hold.
+
+    Examples:
+        >>> style_verdicts("It FAILS.").split("FAILS")
+        ['It \x1b[31m\x1b[1m', '\x1b[0m.']
+        >>> style_verdicts("It holds for every prior.")
+        'It holds for every prior.'
+    """
+    return _VERDICTS.sub(
+        lambda found: click.style(
+            found[0], fg="green" if found[0] == "holds" else "red", bold=True
+        ),
+        line,
     )
+
+
+ERROR_FORMAT = "pmlopt error"
+
+
+def print_error(message: str, kind: str, code: int, as_json: bool) -> None:
+    """Print an error to standard error: as one line, or under `--json` as a JSON object on one line."""
+    if not as_json:
+        print_line(f"pmlopt: {message}", err=True)
+        return
+    content = {"format": ERROR_FORMAT, "error": message, "kind": kind, "exit_code": code}
+    click.echo(json.dumps(content), err=True)
 
 
 def check_output() -> None:

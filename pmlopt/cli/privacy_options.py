@@ -76,6 +76,18 @@ class PriorSetOptions:
         return JointLaws.ball(secret, self.radius or 0.0)
 
 
+def list_privacy_names() -> list[str]:
+    """List the names of requirements that `--privacy` takes: those whose parameters have options."""
+    from pmlopt.model.privacy import Requirement
+
+    given = {field for _, gives in _find_field_setters().values() for field in gives.fields}
+    needed = {
+        name: {one.name for one in get_fields(kind) if one.required or one.several}
+        for name, kind in find_tagged_classes(Requirement).items()
+    }
+    return sorted(name for name, names in needed.items() if names <= given | {"epsilon", "upper"})
+
+
 @dataclass(frozen=True, kw_only=True)
 class PrivacyOptions(ColumnOptions, PriorSetOptions):
     """The common options of `design` and `audit`: prior, requirement and set of priors."""
@@ -92,7 +104,7 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
     privacy_name: Annotated[str, OptionNote(
         "pml, pml-given-known, ldp, lip, pmc, maximal-leakage, vulnerability, approximate-pml, renyi-pml, "
         "sibson-leakage, maximal-alpha-leakage, metric, pufferfish, g-leakage, guess-leakage, or the name of "
-        "a requirement of your own (--import).", "--privacy"
+        "a requirement of your own (--import).", "--privacy", complete=list_privacy_names
     )] = "pml"  # fmt: skip
     about_file: Annotated[Path | None, SetsFields(("about", "secret")), OptionNote(
         "PML (also of finite order, or given known attributes), vulnerability and Pufferfish: protect a "

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
+from pmlopt.cli.completion import list_problem_names, list_utility_names
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     NOT_SOLVED,
@@ -288,7 +289,7 @@ _Epsilons: TypeAlias = Annotated[str, OptionNote(
 )]  # fmt: skip
 _UtilityName: TypeAlias = Annotated[str | None, OptionNote(
     "hamming, absolute, squared (losses); mutual-information and other informations; a CSV matrix.",
-    "--utility"
+    "--utility", complete=list_utility_names
 )]  # fmt: skip
 
 
@@ -298,7 +299,7 @@ def sweep_command(
     epsilons: _Epsilons,
     run: SweepOptions,
     workers: WorkerOptions,
-    problem: Annotated[str | None, ArgumentNote("[PROBLEM]")] = None,
+    problem: Annotated[str | None, ArgumentNote("[PROBLEM]", list_problem_names)] = None,
     utility_name: _UtilityName = None,
     minimise: Minimise = False,
 ) -> None:

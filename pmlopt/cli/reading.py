@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
 import numpy as np
 
+from pmlopt.cli.completion import list_utility_names
 from pmlopt.cli.options import OptionNote
 from pmlopt.cli.printing import print_line
 from pmlopt.core import files
@@ -41,8 +42,11 @@ LinearName: TypeAlias = Annotated[
 UtilityName: TypeAlias = Annotated[str, OptionNote(
     "hamming, absolute, squared (losses); mutual-information, total-variation, chi-square, "
     "hellinger, guessing-probability; estimation-error, or estimation-error:WORKLOAD (prefix, range, "
-    "mean, marginals); or a CSV matrix of gains.", "--utility"
+    "mean, marginals); or a CSV matrix of gains.", "--utility", complete=list_utility_names
 )]  # fmt: skip
+ExploredUtility: TypeAlias = Annotated[
+    str | None, OptionNote("As of pmlopt design.", "--utility", complete=list_utility_names)
+]
 
 
 def read_prior(path: Path) -> Prior:

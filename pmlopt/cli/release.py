@@ -34,7 +34,7 @@ from pmlopt.cli.options import (
 from pmlopt.cli.printing import format_nats, print_json, print_line, print_table, show_status
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.queries import UNASKED, find_builder, read_grid
-from pmlopt.cli.reading import Minimise, read_utility
+from pmlopt.cli.reading import ExploredUtility, Minimise, read_utility
 from pmlopt.cli.targets import TARGET, check_targets_not_inputs
 from pmlopt.cli.worker_options import WorkerOptions
 from pmlopt.core import files
@@ -363,7 +363,6 @@ PRIOR = {"prior_file", "counts_file", "columns", "missing", "delimiter", "encodi
 """The options of the prior, which every requirement that is compared shares."""
 
 _Page: TypeAlias = Annotated[Path, OptionNote("The page to write (.html).", "-o/--output", TARGET)]
-_UtilityName: TypeAlias = Annotated[str | None, OptionNote("As of pmlopt design.", "--utility")]
 _Epsilons: TypeAlias = Annotated[str | None, OptionNote(
     "The levels in nats: with commas between, or START:STOP:COUNT; left out, 40 up to 3 nats at most.",
     "--epsilon"
@@ -392,7 +391,7 @@ def explore_command(
     asked: PrivacyOptions,
     output: _Page,
     saved: Annotated[str | None, ArgumentNote("[FILE]")] = None,
-    utility_name: _UtilityName = None,
+    utility_name: ExploredUtility = None,
     minimise: Minimise = False,
     epsilons: _Epsilons = None,
     compare: _Compare = None,

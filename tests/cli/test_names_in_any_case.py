@@ -9,7 +9,7 @@ from commands import run
 
 from pmlopt import Mechanism
 from pmlopt.cli import main
-from pmlopt.cli.options import COMMANDS_MEANT
+from pmlopt.cli.meant_names import COMMANDS_MEANT
 
 DESIGN = ("design", "--epsilon", "1", "--utility", "hamming")
 
