@@ -387,6 +387,7 @@ def new_stream(
     """
     from pmlopt.data.chain import Chain
     from pmlopt.model.privacy import PML
+    from pmlopt.model.utility import as_utility
     from pmlopt.releases import Stream, StreamPopulation, Streams
     from pmlopt.tables import state_sequences
 
@@ -395,7 +396,7 @@ def new_stream(
     chain = Chain.from_sequences(paths, smoothing)
     what: Any = int(about) if about.isdecimal() else about
     levels = None if caps is None else read_numbers(caps, "--caps")
-    first = Stream(chain, PML(epsilon), utility, what, levels)
+    first = Stream(chain, PML(epsilon), as_utility(utility), what, levels)
     if ending == ".npz":
         StreamPopulation(
             first, dict.fromkeys(form.read_texts(data, [person_column])[0]), designs

@@ -410,7 +410,9 @@ def _make_parameter(key: str, hint: Any, default: Any) -> click.Parameter:
         if kind is Path
         else kind
     )
-    completes = {} if note.complete is None else {"shell_complete": complete_by(note.complete)}
+    completes: dict[str, Any] = (
+        {} if note.complete is None else {"shell_complete": complete_by(note.complete)}
+    )
     if isinstance(note, ArgumentNote):
         return click.Argument(
             [key], type=choice, metavar=note.metavar, nargs=-1 if several else 1, required=required,

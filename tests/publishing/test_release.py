@@ -13,6 +13,7 @@ import pytest
 
 from pmlopt import LDP, PML, Ledger, Mechanism, Prior, design, solve
 from pmlopt.errors import FileFormatError, InputError, MechanismError, PrivacyError
+from pmlopt.model.utility import as_utility
 from pmlopt.publishing import build_stated_prior, check, read_plan, release, write_release
 from pmlopt.publishing.folder import digest_folder
 from pmlopt.publishing.page import build_sections, render_pages
@@ -323,7 +324,7 @@ class TestPlans:
             assert made[(column,)].certificate.listed_prior.probabilities == pytest.approx(
                 prior.probabilities
             )
-            alone = solve(design(prior, privacy, utility))
+            alone = solve(design(prior, privacy, as_utility(utility)))
             assert made[(column,)].value == pytest.approx(alone.value, abs=1e-9)
         assert len(made["level", "sex"].mechanism.inputs) == 6
         assert made["level", "sex"].certificate.privacy.over.delta == 0.05

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pmlopt import PML, ExpectedLoss, design, solve
+from pmlopt.model.utility import as_utility
 from pmlopt.programs.certificate import Verdict
 from pmlopt.programs.reports import pages
 from pmlopt.programs.reports.baselines import fit_randomized_response, make_utility_measure
@@ -46,7 +47,7 @@ def test_information_is_in_nats_and_other_measures_have_no_unit() -> None:
         ("mutual-information", "mutual information, in nats"),
         ("tv", "total variation"),
     ):
-        certificate: Any = solve(design([0.5, 0.5], PML(0.2), name)).certificate
+        certificate: Any = solve(design([0.5, 0.5], PML(0.2), as_utility(name))).certificate
         measure = make_utility_measure(certificate)
         assert measure is not None
         assert measure.utility_name == unit
