@@ -181,7 +181,7 @@ def test_the_best_staircase_of_an_order_ends_at_a_letter_within_the_capacity(
     rho = np.array([-3.0, -2.0, -1.0, 0.0, 0.0])
     values = []
     for count in (1, 2, 3):
-        mass = P[:count].sum()
+        mass = float(P[:count].sum())
         low, step, _ = family.compute_values(np.array([mass]), np.zeros(1))
         lift = float(low[0]) + float(step[0]) * (np.arange(5) < count)
         values.append(float(P @ PHI(lift)) - float((P * rho) @ lift))
