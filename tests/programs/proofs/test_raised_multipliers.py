@@ -6,7 +6,14 @@ from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
-from pmlopt.programs.proofs.duals import _find_fixed_point, _find_supports
+import pytest
+
+from pmlopt.programs.proofs.claims import _iterate_levels
+from pmlopt.programs.proofs.duals import (
+    _find_fixed_point,
+    _find_supports,
+    find_fixed_point_multipliers,
+)
 
 
 def make_row(right: int, terms: dict[int, int]) -> SimpleNamespace:
@@ -36,3 +43,31 @@ def test_a_fixed_point_is_the_sum_of_what_exceeds_zero_there() -> None:
     total = _find_fixed_point(pairs, factor)
     assert total == sum(max(Fraction(0), cost + factor * share * total) for share, cost in pairs)
     assert total > 0
+
+
+def test_multipliers_of_an_output_are_its_weights_at_the_fixed_point() -> None:
+    """Of what the mean leaves of the costs, which has a little less than all of them together."""
+    factor, shares = Fraction(3, 2), [Fraction(1, 4), Fraction(3, 4)]
+    costs = {0: Fraction(3), 1: Fraction(-9)}
+    places = {"q[": [1], "most[": [2, 3], "never[": []}
+    program = SimpleNamespace(
+        rows=[None] * 4, powers={0.4: factor}, find_rows=lambda kind: places[kind]
+    )
+    rows: Any = SimpleNamespace(
+        program=program, letters=["a", "b"], shares=shares,
+        get_cell=lambda x, y: x, list_column=lambda y: [0, 1],
+    )  # fmt: skip
+    mean, law, *weights = find_fixed_point_multipliers(rows, costs)
+    assert mean == -6 * (1 - Fraction(1, 2**40))
+    left = [cost - p * mean for cost, p in zip(costs.values(), shares, strict=True)]
+    assert weights == [max(0, one + p * law) for one, p in zip(left, shares, strict=True)]
+    assert min(weights) > 0
+
+
+def test_levels_next_to_a_bound_are_tried_from_the_nearest_on() -> None:
+    """On its side, and up to a millionth of it, or of one."""
+    for bound, sign in ((3.0, -1), (0.5, 1), (0.5, -1)):
+        first, *others = _iterate_levels(bound, sign)
+        assert first == bound
+        assert others[-1] == pytest.approx(bound + sign * 1e-6 * max(1.0, bound), abs=1e-12)
+        assert sorted(others, key=lambda level: abs(level - bound)) == others
