@@ -136,6 +136,8 @@ def test_by_orbits_the_first_mixtures_are_just_beyond_the_target_and_half_way_on
     at = program.at(1.0)
     assert isinstance(at, SymmetricDesign)
     _, first, second = tried
+    for lifts in (first, second):
+        assert at.columns.row_sums(lifts) == pytest.approx(np.ones(len(at.columns.masses)))
     value = [at.compute_value(lifts) for lifts in (first, second)]
     # the loss of the uniform outputs is 1.5, of the best 0, and it falls in proportion
     share = 1 - 0.4 / 1.5

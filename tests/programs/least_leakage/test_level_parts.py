@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from pmlopt import (
+    LDP,
     PML,
     AllPriors,
     CoordinateLoss,
@@ -37,7 +39,7 @@ from pmlopt.programs.least_leakage.certificate import (
     find_highest_rank,
     find_usable_pairs,
 )
-from pmlopt.programs.least_leakage.declaring import declare_at_level
+from pmlopt.programs.least_leakage.declaring import _declare_ratios, declare_at_level
 from pmlopt.programs.least_leakage.level_programs import LevelProgram
 from pmlopt.programs.least_leakage.level_search import (
     LevelSearchResult,
@@ -254,3 +256,18 @@ def test_outputs_are_closed_whose_letters_are_less_likely_than_the_level_but_for
     ):
         levels.solve_at(share, NO_DEADLINE)
         assert closed.pop().tolist() == expected
+
+
+def test_bounds_on_ratios_are_declared_at_any_level() -> None:
+    """`e^-level v[a] <= v[b]` for each pair of letters; the constraints hold by the most that one misses."""
+    mechanism, level = cp.Variable((3, 2)), cp.Parameter(nonneg=True, value=0.4)
+    declared = _declare_ratios(LDP(0.0), Prior(P[:3] / P[:3].sum()), mechanism, level)
+    mechanism.value = np.array([[0.7, 0.3], [0.45, 0.55], [0.2, 0.8]])
+    over = [
+        math.exp(-0.4) * column[a] - column[b]
+        for column in mechanism.value.T
+        for a, b in itertools.permutations(range(3), 2)
+    ]
+    parts = declared.constraints["pairs"]
+    found = np.asarray(parts.args[0].value - parts.args[1].value).ravel()
+    assert sorted(found) == pytest.approx(sorted(over), abs=1e-9)
