@@ -59,8 +59,8 @@ class NamedProgram(Generic[Number]):
         yield from (f" {'E' if row.equal else 'L'} {row.name}" for row in self.rows)
         entries: list[list[str]] = [[] for _ in self.columns]
         for row in self.rows:
-            for column, value in row.terms.items():
-                entries[column].append(f" {self.columns[column]} {row.name} {value}")
+            for place, value in row.terms.items():
+                entries[place].append(f" {self.columns[place]} {row.name} {value}")
         yield "COLUMNS"
         for place, lines in enumerate(entries):
             if place in self.objective or not lines:
@@ -74,8 +74,12 @@ class NamedProgram(Generic[Number]):
             yield "BOUNDS"
         for place, ends in self.bounds.items():
             for kind, end, free in zip(("LO", "UP"), ends, ("MI", "PL"), strict=True):
-                value = f"{free} b {self.columns[place]}"
-                yield f" {value if abs(end) == float('inf') else f'{kind} b {self.columns[place]} {end}'}"
+                column = self.columns[place]
+                yield (
+                    f" {free} b {column}"
+                    if abs(end) == float("inf")
+                    else f" {kind} b {column} {end}"
+                )
         yield "ENDATA"
 
 

@@ -268,7 +268,7 @@ def bound_leaking_mass(
         offsets = noise.compute_log_likelihoods(across, first)
         weights = noise.compute_density(across - first[:, None]) * np.outer(half, shares).ravel()
         found = bound_on_lines(noise, letters, line, offsets, weights, exp_neg_epsilon)
-        return found.reshape(len(first), len(left), -1).sum(axis=2)
+        return np.asarray(found.reshape(len(first), len(left), -1).sum(axis=2))
 
     edges = noise.make_edges(first)
     left, right = edges[:-1], edges[1:]

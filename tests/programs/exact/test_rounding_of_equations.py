@@ -51,7 +51,7 @@ def test_a_system_of_more_than_a_million_coefficients_is_not_solved(
     monkeypatch: pytest.MonkeyPatch, pairs: int, projected: bool
 ) -> None:
     """Of two equations for each pair on two outputs and 500 of rows, in 1,000 entries."""
-    calls = []
+    calls: list[FloatArray] = []
 
     def project(moved: FloatArray, *_: Any) -> FloatArray:
         calls.append(moved)
@@ -63,3 +63,13 @@ def test_a_system_of_more_than_a_million_coefficients_is_not_solved(
     privacy: Any = SimpleNamespace(list_ratios=lambda prior: ratios)
     found = polish_matrix(Prior.uniform(500), privacy, np.full((500, 2), 0.5))
     assert (found is not None) is projected is bool(calls)
+
+
+def test_a_projection_puts_pairs_at_their_margins_and_row_sums_at_one() -> None:
+    moved, pairs = np.array([[0.6, 0.41], [0.2, 0.8]]), np.array([[1.0, -2.0]])
+    held, margin = np.array([[True, False]]), np.full((1, 2), 0.01)
+    found = equality_rounding._project_on_equations(
+        moved, np.argwhere(moved > 0), pairs, held, margin
+    )
+    assert (pairs @ found)[0, 0] == pytest.approx(-0.01)
+    assert found.sum(axis=1) == pytest.approx([1.0, 1.0])

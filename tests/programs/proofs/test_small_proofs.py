@@ -9,7 +9,9 @@ import pytest
 from fuzzing.random_proofs import KINDS
 from oracles.vipr import Certificate
 
+from pmlopt import PML, ExpectedGain, MaximalLeakage, design, solve
 from pmlopt.errors import PmloptError
+from pmlopt.model.privacy import Requirement
 
 
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - {"least-epsilon"}))  # which takes a second
@@ -41,3 +43,15 @@ def test_a_proof_on_three_letters_is_accepted_and_as_tight_as_the_result(
         if kind != "post-processing":
             gap = float(abs(proof.bound - proof.value))
             assert any(f"optimal up to {gap:.2g}." in one for one in proof.sentences.values())
+
+
+@pytest.mark.parametrize("privacy", [PML(9.0), MaximalLeakage(9.0)])
+def test_a_limit_past_all_that_can_leak_leaves_the_data_itself(
+    privacy: Requirement, tmp_path: Path
+) -> None:
+    proof = solve(design([0.5, 0.3, 0.2], privacy, ExpectedGain(np.eye(3)))).prove(
+        tmp_path / "proof"
+    )
+    assert proof.value == proof.bound == 1
+    for path in proof.folder.glob("*.vipr"):
+        assert Certificate(path.read_text("utf-8")).statement

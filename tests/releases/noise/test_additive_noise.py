@@ -294,7 +294,7 @@ class TestFailures:
         assert failures[1] > 1.2 * failures[0]
         assert failures[2] < failures[0]
         ages = Prior([0.01, 0.01, 0.98], [0, 20, 40])
-        more = [Gaussian(one).failure_probability(ages, 0.6) for one in (0.0, 10.0, 60.0)]
+        more = [Gaussian(one).failure_probability(ages, 0.6) for one in (0.0, 60.0, 150.0)]
         assert more[1] > more[0] > more[2]
 
     def test_ends_and_tails(self) -> None:
@@ -352,9 +352,9 @@ class TestMechanisms:
         assert leakage_level(prior, mechanism) == pytest.approx(noise.level(prior), abs=1e-12)
         # the law by its definition, outcomes past the letters added up
         z = np.arange(-200, 204)
-        for label, row in zip(prior.labels, mechanism.matrix, strict=True):
+        for label, row in zip([(0, 0), (1, 2), (3, 1)], mechanism.matrix, strict=True):
             law = np.ones((1, 1))
-            for place, top in zip(label, (3, 2), strict=True):  # type: ignore[arg-type]
+            for place, top in zip(label, (3, 2), strict=True):
                 one = np.exp(-np.abs(z - place) / 2.0)
                 clipped = np.bincount(np.clip(z, 0, top), one / one.sum())
                 law = (law[:, :, None] * clipped).reshape(law.shape[0], -1)
