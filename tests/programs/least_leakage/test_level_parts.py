@@ -261,7 +261,8 @@ def test_outputs_are_closed_whose_letters_are_less_likely_than_the_level_but_for
 def test_bounds_on_ratios_are_declared_at_any_level() -> None:
     """`e^-level v[a] <= v[b]` for each pair of letters; the constraints hold by the most that one misses."""
     mechanism, level = cp.Variable((3, 2)), cp.Parameter(nonneg=True, value=0.4)
-    declared = _declare_ratios(LDP(0.0), Prior(P[:3] / P[:3].sum()), mechanism, level)
+    privacy: Any = LDP(0.0)
+    declared = _declare_ratios(privacy, Prior(P[:3] / P[:3].sum()), mechanism, level)
     mechanism.value = np.array([[0.7, 0.3], [0.45, 0.55], [0.2, 0.8]])
     over = [
         math.exp(-0.4) * column[a] - column[b]
