@@ -123,7 +123,9 @@ class Program(SuggestsAttributes, ABC, Generic[C_co]):
         return self.cvxpy_model.constraints
 
     def write_mps(self, path: str | os.PathLike[str]) -> None:
-        """Write the linear program in the MPS format, columns named after the variables.
+        """Write the linear program in the MPS format, named after constraints, letters and outputs.
+
+        Its numbers are floats, for any solver; `Result.prove` writes it over the rationals.
 
         Raises:
             ProgramError: the program has constraints that are not linear, or only a part of its columns.
@@ -135,10 +137,10 @@ class Program(SuggestsAttributes, ABC, Generic[C_co]):
             >>> program = design([0.5, 0.5], PML(0.4), ExpectedLoss([[0, 1], [1, 0]]))
             >>> with tempfile.TemporaryDirectory() as folder:
             ...     program.write_mps(pathlib.Path(folder) / "lp.mps")
-            ...     "mechanism(1,0)" in (pathlib.Path(folder) / "lp.mps").read_text()
+            ...     "mechanism[1,0]" in (pathlib.Path(folder) / "lp.mps").read_text()
             True
         """
-        write_mps(self.problem, path)
+        write_mps(self.problem, path, self.row_and_column_labels)
 
     def __str__(self) -> str:
         """Return the cvxpy problem as text, with the size and the names of its parts."""

@@ -87,6 +87,14 @@ def in_a_plane() -> Any:
     return design(Prior.uniform(18), MetricPrivacy(2.0, APART), ExpectedLoss(APART))
 
 
+def with_a_free_letter() -> Any:
+    """Return a design on points of the plane and a letter that needs no protection."""
+    apart = np.pad(APART, (0, 1), constant_values=np.inf)
+    apart[-1, -1] = 0.0
+    loss = np.pad(APART, (0, 1), constant_values=0.5)
+    return design(Prior.uniform(19), MetricPrivacy(2.0, apart), ExpectedLoss(loss))
+
+
 def of_two_kinds() -> Any:
     """Return a design on common and rare letters that are otherwise alike."""
     return design(
@@ -124,7 +132,8 @@ class Instance:
 
 
 INSTANCES: dict[tuple[str, str], Instance] = {
-    ("LinearDesign", "constraint-generation"): Instance(in_a_plane),
+    ("LinearDesign", "pair-ipm"): Instance(in_a_plane),
+    ("LinearDesign", "constraint-generation"): Instance(with_a_free_letter),
     ("LinearDesign", "closed-form"): Instance(on_a_line),
     ("LinearDesign", "highs-closed-form-warm"): Instance(
         lambda: design(Prior.uniform(8), PML(0.5), ExpectedLoss(hamming))
@@ -143,6 +152,7 @@ INSTANCES: dict[tuple[str, str], Instance] = {
     ),
     ("LinearDesign", "closed-form-by-name"): Instance(on_a_line),
     ("LinearDesign", "color-refinement-by-name"): Instance(of_two_kinds),
+    ("LinearDesign", "pair-ipm-by-name"): Instance(in_a_plane),
     ("LinearDesign", "constraint-generation-by-name"): Instance(in_a_plane),
     ("LinearDesign", "block-ipm-by-name"): Instance(small),
     ("LinearDesign", "highs-by-name"): Instance(small),

@@ -12,7 +12,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import cp
 from pmlopt.solvers.approximate_minimum import solve_approximately
 
-MeasureConstraint: TypeAlias = Callable[[cp.Expression, Any], list[cp.Constraint]]
+MeasureConstraint: TypeAlias = "Callable[[cp.Expression, Any], list[cp.Constraint]]"
 """Builds the constraints by which (N, M) measures are priors of a set times (1, M) masses."""
 
 

@@ -19,6 +19,7 @@ from pmlopt.programs.linear.certificate import (
 )
 from pmlopt.programs.linear.formulation import list_feasible_forms
 from pmlopt.programs.linear.pair_interior_point import build_exponential_matrix
+from pmlopt.programs.linear.peak_mixtures import find_peak_mixture
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import C, MethodError, MethodResult
 from pmlopt.solvers import cvxpy_interface, highs
@@ -58,12 +59,17 @@ def find_first_mechanism(program: LinearDesign) -> MethodResult[LinearCertificat
 
 
 def _build_exponential_candidates(program: LinearDesign) -> list[FloatArray]:
-    """Return an exponential mechanism within the pair bounds, and envelopes of ones with larger exponents."""
+    """Return an exponential mechanism within the pair bounds, envelopes, and a mixture of peaks."""
     exponents = pair_exponents(program.prior, program.privacy)
     if exponents is None:
         return []
     base = build_exponential_matrix(program.centered_gains, exponents)
     found = [base]
+    if program.bounds_on_pairs is not None:
+        # a linear program of a row for each letter, much faster than the certificate of its answer
+        limit = MethodOptions(Deadline.after(max(0.5, len(exponents) / 100)), 1e-9)
+        mixture = find_peak_mixture(program, exponents, limit)
+        found += [] if mixture is None else [mixture]
     # Values of pairs of letters on outputs, N^2 M, up to which more than one envelope takes milliseconds.
     large = len(exponents) * base.size > 16_000_000
     for sharper in SHARPER[:1] if large else SHARPER:

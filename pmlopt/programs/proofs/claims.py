@@ -31,7 +31,6 @@ from pmlopt.programs.proofs.exact_program import (
     ZERO,
     ExactProgram,
     Terms,
-    make_names,
 )
 from pmlopt.programs.proofs.formats import ProvedProgram
 from pmlopt.programs.proofs.readme import format_sentence
@@ -41,6 +40,7 @@ from pmlopt.programs.proofs.requirement_rows import (
     add_requirement,
 )
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
+from pmlopt.solvers.mps import NamedRow, make_names
 
 
 @singledispatch
@@ -179,26 +179,24 @@ def _refute_level(certificate: LevelCertificate, level: float) -> ProvedProgram 
 def _refute_pairs(certificate: LevelCertificate, rows: MechanismRows) -> DualPoint | None:
     """Return a contradiction between a level and the pairs that may occur; None where none is found.
 
-    By the multipliers of the letters: no column of mean one collects more of them than a little less than
-    what the letters have.
+    By the multipliers of the letters: no column of mean one collects as much of them as the letters have.
     """
     if certificate.multipliers is None:
         return None
-    program, count = rows.program, len(rows.letters)
-    prices = [Fraction(price) for price in certificate.multipliers.tolist()]
-    mean = sum((p * price for p, price in zip(rows.shares, prices, strict=True)), ZERO)
-    most = mean * (1 - Fraction(1, 2**40))
-    weights = [p * (most - price) for p, price in zip(rows.shares, prices, strict=True)]
-    costs = {rows.get_cell(x, y): -weights[x] for x, y in np.ndindex(certificate.allowed.shape)}
-    letters = program.rows[:count]
-    program.rows[:count] = [replace(row, equal=False) for row in letters]
+    program, count, shape = rows.program, len(rows.letters), certificate.allowed.shape
+    costs = rows.weigh_table(np.outer(certificate.multipliers, np.ones(shape[1])))
+    letters, mean = program.rows[:count], rows.weigh_table(np.ones(shape))
+    # their own rows are replaced by what they are together, under the prior
+    program.rows[:count] = [NamedRow("mean", {}, ZERO, True)] * count
+    program.rows[0] = NamedRow("mean", mean, ONE, True)
     if certificate.privacy.over is None:
         duals = complete_duals(program, costs, find_fixed_point_multipliers(rows, costs))
     else:
         duals = prove_bound(program, costs)
     program.rows[:count] = letters
-    own = [value + weight for value, weight in zip(duals.rows, weights, strict=False)]
-    found = DualPoint([*own, *duals.rows[count:]], duals.signs, duals.bound + sum(weights, ZERO))
+    prices = zip(rows.shares, certificate.multipliers.tolist(), strict=True)
+    weights = [share * (duals.bound - Fraction(price)) for share, price in prices]
+    found = DualPoint([*weights, *duals.rows[count:]], duals.signs, sum(weights, ZERO))
     return found if found.bound < 0 else None
 
 

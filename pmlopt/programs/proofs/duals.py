@@ -46,7 +46,7 @@ def find_multipliers(program: ExactProgram, costs: Terms) -> list[Fraction]:
     rest = [costs.get(column, ZERO) for column in range(len(program.columns))]
     common = {}
     for place, row in enumerate(program.rows[: program.letter_count]):
-        common[place] = max(rest[k] / value for k, value in row.terms.items())
+        common[place] = max((rest[k] / value for k, value in row.terms.items()), default=ZERO)
         for column, value in row.terms.items():
             rest[column] -= common[place] * value
     unit = round_to_power_of_two(rest)
@@ -150,13 +150,16 @@ def _find_supports(program: ExactProgram) -> list[list[tuple[Fraction, int]]]:
 
 
 def find_fixed_point_multipliers(rows: MechanismRows, costs: Terms) -> list[Fraction]:
-    """Find multipliers of the rows of PML at one prior for costs h of the entries, without a solver.
+    """Find multipliers of the rows of PML at one prior, and of the mean, without a solver.
 
-    An output has weights `w_x = max(0, h_x + E p_x T)`, and T is their sum: a fixed point. Where the pairs
-    that may occur all but exclude an output, the weights are larger than a solver in floats finds them.
+    The mean, in the first row, has a little less than the letters collect of the costs. Of what it leaves an
+    output has weights `w_x = max(0, h_x + E p_x T)`, and T is their sum: a fixed point. Where the pairs that
+    may occur all but exclude an output, the weights are larger than a solver in floats finds them.
     """
     program, size = rows.program, len(rows.letters)
     found = [ZERO] * len(program.rows)
+    letters = (costs.get(rows.get_cell(x, 0), ZERO) for x in range(size))
+    found[0] = sum(letters, ZERO) * (1 - Fraction(1, 2**40))
     (factor,) = program.powers.values()
     laws, limits = (program.find_rows(kind) for kind in ("q[", "most["))
     excluded = {
@@ -166,7 +169,11 @@ def find_fixed_point_multipliers(rows: MechanismRows, costs: Terms) -> list[Frac
         places = zip(
             limits[y * size : (y + 1) * size], rows.list_column(y), rows.shares, strict=True
         )
-        own = [(place, p, costs[cell]) for place, cell, p in places if cell not in excluded]
+        own = [
+            (place, p, costs.get(cell, ZERO) - p * found[0])
+            for place, cell, p in places
+            if cell not in excluded
+        ]
         total = _find_fixed_point([(p, cost) for _, p, cost in own], factor)
         found[law] = factor * total
         for place, p, cost in own:

@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from pmlopt.core.arrays import Label
 from pmlopt.programs.exact.rounding import round_exp_down, round_exp_up
+from pmlopt.solvers.mps import NamedRow
 
 ZERO, ONE = Fraction(0), Fraction(1)
 
 Terms = dict[int, Fraction]
 """The coefficients of a row or of the objective, by the place of the column; none is zero."""
-
-
-@dataclass(frozen=True)
-class ExactRow:
-    """A row `terms <= right`, or `terms = right`.
-
-    Attributes:
-        name: of the row, without blanks.
-        terms: the coefficients.
-        right: the right side.
-        equal: whether it is an equation.
-    """
-
-    name: str
-    terms: Terms
-    right: Fraction
-    equal: bool
 
 
 @dataclass(eq=False)
@@ -56,7 +38,7 @@ class ExactProgram:
     columns: list[str] = field(default_factory=list)
     values: list[Fraction] = field(default_factory=list)
     objective: Terms = field(default_factory=dict)
-    rows: list[ExactRow] = field(default_factory=list)
+    rows: list[NamedRow[Fraction]] = field(default_factory=list)
     letter_count: int = 0
     completions: dict[int, Callable[[list[Fraction]], None]] = field(default_factory=dict)
 
@@ -87,7 +69,7 @@ class ExactProgram:
     ) -> int:
         """Add a row, and return its place."""
         used = {column: value for column, value in terms.items() if value}
-        self.rows.append(ExactRow(name, used, right, equal))
+        self.rows.append(NamedRow(name, used, right, equal))
         return len(self.rows) - 1
 
     def define(self, name: str, terms: Mapping[int, Fraction]) -> int:
@@ -134,16 +116,3 @@ class ExactProgram:
             for column, value in row.terms.items():
                 found[column].append((place, value))
         return found
-
-
-def make_names(labels: Sequence[Label]) -> list[str]:
-    """Return names without blanks, brackets and commas, distinct for distinct labels.
-
-    Examples:
-        >>> make_names(["ill", "not ill"]), make_names(["a b", "a,b"])
-        (['ill', 'not_ill'], ['0', '1'])
-    """
-    found = [re.sub(r"[^\w.+-]", "_", str(label), flags=re.ASCII) for label in labels]
-    # a name of the MPS format is longer than 255 characters nowhere, and has two labels in it
-    plain = all(0 < len(name) <= 40 for name in found) and len(set(found)) == len(found)
-    return found if plain else [str(place) for place in range(len(found))]

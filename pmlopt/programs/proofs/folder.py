@@ -94,7 +94,7 @@ def _write_files(certificate: Certificate, proofs: list[ProvedProgram], folder: 
     contents = {"README.md": iter([build_readme(certificate, proofs)])}
     for one in proofs:
         contents[f"{one.name}.vipr"] = iterate_vipr_lines(one)
-        contents[f"{one.name}.mps"] = iterate_mps_lines(one.program, one.name)
+        contents[f"{one.name}.mps"] = iterate_mps_lines(one)
     for name, lines in contents.items():
         with (folder / name).open("w", encoding="utf-8", newline="\n") as stream:
             stream.writelines(f"{line}\n" for line in lines)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
 from pmlopt.programs.proofs.duals import DualPoint
-from pmlopt.programs.proofs.exact_program import ExactProgram, Terms
+from pmlopt.programs.proofs.exact_program import ExactProgram
+from pmlopt.solvers.mps import NamedProgram
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +52,14 @@ class ProvedProgram:
         return "-inf" if self.bound is None else str(self.bound), value
 
 
-def _format_terms(terms: Terms) -> str:
+def iterate_mps_lines(proved: ProvedProgram) -> Iterator[str]:
+    """Yield the lines of the program in the format MPS, with rationals as `p/q`."""
+    own = proved.program
+    named = NamedProgram(proved.name, own.is_maximised, own.columns, own.objective, own.rows)
+    return named.iterate_lines()
+
+
+def _format_terms(terms: Mapping[int, Fraction]) -> str:
     """Return the number of terms, and the place and coefficient of each."""
     parts = (f"{column} {value}" for column, value in sorted(terms.items()))
     return " ".join([str(len(terms)), *parts])
@@ -90,18 +98,3 @@ def _format_derivation(proved: ProvedProgram, duals: DualPoint) -> str:
     if proved.is_infeasible:
         left = f"contradiction L {duals.bound} 0"
     return f"{left} {{ lin {_format_terms(weights)} }} -1"
-
-
-def iterate_mps_lines(program: ExactProgram, name: str) -> Iterator[str]:
-    """Yield the lines of a linear program in the free MPS format, with rationals as `p/q`."""
-    yield f"NAME {name}\nOBJSENSE\n    {'MAX' if program.is_maximised else 'MIN'}\nROWS\n N objective"
-    yield from (f" {'E' if row.equal else 'L'} {row.name}" for row in program.rows)
-    yield "COLUMNS"
-    for place, entries in enumerate(program.entries_by_column):
-        column = program.columns[place]
-        if place in program.objective or not entries:
-            yield f" {column} objective {program.objective.get(place, 0)}"
-        yield from (f" {column} {program.rows[k].name} {value}" for k, value in entries)
-    yield "RHS"
-    yield from (f" RHS {row.name} {row.right}" for row in program.rows if row.right)
-    yield "ENDATA"

@@ -13,10 +13,10 @@ from pmlopt.data.prior import Prior
 from pmlopt.programs.certificate import Certificate
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
-from pmlopt.programs.proofs.exact_program import make_names
 from pmlopt.programs.proofs.formats import ProvedProgram
 from pmlopt.programs.reports.pages import warn_of_sample
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
+from pmlopt.solvers.mps import make_names
 
 
 @cache

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.core.arrays import MAX_EXPONENT, BoolArray, FloatArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
@@ -30,8 +30,8 @@ from pmlopt.programs.proofs.exact_program import (
     ZERO,
     ExactProgram,
     Terms,
-    make_names,
 )
+from pmlopt.solvers.mps import make_names
 
 
 @dataclass(eq=False)
@@ -190,7 +190,7 @@ def describe_set(over: PriorSet, _: Sequence[str]) -> SetSystem:
     units = 2.0 ** np.frexp(np.abs(spaces.rows).max(axis=1, initial=0.0))[1]
     system = RowProgram(spaces.rows / units[:, None], spaces.right / units)
     # the last row is the sum of a prior
-    rows, right = (part[:-1] for part in system.exact_system)
+    rows, right = system.exact_system[0][:-1], system.exact_system[1][:-1]
 
     def find_prices(values: list[Fraction]) -> list[Fraction]:
         largest = max(values) or ONE

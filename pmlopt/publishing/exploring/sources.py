@@ -106,6 +106,12 @@ def explore(source: Any, *arguments: Any, **options: Any) -> Exploration:
     builders = isinstance(source, Mapping) and source and all(map(callable, source.values()))
     if callable(source) or builders:
         return explore_builders(source, *arguments, **options)
+    if not arguments and "utility" not in options:
+        raise InputError(
+            f"there is no utility, and {type(source).__name__} has no trade-off of its own: give a prior "
+            "and a utility; what one mechanism leaks, such as `noise.to_mechanism(prior)`, is measured by "
+            "`leakage_level`"
+        )
     return explore_design(source, *arguments, **options)
 
 

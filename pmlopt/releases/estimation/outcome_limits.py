@@ -153,10 +153,7 @@ def find_sequence_ends(successes: int, draws: int, error: float) -> tuple[float,
         with np.errstate(divide="ignore"):
             return log_beta_mixture(k, draws, np.clip(ends, 1e-300, 1 - 1e-16)) < limit
 
-    inner = np.array([share, share])
-    outer = np.array([0.0, 1.0])
-    _, found = bisect_intervals(is_inside, inner, outer, 80)
-    return (
-        float(found[0]) * (1 - CONFIDENCE_RTOL) if successes else 0.0,
-        min(1.0, float(found[1]) * (1 + CONFIDENCE_RTOL)) if successes < draws else 1.0,
-    )
+    _, found = bisect_intervals(is_inside, np.array([share, share]), np.array([0.0, 1.0]), 80)
+    # the end at 0 or 1 is exact where nothing else, or nothing, was seen
+    lower, upper = float(found[0]) * (1 - CONFIDENCE_RTOL), float(found[1]) * (1 + CONFIDENCE_RTOL)
+    return lower if successes else 0.0, min(1.0, upper) if successes < draws else 1.0

@@ -1,12 +1,13 @@
 """An interior point for columns within bounds on pairs of their entries, which only row sums couple.
 
-`min <C, P>`, rows of P sum to one, and each column v has `v[b] >= k[a,b] v[a]` for every pair of a list. The Newton
-system has a matrix for each column, an M-matrix once its entries are divided by those of the column, and the
-sum of their inverses for the rows. Pairs that others nearly imply come in for a column when they are nearly
-met with equality; until then the steps are limited by them, so that every point meets all pairs.
+`min <C, P>`, rows of P sum to one, and each column v has `v[b] >= k[a,b] v[a]` for every pair of a list.
+The Newton system has a matrix for each column, an M-matrix once its entries are multiplied by those of the
+column, and the sum of their inverses for the rows. Pairs that others nearly imply come in for a column when
+they are nearly met with equality; until then the steps are limited by them, so that every point meets all
+pairs.
 
-A column may have entries for some letters only, its members. The others are then 0 without any bound, which is a
-relaxation: what is proved of it holds.
+A column may have entries for some letters only, its members. The others are then 0 without any bound, which
+is a relaxation: what is proved of it holds.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class PairLP:
     Attributes:
         costs: (M, L) of the entries, a row for each column of the mechanism, of at most one in size.
         members: (M, L) the letters of the entries.
-        cutoffs: (N,) the least cost of each letter in the columns of which it is no member; infinite without one.
+        cutoffs: (N,) the least cost of each letter in the columns of which it is no member; infinite without
+            one.
         factors: (N, N) k, with `v[b] >= k[a,b] v[a]`; 0 where nothing is required, and on the diagonal.
         first: (N, N) the pairs that are in the program of every column from the beginning.
     """
@@ -58,6 +60,14 @@ class PairLP:
         columns, size = self.costs.shape
         return columns, size
 
+    def select_first(self, own: IntArray) -> BoolArray:
+        """Select the (L, L) pairs of members with which a column begins, at least one for each member."""
+        pairs = self.first[np.ix_(own, own)]
+        lonely = np.flatnonzero(~pairs.any(axis=1))
+        nearest = self.factors[np.ix_(own[lonely], own)].argmax(axis=1)
+        pairs[lonely, nearest] = pairs[nearest, lonely] = True
+        return pairs
+
     def sum_rows(self, entries: FloatArray) -> FloatArray:
         """Sum (M, L) entries over the columns, for each of the N letters."""
         return np.bincount(self.members.ravel(), entries.ravel(), minlength=len(self.factors))
@@ -75,8 +85,8 @@ class PairRows:
 
     Attributes:
         program: the program.
-        column, above, below: (R,) the column of each row, and the places of the entries a and b of its pair among
-            the members, sorted by columns.
+        column, above, below: (R,) the column of each row, and the places of the entries a and b of its pair
+            among the members, sorted by columns.
     """
 
     program: PairLP
@@ -120,7 +130,7 @@ class PairRows:
     @classmethod
     def build_first(cls, program: PairLP) -> PairRows:
         """Build the rows with which the method begins."""
-        found = [np.nonzero(program.first[np.ix_(own, own)]) for own in program.members]
+        found = [np.nonzero(program.select_first(own)) for own in program.members]
         column = np.repeat(np.arange(len(found)), [len(above) for above, _ in found])
         above, below = (np.concatenate(side) for side in zip(*found, strict=True))
         return cls(program, column, above, below)
@@ -402,15 +412,16 @@ class _NewtonSystem:
 
 
 def _add_inverses(total: FloatArray, factors: FloatArray, members: IntArray) -> None:
-    """Add the inverses of some columns to the lower triangle of the (N, N) matrix of the rows, in place."""
-    size = factors.shape[1]
-    if size == len(total):  # every letter is a member
-        flat = factors.transpose(1, 0, 2).reshape(size, -1)
-        get_lapack(single=False).syrk(1.0, flat.T, beta=1.0, c=total, trans=1, overwrite_c=1)
-        return
+    """Add the inverses of some columns to the upper triangle of the (N, N) matrix of the rows, in place."""
+    from scipy.linalg import lapack
+
     for factor, own in zip(factors, members, strict=True):
-        # members are sorted, so that lower triangles stay lower ones
-        total[np.ix_(own, own)] += factor @ factor.T
+        # the product of a triangle with its transpose is a third of the work of a full one
+        inverse, _ = lapack.dlauum(factor)
+        if len(own) == len(total):
+            total += inverse
+        else:  # members are sorted, so that an upper triangle stays one
+            total[np.ix_(own, own)] += inverse
 
 
 def _find_length(positive: FloatArray, direction: FloatArray) -> float:

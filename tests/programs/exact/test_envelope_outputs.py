@@ -66,3 +66,24 @@ def test_on_a_coarse_grid_pairs_are_within_their_bounds_and_rows_whole(
             least = math.exp(-EXPONENTS[z, x]) * (1 + 2.0**-46)
             assert z == x or (whole[x] >= least * whole[z]).all()
     assert 15.99 / grid <= found.theta - fine.theta <= 64 / grid
+
+
+def test_the_share_of_the_one_output_grows_by_what_it_lacked_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Units of a grid of 1,024: 8 of two outputs, and then what was missing, six below zero and one."""
+    monkeypatch.setattr(envelope_repair, "GRID_DENOMINATOR", 1024)
+    wholes, missing = [np.array([[1030.0, 0.0], [1000.0, 24.0]])], [3.0]
+    monkeypatch.setattr(
+        envelope_repair,
+        "_raise_to_feasible_integers",
+        lambda factors, whole: wholes.pop() if wholes else whole,
+    )
+    monkeypatch.setattr(
+        envelope_repair,
+        "_compute_missing_integer",
+        lambda factors, last: missing.pop() if missing else 0.0,
+    )
+    found = envelope_repair._round_to_grid(np.ones((2, 2)), np.full((2, 2), 0.5), 1)
+    assert found is not None
+    assert found.theta == pytest.approx((8 + 2 * (3 + 6 + 1)) / 1024)

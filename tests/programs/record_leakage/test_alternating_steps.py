@@ -152,7 +152,8 @@ def make_adversary(entropy: float = 1.5) -> BoundedAdversary:
 
 def test_the_price_is_sought_four_times_as_far_as_it_moved(monkeypatch: pytest.MonkeyPatch) -> None:
     """And the rounds end with one in which no law leaks more."""
-    adversary, reaches = make_adversary(), []
+    adversary = make_adversary()
+    reaches: list[float] = []
     guesses = iter([1.0, 1.01, 1.01, 1.01])
     better = adversary.make_allowed(np.array([[0.5, 0.0, 0.0], [0.0, 0.0, 0.5]]))
     laws = iter([0.5 * (better + adversary.uniform_law), better, better, better])

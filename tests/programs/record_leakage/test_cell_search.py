@@ -60,7 +60,7 @@ def test_no_more_cells_are_bounded_than_is_allowed() -> None:
 def test_a_bound_is_enough_within_the_tolerance_of_the_value(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    wanted = []
+    wanted: list[float] = []
 
     def bound(
         search: CellSearch, corners: FloatArray, start: FloatArray, enough: float, *_: Any
@@ -146,10 +146,11 @@ def test_a_cell_that_takes_longer_has_the_bound_of_thirty_steps(
 def test_the_diagonal_of_a_newton_step_is_no_less_than_that_of_the_hessian(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    state, solved = make_state(), []
+    state = make_state()
+    solved: list[FloatArray] = []
     solve = np.linalg.solve
 
-    def recorded(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    def recorded(matrix: FloatArray, right: FloatArray) -> Any:
         solved.append(matrix)
         return solve(matrix, right)
 

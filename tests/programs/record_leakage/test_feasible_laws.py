@@ -122,7 +122,7 @@ def test_a_capacity_that_a_law_reaches_needs_no_starts(monkeypatch: pytest.Monke
 
 
 def test_a_bound_need_not_fall_below_what_is_sufficient(monkeypatch: pytest.MonkeyPatch) -> None:
-    targets = []
+    targets: list[float] = []
 
     def prove(kind: _RecordKind, target: float, tolerance: float, *_: Any) -> str:
         targets.append(target + tolerance)

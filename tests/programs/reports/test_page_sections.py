@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -44,7 +46,8 @@ def test_information_is_in_nats_and_other_measures_have_no_unit() -> None:
         ("mutual-information", "mutual information, in nats"),
         ("tv", "total variation"),
     ):
-        measure = make_utility_measure(solve(design([0.5, 0.5], PML(0.2), name)).certificate)
+        certificate: Any = solve(design([0.5, 0.5], PML(0.2), name)).certificate
+        measure = make_utility_measure(certificate)
         assert measure is not None
         assert measure.utility_name == unit
 

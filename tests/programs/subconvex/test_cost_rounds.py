@@ -114,7 +114,7 @@ def test_a_pool_keeps_what_is_used_and_then_what_is_worth_most_at_the_multiplier
     work = rounds_of()
     random = np.random.default_rng(0)
     pool = random.random((4, 9))
-    duals = np.append(0.1 * random.random(4), 0.6)  # the last is the price of a whole cost
+    duals = np.append(random.random(4), 0.6)  # the last is the price of a whole cost
     work.pool = pool
     work._solve_over = lambda lifts, costs, most: (0.4, np.array([5, 2]), duals)
     value, places, _ = work._solve_pool()
@@ -134,7 +134,7 @@ def test_a_round_adds_the_columns_of_most_worth_and_ends_at_half_of_the_gap(
     work = rounds_of()
     random = np.random.default_rng(0)
     lifts = random.random((4, 9))
-    costs, duals = lifts.max(axis=0), np.append(0.1 * random.random(4), 0.6)
+    costs, duals = lifts.max(axis=0), np.append(random.random(4), 0.6)
     polytope = SimpleNamespace(list_columns=lambda: (lifts, costs), slopes=None)
     monkeypatch.setattr(
         cost_program, "CostPolytope", SimpleNamespace(from_cost=lambda *_: polytope)
