@@ -422,7 +422,7 @@ class RobustSecretPML(Requirement):
         """
         s = self.over.law.size
         if not self._has_polytopes:
-            found = self._best_measures.find(p, gains, exp_neg_epsilon)
+            found = self._best_measures.find_measures(p, gains, exp_neg_epsilon)
             if found is None:  # weights of zero prove the largest gain
                 return [(np.zeros(s), [np.ones(1)] * (3 * s))] * gains.shape[1]
             weights, measures = found
