@@ -70,7 +70,8 @@ class PairLP:
 
     def sum_rows(self, entries: FloatArray) -> FloatArray:
         """Sum (M, L) entries over the columns, for each of the N letters."""
-        return np.bincount(self.members.ravel(), entries.ravel(), minlength=len(self.factors))
+        sums = np.bincount(self.members.ravel(), entries.ravel(), minlength=len(self.factors))
+        return np.asarray(sums, dtype=float)
 
     def to_matrix(self, entries: FloatArray) -> FloatArray:
         """Build the (N, M) matrix of (M, L) entries."""
@@ -469,8 +470,8 @@ def _find_near_pairs(
         mask[above, below] = True
     if not found:
         return length, (np.empty(0, int), np.empty(0, int), np.empty(0, int))
-    column, above, below = (np.concatenate(part) for part in zip(*found, strict=True))
-    return length, (column, above, below)
+    columns, upper, lower = (np.concatenate(part) for part in zip(*found, strict=True))
+    return length, (columns, upper, lower)
 
 
 def _add_rows(
