@@ -62,6 +62,9 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "audit_power": Benchmark(
         "samples that refute or confirm a claim, beside intervals of all entries"
     ),
+    "program_audits": Benchmark(
+        "how often the bounds on programs are wrong at fixed sizes and any stop, and how wide they are"
+    ),
     "streams": Benchmark(
         "a chain from the climate: streams beside LDP at epsilon / T, and a bound on policies"
     ),

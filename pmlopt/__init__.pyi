@@ -17,6 +17,7 @@ from .data.symmetry import ProductPrior as ProductPrior
 from .measures import audit as audit
 from .measures import ldp_level as ldp_level
 from .measures import leakage_level as leakage_level
+from .measures import leakage_of_counts as leakage_of_counts
 from .measures import maximal_leakage as maximal_leakage
 from .measures import mutual_information as mutual_information
 from .measures import pointwise_leakage as pointwise_leakage
@@ -70,6 +71,7 @@ from .programs import plots as plots
 from .programs.designs import design as design
 from .programs.envelope.program import envelope as envelope
 from .programs.envelope_design.program import envelope_design as envelope_design
+from .programs.information_order import is_less_informative as is_less_informative
 from .programs.least_leakage.program import least_leakage as least_leakage
 from .programs.least_leakage.program import worst_case_utility as worst_case_utility
 from .programs.program import Program as Program
@@ -90,6 +92,7 @@ from .releases import estimation as estimation
 from .releases import joint_level as joint_level
 from .releases import noise as noise
 from .releases import shuffled_level as shuffled_level
+from .releases.estimation import LevelAudit as LevelAudit
 from .releases.estimation import estimate as estimate
 from .releases.loading import load as load
 from .sweeps import sweep as sweep

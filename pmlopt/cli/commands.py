@@ -37,6 +37,7 @@ from pmlopt.cli.printing import (
     solve_from_largest,
 )
 from pmlopt.cli.privacy_options import PrivacyOptions
+from pmlopt.cli.program_audit import ProgramOptions
 from pmlopt.cli.reading import (
     Minimise,
     Outputs,
@@ -52,9 +53,9 @@ from pmlopt.cli.reading import (
 )
 from pmlopt.cli.targets import TARGET
 from pmlopt.cli.verification import CODES, print_verification
+from pmlopt.core.converters import finite_or_none
 from pmlopt.core.matrices.formats import check_labels, read_matrix
 from pmlopt.errors import InputError
-from pmlopt.programs.certificate import finite_or_none
 
 if TYPE_CHECKING:
     from pmlopt.data.mechanism import Mechanism
@@ -307,15 +308,16 @@ _Proof: TypeAlias = Annotated[Path | None, OptionNote(
 
 @add_command(main, extra=(imports,))
 def audit(
-    mechanism_file: Annotated[Path, ArgumentNote("MECHANISM")],
     asked: PrivacyOptions,
+    program: ProgramOptions,
+    mechanism_file: Annotated[Path | None, ArgumentNote("MECHANISM")] = None,
     epsilon: Annotated[
         float | None, OptionNote("The claimed bound in nats; decided in exact arithmetic.")
     ] = None,
     deltas: _Deltas = None,
     samples: _Samples = False,
     confidence: Annotated[
-        float | None, OptionNote("With --from-samples; 0.95 where left out.")
+        float | None, OptionNote("With --from-samples or --samples; 0.95 where left out.")
     ] = None,
     no_header: Annotated[bool, OptionNote("The CSV matrix has numbers only, no labels.")] = False,
     normalise: Annotated[bool, OptionNote("Divide the rows of the matrix by their sums.")] = False,
@@ -324,23 +326,27 @@ def audit(
 ) -> None:
     """Recompute every leakage of MECHANISM.
 
-    MECHANISM is a file: .csv, .tsv, .json, .npz, .npy, .mat, .parquet or .xlsx.
+    MECHANISM is a file: .csv, .tsv, .json, .npz, .npy, .mat, .parquet or .xlsx. In place of it, --traces or
+    --samples audit a program.
     Exits with 1 when the claim fails. A saved result needs no prior:
     it is audited under its own, against all that it claims, as `verify` does; `check` is for the folder of a
     release. With --from-samples the level is
-    bounded from both sides with confidence, and 3 states that it is not decided.
+    bounded from both sides with confidence, and 3 states that it is not decided, as it does for --samples.
     """
     from pmlopt import measures
     from pmlopt.data.symmetry.orbit_mechanism import is_orbit_file
     from pmlopt.programs.compliance import prove
     from pmlopt.programs.envelope.program import envelope
-    from pmlopt.programs.exact.arithmetic import has_exact_rows, is_met_exactly
+    from pmlopt.programs.exact.rounding import has_exact_rows, is_met_exactly
 
+    if program.is_given(
+        mechanism_file, of_matrix=samples or no_header or normalise or output is not None
+    ):
+        program.audit(asked, epsilon, deltas, confidence, as_json)
+        return
+    assert mechanism_file is not None
     by_orbits = not samples and is_orbit_file(mechanism_file)
-    if output is not None and (epsilon is None or samples or by_orbits):
-        raise InputError(
-            "-o writes the proof of a claim on a matrix: give --epsilon, and no --from-samples"
-        )
+    _check_proof_target(output, epsilon, samples or by_orbits)
     if by_orbits:
         audit_orbits(mechanism_file, asked, epsilon, as_json, deltas or confidence)
         return
@@ -408,6 +414,14 @@ def audit(
             f"The mechanism is written to {output}, with the proof of the claim.", err=as_json
         )
     sys.exit(CLAIM_FAILS if holds is False else 0)
+
+
+def _check_proof_target(output: Path | None, epsilon: float | None, without_matrix: bool) -> None:
+    """Raise an error where a proof is to be written of no claim on a matrix."""
+    if output is not None and (epsilon is None or without_matrix):
+        raise InputError(
+            "-o writes the proof of a claim on a matrix: give --epsilon, and no --from-samples"
+        )
 
 
 def _check_audit_options(

@@ -242,7 +242,6 @@ OPTIONS_MEANT = {
     "--least-fit": ("--min-p-value",),
     "--person": ("--person-column",),
     "--reach": ("--target",),
-    "--samples": ("--from-samples",),
     "--slack": ("--delta",),
     "--time": ("--time-column",),
     "--weight": ("--weight-column",),

@@ -108,7 +108,8 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
         "guess.", "--gain"
     )] = None  # fmt: skip
     delta: Annotated[float | None, SetsFields(("delta",)), OptionNote(
-        "Approximate PML only: the delta that is added to e^epsilon P(E)."
+        "Approximate PML: the delta that is added to e^epsilon P(E). With --traces or --samples of `audit`: "
+        "the probability with which the leakage may exceed epsilon."
     )] = None  # fmt: skip
     alpha: Annotated[float | None, SetsFields(("alpha",)), OptionNote(
         "PML of finite order, Sibson's information and maximal alpha-leakage: the order, above 1."

@@ -1,5 +1,7 @@
 from .certificate import Status as Status
 from .envelope.program import failure_after_processing as failure_after_processing
+from .information_order import InformationOrder as InformationOrder
+from .information_order import is_less_informative as is_less_informative
 from .record_leakage.alternating import Alternating as Alternating
 from .record_leakage.exact_leakage import BranchAndBound as BranchAndBound
 from .tradeoff.builders import binding_priors as binding_priors

@@ -49,8 +49,8 @@ from pmlopt.programs.continuous.methods import GridRefinement
 from pmlopt.programs.linear import methods as linear
 from pmlopt.programs.program import Method, MethodRegistry
 from pmlopt.programs.registry import REGISTRY, list_registries
+from pmlopt.solvers import highs
 from pmlopt.solvers.solver_result import NO_DEADLINE
-from pmlopt.solvers.structured import simplex
 
 RNG = np.random.default_rng(0)
 THREE = Prior([0.5, 0.3, 0.2])
@@ -344,7 +344,7 @@ def test_the_scalars_of_a_start_bound_its_columns(privacy: Any) -> None:
     )  # no entry of an output that occurs is 0
     assert task is not None
     assert task.block.is_banded  # others do not come to this simplex
-    scalars = simplex._compute_scalars(task, matrix)
+    scalars = highs._compute_scalars(task, matrix)
     low, high = task.block.lower @ scalars, task.block.upper @ scalars
     assert (low <= matrix + 1e-9).all()
     assert (matrix <= high + 1e-9).all()

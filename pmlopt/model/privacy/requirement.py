@@ -20,10 +20,10 @@ from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.column_cost import ColumnCost
-from pmlopt.model.privacy.factors import tighten_factor
 from pmlopt.model.privacy.ratios import MIN_SLACK_NATS, RatioBounds, make_block
 from pmlopt.model.uncertainty.columns import ColumnCone, Family
 from pmlopt.model.uncertainty.prior_set import LinearRows, require_form
+from pmlopt.solvers.solver_result import tighten_factor
 from pmlopt.solvers.structured.block_program import ColumnBlock
 
 K = TypeVar("K")

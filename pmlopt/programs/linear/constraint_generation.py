@@ -13,7 +13,6 @@ import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.core.lazy_imports import sparse
-from pmlopt.model.privacy.factors import tighten_factor
 from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.model.privacy.requirement import Witness
 from pmlopt.model.utility.linear import build_best_constant
@@ -26,6 +25,7 @@ from pmlopt.solvers.solver_result import (
     MethodOptions,
     PrimalDualPoint,
     SolverResult,
+    tighten_factor,
 )
 
 METHOD_NAME = "constraint-generation"

@@ -17,7 +17,8 @@ from pmlopt.programs.linear.certificate import (
     LinearCertificate,
     SymmetricCertificate,
 )
-from pmlopt.programs.linear.known_optima import list_feasible_forms
+from pmlopt.programs.linear.formulation import list_feasible_forms
+from pmlopt.programs.linear.pair_interior_point import build_exponential_matrix
 from pmlopt.programs.linear.peak_mixtures import find_peak_mixture
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import C, MethodError, MethodResult
@@ -83,30 +84,6 @@ def _build_exponential_candidates(program: LinearDesign) -> list[FloatArray]:
 
 SHARPER = (2.0, 1.5, 4.0, 16.0, 64.0)
 """Powers of an exponential mechanism whose envelopes are looked at, the best for most losses first."""
-
-
-def build_exponential_matrix(gains: FloatArray, exponents: FloatArray) -> FloatArray:
-    """Build `P[x,y] ~ exp(s g[x,y])` with the largest scale s that meets every pair bound.
-
-    A ratio of two rows is `exp(s (g[x,y] - g[z,y]))` over the ratio of their sums, which lies between the
-    least and the largest of these: its logarithm is at most s times their spread over the outputs.
-
-    Args:
-        gains: (N, M).
-        exponents: (N, N) in nats, by which the logarithm of a ratio of two rows is bounded.
-    """
-    scale = np.inf
-    for letter, row in enumerate(gains):
-        # (N,): how far the gains of two letters differ over the outputs, at most
-        spread = np.ptp(gains - row, axis=1)
-        # letters whose gains differ by a constant have equal rows: no bound on the scale
-        bound = spread > 0
-        scale = min(scale, float((exponents[letter][bound] / spread[bound]).min(initial=np.inf)))
-    # at most 0, so that exp cannot overflow
-    shifted = gains - gains.max(axis=1)[:, None]
-    # where rows differ by a number each, all may take the outputs that gain most
-    found = (shifted == 0).astype(float) if np.isinf(scale) else np.exp(scale * shifted)
-    return np.asarray(found / found.sum(axis=1)[:, None])
 
 
 MAX_LP_ENTRIES, MAX_CONE_ENTRIES = 10_000, 1_000

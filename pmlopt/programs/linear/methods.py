@@ -32,12 +32,14 @@ from pmlopt.programs.linear.formulation import (
     MAX_WARM_SIMPLEX_ENTRIES,
     TIGHT_TOLERANCES,
     Formulation,
+    KnownOptimum,
+    find_better_form,
+    find_known_optimum,
     formulate,
     read_multipliers,
     run_solver,
     solve_by_cvxpy,
 )
-from pmlopt.programs.linear.known_optima import KnownOptimum, find_better_form, find_known_optimum
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import (
     Method,

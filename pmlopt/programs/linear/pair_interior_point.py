@@ -8,12 +8,10 @@ import time
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray
-from pmlopt.model.privacy.factors import tighten_factor
 from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.model.privacy.requirement import read_pair_weights
 from pmlopt.programs.exact.envelope_repair import lower_envelope, pair_exponents
 from pmlopt.programs.linear.constraint_generation import find_essential_pairs
-from pmlopt.programs.linear.feasible import build_exponential_matrix
 from pmlopt.programs.linear.peak_mixtures import find_peak_mixture
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import MethodError
@@ -23,6 +21,7 @@ from pmlopt.solvers.solver_result import (
     PrimalDualPoint,
     SolverResult,
     limit_threads,
+    tighten_factor,
 )
 from pmlopt.solvers.structured.pair_columns import PairIterate, PairLP, solve_pair_lp
 
@@ -161,3 +160,27 @@ def _list_weights(places: IntArray, proof: PairIterate, scale: float) -> dict[st
         "outputs": rows.column[kept].astype(float),
         "weights": scale * weights[kept],
     }
+
+
+def build_exponential_matrix(gains: FloatArray, exponents: FloatArray) -> FloatArray:
+    """Build `P[x,y] ~ exp(s g[x,y])` with the largest scale s that meets every pair bound.
+
+    A ratio of two rows is `exp(s (g[x,y] - g[z,y]))` over the ratio of their sums, which lies between the
+    least and the largest of these: its logarithm is at most s times their spread over the outputs.
+
+    Args:
+        gains: (N, M).
+        exponents: (N, N) in nats, by which the logarithm of a ratio of two rows is bounded.
+    """
+    scale = np.inf
+    for letter, row in enumerate(gains):
+        # (N,): how far the gains of two letters differ over the outputs, at most
+        spread = np.ptp(gains - row, axis=1)
+        # letters whose gains differ by a constant have equal rows: no bound on the scale
+        bound = spread > 0
+        scale = min(scale, float((exponents[letter][bound] / spread[bound]).min(initial=np.inf)))
+    # at most 0, so that exp cannot overflow
+    shifted = gains - gains.max(axis=1)[:, None]
+    # where rows differ by a number each, all may take the outputs that gain most
+    found = (shifted == 0).astype(float) if np.isinf(scale) else np.exp(scale * shifted)
+    return np.asarray(found / found.sum(axis=1)[:, None])

@@ -24,7 +24,7 @@ from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.model.utility import LinearUtility
 from pmlopt.model.utility.linear import compute_row_offsets
 from pmlopt.programs.certificate import C_co
-from pmlopt.programs.design_program import Design, Outputs
+from pmlopt.programs.design_program import Design
 from pmlopt.programs.linear.added_rows import (
     AddedConstraintRows,
     compute_gradients,
@@ -46,7 +46,7 @@ from pmlopt.programs.linear.columns import (
     refine_colors,
     round_outward,
 )
-from pmlopt.programs.program import CvxpyModel, Program, build_problem, check_shape
+from pmlopt.programs.program import CvxpyModel, Outputs, Program, build_problem, check_shape
 from pmlopt.solvers.structured.block_program import BlockLP, ColumnBlock
 
 
