@@ -100,7 +100,7 @@ def is_surely_above(
     successes: FloatArray | float,
     draws: FloatArray | float,
     share: FloatArray | float,
-    error: float,
+    error: FloatArray | float,
 ) -> BoolArray:
     """Return whether a share is surely above a threshold p, with errors in proportion to the share.
 
@@ -119,7 +119,7 @@ def is_surely_below(
     successes: FloatArray | float,
     draws: FloatArray | float,
     share: FloatArray | float,
-    error: float,
+    error: FloatArray | float,
 ) -> BoolArray:
     """Return whether a share is surely below a threshold p, with one error at every stopping time.
 
