@@ -75,6 +75,18 @@ def toolkit(session: nox.Session) -> None:
     session.run("pytest", "-q", *absent, "tests/test_few_packages.py")
 
 
+DESIGNED_WITH = ["numpy", "scipy", "highspy", "clarabel", "cvxpy", "click", "lazy-loader"]
+"""All that a design, its certificate and its files need."""
+
+
+@nox.session
+def few(session: nox.Session) -> None:
+    """Designs, certificates, files and commands with few packages; what needs more names the package."""
+    session.install(*DESIGNED_WITH, "pytest", "hypothesis")
+    session.install("--no-deps", ".")
+    session.run("pytest", "-q", "tests/test_few_packages.py", *session.posargs)
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
     """Lint and format, without changing anything."""

@@ -30,7 +30,6 @@ from pmlopt.programs.program import Method
 from pmlopt.programs.registry import list_registries
 from pmlopt.programs.subconvex import methods as subconvex
 from pmlopt.solvers import cvxpy_interface, highs
-from pmlopt.solvers.structured import simplex
 
 ROOT = Path(__file__).parent.parent
 PARTS = (
@@ -61,7 +60,7 @@ BEHIND: dict[str, tuple[Callable[..., Any], ...]] = {
     "constraint-generation": (constraint_generation.generate_constraints,),
     "block-ipm": (block_interior_point.solve_block_lp,),
     "highs": (
-        simplex.solve_by_simplex,
+        highs.solve_by_simplex,
         constraint_generation.solve_by_simplex,
         highs.solve_problem,
         subconvex._solve_by_simplex,

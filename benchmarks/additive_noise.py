@@ -1,9 +1,10 @@
 """Additive noise next to the least loss at the same level, and its claims against brute force.
 
-Five laws and three levels: the mean distance between a number and its release, by the optimal mechanism
-(`design`, with the letters as outputs), by geometric noise whose outcomes are clipped to the range of the
-letters, the same with each outcome replaced by the best letter, and by noise of the scale of local
-differential privacy. The figure of `benchmarks/figures.py` is drawn from the table, kept in benchmarks/data.
+Five laws on letters, one on an interval, and three levels: the mean distance between a number and its
+release, by the optimal mechanism (`design`, with the letters or points of the interval as outputs), by
+geometric or Laplace noise whose outcomes are clipped to the range of the letters, the same with each outcome
+replaced by the best letter, and by noise of the scale of local differential privacy. The figure of
+`benchmarks/figures.py` is drawn from the table, kept in benchmarks/data.
 
     python benchmarks/additive_noise.py [--out FOLDER] [--quick] [--claims N]
 
@@ -21,12 +22,12 @@ from typing import Any
 import numpy as np
 from additive_noise_claims import CLAIMS
 from common import FloatArray, report
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
-from pmlopt import PML, Mechanism, Prior, design, solve
+from pmlopt import PML, Continuous, DistanceLoss, Mechanism, Prior, design, solve
 from pmlopt.cli.printing import iterate_with_progress
 from pmlopt.core.display import get_figure_class
-from pmlopt.releases.noise import Geometric
+from pmlopt.releases.noise import Geometric, Laplace
 
 LEVELS = (0.25, 0.5, 1.0)
 HEAD = ("law", "epsilon", "scale", "LDP scale", "design", "best letter", "noise", "LDP noise")
@@ -79,6 +80,30 @@ def compare(name: str, prior: Prior, epsilon: float) -> tuple[object, ...]:
     return name, epsilon, *(f"{one:.4f}" for one in (noise.scale, local.scale, *found))
 
 
+def clipped_distance(masses: FloatArray, places: FloatArray, scale: float, high: float) -> float:
+    """The mean distance of Laplace noise clipped to 0 and a number, at places between."""
+    lost = np.exp(-places / scale) + np.exp(-(high - places) / scale)
+    return float(masses @ (scale / 2 * (2 - lost)))
+
+
+def compare_interval(epsilon: float) -> tuple[object, ...]:
+    """A row of the table for a number on an interval: age, normal and cut off at 0 and 100."""
+    age = Continuous(norm(40, 15), support=(0, 100))
+    noise, local = Laplace.calibrate(age, epsilon), Laplace(100 / epsilon)
+    least = solve(design(age, PML(epsilon), DistanceLoss())).value
+    assert noise.level(age) <= epsilon
+    prior = age.prior(age.even(500))
+    places = read_numbers(prior.labels)
+    binned = noise.bin_outcomes(prior, np.linspace(0, 100, 501))
+    found = (
+        abs(least), best_letter_distance(prior, binned),
+        clipped_distance(prior.pmf, places, noise.scale, 100.0),
+        clipped_distance(prior.pmf, places, local.scale, 100.0),
+    )  # fmt: skip
+    numbers = (f"{one:.4f}" for one in (noise.scale, local.scale, *found))
+    return "normal on 0 to 100", epsilon, *numbers
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """The table, or the claims."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -93,6 +118,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     laws = list(list_laws().items())[: 2 if asked.quick else None]
     cases = [(*law, epsilon) for law in laws for epsilon in LEVELS[: 1 if asked.quick else None]]
     rows = [compare(*case) for case in iterate_with_progress(cases, len(cases), "laws")]
+    if not asked.quick:
+        rows += [compare_interval(epsilon) for epsilon in LEVELS]
     report(asked.out, "additive-noise", HEAD, rows)
     if asked.out is not None:
         plot(rows, asked.out / "additive-noise.png")

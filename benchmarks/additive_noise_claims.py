@@ -115,6 +115,21 @@ def density_failure(prior: Prior, law: FloatArray, sigma: float, epsilon: float)
     return float(mass[above[:-1] & above[1:]].sum())
 
 
+def check_failures_in_the_plane(count: int) -> str:
+    """The failure probability of Gaussian noise on vectors by sections of convex sets, on few laws."""
+    worst, laws = 0.0, max(1, count // 50)
+    for seed in range(laws):
+        rng = np.random.default_rng(seed)
+        size = int(rng.integers(3, 6))
+        points = rng.normal(size=(size, 2))
+        prior = Prior(rng.dirichlet(np.ones(size)) * 0.9 + 0.1 / size, list(map(tuple, points)))
+        sigma, part = 10.0 ** rng.uniform(-0.3, 0.5), float(rng.uniform(0.2, 0.8))
+        epsilon = part * prior.max_leakage
+        exact = oracle.plane_failure(points, prior.pmf, sigma, epsilon)
+        worst = max(worst, abs(Gaussian(sigma).failure_probability(prior, epsilon) - exact))
+    return f"{laws} laws: off by at most {worst:.1e}"
+
+
 def check_records(count: int) -> str:
     """One record of up to four, the others of any joint law: by enumeration, and where it is attained."""
     most, apart = -math.inf, 0.0
@@ -181,6 +196,7 @@ CLAIMS: Mapping[str, Callable[[int], str]] = {
     "calibrated levels in sixty digits": check_calibration,
     "Gaussian failure probabilities by quadrature": check_failures,
     "Gaussian failure probabilities over sets": check_failures_over_sets,
+    "Gaussian failure probabilities of vectors by sections": check_failures_in_the_plane,
     "records by enumeration": check_records,
     "draws by chi-square": check_draws,
 }

@@ -36,7 +36,7 @@ from pmlopt.data.sampling.grid_noise import (
     draw_laplace_noise,
 )
 from pmlopt.errors import InputError
-from pmlopt.programs.exact.arithmetic import round_rows_to_grid
+from pmlopt.programs.exact.rounding import round_rows_to_grid
 from pmlopt.programs.plots import save_figure
 from pmlopt.releases.applying import apply_columns
 from pmlopt.releases.batches import ColumnRelease

@@ -29,7 +29,7 @@ import numpy as np
 from common import report, suite_parser
 
 from pmlopt import Mechanism
-from pmlopt.programs.exact.arithmetic import round_rows_to_grid
+from pmlopt.programs.exact.rounding import round_rows_to_grid
 
 SIZE = 16
 LETTERS = [f"level {k:02d}" for k in range(SIZE)]

@@ -6,7 +6,7 @@ more with one number changed, a coefficient, an entry, a multiplier or a bound, 
 Every proof must be accepted, every changed one refused, and the proved interval at most 1e-9 of the range of
 the utility wide (of a level, 1e-9 nats).
 
-    python benchmarks/vipr_proofs.py [--results 400] [--letters 4 40] [--checker viprchk]
+    python benchmarks/vipr_proofs.py [--results 400] [--letters 4 40] [--checker viprchk] [--seed 61]
 """
 
 from __future__ import annotations
@@ -69,9 +69,11 @@ def width_of(certificate: PmloptCertificate, proof: WrittenProof) -> float | Non
     return None if proof.bound is None else abs(float(proof.bound - proof.value))
 
 
-def study(kind: str, number: int, letters: Sequence[int], judge: Judge) -> dict[str, Any] | None:
+def study(
+    kind: str, seed: Sequence[int], letters: Sequence[int], judge: Judge
+) -> dict[str, Any] | None:
     """Prove one random result, and judge its certificates and their changed copies."""
-    rng = np.random.default_rng([61, sorted(KINDS).index(kind), number])
+    rng = np.random.default_rng([seed[0], sorted(KINDS).index(kind), seed[1]])
     n = round(math.exp(rng.uniform(math.log(letters[0]), math.log(letters[1]))))
     begin = time.process_time()
     try:
@@ -85,7 +87,7 @@ def study(kind: str, number: int, letters: Sequence[int], judge: Judge) -> dict[
         found = list(judge_files(proof.folder, rng, judge))
     width = width_of(result.certificate, proof)
     return {
-        "kind": kind, "number": number, "letters": n, "files": len(found),
+        "kind": kind, "number": seed[1], "letters": n, "files": len(found),
         "accepted": sum(own for own, _ in found), "changed": len(found),
         "refused": sum(not other for _, other in found),
         "width": "" if width is None else f"{width:.2g}", "sharp": width is None or width <= WIDEST,
@@ -111,6 +113,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--results", type=int, default=400)
     parser.add_argument("--letters", type=int, nargs=2, default=(4, 40))
     parser.add_argument("--checker", help="the command of another checker, such as viprchk")
+    parser.add_argument("--seed", type=int, default=61)
     parser.add_argument("--kinds", nargs="+", choices=sorted(KINDS), default=sorted(KINDS))
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args(argv)
@@ -120,7 +123,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     number, judge = 0, Judge(options.checker)
     while len(rows) < results:
         for kind in options.kinds:
-            row = study(kind, number, letters, judge) if len(rows) < results else None
+            seed = options.seed, number
+            row = study(kind, seed, letters, judge) if len(rows) < results else None
             if row is not None:
                 rows.append(row)
                 print(row, flush=True)

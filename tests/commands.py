@@ -48,7 +48,8 @@ def counted(kept):
         left[0] -= 1
         kept(source, target)
     return rename
-files.rename_durably, drafts.publish_new = counted(files.rename_durably), counted(drafts.publish_new)
+files.rename_durably = counted(files.rename_durably)
+drafts.publish_new = files.publish_new = counted(files.publish_new)
 main()
 """
 """The command line as a script, killed before a file or folder gets its name for the k-th time."""

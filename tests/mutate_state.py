@@ -24,7 +24,8 @@ import pyarrow.parquet
 
 from pmlopt import PML, Chain, Ledger, Mechanism, Stream
 from pmlopt.core import files
-from pmlopt.core.drafts import Draft, digest_file
+from pmlopt.core.drafts import Draft
+from pmlopt.core.files import digest_file
 from pmlopt.errors import PmloptError
 from pmlopt.releases import StreamPopulation, Streams, array_files
 from pmlopt.releases.applying import SUMMARY, apply_folder

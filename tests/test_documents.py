@@ -87,13 +87,6 @@ def run_as_script(path: Path, page: list[Block]) -> None:
     assert done.returncode == 0, done.stderr.decode()
 
 
-def test_the_readme_writes_its_mechanism(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    first = PYTHON[ROOT / "README.md"][0]
-    exec(compile(first.code, "README.md", "exec"), {})
-    assert Mechanism.load("mechanism.csv").inputs == (1, 2, 3, 4)
-
-
 def typed(line: str) -> list[str]:
     """A command line without its comment."""
     return shlex.split(line, comments=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import re
+from contextlib import redirect_stdout
 
 import pytest
-from documents import ROOT
+from documents import ROOT, blocks
 
 from pmlopt import LDP, PML, ExpectedLoss, Mechanism, closed_forms, design, solve
 from pmlopt.library import find
@@ -23,6 +25,20 @@ def test_there_are_two_commands_of_one_line_each() -> None:
     problem = re.search(r"solve (\S+\.toml)", commands[0])
     assert problem is not None
     assert (ROOT / problem[1]).is_file()
+
+
+def test_the_first_result_prints_what_is_shown() -> None:
+    page = blocks(README)
+    first = next(place for place, block in enumerate(page) if block.language == "python")
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        exec(page[first].code, {})
+    assert printed.getvalue() == page[first + 1].code
+    assert page[first].code.count("\n") == 6
+
+
+def test_the_page_is_short() -> None:
+    assert README.count("\n") <= 120
 
 
 def test_the_links_lead_somewhere() -> None:

@@ -19,6 +19,7 @@ from mkdocs.structure.files import File
 from public_names import ROOT, TOPICS, anchors, modules
 
 from pmlopt.cli import main
+from pmlopt.cli.options import BAD_INPUT, BUG, CLAIM_FAILS, CLOSED, INTERRUPTED, NOT_SOLVED
 
 PROBLEMS = ROOT / "problems"
 FAMILIES = {
@@ -80,12 +81,26 @@ def short(path: str) -> str:
     return path.removeprefix("pmlopt.")
 
 
+EXIT_CODES = {
+    0: "done; also where the status is `unproved`: the privacy is proved, and the remaining gap is reported",
+    CLAIM_FAILS: "a claim fails",
+    BAD_INPUT: "the input is not usable, or the command is not understood; nothing was written",
+    NOT_SOLVED: "no solver could solve it, the time limit was reached, or a part could not be checked",
+    BUG: "a defect of pmlopt; the traceback belongs in a report",
+    INTERRUPTED: "interrupted",
+    CLOSED: "the reader of the output closed the pipe",
+}
+"""What the exit codes of the command line mean."""
+
+
 def commands_page() -> str:
     """The command line, from the help of its commands."""
     parts = [
         "# Command line\n\n`pmlopt COMMAND`, or `python -m pmlopt COMMAND`."
         " This page is the commands' own help.\n\n"
-        f"{paragraphs(main.help)}\n"
+        f"{paragraphs(main.help)}\n",
+        "\n## Exit codes\n\n| code | meaning |\n| --- | --- |\n",
+        *(f"| {code} | {meaning} |\n" for code, meaning in EXIT_CODES.items()),
     ]
     for path, command in walk(main, "pmlopt"):
         context = click.Context(command, info_name=path)

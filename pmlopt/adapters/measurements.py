@@ -15,7 +15,7 @@ from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import MechanismError, MissingExtraError
 from pmlopt.measures import ldp_level, leakage_level
 from pmlopt.model.privacy import LDP, PML, Requirement
-from pmlopt.programs.exact.arithmetic import has_exact_rows, is_met_exactly
+from pmlopt.programs.exact.rounding import has_exact_rows, is_met_exactly
 
 try:
     import opendp.prelude as dp

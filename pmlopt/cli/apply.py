@@ -45,6 +45,7 @@ from pmlopt.cli.targets import PATH, TARGET, TARGET_OR_FOLDER
 from pmlopt.cli.worker_options import WorkerOptions
 from pmlopt.core import files
 from pmlopt.core.arrays import indices_of
+from pmlopt.core.csv_rows import encode_csv
 from pmlopt.core.frames import Missing
 from pmlopt.errors import InputError
 
@@ -296,7 +297,7 @@ def apply_orbits(
     rows = list(zip(*cells.values(), strict=True))
     if not keep_order:
         rows = shuffle_list(rows, make_random_bits(seed if seed is None else [seed, 0, 1]))
-    files.atomic_write(output, files.encode_csv([names, *rows]), replace=False)
+    files.atomic_write(output, encode_csv([names, *rows]), replace=False)
     print_line(f"{len(letters)} rows written to {output}")
 
 
@@ -362,7 +363,7 @@ def histogram(
     )
     shown = [int(count) if not no_round else float(count) for count in released]
     rows = zip(counts, shown, strict=True)
-    files.atomic_write(output, files.encode_csv([(column, "count"), *rows]))
+    files.atomic_write(output, encode_csv([(column, "count"), *rows]))
     if as_json:
         print_json({
             "scale": noise.scale, "level": noise.level, "dp_level": noise.dp_level if noise.scale else None,
@@ -431,7 +432,7 @@ def noise_table(
     rows: list[tuple[object, ...]] = [tables.PTABLE, *tables.list_ptable_rows(table)]
     if keys is not None:
         rows = [tables.KEYS, *tables.list_key_rows(table, keys)]
-    files.atomic_write(output, files.encode_csv(rows))
+    files.atomic_write(output, encode_csv(rows))
     told = "" if prior is None else f"; PML {format_nats(leakage_level(prior, used))}"
     if prior is not None and keys is not None:
         told += f", {format_nats(leakage_level(prior, mechanism))} before it was rounded"

@@ -53,9 +53,9 @@ from pmlopt.cli.reading import (
 )
 from pmlopt.cli.targets import TARGET
 from pmlopt.cli.verification import CODES, print_verification
+from pmlopt.core.converters import finite_or_none
 from pmlopt.core.matrices.formats import check_labels, read_matrix
 from pmlopt.errors import InputError
-from pmlopt.programs.certificate import finite_or_none
 
 if TYPE_CHECKING:
     from pmlopt.data.mechanism import Mechanism
@@ -337,7 +337,7 @@ def audit(
     from pmlopt.data.symmetry.orbit_mechanism import is_orbit_file
     from pmlopt.programs.compliance import prove
     from pmlopt.programs.envelope.program import envelope
-    from pmlopt.programs.exact.arithmetic import has_exact_rows, is_met_exactly
+    from pmlopt.programs.exact.rounding import has_exact_rows, is_met_exactly
 
     if program.is_given(
         mechanism_file, of_matrix=samples or no_header or normalise or output is not None

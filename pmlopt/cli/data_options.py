@@ -16,6 +16,7 @@ from pmlopt.cli.reading import read_counts, read_prior
 from pmlopt.cli.targets import TARGET
 from pmlopt.core import files
 from pmlopt.core.arrays import Label
+from pmlopt.core.csv_rows import encode_csv
 from pmlopt.core.frames import Missing
 from pmlopt.errors import InputError
 
@@ -165,7 +166,7 @@ def count_command(
             [secret_column, *letters],
             *([value, *(pairs.get((value, letter), 0) for letter in letters)] for value in values),
         ]
-    files.atomic_write(output, files.encode_csv(rows), private=True)  # they are true counts
+    files.atomic_write(output, encode_csv(rows), private=True)  # they are true counts
 
 
 @contextmanager

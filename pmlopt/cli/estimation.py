@@ -24,8 +24,8 @@ from pmlopt.cli.printing import format_nats, format_number, print_json, print_li
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import align_prior, read_prior, read_saved_prior
 from pmlopt.core.arrays import Label, indices_of
+from pmlopt.core.converters import finite_or_none
 from pmlopt.errors import InputError
-from pmlopt.programs.certificate import finite_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pmlopt.cli.options import ArgumentNote, OptionNote, add_command, main
 from pmlopt.cli.printing import print_json, print_line, print_table
@@ -14,10 +14,15 @@ from pmlopt.core.sealing import check_not_sealed
 from pmlopt.data.samplers.languages import LANGUAGES
 from pmlopt.errors import FileFormatError, InputError
 
+if TYPE_CHECKING:
+    from pmlopt.data.samplers.source import SamplerSource
+    from pmlopt.data.samplers.workbooks import SamplerWorkbook
+
 Language = Annotated[
     str | None,
     OptionNote(
-        "js, ts, c, rust, kotlin, swift, r, sql (PostgreSQL) or python; left out, by the ending of the file.",
+        "js, ts, c, rust, kotlin, swift, r, sql (PostgreSQL) or python; left out, by the ending of the file. "
+        "Or xlsform or spreadsheet, as .xlsx: rounded to the bits that they keep.",
         "--to",
     ),
 ]
@@ -38,6 +43,12 @@ def export_command(
             "matrices that are not in multiples of 2^-53. The level is computed again."
         ),
     ] = None,
+    max_level: Annotated[
+        float | None,
+        OptionNote(
+            "Refuse draws with a level of the requirement above this, in nats, after rounding."
+        ),
+    ] = None,
     name: Annotated[
         str, OptionNote("Distinguishes the functions of several mechanisms in one program.")
     ] = "",
@@ -54,18 +65,49 @@ def export_command(
     The code releases values. MECHANISM is a saved result or a matrix. The file needs no library: it compares
     random bits of the platform's generator for cryptography with whole numbers, and so draws with exactly the
     probabilities of the matrix. `pmlopt verify FILE --of MECHANISM` compares the two again.
+
+    Forms and spreadsheets have no such generator: their numbers are predictable, and unfit for secrets.
     """
+    from pmlopt.data.samplers.export import find_platform
+    from pmlopt.data.samplers.source import build_name
     from pmlopt.verification.verify_saved import load_trusted
 
     found = load_trusted(saved_file)
     if decode:
-        if bits is not None:
-            raise InputError("--decode draws nothing: leave out --bits")
+        if bits is not None or max_level is not None:
+            raise InputError("--decode draws nothing: leave out --bits and --max-level")
         _export_decoder(found, output, language, name)
         print_line(f"Wrote {output}.")
         return
-    found.export(output, language, bits=bits, name=name)
+    _export_sampler(found, output, language, bits, max_level, name)
+    for note in () if (platform := find_platform(language)) is None else platform.notes:
+        print_line(note.format(build_name(name)), err=True)
     print_line(f"Wrote {output}. Check it with: pmlopt verify {output} --of {saved_file}")
+
+
+def _export_sampler(
+    found: Any,
+    output: Path,
+    language: str | None,
+    bits: int | None,
+    max_level: float | None,
+    name: str,
+) -> None:
+    """Write the sampler of a mechanism or a result, and print what is claimed of rounded draws."""
+    from pmlopt.data.mechanism import Mechanism
+    from pmlopt.data.samplers.export import choose_bits
+
+    if isinstance(found, Mechanism):
+        if max_level is not None:
+            raise InputError(
+                "--max-level needs a saved result: a matrix has no prior or requirement"
+            )
+        found.export(output, language, bits=bits, name=name)
+        return
+    found.export(output, language, bits=bits, name=name, max_level=max_level)
+    drawn = choose_bits(language, bits)
+    for sentence in () if drawn is None else found.describe_draws(drawn):
+        print_line(sentence)
 
 
 def _export_decoder(found: Any, output: Path, language: str | None, name: str) -> None:
@@ -85,14 +127,9 @@ def _export_decoder(found: Any, output: Path, language: str | None, name: str) -
 def verify_source(path: Path, mechanism_file: Path, as_json: bool) -> bool:
     """Print whether generated source code draws from a mechanism; return the verdict."""
     from pmlopt.data.mechanism import Mechanism
-    from pmlopt.data.samplers.source import SamplerSource
     from pmlopt.verification.verify_saved import load_trusted
 
-    try:
-        text = read_bytes(path).decode()
-    except UnicodeDecodeError:
-        raise FileFormatError(f"{path}: is no source code in UTF-8") from None
-    source = SamplerSource.read(text, os.fspath(path))
+    source = _read_source(path)
     found = load_trusted(mechanism_file)
     mechanism = found if isinstance(found, Mechanism) else found.mechanism
     if not isinstance(mechanism, Mechanism):
@@ -105,19 +142,33 @@ def verify_source(path: Path, mechanism_file: Path, as_json: bool) -> bool:
     holds = all(verdict for _, verdict, _ in parts)
     if as_json:
         print_json({
-            "language": source.language.name,
+            "language": source.header["language"],
             "digest": source.header["digest"],
             "bits": source.header["bits"],
             "holds": holds,
             "parts": [dict(zip(("name", "holds", "detail"), part, strict=True)) for part in parts],
         })  # fmt: skip
         return holds
-    print_line(f"{path.name}: {source.language.name}, {source.header['bits']} bits a draw")
+    print_line(f"{path.name}: {source.header['language']}, {source.header['bits']} bits a draw")
     print_table(
         ["part", "verdict", "what was found"],
         [(name, "holds" if verdict else "FALSE", detail) for name, verdict, detail in parts],
     )
     return holds
+
+
+def _read_source(path: Path) -> SamplerSource | SamplerWorkbook:
+    """Read generated source code, or a generated workbook."""
+    from pmlopt.data.samplers.source import SamplerSource
+    from pmlopt.data.samplers.workbooks import SamplerWorkbook
+
+    content = read_bytes(path)
+    if content.startswith(b"PK"):
+        return SamplerWorkbook.read(content, path)
+    try:
+        return SamplerSource.read(content.decode(), os.fspath(path))
+    except UnicodeDecodeError:
+        raise FileFormatError(f"{path}: is no source code in UTF-8") from None
 
 
 @add_command(main, "deployment")

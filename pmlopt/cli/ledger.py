@@ -27,9 +27,9 @@ from pmlopt.cli.reading import align_prior, read_numbers
 from pmlopt.cli.targets import TARGET, check_targets_not_inputs
 from pmlopt.core import files
 from pmlopt.core.arrays import Label, abbreviate, indices_of
+from pmlopt.core.converters import finite_or_none
 from pmlopt.core.display import pluralize
 from pmlopt.errors import InputError, MechanismError
-from pmlopt.programs.certificate import finite_or_none
 
 if TYPE_CHECKING:
     from pmlopt.data.mechanism import Mechanism

@@ -41,8 +41,8 @@ from pmlopt.cli.reading import (
     read_outputs,
     read_utility,
 )
+from pmlopt.core.converters import finite_or_none
 from pmlopt.errors import InputError
-from pmlopt.programs.certificate import finite_or_none
 
 if TYPE_CHECKING:
     from pmlopt.library import Instance

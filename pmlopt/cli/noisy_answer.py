@@ -17,6 +17,7 @@ from pmlopt.cli.reading import read_counts, read_prior
 from pmlopt.cli.targets import TARGET
 from pmlopt.core import files
 from pmlopt.core.arrays import Label, parse_labels
+from pmlopt.core.csv_rows import encode_csv
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ def noisy_answer(
     exact = _answer_exactly(answers, columns, law, table, people)
     released = [np.atleast_1d(one) for one in noise.release(exact, seed)]
     rows = _list_rows(answers, released, noise.scales, people, confidence)
-    files.atomic_write(output, files.encode_csv([("answer", "value", "low", "high"), *rows]))
+    files.atomic_write(output, encode_csv([("answer", "value", "low", "high"), *rows]))
     scope = "whatever its law is" if law is None else law.words
     if as_json:
         print_json({

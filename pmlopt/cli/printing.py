@@ -134,7 +134,7 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
     """Print a result: claim, method, and small matrices."""
     from pmlopt.measures.estimable import rank_warnings
     from pmlopt.measures.outcomes import MAX_SUMMARY_OUTCOMES
-    from pmlopt.programs.design_program import DesignCertificate
+    from pmlopt.programs.certificate import DesignCertificate
     from pmlopt.programs.reports.pages import list_warnings
 
     certificate, form = result.certificate, result.closed_form
@@ -197,7 +197,7 @@ def is_by_orbits(mechanism: Any) -> bool:
 def _list_proved_rows(result: Result[Any]) -> list[tuple[str, str]]:
     """List the certificate's claims as table rows, with baselines and estimable statistics."""
     from pmlopt.measures.estimable import MAX_RANKED_SIZE
-    from pmlopt.programs.design_program import RequirementCertificate
+    from pmlopt.programs.certificate import RequirementCertificate
 
     certificate, rows = result.certificate, list[tuple[str, str]]()
     proved = f"yes, in {certificate.arithmetic}" if certificate.verify() else "NO"

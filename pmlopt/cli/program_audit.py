@@ -14,9 +14,9 @@ from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, OptionNote
 from pmlopt.cli.printing import MAX_TABLE_COLUMNS, format_nats, print_json, print_line, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import read_numbers
+from pmlopt.core.converters import finite_or_none
 from pmlopt.core.files import is_standard_stream, read_standard_input
 from pmlopt.errors import InputError
-from pmlopt.programs.certificate import finite_or_none
 
 if TYPE_CHECKING:
     from pmlopt.data.prior import Prior

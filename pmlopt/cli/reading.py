@@ -12,6 +12,7 @@ from pmlopt.cli.options import OptionNote
 from pmlopt.cli.printing import print_line
 from pmlopt.core import files
 from pmlopt.core.arrays import DefaultLabels, Label, have_same_label_set, parse_labels
+from pmlopt.core.csv_rows import read_rows
 from pmlopt.core.letter_files import read_letters
 from pmlopt.core.matrices.formats import read_matrix
 from pmlopt.core.matrices.matrix_file import MatrixFile
@@ -272,7 +273,7 @@ def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
     if Path(value).suffix.lower() != ".csv":
         return cast("Constraint", kinds[name](files.parse_number(value, f"--constraint {name}")))
     known = {str(label): label for label in labels}
-    rows = files.read_rows(Path(value))[1:]
+    rows = read_rows(Path(value))[1:]
     if any(len(row) != 2 for row in rows):
         raise FileFormatError(
             f"{value}: a row has not two cells: it has a header and two columns of labels"
@@ -348,9 +349,7 @@ def _read_text(path: Path, bare: bool) -> MatrixFile:
     first = content.decode("utf-8-sig", "replace").lstrip().partition("\n")[0]
     delimiter = next((mark for mark in (";", "\t") if mark in first), ",")
     mark = "." if delimiter == "," else ","
-    rows = [
-        row for row in files.read_rows(path, content, delimiter, least=1 if bare else 2) if any(row)
-    ]
+    rows = [row for row in read_rows(path, content, delimiter, least=1 if bare else 2) if any(row)]
     if bare:
         cells = [
             [files.parse_number(cell.replace(mark, "."), f"{path}: row {number}") for cell in row]

@@ -77,7 +77,7 @@ def verify_command(
     mechanism_file: Annotated[
         Path | None,
         OptionNote(
-            "FILE is source code that `pmlopt export` wrote: compare it with this mechanism.",
+            "FILE is source code, or a workbook, that `pmlopt export` wrote: compare it with this mechanism.",
             "--of",
         ),
     ] = None,
@@ -103,6 +103,11 @@ def verify_command(
         sys.exit(CODES[verify_source(saved_file, mechanism_file, as_json)])
     if saved_file.suffix.lower() in SOURCE_ENDINGS:
         raise InputError(f"{saved_file}: is source code: name its mechanism by --of MECHANISM")
+    if saved_file.suffix.lower() == ".xlsx":
+        raise InputError(
+            f"{saved_file}: is a workbook: name the mechanism of a form or a spreadsheet by --of MECHANISM. "
+            "A matrix has no certificate: save a Result as .json or .npz, or audit it"
+        )
     verdict = verify_file(saved_file)
     print_verification(verdict, saved_file, as_json)
     sys.exit(CODES[verdict.holds])

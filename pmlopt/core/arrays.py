@@ -589,3 +589,11 @@ def _is_storable(label: Label) -> bool:
     if isinstance(label, tuple):
         return all(map(_is_storable, label))
     return isinstance(label, _PLAIN)
+
+
+MAX_EXPONENT = 700.0
+"""The largest level in nats whose exponential is used as a float; floats overflow from 709.8 on."""
+
+
+GRID_DENOMINATOR = 2**53
+"""The common denominator of an exported matrix: k / GRID is a float for every k from 0 to GRID."""

@@ -15,7 +15,13 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import chain
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import (
+    Any,
+    Literal,
+    Union,
+    get_args,
+    get_origin,
+)
 
 import numpy as np
 
@@ -526,3 +532,8 @@ def _to_list_label(label: Any) -> Any:
     if isinstance(label, tuple):
         return [_to_list_label(part) for part in label]
     return label.item() if isinstance(label, np.generic) else label
+
+
+def finite_or_none(number: float | None) -> float | None:
+    """Return the number, or None where it is infinite or missing: JSON has no form for infinity."""
+    return number if number is not None and math.isfinite(number) else None

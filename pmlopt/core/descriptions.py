@@ -79,6 +79,8 @@ def escape_control_characters(text: str) -> str:
 
 def describe_position(index: Sequence[int]) -> str:
     """Format the index of an entry for a message, such as "row 3, column 1"."""
+    if not index:
+        return "its only position"
     if len(index) == 1:
         return f"position {index[0]}"
     return f"row {index[0]}, column {index[1]}"

@@ -7,20 +7,24 @@ made in it is under `part/` until it is complete, and `whole` from then on.
 
 from __future__ import annotations
 
-import ctypes
-import errno
 import hashlib
 import os
 import secrets
-import shutil
 import stat
-import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
+
+from pmlopt.core.files import (
+    DRAFT_KEY_DIGITS,
+    compute_key,
+    digest_file,
+    is_real_folder,
+    publish_new,
+    remove_path,
+    sync_folder,
+)
 
 DRAFT_PREFIX = ".pmlopt-draft-"
 """How the names of drafts begin; what a ledger names otherwise is never moved."""
@@ -28,22 +32,8 @@ DRAFT_PREFIX = ".pmlopt-draft-"
 PART, WHOLE = "part", "whole"
 """In a draft: the folder of what is being made, and what is complete."""
 
-DRAFT_KEY_DIGITS = 16
 EMPTY_OWNER_KEY = "".zfill(DRAFT_KEY_DIGITS)
 """The owner of drafts that no ledger records."""
-
-_AT_FDCWD, _RENAME_NOREPLACE = -100, 1
-"""Constants of Linux, for `renameat2`."""
-
-
-def compute_key(name: str | os.PathLike[str]) -> str:
-    """Compute a short hash key of a name or path.
-
-    Examples:
-        >>> len(compute_key("wave.csv")), compute_key("wave.csv") == compute_key("wave2.csv")
-        (16, False)
-    """
-    return hashlib.sha256(os.fsencode(name)).hexdigest()[:DRAFT_KEY_DIGITS]
 
 
 @dataclass(frozen=True)
@@ -116,24 +106,6 @@ def read_owner(draft: Path) -> str:
     return draft.name.removeprefix(DRAFT_PREFIX)[DRAFT_KEY_DIGITS + 1 :][:DRAFT_KEY_DIGITS]
 
 
-def remove_path(path: Path) -> None:
-    """Remove a file, link or folder tree, without following links."""
-    with suppress(FileNotFoundError):
-        if is_real_folder(path):
-            shutil.rmtree(path)
-        else:
-            path.unlink()
-
-
-def is_real_folder(path: Path) -> bool:
-    """Return whether a path is a folder and no link."""
-    try:
-        # lstat: a link to a folder must not lead a removal out of the draft
-        return stat.S_ISDIR(path.lstat().st_mode)
-    except OSError:
-        return False
-
-
 def is_real_file(path: Path) -> bool:
     """Return whether a path is a regular file and no link."""
     try:
@@ -151,12 +123,6 @@ def iterate_entries(folder: Path) -> Iterator[Path]:
         inside.sort()
         linked = [name for name in inside if not is_real_folder(Path(place) / name)]
         yield from (Path(place) / name for name in sorted([*names, *linked]))
-
-
-def digest_file(path: Path) -> str:
-    """Compute the SHA-256 digest of a file."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def digest_content(path: Path) -> str | None:
@@ -179,71 +145,3 @@ def digest_names(entries: Any) -> str:
     """Compute the SHA-256 digest of text pairs, independent of order."""
     # names that are no valid UTF-8 come as surrogates, which a strict encoding would reject
     return hashlib.sha256(repr(sorted(entries)).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def sync_folder(folder: Path) -> None:
-    """Flush a folder's directory entries to disk, where supported."""
-    with suppress(OSError):  # some systems do not open folders
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def publish_new(source: Path, target: Path) -> None:
-    """Rename a complete file or folder durably to a new name; raise an error if it exists.
-
-    Raises:
-        FileExistsError: something has it.
-    """
-    # folders have no hard links, so they need a rename that does not replace
-    if is_real_folder(source):
-        _rename_to_new(source, target)
-    else:
-        try:
-            # a link fails where the name exists; a rename would replace a file that appeared meanwhile
-            os.link(source, target)
-        except FileExistsError:
-            raise
-        except OSError:  # a kind of folder without links
-            _rename_to_new(source, target)
-        else:
-            source.unlink()
-    sync_folder(target.parent)
-
-
-def _rename_to_new(source: Path, target: Path) -> None:
-    """Rename without replacing, atomically where supported.
-
-    Elsewhere in two steps. Between them no process writes the target that holds the lock on it (`alone`).
-    """
-    # a call through ctypes raises no audit event, as `os.rename` would
-    sys.audit("os.rename", source, target, -1, -1)
-    if (renameat2 := _renameat2()) is not None:
-        names = os.fsencode(source), os.fsencode(target)
-        if renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_NOREPLACE) == 0:
-            return
-        if ctypes.get_errno() == errno.EEXIST:
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
-        # a kind of folder, or a kernel, that does not have it
-    if os.path.lexists(target):
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
-    source.rename(target)
-
-
-@cache
-def _renameat2() -> Any:
-    """Return Linux's renameat2 system call; None elsewhere."""
-    try:
-        function = ctypes.CDLL(None, use_errno=True).renameat2
-    except (OSError, TypeError, AttributeError):
-        return None
-    function.argtypes = [
-        ctypes.c_int,
-        ctypes.c_char_p,
-        ctypes.c_int,
-        ctypes.c_char_p,
-        ctypes.c_uint,
-    ]
-    return function

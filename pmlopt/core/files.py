@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import csv
+import ctypes
 import errno
+import hashlib
 import io
 import json
 import os
 import secrets
+import shutil
 import stat
 import sys
 import zipfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
+from functools import cache
 from pathlib import Path
 from typing import IO, Any, BinaryIO, TypeVar
 
 import numpy as np
 
-from pmlopt.core.drafts import compute_key, publish_new, remove_path, sync_folder
-from pmlopt.core.drafts import digest_file as digest_file
-from pmlopt.core.file_kinds import describe_foreign_file
 from pmlopt.core.lazy_imports import import_optional
 from pmlopt.core.matrix_layout import is_number as is_number
 from pmlopt.core.matrix_layout import parse_number as parse_number
@@ -386,61 +386,6 @@ def _read_pieces(stream: BinaryIO, most: int) -> Iterator[bytes]:
         most -= len(piece)
 
 
-def parse_rows(
-    text: Iterable[str], where: object, delimiter: str = ",", not_text: str = ""
-) -> Iterator[list[str]]:
-    """Parse CSV text to rows of equal length.
-
-    Blank lines are no rows, but in a file of one column, where they are missing cells.
-
-    Args:
-        text: its lines, with their ends.
-        where: the file, for messages.
-        delimiter: between cells.
-        not_text: the message where the bytes are not of the encoding.
-
-    Raises:
-        FileFormatError: a row is longer or shorter, a quoted cell does not end, or it is no text.
-    """
-    length, number = 0, 0
-    try:
-        for row in csv.reader(text, delimiter=delimiter, strict=True):
-            if not row and length != 1:
-                continue
-            number += 1
-            length = length or len(row)
-            if len(row or [""]) != length:
-                raise FileFormatError(
-                    f"{where}: row {number} has {len(row)} cells and the header {length}: "
-                    "the file may be cut short"
-                )
-            yield row or [""]  # as some programs write a missing cell
-    except UnicodeError:
-        raise FileFormatError(
-            not_text or f"{where}: is not text in UTF-8, so not a CSV file"
-        ) from None
-    except csv.Error as cause:
-        raise FileFormatError(
-            f"{where}: is not a whole CSV file: row {number + 1}: {cause}"
-        ) from None
-
-
-def read_rows(
-    path: str | os.PathLike[str], content: bytes | None = None, delimiter: str = ",", least: int = 2
-) -> list[list[str]]:
-    """Read a UTF-8 CSV file with at least a header and one row."""
-    content = read_bytes(path) if content is None else content
-    if (foreign := describe_foreign_file(content, small=True)) is not None:
-        raise FileFormatError(f"{path}: {foreign}")
-    stream = io.BytesIO(content)
-    rows = list(parse_rows(io.TextIOWrapper(stream, "utf-8-sig", newline=""), path, delimiter))
-    if len(rows) < least:
-        raise FileFormatError(
-            f"{path}: has {len(rows)} row(s): a header and at least one row are needed"
-        )
-    return rows
-
-
 def encode_json_bytes(content: Any, indent: int | None = 1) -> bytes:
     """Encode plain data and numpy values as JSON.
 
@@ -461,26 +406,6 @@ def _to_plain(value: Any) -> Any:
     raise TypeError(f"{value!r} is not text, a number, a list or a table")
 
 
-def encode_csv(rows: Iterable[Sequence[Any]], delimiter: str = ",") -> bytes:
-    r"""Encode rows as CSV that round-trips every cell.
-
-    Examples:
-        >>> encode_csv([["a", 1], ["b\r", 2]])
-        b'a,1\n"b\r","2"\n'
-    """
-    # newline="" keeps line ends inside cells as they are
-    stream = io.StringIO(newline="")
-    plain = csv.writer(stream, lineterminator="\n", delimiter=delimiter)
-    quoted = csv.writer(stream, lineterminator="\n", delimiter=delimiter, quoting=csv.QUOTE_ALL)
-    for row in rows:
-        # the writer does not see that a carriage return needs quotes
-        (quoted if any("\r" in str(cell) for cell in row) else plain).writerow(row)
-    try:
-        return stream.getvalue().encode()
-    except UnicodeEncodeError as cause:
-        raise FileFormatError(f"a label or a cell cannot be written as UTF-8: {cause}") from None
-
-
 def check_expansion(path: str | os.PathLike[str], content: bytes) -> None:
     """Raise an error for a compressed file that would exceed memory."""
     # by the sizes that the archive declares, before anything is unpacked
@@ -497,3 +422,112 @@ def compute_expanded_size(content: bytes) -> int:
     """Return the uncompressed size of a ZIP archive."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         return sum(entry.file_size for entry in archive.infolist())
+
+
+DRAFT_KEY_DIGITS = 16
+
+
+_AT_FDCWD, _RENAME_NOREPLACE = -100, 1
+"""Constants of Linux, for `renameat2`."""
+
+
+def compute_key(name: str | os.PathLike[str]) -> str:
+    """Compute a short hash key of a name or path.
+
+    Examples:
+        >>> len(compute_key("wave.csv")), compute_key("wave.csv") == compute_key("wave2.csv")
+        (16, False)
+    """
+    return hashlib.sha256(os.fsencode(name)).hexdigest()[:DRAFT_KEY_DIGITS]
+
+
+def remove_path(path: Path) -> None:
+    """Remove a file, link or folder tree, without following links."""
+    with suppress(FileNotFoundError):
+        if is_real_folder(path):
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def is_real_folder(path: Path) -> bool:
+    """Return whether a path is a folder and no link."""
+    try:
+        # lstat: a link to a folder must not lead a removal out of the draft
+        return stat.S_ISDIR(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def digest_file(path: Path) -> str:
+    """Compute the SHA-256 digest of a file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush a folder's directory entries to disk, where supported."""
+    with suppress(OSError):  # some systems do not open folders
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def publish_new(source: Path, target: Path) -> None:
+    """Rename a complete file or folder durably to a new name; raise an error if it exists.
+
+    Raises:
+        FileExistsError: something has it.
+    """
+    # folders have no hard links, so they need a rename that does not replace
+    if is_real_folder(source):
+        _rename_to_new(source, target)
+    else:
+        try:
+            # a link fails where the name exists; a rename would replace a file that appeared meanwhile
+            os.link(source, target)
+        except FileExistsError:
+            raise
+        except OSError:  # a kind of folder without links
+            _rename_to_new(source, target)
+        else:
+            source.unlink()
+    sync_folder(target.parent)
+
+
+def _rename_to_new(source: Path, target: Path) -> None:
+    """Rename without replacing, atomically where supported.
+
+    Elsewhere in two steps. Between them no process writes the target that holds the lock on it (`alone`).
+    """
+    # a call through ctypes raises no audit event, as `os.rename` would
+    sys.audit("os.rename", source, target, -1, -1)
+    if (renameat2 := _renameat2()) is not None:
+        names = os.fsencode(source), os.fsencode(target)
+        if renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_NOREPLACE) == 0:
+            return
+        if ctypes.get_errno() == errno.EEXIST:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+        # a kind of folder, or a kernel, that does not have it
+    if os.path.lexists(target):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+    source.rename(target)
+
+
+@cache
+def _renameat2() -> Any:
+    """Return Linux's renameat2 system call; None elsewhere."""
+    try:
+        function = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, TypeError, AttributeError):
+        return None
+    function.argtypes = [
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.c_uint,
+    ]
+    return function

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from pmlopt.core.arrays import NUMBER_HEADERS, Label, parse_labels
-from pmlopt.core.files import read_rows
+from pmlopt.core.csv_rows import read_rows
 from pmlopt.core.matrix_layout import is_number, parse_number
 from pmlopt.core.near_labels import warn_of_near_labels
 from pmlopt.errors import FileFormatError

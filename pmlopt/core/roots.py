@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 
@@ -144,6 +145,32 @@ def find_least_share(holds: Callable[[float], bool], halvings: int = 60) -> floa
     """
     fails, found = 0.0, 1.0
     for _ in range(halvings):
+        middle = (fails + found) / 2
+        fails, found = (fails, middle) if holds(middle) else (middle, found)
+    return found
+
+
+def find_near_share(holds: Callable[[Fraction], bool], fails: Fraction) -> Fraction:
+    """Find a number of at most 1 at which a monotone condition holds, not far above the least one.
+
+    It is above that by an eighth of what the least one is above the start, or by 2^-50. Where that is little,
+    few evaluations find it. At 1 the condition is assumed to hold.
+
+    Args:
+        holds: the condition.
+        fails: the start, at which it does not hold.
+
+    Examples:
+        >>> round(float(find_near_share(lambda share: share >= Fraction(1, 10**9), Fraction(0))), 12)
+        1.019e-09
+    """
+    start, step = fails, Fraction(1, 1 << 50)
+    found = start + step
+    while found < 1 and not holds(found):
+        fails, step = found, 4 * step
+        found = start + step
+    found = min(found, Fraction(1))
+    while found - fails > (found - start) / 9 and step > Fraction(1, 1 << 50):
         middle = (fails + found) / 2
         fails, found = (fails, middle) if holds(middle) else (middle, found)
     return found

@@ -382,7 +382,8 @@ class Mechanism(SuggestsAttributes):
         Args:
             path: of the file.
             language: js, ts, c, rust, kotlin, swift, r, sql (PostgreSQL) or python; left out, by the ending
-                .js, .ts, .c, .rs, .kt, .swift, .R, .sql or .py.
+                .js, .ts, .c, .rs, .kt, .swift, .R, .sql or .py. Or xlsform or spreadsheet, whose generators
+                are unfit for secrets: workbooks (.xlsx) of a matrix that is rounded to at most 31 or 48 bits.
             bits: of a draw, to which the sums of each row are rounded, which changes the leakage level; left
                 out, 53, and nothing is rounded.
             name: what tells its functions from those of another mechanism in one program.
@@ -390,8 +391,9 @@ class Mechanism(SuggestsAttributes):
 
         Raises:
             MechanismError: the entries are no multiples of 2^-53 whose rows sum to one, and no bits are
-                given; or a label is no text in every language.
+                given; or a label is no text in every language, or not in this one.
             InputError: the language is not known, or has no generator for cryptography.
+            MissingExtraError: openpyxl is not installed, which workbooks need.
             FileFormatError: the file cannot be written.
 
         Examples:

@@ -25,6 +25,7 @@ from pmlopt.core.arrays import (
     integers_over_common_denominator,
     parse_labels,
 )
+from pmlopt.core.csv_rows import read_rows
 from pmlopt.core.frames import to_plain_list
 from pmlopt.core.records import ContextReference, Range, Record, Shape
 from pmlopt.data.labelled import Numbers, read_column, read_labelled_table
@@ -189,7 +190,7 @@ class Secret(Record):
             (5, 5)
             >>> folder.cleanup()
         """
-        head, *body = files.read_rows(path)
+        head, *body = read_rows(path)
         if len(head) < 2:
             raise FileFormatError(f"{path}: has one column: the secret and the letter are two")
         name, counts = head[0].strip() or "the secret", head[-1].strip().lower() in NUMBER_HEADERS

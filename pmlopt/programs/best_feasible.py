@@ -9,7 +9,6 @@ from typing import Any, Generic
 
 from pmlopt.errors import MechanismError, SolverError
 from pmlopt.programs.certificate import C_co, Status
-from pmlopt.programs.method_runs import describe_failure
 from pmlopt.programs.program import (
     FalseCertificateError,
     Method,
@@ -19,6 +18,7 @@ from pmlopt.programs.program import (
     Program,
     has_foreign_parts,
 )
+from pmlopt.programs.registry import describe_failure
 from pmlopt.programs.result import Result, make_result
 from pmlopt.solvers.solver_result import Deadline
 

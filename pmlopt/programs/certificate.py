@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import (
     Annotated,
     Any,
@@ -24,19 +25,22 @@ from numpy.typing import NDArray
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.display import format_facts_html
-from pmlopt.core.records import INFINITE, Context, ContextReference, to_plain
+from pmlopt.core.records import INFINITE, Context, ContextReference, Shape, to_plain
 from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.uncertainty import Box, L1Ball, confidence_box
-from pmlopt.model.uncertainty.confidence import deviation_exponent, log_event_count
-from pmlopt.model.uncertainty.joint_laws import JointLaws
-from pmlopt.programs.exact.arithmetic import has_exact_rows, is_met_exactly
+from pmlopt.programs.claims import (
+    FLOATS,
+    RATIONAL,
+    Claim,
+    check_confidences,
+    check_level,
+    check_mechanism,
+)
+from pmlopt.programs.exact.rounding import RepairRecord
 from pmlopt.programs.former_names import FORMER_METHODS, replace_former_method
 
-RATIONAL = "rational arithmetic"
-FLOATS = "floating point, rounding allowed for"
 DECIMAL = "decimal arithmetic of 50 digits"
 
 
@@ -54,52 +58,6 @@ class Status(StrEnum):
     its gap is above the tolerance."""
     VIOLATED = "violated"
     """The method ended at a mechanism that breaks a limit; the certificate states by how much."""
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One claim of a certificate, decided again from its numbers without the solver.
-
-    Attributes:
-        name: what was looked at, such as "level".
-        holds: whether it is so; None where the certificate does not hold what deciding it needs.
-        arithmetic: in which it was decided.
-        detail: what was found, in words.
-        claimed: the number that is claimed, where it is one.
-        recomputed: the number that was found instead, where it is one.
-    """
-
-    name: str
-    holds: bool | None
-    arithmetic: str
-    detail: str
-    claimed: float | None = None
-    recomputed: float | None = None
-
-    @property
-    def verdict(self) -> str:
-        """Return "holds", "FAILS" or "not checked"."""
-        return {True: "holds", False: "FAILS", None: "not checked"}[self.holds]
-
-    @property
-    def is_exact(self) -> bool:
-        """Return whether the claim was decided in rational arithmetic."""
-        return self.arithmetic == RATIONAL
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data: what `pmlopt verify --json` prints of the claim."""
-        return {
-            "part": self.name,
-            "holds": self.holds,
-            "exact": self.is_exact,
-            "arithmetic": self.arithmetic,
-            "detail": self.detail,
-            "claimed": finite_or_none(self.claimed),
-            "recomputed": finite_or_none(self.recomputed),
-        }
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.verdict} ({self.arithmetic}): {self.detail}"
 
 
 def make_context(mechanism: Mechanism, prior: Prior | None) -> Context:
@@ -149,9 +107,12 @@ class Certificate(ABC):
         return found if isinstance(found, Prior) else None
 
     @property
-    @abstractmethod
     def is_maximised(self) -> bool:
-        """Return whether the objective is maximised, so that the bound is an upper bound on the optimum."""
+        """Return whether the objective is maximised, so that the bound is an upper bound on the optimum.
+
+        A kind that stores a field `maximised` follows it; one that minimises something else overrides this.
+        """
+        return bool(getattr(self, "maximised", True))
 
     @property
     def bound_rounding(self) -> float:
@@ -249,11 +210,6 @@ class Certificate(ABC):
 
 
 C_co = TypeVar("C_co", bound=Certificate, covariant=True)
-
-
-def finite_or_none(number: float | None) -> float | None:
-    """Return the number, or None where it is infinite or missing: JSON has no form for infinity."""
-    return number if number is not None and math.isfinite(number) else None
 
 
 @dataclass(frozen=True)
@@ -390,45 +346,6 @@ VERIFY_ROUNDING_FRACTION = 0.5
 """Of the allowance for rounding in a bound that is requested when it is checked: a claim has all of it."""
 
 
-def check_mechanism(mechanism: Mechanism) -> Claim:
-    """Check the claim that the matrix is a mechanism."""
-    holds = has_exact_rows(mechanism.matrix)
-    return Claim("mechanism", holds, RATIONAL, "no entry is negative, and each row sums to exactly one"
-                 if holds else "an entry is negative, or a row does not sum to exactly one")  # fmt: skip
-
-
-def check_level(prior: Prior, privacy: Requirement, mechanism: Mechanism, statement: str) -> Claim:
-    """Check the claim that the mechanism meets a requirement, and name the outcome that breaks it most."""
-    holds = is_met_exactly(prior, privacy, mechanism.matrix)
-    scope = f", {privacy.scope}" if privacy.scope else ""
-    text = statement + scope if holds else privacy.describe_violation(prior, mechanism)
-    return Claim("level", holds, RATIONAL, text)
-
-
-def check_value(claimed: float, found: float, rounding: float, arithmetic: str = FLOATS) -> Claim:
-    """Check the claim that a value follows from the matrix, up to rounding."""
-    # equality covers infinite values, whose difference is nan
-    holds = (math.isfinite(found) and abs(claimed - found) <= rounding) or claimed == found
-    other = "" if holds else f" is claimed, and {found:.12g} follows from the matrix"
-    return Claim("value", holds, arithmetic, f"{claimed:.12g}{other}", claimed, found)
-
-
-def check_bound(
-    claimed: float, proved: float | None, maximised: bool, arithmetic: str = FLOATS
-) -> Claim:
-    """Check the claim of a bound against the one that is proved again; `proved` is None without a proof."""
-    if claimed == (math.inf if maximised else -math.inf):
-        return Claim("bound", True, arithmetic, "none is claimed", claimed)
-    if proved is None:
-        return Claim("bound", False, arithmetic, "no multipliers prove it", claimed)
-    side = "above" if maximised else "below"
-    holds = proved <= claimed if maximised else claimed <= proved
-    other = "" if holds else f" is claimed, and {proved:.12g} is proved"
-    return Claim(
-        "bound", holds, arithmetic, f"nothing is {side} {claimed:.12g}{other}", claimed, proved
-    )
-
-
 def check_gap(certificate: Certificate, rounding: float, maximised: bool) -> Claim:
     """Check the claim that the value is not beyond the bound by more than rounding."""
     beyond = _excess_over_bound(certificate.value, certificate.bound, maximised)
@@ -442,74 +359,126 @@ def _excess_over_bound(value: float, bound: float, maximised: bool) -> float:
     return value - bound if maximised else bound - value
 
 
-def check_confidences(privacy: Requirement, prior: Any) -> tuple[Claim, ...]:
-    """Check that each set of priors contains the true law with its claimed confidence."""
-    return tuple(
-        check_confidence(over, prior)
-        for over in _iterate_prior_sets(privacy)
-        if over.delta is not None
-    )
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RequirementCertificate(Certificate):
+    """The base of certificates of a mechanism that was optimized under a requirement.
 
-
-def _iterate_prior_sets(privacy: Requirement) -> Iterator[Any]:
-    """Iterate over the sets of priors, or of joint laws, of a requirement."""
-    for part in privacy.list_parts():
-        if (over := getattr(part, "over", None)) is not None:
-            yield over
-
-
-def check_confidence(over: Any, prior: Any) -> Claim:
-    """Check the claim that a set of priors contains the true one except with probability `over.delta`.
-
-    The probability is computed again from the counts and the radius of a ball, and the intervals from the
-    counts of the prior. Where the numbers that it takes are not there, or knowledge of the true law that no
-    number shows would do (`kappa`), it is not checked.
-
-    Source: [grosse2025empirical, Theorem 2].
+    Attributes:
+        privacy: the requirement.
     """
-    # By what share a probability over a sample may be less than the one that follows: rounding of logarithms.
-    near = 1e-9
-    delta = over.delta
-    if isinstance(over, JointLaws):
-        balls, most = (over.law, *over.conditionals), math.log(delta)
-        # union bound: each ball misses its law with its own probability
-        known = [one for one in balls if isinstance(one, L1Ball) and one.center.counts is not None]
-        logs = [_log_miss_probability(one) for one in known]
-        holds = len(known) == len(balls) and sum(map(math.exp, logs)) <= math.exp(most) * (1 + near)
-        return _make_confidence_claim(delta, holds or None)
-    if isinstance(over, L1Ball) and over.center.counts is not None:
-        if _log_miss_probability(over) <= math.log(delta) + near:
-            return _make_confidence_claim(delta, True)
-        largest = float(
-            over.center.pmf.max()
-        )  # `weissman_kappa` of every law in the ball is at least:
-        least = min(max(largest, 1 / 3), 1 - largest) - over.radius / 2
-        possible = least <= 0 or _log_miss_probability(over, least) <= math.log(delta) + near
-        return _make_confidence_claim(delta, None if possible else False)
-    if (
-        isinstance(over, Box)
-        and getattr(prior, "counts", None) is not None
-        and prior.samples is not None
-    ):
-        made = confidence_box(prior, delta)
-        inside = (over.lower <= made.lower + near).all() and (over.upper >= made.upper - near).all()
-        return _make_confidence_claim(delta, True if inside else None)
-    return _make_confidence_claim(delta, over.is_shown_by_sample())
+
+    arithmetic: ClassVar[str] = RATIONAL
+    """Integers, of the level; the bound is a float to which what rounding may hide is added."""
+    privacy: Requirement
+
+    @property
+    @abstractmethod
+    def float_levels(self) -> tuple[Mapping[str, float], float]:
+        """Return the leakage levels by name in floats, and the relative rounding error of a probability."""
+
+    @property
+    @abstractmethod
+    def level_claims(self) -> tuple[Claim, ...]:
+        """Check in integer arithmetic that the numbers are a mechanism and meet the requirement."""
+
+    @cached_property
+    def levels(self) -> Mapping[str, float]:
+        """Return the levels of the mechanism by name, in nats, rounded up.
+
+        What rounding may have taken off a measured level is added to it; where the requirement is proved to
+        hold, no level is above its limit.
+        """
+        measured, relative_error = self.float_levels
+        # differences of products up to twice the share count as none: a level next to 0 may hide them
+        up, limits, above = {}, self.privacy.limits, False
+        for name, level in measured.items():
+            up[name] = level
+            if math.isfinite(level):
+                least = 2 * relative_error if level >= 0 else -math.inf
+                up[name] = max(level + relative_error * max(1.0, abs(level)), least)
+            above |= up[name] > limits[name]
+        if above and self._meets_requirement:
+            return {name: min(level, limits[name]) for name, level in up.items()}
+        return up
+
+    @property
+    def _meets_requirement(self) -> bool:
+        """Return whether every exact claim on the level holds."""
+        return all(claim.holds for claim in self.level_claims if claim.is_exact)
+
+    @property
+    def level(self) -> float:
+        """Return the largest leakage level, in nats, rounded up."""
+        return max(self.levels.values())
+
+    @property
+    def statement(self) -> str:
+        """Return each leakage level with its limit as text."""
+        return format_levels(self.levels, self.privacy.limits)
 
 
-def _make_confidence_claim(delta: float, holds: bool | None) -> Claim:
-    """Build the claim that an uncertainty set covers the true law except with probability delta."""
-    text = {
-        True: f"the sample shows the set, except with probability {delta:g}",
-        False: f"the sample does not show the set, except with probability {delta:g}",
-        None: f"that the set misses the true law with probability {delta:g} does not follow from the file",
-    }
-    return Claim("confidence", holds, FLOATS, text[holds], delta)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ListedCertificate(RequirementCertificate):
+    """The base of certificates of a mechanism stored as an explicit matrix.
+
+    Attributes:
+        prior: what the claim is about, with the mechanism and the requirement.
+    """
+
+    prior: StoredPrior
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "privacy", self.privacy.for_prior(self.prior))
+
+    @property
+    def float_levels(self) -> tuple[Mapping[str, float], float]:
+        """Return the leakage levels by name in floats, and the relative rounding error of a probability."""
+        constant = not np.ptp(
+            self.mechanism.matrix, axis=0
+        ).any()  # it reveals nothing: its levels are exact
+        found = self.privacy.levels(self.prior, self.mechanism)
+        return found, 0.0 if constant else (self.prior.size + 8) * FLOAT_EPSILON
+
+    @cached_property
+    def level_claims(self) -> tuple[Claim, ...]:
+        """Check in rational arithmetic that the matrix is a mechanism and meets the requirement.
+
+        Every float is a dyadic rational, the prior is its counts (or its floats over their sum), and
+        e^epsilon is replaced by a rational below it.
+        """
+        limits = format_levels(self.privacy.levels(self.prior, self.mechanism), self.privacy.limits)
+        mechanism = self.mechanism
+        own = check_level(self.prior, self.privacy, mechanism, limits)
+        return check_mechanism(mechanism), own, *check_confidences(self.privacy, self.prior)
 
 
-def _log_miss_probability(ball: L1Ball, kappa: float = 0.5) -> float:
-    """Bound the log-probability that an l1 ball around the empirical law misses the true law (Weissman)."""
-    draws = sum(ball.center.counts or ())
-    return log_event_count(ball.size) - deviation_exponent(min(kappa, 0.5)) / 4 * (
-        draws * ball.radius * ball.radius
-    )
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DesignCertificate(ListedCertificate):
+    """The claims about a mechanism that was designed for a prior and a requirement.
+
+    Attributes:
+        multipliers: (N,) the rho from which `bound` follows, or None.
+        residuals: how far each constraint is violated by the matrix, by name; 0 for those that pmlopt
+            declares, up to rounding and a margin of 2^-39. For an added constraint in small units, over
+            its largest coefficient.
+        repair: what was done to the solver's matrix.
+    """
+
+    multipliers: Annotated[FloatArray, Shape("N")] | None
+    residuals: Mapping[str, float]
+    repair: RepairRecord
+
+    @property
+    @abstractmethod
+    def has_constant_utility(self) -> bool:
+        """Return whether every mechanism has the same utility."""
+
+
+FLOAT_EPSILON = 2.0**-52
+"""The relative distance of floats: a sum of n positive terms is off by less than n of it, as a share."""
+
+
+def format_levels(levels: Mapping[str, float], limits: Mapping[str, float]) -> str:
+    """Format leakage levels with their limits in one line."""
+    shown = (f"{name} {level:.9g} <= {limits[name]:.9g}" for name, level in levels.items())
+    return f"{', '.join(shown)} nats"

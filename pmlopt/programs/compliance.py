@@ -11,16 +11,9 @@ from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_names
 from pmlopt.data.prior import PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import Requirement
-from pmlopt.programs.certificate import (
-    Claim,
-    Status,
-    Timings,
-    WarmStart,
-    check_bound,
-    check_value,
-)
-from pmlopt.programs.design_program import ListedCertificate
-from pmlopt.programs.exact.repair import repair_matrix
+from pmlopt.programs.certificate import ListedCertificate, Status, Timings, WarmStart
+from pmlopt.programs.claims import Claim, check_bound, check_value
+from pmlopt.programs.exact.rounding import repair_matrix
 from pmlopt.programs.result import Result
 
 
@@ -32,11 +25,6 @@ class ComplianceCertificate(ListedCertificate):
     """
 
     kind: ClassVar[str] = "compliance"
-
-    @property
-    def is_maximised(self) -> bool:
-        """Return whether the objective is maximised, so that the bound is an upper bound on the optimum."""
-        return True
 
     def checks(self) -> tuple[Claim, ...]:
         """Recheck the leakage level in rational arithmetic, and the value."""

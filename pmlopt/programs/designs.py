@@ -31,7 +31,6 @@ from pmlopt.model.utility import (
     as_utility,
 )
 from pmlopt.programs.continuous.program import ContinuousDesign, continuous_design
-from pmlopt.programs.design_program import Outputs, resolve_outputs
 from pmlopt.programs.estimation.program import EstimationDesign, estimation_design
 from pmlopt.programs.linear.program import (
     LinearDesign,
@@ -39,6 +38,7 @@ from pmlopt.programs.linear.program import (
     linear_design,
     symmetric_design,
 )
+from pmlopt.programs.program import Outputs, resolve_outputs
 from pmlopt.programs.subconvex.cost_program import ColumnCostDesign, column_cost_design
 from pmlopt.programs.subconvex.program import ColumnDesign, column_design
 

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
 from functools import cached_property
+from numbers import Real
 from typing import Any, ClassVar, Generic, TypeVar
 
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import BoolArray, FloatArray, Label
+from pmlopt.core.arrays import (
+    BoolArray,
+    DefaultLabels,
+    FloatArray,
+    Label,
+    check_integer,
+    check_labels_of_size,
+)
 from pmlopt.core.definitions import is_own
 from pmlopt.core.display import format_facts_html
 from pmlopt.core.fields import Record
@@ -115,7 +123,9 @@ class Program(SuggestsAttributes, ABC, Generic[C_co]):
         return self.cvxpy_model.constraints
 
     def write_mps(self, path: str | os.PathLike[str]) -> None:
-        """Write the linear program in the MPS format, columns named after the variables.
+        """Write the linear program in the MPS format, named after constraints, letters and outputs.
+
+        Its numbers are floats, for any solver; `Result.prove` writes it over the rationals.
 
         Raises:
             ProgramError: the program has constraints that are not linear, or only a part of its columns.
@@ -127,10 +137,10 @@ class Program(SuggestsAttributes, ABC, Generic[C_co]):
             >>> program = design([0.5, 0.5], PML(0.4), ExpectedLoss([[0, 1], [1, 0]]))
             >>> with tempfile.TemporaryDirectory() as folder:
             ...     program.write_mps(pathlib.Path(folder) / "lp.mps")
-            ...     "mechanism(1,0)" in (pathlib.Path(folder) / "lp.mps").read_text()
+            ...     "mechanism[1,0]" in (pathlib.Path(folder) / "lp.mps").read_text()
             True
         """
-        write_mps(self.problem, path)
+        write_mps(self.problem, path, self.row_and_column_labels)
 
     def __str__(self) -> str:
         """Return the cvxpy problem as text, with the size and the names of its parts."""
@@ -438,3 +448,28 @@ class MethodRegistry(Generic[P, S, C]):
         raise SolverUnavailableError(
             f"{solver!r:.60} is no method for {program!r}; there are: {names}"
         )
+
+
+Outputs = int | Iterable[Label] | None
+
+
+def resolve_outputs(
+    inputs: tuple[Label, ...], columns: int | tuple[Label, ...] | None, outputs: Outputs
+) -> tuple[Label, ...]:
+    """Return the output labels, after checking their number against the columns of the utility."""
+    if outputs is None:
+        if columns is None or columns == len(inputs):
+            return inputs
+        return columns if isinstance(columns, tuple) else DefaultLabels(columns)
+    # numpy's integers are Real, too, and no iterables
+    if isinstance(outputs, Real):
+        return DefaultLabels(check_integer(outputs, "the number of outputs", ProgramError))
+    if not isinstance(outputs, Iterable):
+        raise ProgramError(f"the outputs are {outputs!r}: give their number or their labels")
+    # a generator is read once: its labels are kept
+    letters: Sequence[Label] = (
+        outputs if isinstance(outputs, str | DefaultLabels) else tuple(outputs)
+    )
+    if not letters:
+        raise ProgramError("there are no outputs: give at least one label")
+    return check_labels_of_size(letters, len(letters), "the outputs", ProgramError)

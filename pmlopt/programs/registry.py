@@ -7,6 +7,7 @@ group `pmlopt.questions` that names the module.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -17,9 +18,18 @@ from typing import Any, TypeVar
 
 from pmlopt.core.definitions import list_definitions
 from pmlopt.core.fields import find_tagged_classes
-from pmlopt.errors import ProgramError
-from pmlopt.programs.certificate import Certificate
-from pmlopt.programs.program import Method, MethodRegistry, Program
+from pmlopt.core.programming_errors import (
+    describe_error,
+    raise_if_strict,
+)
+from pmlopt.errors import (
+    InfeasibleError,
+    ProgramError,
+    SolverUnavailableError,
+)
+from pmlopt.programs.certificate import C_co, Certificate
+from pmlopt.programs.program import Method, MethodError, MethodRegistry, MethodResult, Program
+from pmlopt.solvers.solver_result import MethodOptions
 
 ENTRY_POINT_GROUP = "pmlopt.questions"
 """The group of entry points under which other packages name the modules that register their questions."""
@@ -192,3 +202,73 @@ def _is_redefined_method(known: Method[Any, Any, Any], method: Method[Any, Any, 
     """Return whether a method redefines a registered one, as in a rerun notebook cell."""
     same = list_definitions(known.run) == list_definitions(method.run)
     return known.id == method.id and same and not known.is_own
+
+
+PROPAGATED_ERRORS = (
+    KeyboardInterrupt,
+    SystemExit,
+    MemoryError,
+    InfeasibleError,
+    SolverUnavailableError,
+)
+"""What ends `solve` wherever it comes from; whatever else a method raises is its own failure."""
+
+
+MethodRun = Callable[
+    [Method[Any, Any, C_co], Program[C_co], MethodOptions, Any], MethodResult[C_co]
+]
+"""How a method is run on a program, with its options and what it starts from."""
+
+
+def run_method(
+    method: Method[Any, Any, C_co], program: Program[C_co], options: MethodOptions, start: Any
+) -> MethodResult[C_co]:
+    """Run a method in the current process."""
+    found: object = method.run(program, options, start)
+    if not isinstance(found, MethodResult):
+        raise MethodError(f"it returned {found!r:.60}, and not a MethodResult")
+    return found
+
+
+def describe_failure(method: Method[Any, Any, Any], cause: BaseException) -> str:
+    """Describe in one line the error with which a method ended."""
+    return f"{method.id}: {cause if isinstance(cause, MethodError) else describe_error(cause)}"
+
+
+def try_methods(
+    methods: Iterable[Method[Any, Any, C_co]],
+    program: Program[C_co],
+    options: MethodOptions,
+    start: Any,
+    report: Callable[[Method[Any, Any, Any], BaseException], object],
+    run: MethodRun[C_co] = run_method,
+) -> Iterator[tuple[Method[Any, Any, C_co], MethodResult[C_co]]]:
+    """Run methods in turn, and yield each that has a result, until the time limit.
+
+    The caller stops at the first result that is good enough. The first method is run in any case.
+
+    Args:
+        methods: in the order in which they are tried.
+        program: for them to solve.
+        options: for them; the deadline is of all of them together.
+        start: what they start from.
+        report: is called with each method that ends without a result, and the error that it ended with.
+        run: how each is run; what it raises counts as the failure of the method.
+
+    Raises:
+        InfeasibleError: the constraints that a person added allow nothing.
+        SolverUnavailableError: the solver cannot take the program.
+        Exception: in strict mode a programming error.
+    """
+    for place, method in enumerate(methods):
+        if place and options.deadline.expired:
+            return
+        try:
+            found = run(method, program, options, start)
+        except PROPAGATED_ERRORS:
+            raise
+        except BaseException as cause:  # a solver may fail in any way: the next one is tried
+            raise_if_strict(cause)
+            report(method, cause)
+        else:
+            yield method, found

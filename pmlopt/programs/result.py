@@ -17,6 +17,7 @@ from typing import (
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.converters import finite_or_none
 from pmlopt.core.display import format_facts_html
 from pmlopt.core.records import ADDED_LATER, to_plain
 from pmlopt.core.suggestions import SuggestsAttributes
@@ -31,18 +32,18 @@ from pmlopt.measures.outcomes import (
     list_outcome_warnings,
     summarize_outcomes,
 )
+from pmlopt.model.privacy import Requirement
 from pmlopt.programs.certificate import (
     C_co,
     Certificate,
     ClosedForm,
+    DesignCertificate,
     Status,
     Timings,
     Verdict,
     WarmStart,
-    finite_or_none,
     make_context,
 )
-from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.plots import draw_mechanism
 from pmlopt.programs.program import Method, MethodResult
 from pmlopt.programs.reports.baselines import UtilityBaselines, compute_baselines
@@ -69,7 +70,7 @@ class ResultRecord:
     """
 
     status: Status
-    value: float
+    value: float | None
     bound: float | None
     gap: float | None
     level: float | None
@@ -236,7 +237,7 @@ class Result(SuggestsAttributes, Generic[C_co]):
         certificate = self.certificate
         return ResultRecord(
             status=self.status,
-            value=certificate.value,
+            value=finite_or_none(certificate.value),
             bound=finite_or_none(certificate.bound),
             gap=finite_or_none(certificate.gap),
             level=finite_or_none(certificate.level),
@@ -273,41 +274,87 @@ class Result(SuggestsAttributes, Generic[C_co]):
         *,
         bits: int | None = None,
         name: str = "",
+        max_level: float | None = None,
     ) -> None:
         """Write the mechanism as source code in another language, with what is claimed of it on top.
 
-        See `Mechanism.export`. Where bits are given and change the matrix, the comment states the level of
-        pointwise maximal leakage of what is drawn, computed again.
+        See `Mechanism.export`. Where bits change the matrix, the file states the levels of what is drawn by
+        the requirement, computed again.
+
+        Args:
+            path: of the file.
+            language: as of `Mechanism.export`.
+            bits: of a draw.
+            name: what distinguishes its functions from those of another mechanism in one program.
+            max_level: the largest level of the requirement that a rounded matrix may have, in nats.
 
         Raises:
-            InputError: the mechanism is by orbits, which no list of rows holds, or the language is not known.
+            InputError: the mechanism is by orbits, which no list of rows holds, the language is not known, or
+                a level of what is drawn is above the largest one.
         """
+        from pmlopt.data.samplers.export import choose_bits
+
         if not isinstance(self.mechanism, Mechanism):
             raise InputError(
                 "a mechanism by orbits has too many letters to be listed as source code"
             )
+        bits = choose_bits(language, bits)
+        if max_level is not None:
+            self._check_drawn_levels(bits, max_level)
         self.mechanism.export(
             path, language, bits=bits, name=name, statement=self.describe_draws(bits)
         )
+
+    def _round_draws(self, bits: int | None) -> Mechanism:
+        """Return the law of a sampler's draws of so many bits; the mechanism where it is the same."""
+        from pmlopt.data.samplers.table import SamplerTable
+
+        assert isinstance(self.mechanism, Mechanism)
+        matrix = SamplerTable.from_mechanism(self.mechanism, bits).to_matrix()
+        if np.array_equal(matrix, self.mechanism.matrix):
+            return self.mechanism
+        return Mechanism(matrix, self.mechanism.inputs, self.mechanism.outputs)
+
+    def _compute_drawn_levels(self, drawn: Mechanism) -> dict[str, float]:
+        """Compute the levels of drawn outcomes by the requirement; of PML where the certificate has none."""
+        from pmlopt.measures.leakage import leakage_level
+
+        privacy: Requirement | None = getattr(self.certificate, "privacy", None)
+        prior = self.certificate.listed_prior
+        if prior is None:
+            return {}
+        return (
+            {"pml": leakage_level(prior, drawn)}
+            if privacy is None
+            else privacy.levels(prior, drawn)
+        )
+
+    def _check_drawn_levels(self, bits: int | None, max_level: float) -> None:
+        """Raise an error for draws with a level above the largest one that is allowed."""
+        levels = self._compute_drawn_levels(self._round_draws(bits))
+        if not levels:
+            raise InputError(
+                "the level of what is drawn is not known without a prior: leave out max_level"
+            )
+        highest = max(levels, key=levels.__getitem__)
+        # negated, so that nan counts as above
+        if not levels[highest] <= max_level:
+            raise InputError(
+                f"the draws have the level {highest} of {levels[highest]!r} nats, above the largest one "
+                f"that is allowed, {max_level!r}: use more bits, or design for a lower level"
+            )
 
     def describe_draws(self, bits: int | None) -> list[str]:
         """Return sentences on what is claimed of a sampler's draws of so many bits."""
         claim = self.certificate.statement
         exact = [f"Requirement: {claim}.", f"Leakage level: {self.level!r} nats."]
-        if bits is None:
+        if bits is None or (drawn := self._round_draws(bits)) is self.mechanism:
             return exact
-        from pmlopt.data.samplers.table import SamplerTable
-        from pmlopt.measures.leakage import leakage_level
-
-        matrix = SamplerTable.from_mechanism(self.mechanism, bits).to_matrix()
-        if np.array_equal(matrix, self.mechanism.matrix):
-            return exact
-        drawn = Mechanism(matrix, self.mechanism.inputs, self.mechanism.outputs)
-        prior = self.certificate.listed_prior
-        level = "not known" if prior is None else f"{leakage_level(prior, drawn)!r} nats"
+        levels = self._compute_drawn_levels(drawn)
+        stated = ", ".join(f"{name} {level!r} nats" for name, level in levels.items())
         return [
             f"Rounded to {bits} bits. Requirement before: {claim}; it is not proved after rounding.",
-            f"Level of pointwise maximal leakage after rounding: {level}.",
+            f"Levels after rounding, computed again: {stated or 'not known'}.",
         ]
 
     def report(self, path: str | os.PathLike[str]) -> None:

@@ -23,12 +23,7 @@ from pmlopt.errors import (
 from pmlopt.programs.best_feasible import MethodAttempts, select_best_result
 from pmlopt.programs.certificate import C_co, Status, WarmStartLike
 from pmlopt.programs.former_names import replace_former_method
-from pmlopt.programs.method_runs import (
-    check_fork_available,
-    run_in_process,
-    run_method,
-    try_methods,
-)
+from pmlopt.programs.method_runs import check_fork_available, run_in_process
 from pmlopt.programs.program import (
     FalseCertificateError,
     Method,
@@ -41,6 +36,8 @@ from pmlopt.programs.registry import (
     is_method_name,
     list_method_names,
     load_installed_registries,
+    run_method,
+    try_methods,
 )
 from pmlopt.programs.result import Result, make_result
 from pmlopt.solvers.cvxpy_interface import list_installed

@@ -18,7 +18,8 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.measures.leakage import bound_level_rounding
-from pmlopt.programs.certificate import FLOATS, Claim, Verdict
+from pmlopt.programs.certificate import Verdict
+from pmlopt.programs.claims import FLOATS, Claim
 from pmlopt.programs.result import Result
 from pmlopt.publishing.folder import (
     DESCRIPTION,

@@ -7,6 +7,7 @@ import os
 import numpy as np
 
 from pmlopt.core import files
+from pmlopt.core.csv_rows import encode_csv
 
 EDUCATION_BY_SEX = (
     (16, 35), (46, 122), (84, 249), (160, 486), (144, 370), (295, 638), (432, 743), (144, 289),
@@ -30,4 +31,4 @@ def write_example(path: str | os.PathLike[str], seed: int = 45_000) -> None:
         [place, 1 + cell // 2, ("Female", "Male")[cell % 2]]
         for place, cell in enumerate(drawn.tolist(), start=1)
     ]
-    files.atomic_write(path, files.encode_csv([["id", "education", "sex"], *rows]))
+    files.atomic_write(path, encode_csv([["id", "education", "sex"], *rows]))

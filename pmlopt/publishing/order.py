@@ -19,7 +19,7 @@ import numpy as np
 
 from pmlopt.core.arrays import IntArray, join_words
 from pmlopt.core.frames import is_missing
-from pmlopt.programs.certificate import FLOATS, Claim
+from pmlopt.programs.claims import FLOATS, Claim
 from pmlopt.publishing.folder import IN_ORDER, ReleaseFile
 from pmlopt.tables.reading import FolderTable, Table, TableBatch, find_column, open_table
 from pmlopt.tables.streams import CsvFormat

@@ -16,8 +16,8 @@ import numpy as np
 
 from pmlopt.core import files
 from pmlopt.core.arrays import IntArray
-from pmlopt.core.drafts import publish_new
 from pmlopt.core.failures import is_worker_lost
+from pmlopt.core.files import publish_new
 from pmlopt.data.sampling.categorical import (
     KeyedBits,
     RandomBits,

@@ -393,7 +393,7 @@ class _ColumnStep:
         shown = replace_missing(value)
         what = repr(shown[0] if len(shown) == 1 else shown)
         raise MechanismError(
-            f"{self._where}: row {batch.first + row}: the value {what} is not an input of the mechanism, "
+            f"{self._where}: {batch.name_row(row)}: the value {what} is not an input of the mechanism, "
             f"whose inputs are {abbreviate(self.release.mechanism.inputs)}"
             + (": give --missing drop to leave such rows out" if None in value else "")
         )

@@ -7,14 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pmlopt.core.drafts import (
-    DRAFT_PREFIX,
-    EMPTY_OWNER_KEY,
-    Draft,
-    remove_leftover_drafts,
-    remove_path,
-)
-from pmlopt.core.files import describe_os_error
+from pmlopt.core.drafts import DRAFT_PREFIX, EMPTY_OWNER_KEY, Draft, remove_leftover_drafts
+from pmlopt.core.files import describe_os_error, remove_path
 from pmlopt.errors import FileFormatError
 
 

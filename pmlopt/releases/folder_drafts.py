@@ -14,14 +14,8 @@ from typing import Annotated, Any, TypeAlias
 
 from pmlopt.core import files
 from pmlopt.core.differences import MAX_EXACT_INTEGER
-from pmlopt.core.drafts import (
-    WHOLE,
-    digest_file,
-    is_real_file,
-    is_real_folder,
-    iterate_entries,
-    remove_path,
-)
+from pmlopt.core.drafts import WHOLE, is_real_file, iterate_entries
+from pmlopt.core.files import digest_file, is_real_folder, remove_path
 from pmlopt.core.records import Range, parse_json, read_record
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.releases.drafts import check_vacant, make_resumable_draft_path, resolve_target_folder

@@ -92,7 +92,7 @@ def round_to_keys(
         >>> round_to_keys([[0.7, 0.3], [0.31, 0.69]], 4).matrix.tolist()
         [[0.75, 0.25], [0.25, 0.75]]
     """
-    from pmlopt.programs.exact.arithmetic import round_rows_to_grid
+    from pmlopt.programs.exact.rounding import round_rows_to_grid
 
     m = as_mechanism(mechanism)
     count = _check_keys(keys, len(m.inputs))

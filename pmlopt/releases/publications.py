@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
-from pmlopt.core import drafts
+from pmlopt.core import drafts, files
 from pmlopt.core.files import describe_os_error
 from pmlopt.errors import FileFormatError
 from pmlopt.releases.drafts import check_new
@@ -93,11 +93,11 @@ class PendingPublication:
         outer = folder / PurePosixPath(self.draft).parts[0]
         try:
             if self._is_published(source, target):  # it was interrupted after that
-                drafts.remove_path(outer)
+                files.remove_path(outer)
                 return True
             if self._is_content(source) and not outer.is_symlink():
-                drafts.publish_new(source, target)
-                drafts.remove_path(outer)
+                files.publish_new(source, target)
+                files.remove_path(outer)
                 return True
         except FileExistsError:
             raise FileFormatError(
@@ -118,7 +118,7 @@ class PendingPublication:
     def _is_content(self, path: Path) -> bool:
         """Return whether a path has the recorded content."""
         if self.digest is None:  # an older ledger: the name of the draft is all that is known
-            return drafts.is_real_file(path) or drafts.is_real_folder(path)
+            return drafts.is_real_file(path) or files.is_real_folder(path)
         return drafts.digest_content(path) == self.digest
 
     def _is_published(self, source: Path, target: Path) -> bool:
@@ -176,12 +176,12 @@ def finish_all(
 
 def compute_folder_key(folder: str | os.PathLike[str]) -> str:
     """Compute an irreversible key by which a folder is recognized."""
-    return drafts.compute_key(Path(folder).resolve())
+    return files.compute_key(Path(folder).resolve())
 
 
 def compute_file_key(path: str | os.PathLike[str]) -> str:
     """Compute the key of a ledger file, which is part of its drafts' names."""
-    return drafts.compute_key(Path(path).resolve())
+    return files.compute_key(Path(path).resolve())
 
 
 def _is_base_name(name: str) -> bool:

@@ -20,7 +20,7 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.model.privacy import PML, RatioBound
-from pmlopt.programs.exact.arithmetic import is_met_exactly
+from pmlopt.programs.exact.rounding import is_met_exactly
 from pmlopt.releases.ledger_file import HistoryTable, compute_levels, compute_levels_after
 
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import re
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from pmlopt.core.files import atomic_write, describe_os_error
+from pmlopt.core.arrays import Label
+from pmlopt.core.files import atomic_write
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.programming_errors import raise_if_strict
-from pmlopt.errors import FileFormatError, ProgramError, SolverOptionError, SolverUnavailableError
-from pmlopt.solvers.highs import build_compiled_model, load_model
+from pmlopt.errors import ProgramError, SolverOptionError, SolverUnavailableError
+from pmlopt.solvers.highs import build_compiled_model
+from pmlopt.solvers.mps import NamedProgram, NamedRow, make_names
 from pmlopt.solvers.solver_result import TIME_LIMIT, MethodOptions, SolverResult, compile_problem
 
 _TOLERANCE_OPTIONS = {
@@ -154,8 +155,17 @@ def _check_options(solver: str, options: MethodOptions) -> Iterator[None]:
         raise SolverOptionError(f"{solver} does not take the options {given}: {cause}") from cause
 
 
-def write_mps(problem: cp.Problem, path: str | os.PathLike[str]) -> None:
-    """Write a linear program as an MPS file, with columns named after variables.
+def write_mps(
+    problem: cp.Problem,
+    path: str | os.PathLike[str],
+    labels: tuple[Sequence[Label] | None, Sequence[Label] | None] = (None, None),
+) -> None:
+    """Write a linear program as an MPS file that minimises, with rows named after constraints.
+
+    Args:
+        problem: whose constraints have labels.
+        path: of the file.
+        labels: of the letters and the outputs, by which rows and columns are named; None for places.
 
     Raises:
         ProgramError: the problem has constraints that are not linear.
@@ -164,38 +174,43 @@ def write_mps(problem: cp.Problem, path: str | os.PathLike[str]) -> None:
     if not problem.is_lp():
         raise ProgramError("the program is not a linear program, and MPS holds nothing else")
     data, _, inverse = problem.get_problem_data(cp.HIGHS)
-    solver = load_model(build_compiled_model(data), {})
-    solver.changeObjectiveOffset(inverse[-1][cp.settings.OFFSET])
-    for column, name in enumerate(_list_column_names(data)):
-        solver.passColName(column, name)
-    atomic_write(path, _encode_mps(solver))
+    compiled: Any = data["param_prob"]
+    names = {one.id: str(one.label or "constraint") for one in problem.constraints}
+    axes = [None if own is None else make_names(own) for own in labels]
+    rows = _list_names([(names[one.id], one.shape) for one in compiled.constraints], axes)
+    matrix, right = data["A"].tocsr(), data["b"].tolist()
+    entries = [
+        dict(zip(own.indices.tolist(), own.data.tolist(), strict=True))
+        for own in (matrix[[row]] for row in range(len(right)))
+    ]
+    equal = [row < data["dims"].zero for row in range(len(right))]
+    model = build_compiled_model(data)
+    ends = zip(list(model.col_lower_), list(model.col_upper_), strict=True)
+    program: NamedProgram[float] = NamedProgram(
+        "program",
+        False,
+        _list_names([(one.name(), one.shape) for one in compiled.variables], axes),
+        {place: cost for place, cost in enumerate(data["c"].tolist()) if cost},
+        [NamedRow(*one) for one in zip(rows, entries, right, equal, strict=True)],
+        float(inverse[-1][cp.settings.OFFSET]),
+        dict(enumerate(ends)),
+    )
+    atomic_write(path, "".join(f"{line}\n" for line in program.iterate_lines()).encode())
 
 
-def _encode_mps(solver: Any) -> bytes:
-    """Return the model's MPS text from HiGHS, checked for completeness."""
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "program.mps"
-            solver.writeModel(str(file))
-            content = file.read_bytes()
-    except OSError as cause:
-        raise FileFormatError(
-            f"the temporary file of the MPS format: {describe_os_error(cause)}"
-        ) from None
-    # the format ends with this word: without it the file is cut off
-    if content.split()[-1:] != [b"ENDATA"]:
-        raise FileFormatError(
-            f"the temporary file of the MPS format in {tempfile.gettempdir()} is cut short: is the disk "
-            "full? TMPDIR names another folder"
-        )
-    return content
-
-
-def _list_column_names(data: dict[str, object]) -> list[str]:
-    """List the names of scalar variables in compiled problem data."""
-    names = []
-    for variable in data["param_prob"].variables:  # type: ignore[attr-defined]
-        for place in np.ndindex(*variable.shape[::-1]):  # columns first, as cvxpy stacks them
-            index = ",".join(str(i) for i in place[::-1])
-            names.append(f"{variable.name()}({index})" if index else variable.name())
-    return names
+def _list_names(
+    parts: Sequence[tuple[str, tuple[int, ...]]], axes: Sequence[list[str] | None]
+) -> list[str]:
+    """List the names of the entries of arrays, columns first, as cvxpy stacks them."""
+    found: list[str] = []
+    plain = [re.sub(r"[^\w.+-]", "_", name, flags=re.ASCII) for name, _ in parts]
+    for number, (name, (_, shape)) in enumerate(zip(plain, parts, strict=True)):
+        own = name if plain.count(name) == 1 else f"{name}.{number}"
+        names = [
+            known if known is not None and len(known) == size else [str(k) for k in range(size)]
+            for size, known in zip(shape, axes, strict=False)
+        ]
+        for place in np.ndindex(*shape[::-1]):
+            index = ",".join(ends[k] for ends, k in zip(names, place[::-1], strict=True))
+            found.append(f"{own}[{index}]" if index else own)
+    return found

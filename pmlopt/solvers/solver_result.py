@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -228,3 +228,22 @@ def _get_thread_pools() -> ThreadpoolController | None:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
+
+
+FACTOR_MARGIN_RTOL = 2.0**-40
+"""Share by which constraints on a variable are stricter than the claim: 9e-13, far above the rounding of a
+matrix entry (2^-53) and far below the tolerances of solvers (1e-9 to 1e-7)."""
+
+
+Shares = TypeVar("Shares", float, FloatArray)
+
+
+def tighten_factor(factor: Shares) -> Shares:
+    """Return factors e^-eps tightened by 2^-40, as a safety margin for solvers.
+
+    A vertex then satisfies the claim after its entries are rounded to floats, zeros and all: without the
+    margin its tight entries would need a repair, which fills the zeros. The share is far
+    below any solver's tolerance, and so is what it costs the utility.
+    """
+    stricter = factor * (1 + FACTOR_MARGIN_RTOL)
+    return np.minimum(1.0, stricter) if isinstance(stricter, np.ndarray) else min(1.0, stricter)

@@ -306,7 +306,8 @@ class TwoSidedSearch(Generic[W, P]):
         # every third stalled step bisects, so that a wrong tangent cannot stall the search
         if self._idle % 3 == 2:
             return self._log_midpoint
-        if root is not None and reached <= root <= proved and slope > 0:
+        if root is not None and slope > 0:
+            root = min(root, proved)  # multipliers may have proved more than the tangent
             if stride < 1 and not self._idle:
                 return proved - stride * (proved - root)
             # slightly above the root something is missing, and multipliers prove a bound
@@ -314,11 +315,7 @@ class TwoSidedSearch(Generic[W, P]):
             if above < proved * (1 - hair / 2) or not self._idle:
                 return min(proved, above)
             return max(proved * (1 - hair), reached * (1 + hair / 2))
-        if self._idle:
-            return max(proved * (1 - hair), self._log_midpoint)
-        if root is None or slope <= 0:
-            return proved
-        return max(proved - stride * (proved - root), (proved + 9 * reached) / 10)
+        return max(proved * (1 - hair), self._log_midpoint) if self._idle else proved
 
     def _choose_step_fraction(self, answer: ParameterSolution[P]) -> float:
         """Return the fraction of the way to the root for the next value."""

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.files import check_target, encode_csv, exclusive_lock, get_file_format
+from pmlopt.core.csv_rows import encode_csv
+from pmlopt.core.files import check_target, exclusive_lock, get_file_format
 from pmlopt.errors import FileFormatError, SweepError
 from pmlopt.programs.former_names import replace_former_names
 from pmlopt.sweeps.table import (

@@ -249,7 +249,7 @@ def encode_tuples(
     if missing == "refuse":
         row = int(lacking.argmax())
         column = table.names[places[values[codes[row]].index(None)]]
-        where = f"row {batch.first + row}: the" if batch.times is None else "a"
+        where = f"{batch.name_row(row)}: the" if batch.times is None else "a"
         raise InputError(
             f"{table.where}: {where} cell of {column!r} is missing: give --missing "
             f"drop to leave such rows out, or --missing letter to count it as the letter {MISSING_LETTER!r}"

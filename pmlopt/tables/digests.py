@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from pmlopt.core.arrays import IntArray
-from pmlopt.core.drafts import digest_file, digest_names
-from pmlopt.core.files import describe_os_error, is_standard_stream
+from pmlopt.core.drafts import digest_names
+from pmlopt.core.files import describe_os_error, digest_file, is_standard_stream
 from pmlopt.errors import FileFormatError
 from pmlopt.tables.frame_tables import LazyTable
 from pmlopt.tables.reading import (

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pmlopt.core.records import parse_json
 from pmlopt.errors import FileFormatError
 from pmlopt.tables.frame_tables import FrameTable
+from pmlopt.tables.table import TableBatch
 
 
 def is_json_lines(head: bytes) -> bool:
@@ -38,12 +39,20 @@ class JsonLinesTable(FrameTable):
 
     def __init__(self, lines: Iterable[bytes], where: Any) -> None:
         rows: list[dict[str, Any]] = []
+        self._lines: list[int] = []
         for number, line in enumerate(lines, start=1):
             if line.strip():
                 rows.append(_read_row(line, f"{where}: line {number}"))
+                self._lines.append(number)
         names = dict.fromkeys(name for row in rows for name in row)
         super().__init__({name: [row.get(name) for row in rows] for name in names})
         self.where = where
+
+    def batches(self) -> Iterator[TableBatch]:
+        """Yield all rows in one batch, with their lines in the file."""
+        for batch in super().batches():
+            batch.lines = self._lines
+            yield batch
 
 
 def _read_row(line: bytes, where: str) -> dict[str, Any]:

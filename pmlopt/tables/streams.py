@@ -16,7 +16,8 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.files import describe_os_error, parse_rows
+from pmlopt.core.csv_rows import parse_rows
+from pmlopt.core.files import describe_os_error
 from pmlopt.errors import FileFormatError, InputError
 
 _QUOTE = ord('"')

@@ -84,6 +84,7 @@ class TableBatch:
         size: the number of rows.
         first: the number of the first one, as messages count them.
         times: (size,) how many rows of the data each represents, where an engine has counted equal ones.
+        lines: (size,) of the file, from 1, where a row is a line.
 
     Args:
         columns: the arrays.
@@ -95,6 +96,7 @@ class TableBatch:
     """
 
     times: IntArray | None = None
+    lines: Sequence[int] | None = None
 
     def __init__(
         self,
@@ -107,6 +109,10 @@ class TableBatch:
     ) -> None:
         self.columns, self.size, self.first = columns, size, first
         self._text, self._names, self._where = text, names, where
+
+    def name_row(self, row: int) -> str:
+        """Name a row of the batch as messages count it."""
+        return f"row {self.first + row}" if self.lines is None else f"line {self.lines[row]}"
 
     def _column_name(self, place: int) -> object:
         """Return a column's name or position for messages."""

@@ -16,7 +16,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.arrays import GRID_DENOMINATOR, FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.errors import SolverError
 from pmlopt.model.privacy import LDP, Requirement
@@ -24,7 +24,7 @@ from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.model.utility import ExpectedGain, LinearUtility, SubConvex
 from pmlopt.programs.certificate import Status
 from pmlopt.programs.designs import design
-from pmlopt.programs.exact.arithmetic import GRID_DENOMINATOR, is_met_exactly, round_rows_to_grid
+from pmlopt.programs.exact.rounding import is_met_exactly, round_rows_to_grid
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.solving import solve
 

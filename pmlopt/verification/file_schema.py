@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pmlopt.core.files import MECHANISM_FILE_VERSION
-from pmlopt.core.matrices.json_record import SavedMatrix
+from pmlopt.core.matrices.formats import SavedMatrix
 from pmlopt.core.records import build_definitions
 from pmlopt.data.symmetry.orbit_mechanism import SavedOrbits
 from pmlopt.programs.registry import list_certificates

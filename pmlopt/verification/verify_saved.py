@@ -10,22 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from pmlopt.core.converters import finite_or_none
 from pmlopt.core.fields import find_tagged_classes
 from pmlopt.core.records import Context, read_record
 from pmlopt.data.mechanism import Mechanism, read_saved_mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism, is_orbit_file, read_orbit_mechanism
 from pmlopt.errors import FileFormatError, InputError
-from pmlopt.programs.certificate import (
-    FLOATS,
-    Certificate,
-    Claim,
-    Status,
-    Verdict,
-    WarmStart,
-    finite_or_none,
-    make_context,
-)
+from pmlopt.programs.certificate import Certificate, Status, Verdict, WarmStart, make_context
+from pmlopt.programs.claims import FLOATS, Claim
 from pmlopt.programs.former_names import replace_former_names
 from pmlopt.programs.registry import list_certificates, load_installed_registries
 from pmlopt.programs.reports.pages import write_report_page

@@ -11,7 +11,7 @@ from pmlopt.adapters.measurements import ldp_measurement, pml_measurement
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError
 from pmlopt.model.utility import hamming
-from pmlopt.programs.exact.arithmetic import is_met_exactly
+from pmlopt.programs.exact.rounding import is_met_exactly
 
 dp.enable_features("contrib", "honest-but-curious")
 PRIOR = Prior([0.5, 0.3, 0.2], labels=["a", "b", "c"])

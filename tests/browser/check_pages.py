@@ -5,7 +5,9 @@ They are skipped where Chromium or Playwright is not there, and are no part of t
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import os
 import shutil
 from collections.abc import Iterator
@@ -278,3 +280,43 @@ def test_the_survey_of_the_tutorial_sends_a_randomized_answer_once(
     )
     assert found == "RangeError"
     page.close()
+
+
+def test_the_page_of_waves_draws_within_the_total_and_repeats_afterwards(
+    browser: Any, tmp_path: Path
+) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "tutorials" / "survey.md").read_text("utf-8")
+    html = text.split("```html\n")[2].split("```")[0]
+    (tmp_path / "waves.html").write_text(html, "utf-8")
+    expected = Prior.from_counts({"never": 3500, "monthly": 3000, "weekly": 2500, "daily": 1000})
+    wave = solve(design(expected, PML(0.5), "estimation-error")).mechanism
+    levels = json.loads(html.split("var LEVELS = ")[1].split(";")[0])
+    for draws, level in enumerate(levels[1:], start=1):
+        # the largest number that a ledger of so many draws can show, rounded up
+        laws = [math.prod(columns) for columns in itertools.product(wave.matrix.T, repeat=draws)]
+        shown = max(math.log(law.max() / (expected.pmf @ law)) for law in laws if law.max() > 0)
+        assert shown - 1e-12 <= level <= shown + 1e-4
+    # outcomes that differ in each draw: the letters in turn
+    letters = list(expected.labels)
+    Mechanism(np.eye(4), letters, letters).export(tmp_path / "wave.js", name="wave")
+    context = browser.new_context()
+    page = context.new_page()
+    shown_facts = []
+    for number, answer in ((1, "never"), (1, "daily"), (2, "weekly"), (3, "daily"), (3, "monthly")):
+        page.goto((tmp_path / "waves.html").as_uri() + f"?wave={number}")
+        page.select_option("select", answer)
+        page.click("button")
+        sent = json.loads(page.text_content("#sent"))
+        assert sent["wave"] == str(number)
+        drawn, level = (page.text_content(f"#{name}") for name in ("draws", "level"))
+        shown_facts.append((sent["released"], int(drawn), float(level)))
+    assert shown_facts == [
+        ("never", 1, levels[1]),
+        ("never", 1, levels[1]),
+        ("weekly", 2, levels[2]),
+        ("weekly", 2, levels[2]),
+        ("weekly", 2, levels[2]),
+    ]
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    assert [one["id"] for one in axe.run(page).response["violations"]] == []
+    context.close()

@@ -95,3 +95,42 @@ def test_a_decoder_is_written(tmp_path: Path) -> None:
     Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"]).save(path)
     assert called("export", path, "-o", tmp_path / "d.sql", "--decode").exit_code == 0
     assert "pmlopt_estimate" in (tmp_path / "d.sql").read_text()
+
+
+@pytest.mark.parametrize("platform", ["xlsform", "spreadsheet"])
+def test_a_workbook_is_written_with_a_warning_and_read_back(
+    platform: str, saved: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.xlsx"
+    found = called("export", saved, "--to", platform, "-o", path, "--bits", "9")
+    assert found.exit_code == 0, found.output
+    assert "predictable, and unfit for secrets" in found.stderr
+    assert "Levels after rounding, computed again: pml 0." in found.stdout
+    assert called("verify", path, "--of", saved).exit_code == 0
+    without = called("verify", path)
+    assert without.exit_code == 2
+    assert "--of MECHANISM" in without.output
+    other = tmp_path / "other.json"
+    solve(design(Prior([0.5, 0.3, 0.2], ["a", "b", "c"]), PML(0.3), "hamming")).save(other)
+    assert called("verify", path, "--of", other).exit_code == 1
+    # the level after rounding is above the one before
+    level = found.stdout.split("pml 0.")[-1].split()[0]
+    refused = called(
+        "export", saved, "--to", platform, "-o", tmp_path / "b.xlsx", "--bits", "9", "--max-level",
+        f"{float('0.' + level) - 1e-6}",
+    )  # fmt: skip
+    assert refused.exit_code == 2
+    assert "above the largest one" in refused.output
+    assert not (tmp_path / "b.xlsx").exists()
+
+
+def test_a_largest_level_needs_a_prior_and_a_sampler(saved: Path, tmp_path: Path) -> None:
+    matrix = tmp_path / "m.csv"
+    Mechanism([[0.75, 0.25], [0.25, 0.75]], ["a", "b"], ["x", "y"]).save(matrix)
+    for arguments in ((matrix, "--to", "odk"), (saved, "--decode", "--to", "js")):
+        found = called("export", *arguments, "-o", tmp_path / "a.xlsx", "--max-level", "1")
+        assert found.exit_code == 2
+        assert "--max-level" in found.output
+    decoded = called("export", matrix, "-o", tmp_path / "d.xlsx", "--to", "xlsform", "--decode")
+    assert decoded.exit_code == 2
+    assert "xlsform" in decoded.output

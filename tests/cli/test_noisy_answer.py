@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from commands import run_fully as run
 
-from pmlopt import Prior, confidence_ball
-from pmlopt.releases.noise import QueryNoise, derive_differences
+from pmlopt import Prior, confidence_ball, estimate
+from pmlopt.releases.noise import Geometric, QueryNoise, derive_differences
 
 
 def run_json(*arguments: object) -> dict[str, Any]:
@@ -111,3 +111,28 @@ def test_what_is_refused(folder: Path, options: str, words: str) -> None:
     asked = ("noisy-answer", "people.csv", *options.split(), "--epsilon", 0.5, "-o", "out.csv")
     assert words in run(*asked, code=2).output
     assert not (folder / "out.csv").exists()
+
+
+def test_geometric_noise_is_audited_and_applied_as_a_mechanism(tmp_path: Path) -> None:
+    prior, noise = Prior([0.5, 0.3, 0.2], [0, 1, 3]), Geometric(1.5)
+    mechanism = noise.to_mechanism(prior)
+    mechanism.save(tmp_path / "noise.json")
+    (tmp_path / "prior.csv").write_text("letter,probability\n0,0.5\n1,0.3\n3,0.2\n")
+    (tmp_path / "people.csv").write_text("children\n" + "0\n1\n3\n3\n" * 25)
+    audited = run("audit", tmp_path / "noise.json", "--prior", tmp_path / "prior.csv", "--json")
+    assert json.loads(audited.stdout)["levels"]["pml"] == pytest.approx(noise.level(prior))
+    released = tmp_path / "released.csv"
+    run(
+        "apply",
+        tmp_path / "noise.json",
+        tmp_path / "people.csv",
+        "--column",
+        "children",
+        "-o",
+        released,
+    )
+    outcomes = [int(line) for line in released.read_text().split()[1:]]
+    assert len(outcomes) == 100
+    assert set(outcomes) <= {0, 1, 2, 3}
+    counts = [outcomes.count(one) for one in range(4)]
+    assert estimate(mechanism, counts).frequencies.sum() == pytest.approx(1)

@@ -31,7 +31,8 @@ from pmlopt.programs.continuous.methods import GridRefinement
 from pmlopt.programs.envelope.build_certificate import RatioPrograms
 from pmlopt.programs.envelope_design.margin_programs import MarginPrograms
 from pmlopt.programs.program import Method
-from pmlopt.solvers.structured import interior_point, simplex
+from pmlopt.solvers import highs
+from pmlopt.solvers.structured import interior_point
 
 PROGRAM = design([0.5, 0.3, 0.2], PML(0.5), ExpectedGain(np.eye(3)))
 
@@ -131,7 +132,7 @@ class TestAMistakeInAMethod:
 
     @pytest.fixture(autouse=True)
     def _planted(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(simplex, "build_block_model", lambda: None)
+        monkeypatch.setattr(highs, "build_block_model", lambda: None)
 
     @pytest.mark.parametrize("isolated", [False, True])
     @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # of Python 3.12, on fork
@@ -139,7 +140,7 @@ class TestAMistakeInAMethod:
         with pytest.raises(TypeError, match="takes 0 positional arguments") as caught:
             solve(PROGRAM, isolated=isolated)
         notes = getattr(caught.value, "__notes__", [])
-        assert any("pmlopt/solvers/structured/simplex.py" in note for note in notes) is isolated
+        assert any("pmlopt/solvers/highs.py" in note for note in notes) is isolated
 
     @pytest.mark.parametrize("isolated", [False, True])
     @pytest.mark.parametrize("value", [None, "", "0"])
@@ -152,7 +153,7 @@ class TestAMistakeInAMethod:
         assert result.status is Status.OPTIMAL
         assert result.certificate.verify()
         assert "TypeError: " in result.attempts[0]
-        assert "(pmlopt/solvers/structured/simplex.py, line " in result.attempts[0]
+        assert "(pmlopt/solvers/highs.py, line " in result.attempts[0]
 
     def test_neither_a_grid_of_bins_nor_a_sweep_hides_it(
         self, monkeypatch: pytest.MonkeyPatch

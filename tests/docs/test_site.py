@@ -13,6 +13,7 @@ from markdown import Markdown
 from refusals import refused
 
 import pmlopt
+from pmlopt.cli import options
 
 notation, public_names, check, mathematics, ranking, notebooks = map(
     module, ("notation", "public_names", "check", "mathematics", "ranking", "notebooks")
@@ -190,3 +191,11 @@ def test_a_notebook_has_the_blocks_of_its_page_in_order(page: Path) -> None:
         if block.language == "bash" or (block.language == "text" and commands(block))
     ]
     assert len({cell["id"] for cell in found["cells"]}) == len(found["cells"])
+
+
+def test_every_exit_code_has_a_meaning() -> None:
+    reference = module("reference")
+    codes = (options.CLAIM_FAILS, options.BAD_INPUT, options.NOT_SOLVED, options.BUG,
+             options.INTERRUPTED, options.CLOSED)  # fmt: skip
+    assert set(reference.EXIT_CODES) == {0, *codes}
+    assert all(f"\n| {code} | " in reference.commands_page() for code in codes)

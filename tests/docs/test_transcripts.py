@@ -12,18 +12,23 @@ from documents import ROOT, blocks, printed_file
 
 from pmlopt.cli import main
 
-PAGE = ROOT / "docs" / "transcripts.md"
+PAGES = {"transcripts.md": 11, "getting_started.md": 6}
+"""The pages with transcripts, and how many commands each has."""
+
 SAME = doctest.OutputChecker()
 
 
+@pytest.mark.parametrize("page", PAGES)
 def test_the_transcripts_are_what_the_commands_print(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     steps = [
-        step for block in blocks(PAGE.read_text()) for step in ("\n" + block.code).split("\n$ ")[1:]
+        step
+        for block in blocks((ROOT / "docs" / page).read_text("utf-8"))
+        for step in ("\n" + block.code).split("\n$ ")[1:]
     ]
-    assert len(steps) == 11
+    assert len(steps) == PAGES[page]
     for step in steps:
         command, _, wanted = step.partition("\n")
         if command.startswith("printf "):

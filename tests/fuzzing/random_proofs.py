@@ -244,7 +244,8 @@ def tamper(text: str, rng: np.random.Generator) -> tuple[str, str]:
     words = [line.split(" ") for line in text.split("\n")]
     places = {line[0]: place for place, line in enumerate(words) if line[0].isupper()}
     choices = ["bound"]
-    if words[places["SOL"]][1] == "1":
+    # the point of no outcome is all zeros: what it proves is that the largest mass is at least nothing
+    if words[places["SOL"]][1] == "1" and words[places["SOL"] + 1][1] != "0":
         choices.append("entry")
     if words[places["DER"]][1] == "1":
         choices += ["multiplier", "coefficient"]

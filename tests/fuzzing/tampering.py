@@ -16,9 +16,8 @@ from pmlopt.core.records import read_record
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.symmetry.orbit_mechanism import SavedOrbits, is_orbit_record
 from pmlopt.model.utility import EstimationError, ExpectedGain, ExpectedLoss, list_informations
-from pmlopt.programs.certificate import Certificate
+from pmlopt.programs.certificate import Certificate, DesignCertificate
 from pmlopt.programs.compliance import ComplianceCertificate
-from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.designs import design
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
 from pmlopt.programs.envelope.program import envelope, failure_after_processing

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import pairwise, product
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from library.problem_files import LIBRARY
 from oracles import columns as column_oracles
-from oracles import ratio_bounds, records
+from oracles import divergence_balls, ratio_bounds, records
 from oracles.constraints import inequalities
 from oracles.designs import FloatArray, linear_program, optimum
 from oracles.envelopes import most_mass
@@ -23,10 +24,17 @@ from oracles.robust_designs import robust_optimum
 from pmlopt import (
     PML,
     ChiSquareBall,
+    EntropySet,
     ExpectedGain,
+    Intersection,
+    KLBall,
     L1Ball,
+    LikelihoodRegion,
     Mechanism,
+    MinimumMass,
+    Polytope,
     Prior,
+    WassersteinBall,
     design,
     leakage_level,
     solve,
@@ -161,8 +169,37 @@ def of_two_letters(privacy: Requirement) -> Requirement:
     return PML(privacy.epsilon, over=L1Ball(privacy.over.center, radius))
 
 
+DEFINITIONS: Mapping[type, Callable[[Any, cp.Variable], list[cp.Constraint]]] = {
+    KLBall: lambda one, q: [cp.sum(cp.rel_entr(q, one.center.pmf)) <= one.radius],
+    LikelihoodRegion: lambda one, q: [cp.sum(cp.rel_entr(one.center.pmf, q)) <= one.radius],
+    EntropySet: lambda one, q: [cp.sum(cp.entr(q)) >= one.entropy],
+    Polytope: lambda one, q: [one.rows @ q <= one.right],
+    MinimumMass: lambda one, q: [q >= one.mass],
+    WassersteinBall: lambda one, q: divergence_balls.constrain_transport(
+        q, one.center.pmf, one.metric, one.radius
+    ),
+    Intersection: lambda one, q: [rule for part in one.sets for rule in constrain_prior(part, q)],
+}
+
+
+def constrain_prior(over: Any, q: cp.Variable) -> list[cp.Constraint]:
+    """A prior of a set by its definition."""
+    return DEFINITIONS[type(over)](over, q)
+
+
 def best_gain(p: FloatArray, privacy: Requirement, gains: FloatArray) -> float:
     privacy = of_two_letters(privacy)
+    # least masses have a program of their own below
+    if isinstance(privacy, PML) and type(privacy.over) in DEFINITIONS.keys() - {MinimumMass}:
+        definition = divergence_balls.SetKind(
+            make=lambda *_: privacy.over,
+            constrain=lambda q, *_: constrain_prior(privacy.over, q),
+            radii=(),
+            all_from=lambda _: math.inf,
+        )
+        low, high = divergence_balls.best_gain(definition, p, 0.0, gains, privacy.epsilon)
+        assert high - low <= 1e-8
+        return low
     if isinstance(privacy, PML) and privacy.over is not None:
         return robust_optimum(p, privacy.over, privacy.epsilon, gains)
     if isinstance(privacy, RatioRequirement | RequirementConjunction):

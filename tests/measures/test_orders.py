@@ -13,7 +13,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.measures import channel_capacity, maximal_alpha_leakage
 from pmlopt.measures.orders import order_levels, order_surplus, sibson_level
 from pmlopt.programs.compliance import prove
-from pmlopt.programs.exact.arithmetic import is_met_exactly, round_rows_to_grid
+from pmlopt.programs.exact.rounding import is_met_exactly, round_rows_to_grid
 
 ORDERS = (
     1 + 2.0**-52,

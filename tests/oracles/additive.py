@@ -165,6 +165,56 @@ def gaussian_failure(points: FloatArray, p: FloatArray, sigma: float, epsilon: f
     return total
 
 
+def plane_failure(points: FloatArray, p: FloatArray, sigma: float, epsilon: float) -> float:
+    """The failure of Gaussian noise on (N, 2) points: sections of convex sets, and quadrature across.
+
+    Letter i leaks more than epsilon where `g_i(y) = log sum_j p_j f(y | x_j) / f(y | x_i)` is below -epsilon;
+    g_i is convex.
+    """
+    logs, slopes = np.log(p), (points[:, None] - points) / sigma**2  # x_i - x_j
+    norms = (points**2).sum(axis=1) / (2 * sigma**2)
+    shift = logs + norms[:, None] - norms
+    ends = points.min(axis=0) - 12 * sigma, points.max(axis=0) + 12 * sigma
+
+    def values(u: float, v: FloatArray) -> FloatArray:
+        """(N,) g_i at (u, v_i)."""
+        terms = np.exp(shift - slopes[..., 0] * u - slopes[..., 1] * v[:, None])
+        return np.asarray(np.log(terms.sum(axis=1)))
+
+    def section(u: float) -> float:
+        low, high = np.full(len(p), ends[0][1]), np.full(len(p), ends[1][1])
+        left, right = low.copy(), high.copy()
+        for _ in range(60):  # ternary search
+            one, two = left + (right - left) / 3, right - (right - left) / 3
+            falls = values(u, one) > values(u, two)
+            left, right = np.where(falls, one, left), np.where(falls, right, two)
+        least = (left + right) / 2
+        found = values(u, least) < -epsilon
+        edges = []
+        for far in (low, high):
+            outer, inner = far.copy(), least.copy()
+            for _ in range(50):
+                middle = (outer + inner) / 2
+                above = values(u, middle) >= -epsilon
+                outer, inner = np.where(above, middle, outer), np.where(above, inner, middle)
+            edges.append(np.where(values(u, far) < -epsilon, far, inner))
+        total, reached = 0.0, -math.inf
+        across = norm.pdf(u, points[:, 0], sigma) * p
+        for a, b in sorted(zip(edges[0][found], edges[1][found], strict=True)):
+            start = max(a, reached)
+            if b > start:
+                mass = norm.sf(start, points[:, 1], sigma) - norm.sf(b, points[:, 1], sigma)
+                total += float(across @ mass)
+                reached = b
+        return total
+
+    cuts = np.linspace(ends[0][0], ends[1][0], 17)
+    return math.fsum(
+        quad(section, a, b, epsabs=2e-12, epsrel=1e-12, limit=60)[0]
+        for a, b in itertools.pairwise(cuts)
+    )
+
+
 def record_leakage(
     contributions: FloatArray, p: FloatArray, others: Any, scale: float, y: FloatArray
 ) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from collections.abc import Callable
@@ -91,8 +92,14 @@ def draw_metric(n: int) -> FloatArray:
 
 
 def _constrain_transport(q: cp.Expression, p: FloatArray, radius: float) -> Rules:
-    n, metric = len(p), draw_metric(len(p))
-    plan = cp.Variable((n, n), nonneg=True)
+    return constrain_transport(q, p, draw_metric(len(p)), radius)
+
+
+def constrain_transport(
+    q: cp.Expression, p: FloatArray, metric: FloatArray, radius: float
+) -> Rules:
+    """Rules that mass moves from one law to the other over a mean distance of at most the radius."""
+    plan = cp.Variable(metric.shape, nonneg=True)
     finite = np.where(np.isfinite(metric), metric, 0.0)
     return [
         cp.sum(plan, axis=1) == p,
@@ -110,12 +117,30 @@ def _constrain_both(q: cp.Expression, p: FloatArray, radius: float) -> Rules:
     ]
 
 
+def _constrain_all(q: cp.Expression, p: FloatArray, radius: float) -> Rules:
+    return [
+        *BALLS["kl"].constrain(q, p, radius),
+        *_constrain_transport(q, p, radius / 2),
+        *BALLS["likelihood"].constrain(q, p, radius / 2),
+    ]
+
+
 KINDS = {
     "intersection": SetKind(
         lambda p, radius: intersection(
             ChiSquareBall(p, radius), Box(p / 2, np.minimum(1.2 * p + 0.01, 1.0))
         ),
         _constrain_both,
+        (0.01, 0.05, 0.1, 0.5),
+        lambda p: math.inf,
+    ),
+    "curved-intersection": SetKind(
+        lambda p, radius: intersection(
+            KLBall(p, radius),
+            WassersteinBall(p, draw_metric(len(p)), radius / 2),
+            LikelihoodRegion(p, radius / 2),
+        ),
+        _constrain_all,
         (0.01, 0.05, 0.1, 0.5),
         lambda p: math.inf,
     ),
@@ -150,10 +175,13 @@ def random_center(rng: np.random.Generator, n: int) -> FloatArray:
 
 def solve_sharply(problem: cp.Problem) -> float:
     """The optimum of a convex program, as sharp as Clarabel has it."""
-    sharp = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-10)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        problem.solve(solver=cp.CLARABEL, accept_unknown=True, **sharp)
+        for tolerance in (1e-10, 1e-9, 1e-8):
+            sharp = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tolerance)
+            with contextlib.suppress(cp.SolverError):  # where it breaks off, it may do with less
+                problem.solve(solver=cp.CLARABEL, accept_unknown=True, **sharp)
+                break
     return float(problem.value)
 
 

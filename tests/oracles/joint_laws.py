@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 
+import cvxpy as cp
 import numpy as np
 from oracles.designs import FloatArray
+from oracles.divergence_balls import SetKind, find_worst_prior
 from oracles.ratio_bounds import Pairs
 
 
@@ -50,3 +52,58 @@ def pairs_over(joints: list[FloatArray], epsilon: float) -> Pairs:
         for joint in joints
         for row in joint
     ]
+
+
+def find_worst_joint_law(
+    law: tuple[SetKind, FloatArray, float],
+    given: list[tuple[SetKind, FloatArray, float]],
+    column: FloatArray,
+    value: int,
+) -> tuple[float, FloatArray]:
+    """The largest `Q(y | s) / Q(y)` of an outcome with a column, and an (S, N) joint law at which it is.
+
+    Each set is a kind around a centre with a radius, by its definition.
+    """
+    rows = np.array([find_worst_prior(*one, column)[1] for one in given])
+    rows[value] = find_worst_prior(*given[value], 1 - column)[1]
+    weights = find_worst_prior(*law, rows @ column)[1]
+    return float(rows[value] @ column / (weights @ rows @ column)), weights[:, None] * rows
+
+
+def best_gain_about(
+    joint: FloatArray,
+    law: tuple[SetKind, FloatArray, float],
+    given: list[tuple[SetKind, FloatArray, float]],
+    gains: FloatArray,
+    epsilon: float,
+) -> tuple[float, float]:
+    """Bounds on the best expected gain under PML about a secret over joint laws, by cutting planes."""
+    p, found, bound = joint.sum(axis=0), [joint], math.exp(epsilon)
+    low = high = math.inf
+    for _ in range(40):
+        mechanism = cp.Variable(gains.shape, nonneg=True)
+        rules = [cp.sum(mechanism, axis=1) == 1]
+        for one in found:
+            shares = one / one.sum(axis=1, keepdims=True)
+            rules += [row @ mechanism <= bound * (one.sum(axis=0) @ mechanism) for row in shares]
+        problem = cp.Problem(cp.Maximize(cp.sum(cp.multiply(p[:, None] * gains, mechanism))), rules)
+        problem.solve(solver=cp.HIGHS)
+        high = float(problem.value)
+        matrix = np.maximum(mechanism.value, 0.0)
+        matrix /= matrix.sum(axis=1, keepdims=True)
+        output, theta = p @ matrix, 0.0
+        for column, mean in zip(matrix.T, output, strict=True):
+            top = float(column.max())
+            for value in range(len(joint)) if top > 1e-9 else ():
+                ratio, worst = find_worst_joint_law(law, given, column / top, value)
+                found.append(worst)
+                # mixed with a constant column of the same mean: M + t (c - M) <= e^eps (Q + t (c - Q))
+                outcome = float(worst.sum(axis=0) @ column)
+                over = (ratio - bound) * outcome
+                if over > 0:
+                    theta = max(theta, over / (over + (bound - 1) * mean))
+        mixed = (1 - theta) * matrix + theta * output
+        low = float((p[:, None] * gains * mixed).sum())
+        if high - low <= 3e-7:
+            break
+    return low, high

@@ -43,7 +43,8 @@ from pmlopt.errors import MechanismError, PrivacyError, SolverUnavailableError
 from pmlopt.measures import leakage_level
 from pmlopt.model.utility import LinearUtility, hamming
 from pmlopt.programs import Alternating
-from pmlopt.programs.certificate import check_confidence, check_gap
+from pmlopt.programs.certificate import check_gap
+from pmlopt.programs.claims import check_confidence
 from pmlopt.programs.compliance import prove
 from pmlopt.verification import verify_file
 

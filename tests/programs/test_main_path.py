@@ -12,8 +12,11 @@ from pmlopt import LDP, PML, ExpectedGain, Prior, design, load, solve
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.privacy.mean_bounds import MeanBounds
 
-MAX_FUNCTIONS, MAX_FILES = 218, 40
-"""Of the second design of a process, comprehensions included. These may only shrink."""
+MAX_FUNCTIONS = 218
+"""Of the second design of a process, comprehensions included. It may only shrink."""
+
+MAX_FILES = {PML: 28, LDP: 31}
+"""LDP has a closed form of its own, and a support function that cvxpy's names are looked up for."""
 
 
 @pytest.mark.parametrize("utility", ["hamming", ExpectedGain(np.eye(4))])
@@ -30,7 +33,7 @@ def test_a_design_of_four_letters_is_a_short_path(
     run()
     calls = count_calls(run)
     assert len(calls) <= MAX_FUNCTIONS
-    assert count_files(calls) <= MAX_FILES
+    assert count_files(calls) <= MAX_FILES[privacy]
     assert load(path).certificate.verify()
 
 

@@ -143,7 +143,7 @@ CASES: list[tuple[Any, Any, type[Exception], str]] = [
       for over in (Box([0.0, 0.0, 0.0, 0.0, 0.1], [1.0] * 5), L1Ball([0.1, 0.2, 0.3, 0.2, 0.2], 0.1))),
     (design, at(BITS, MaximalLeakage(0.5), HAMMING), PrivacyError, "symmetric priors take PML"),
     (design, at(BITS, PML(0.5, over=ConvexHull([[0.25] * 4, [0.1, 0.4, 0.4, 0.1]])), HAMMING), PrivacyError,
-     "no form by orbits"),
+     "on letters one by one"),
     (design, at(BITS, RatioBound(np.eye(4), np.full((4, 4), 0.25), 0.5), HAMMING), PrivacyError,
      "lists its letters"),
     (design, at(BITS, PML([0.1, 0.2]), HAMMING), PrivacyError, "3 orbits"),

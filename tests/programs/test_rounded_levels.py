@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pmlopt.programs.design_program import RequirementCertificate
+from pmlopt.programs.certificate import RequirementCertificate
 
 
 @pytest.mark.parametrize("proved", [False, True])

@@ -49,8 +49,8 @@ from pmlopt.programs.continuous.methods import GridRefinement
 from pmlopt.programs.linear import methods as linear
 from pmlopt.programs.program import Method, MethodRegistry
 from pmlopt.programs.registry import REGISTRY, list_registries
+from pmlopt.solvers import highs
 from pmlopt.solvers.solver_result import NO_DEADLINE
-from pmlopt.solvers.structured import simplex
 
 RNG = np.random.default_rng(0)
 THREE = Prior([0.5, 0.3, 0.2])
@@ -85,6 +85,14 @@ def on_a_line() -> Any:
 
 def in_a_plane() -> Any:
     return design(Prior.uniform(18), MetricPrivacy(2.0, APART), ExpectedLoss(APART))
+
+
+def with_a_free_letter() -> Any:
+    """Return a design on points of the plane and a letter that needs no protection."""
+    apart = np.pad(APART, (0, 1), constant_values=np.inf)
+    apart[-1, -1] = 0.0
+    loss = np.pad(APART, (0, 1), constant_values=0.5)
+    return design(Prior.uniform(19), MetricPrivacy(2.0, apart), ExpectedLoss(loss))
 
 
 def of_two_kinds() -> Any:
@@ -124,7 +132,8 @@ class Instance:
 
 
 INSTANCES: dict[tuple[str, str], Instance] = {
-    ("LinearDesign", "constraint-generation"): Instance(in_a_plane),
+    ("LinearDesign", "pair-ipm"): Instance(in_a_plane),
+    ("LinearDesign", "constraint-generation"): Instance(with_a_free_letter),
     ("LinearDesign", "closed-form"): Instance(on_a_line),
     ("LinearDesign", "highs-closed-form-warm"): Instance(
         lambda: design(Prior.uniform(8), PML(0.5), ExpectedLoss(hamming))
@@ -143,6 +152,7 @@ INSTANCES: dict[tuple[str, str], Instance] = {
     ),
     ("LinearDesign", "closed-form-by-name"): Instance(on_a_line),
     ("LinearDesign", "color-refinement-by-name"): Instance(of_two_kinds),
+    ("LinearDesign", "pair-ipm-by-name"): Instance(in_a_plane),
     ("LinearDesign", "constraint-generation-by-name"): Instance(in_a_plane),
     ("LinearDesign", "block-ipm-by-name"): Instance(small),
     ("LinearDesign", "highs-by-name"): Instance(small),
@@ -334,7 +344,7 @@ def test_the_scalars_of_a_start_bound_its_columns(privacy: Any) -> None:
     )  # no entry of an output that occurs is 0
     assert task is not None
     assert task.block.is_banded  # others do not come to this simplex
-    scalars = simplex._compute_scalars(task, matrix)
+    scalars = highs._compute_scalars(task, matrix)
     low, high = task.block.lower @ scalars, task.block.upper @ scalars
     assert (low <= matrix + 1e-9).all()
     assert (matrix <= high + 1e-9).all()

@@ -52,7 +52,7 @@ def entry(folder: Path, draft: str, target: str, **other: Any) -> dict[str, Any]
     return {
         "draft": draft,
         "target": target,
-        "folder": drafts.compute_key(folder),
+        "folder": files.compute_key(folder),
         "digest": digest,
         **other,
     }
@@ -264,7 +264,7 @@ def test_a_drawn_file_with_other_rows_is_drawn_again(
     draft = begun(data, out, keep_order=keep_order)
     for path in (draft / "whole").iterdir():
         pyarrow.parquet.write_table(pyarrow.table({"ill": ["no"] * 60}), path)
-        sign_again(draft / "journal.jsonl", rows=60, dropped=40, sha256=drafts.digest_file(path))
+        sign_again(draft / "journal.jsonl", rows=60, dropped=40, sha256=files.digest_file(path))
     assert apply_folder(FolderTable(data), ILL, out, keep_order=keep_order)[0].rows == 300
 
 
@@ -397,7 +397,7 @@ def test_a_draft_of_data_that_changed_publishes_nothing(tmp_path: Path, data: Pa
         assert not list(tmp_path.glob(".pmlopt*"))
         draft = release(source, {"ill": RESPONSE}, keep=["town"] if source == file else [])
         write_release(draft, out)
-        drafts.remove_path(out)
+        files.remove_path(out)
 
 
 def test_a_draft_of_columns_in_memory_that_changed_publishes_nothing(tmp_path: Path) -> None:
@@ -519,7 +519,7 @@ def test_a_name_that_something_has_is_never_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_call: bool
 ) -> None:
     if not has_call:
-        monkeypatch.setattr(drafts, "_renameat2", lambda: None)
+        monkeypatch.setattr(files, "_renameat2", lambda: None)
         monkeypatch.setattr(os, "link", lambda *names: (_ for _ in ()).throw(PermissionError))
     file, folder = tmp_path / "file", tmp_path / "folder"
     file.write_text("content")
@@ -530,9 +530,9 @@ def test_a_name_that_something_has_is_never_replaced(
     for source in (file, folder):
         for target in ("empty", "other", "link"):
             with pytest.raises(FileExistsError):
-                drafts.publish_new(source, tmp_path / target)
-    drafts.publish_new(file, tmp_path / "new")
-    drafts.publish_new(folder, tmp_path / "new folder")
+                files.publish_new(source, tmp_path / target)
+    files.publish_new(file, tmp_path / "new")
+    files.publish_new(folder, tmp_path / "new folder")
     assert names_in(tmp_path) == ["empty", "link", "new", "new folder", "other"]
 
 

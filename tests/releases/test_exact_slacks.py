@@ -12,7 +12,7 @@ import numpy as np
 from pmlopt import Prior, shuffled_level
 from pmlopt.core.arrays import FloatArray
 from pmlopt.measures import approximate_dp_level, approximate_pml_level
-from pmlopt.programs.exact.arithmetic import round_rows_to_grid
+from pmlopt.programs.exact.rounding import round_rows_to_grid
 from pmlopt.releases import shuffled_slack
 
 Table = list[list[Fraction]]

@@ -17,7 +17,6 @@ from pmlopt import LDP, PML, ExpectedGain, Prior, design
 from pmlopt.solvers import cvxpy_interface, highs
 from pmlopt.solvers.parametric_program import MasterProblem
 from pmlopt.solvers.solver_result import MethodOptions, SolverResult, make_options
-from pmlopt.solvers.structured import simplex
 
 GAINS = ExpectedGain(np.array([[1.0, 0.2, 0.0], [0.1, 0.9, 0.3], [0.0, 0.4, 1.2]]))
 
@@ -25,7 +24,7 @@ GAINS = ExpectedGain(np.array([[1.0, 0.2, 0.0], [0.1, 0.9, 0.3], [0.0, 0.4, 1.2]
 def by_bands(options: MethodOptions) -> SolverResult:
     task = design(Prior.uniform(3), PML(0.5), GAINS).build_block_lp()
     assert task is not None
-    return simplex.solve_by_simplex(task, options)
+    return highs.solve_by_simplex(task, options)
 
 
 def by_highs(options: MethodOptions) -> SolverResult:

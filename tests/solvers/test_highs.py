@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from oracles import designs as oracles
 
-from pmlopt import LDP, LIP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Program, design
+from pmlopt import LDP, LIP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Prior, Program, design
 from pmlopt.errors import FileFormatError, ProgramError
 from pmlopt.model.privacy import Requirement
 
@@ -50,8 +50,19 @@ def test_the_names_stand_at_their_columns(tmp_path: Path) -> None:
     model = read(tmp_path / "program.mps").getLp()
     costs = dict(zip(model.col_names_, model.col_cost_, strict=True))
     for (x, y), gain in np.ndenumerate(gains - gains.min(axis=1, keepdims=True)):
-        assert costs[f"mechanism({x},{y})"] == pytest.approx(-gain / 2)
+        assert costs[f"mechanism[{x},{y}]"] == pytest.approx(-gain / 2)
     assert model.offset_ == pytest.approx(-(1.0 + 4.0) / 2)
+
+
+def test_rows_and_columns_say_letters_and_outputs(tmp_path: Path) -> None:
+    prior = Prior([0.5, 0.3, 0.2], ["ill", "not ill", "x,y"])
+    program = design(prior, PML(0.5), ExpectedGain(np.eye(3)), ["a", "b", "c"])
+    capped = program.with_constraints(cap=program.mechanism[0, 0] <= 0.5)
+    capped.write_mps(tmp_path / "program.mps")
+    model = read(tmp_path / "program.mps").getLp()
+    # labels that have blanks and commas are distinct without them
+    assert {"mechanism[not_ill,b]", "mechanism[x_y,c]"} <= set(model.col_names_)
+    assert {"rows[not_ill]", "pml[ill,c]", "cap"} <= set(model.row_names_)
 
 
 def test_added_constraints_are_in_the_file(tmp_path: Path) -> None:

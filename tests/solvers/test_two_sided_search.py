@@ -52,6 +52,13 @@ def test_the_largest_root_is_found_whatever_the_slopes_and_within_the_bounds(fac
     assert all(0.5 <= number <= 10 for number in family.asked)
 
 
+def test_a_tangent_meets_zero_at_the_root_of_a_line() -> None:
+    for missing, root in ((0.6, 0.7), (-0.4, 1.2), (3.0, 0.0)):
+        assert ParameterSolution(missing, 2.0, np.zeros(1), 0.0).tangent_root(1.0) == pytest.approx(
+            root
+        )
+
+
 def test_right_slopes_lead_to_the_root_in_few_programs() -> None:
     """By tangents, of which each doubles the digits: halving would take 30 programs."""
     family = Root()
@@ -88,18 +95,25 @@ def test_the_next_number_is_near_a_root_that_is_believed() -> None:
         2.0 - 0.25 * 0.5
     )  # part of the way from the end
     assert search._choose_next(None, 1.0, 1.0) == search._choose_next(1.5, 1.0, 0.0) == 2.0
-    assert search._choose_next(0.9, 0.5, 1.0) == pytest.approx(
-        2.0 - 0.5 * 1.1
-    )  # a root below what is reached
-    assert search._choose_next(-9.0, 1.0, 1.0) == pytest.approx(
-        (2.0 + 9 * 1.0) / 10
-    )  # and not all the way
+    for stride in (0.25, 1.0):  # a root above what multipliers have proved since
+        assert search._choose_next(2.5, stride, 1.0) == 2.0
     search._idle = 1  # what proved nothing is followed by what is further away from the root
     assert 1.5 < search._choose_next(1.5, 0.25, 1.0) <= 2.0
     assert search._choose_next(2.0 * (1 - 1e-14), 1.0, 1.0) < 2.0
     assert search._choose_next(None, 1.0, 1.0) == pytest.approx(2.0 * (1 - search._hair))
     search._idle = 2
     assert search._choose_next(1.5, 1.0, 1.0) == search._log_midpoint
+
+
+def test_a_stalled_search_takes_a_root_that_is_further_from_the_bound_than_half_a_step() -> None:
+    search = search_at(1.0, 2.0)
+    search._hair, search._idle = 0.01, 1
+    assert search._choose_next(1.96, 1.0, 1.0) == pytest.approx(1.96 * 1.01)
+    assert search._choose_next(1.975, 1.0, 1.0) == pytest.approx(2 * 0.99)
+    near = search_at(1.999, 2.0)
+    near._hair, near._idle = 0.01, 1
+    assert near._choose_next(1.9995, 1.0, 1.0) == pytest.approx(1.999 * 1.005)
+    assert near._choose_next(None, 1.0, 1.0) == pytest.approx(near._log_midpoint)
 
 
 def test_a_tangent_that_foresaw_what_is_missing_is_trusted() -> None:

@@ -45,7 +45,8 @@ from pmlopt import (
 from pmlopt.core.arrays import Label
 from pmlopt.data.symmetry import OrbitMechanism
 from pmlopt.errors import FileFormatError, PmloptError, SolverError
-from pmlopt.programs.certificate import DECIMAL, FLOATS, RATIONAL
+from pmlopt.programs.certificate import DECIMAL
+from pmlopt.programs.claims import FLOATS, RATIONAL
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import Method, MethodResult
 from pmlopt.solvers.solver_result import MethodOptions

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -38,26 +39,20 @@ def encode_xlsx(stored: MatrixFile) -> bytes:
         FileFormatError: the sheet would be too large, or labels would not come back as they are.
     """
     outputs = name_outputs(stored.inputs, stored.outputs)
-    rows, columns = len(stored.inputs) + 1, len(outputs) + 1
-    if rows > MAX_ROWS or columns > MAX_COLUMNS:
-        raise FileFormatError(
-            f"a sheet of Excel has {MAX_ROWS} rows and {MAX_COLUMNS} columns, and {rows} and {columns} are "
-            f"needed: {OTHER_FORMATS}"
-        )
+    _check_size(len(stored.inputs) + 1, len(outputs) + 1, OTHER_FORMATS)
     check_json_labels((*stored.inputs, *outputs))
     sides = (stored.inputs, outputs)
     if not all(map(_needs_no_escape, (label for side in sides for label in side))):
         for side in sides:  # rare characters and kinds: write and read the labels first
-            content = _build_workbook(
-                [[None, "y"], *([label, _ExactNumber("0")] for label in side)]
-            )
+            tested: list[list[Any]] = [[label, _ExactNumber("0")] for label in side]
+            content = build_workbook({SHEET: [[None, "y"], *tested]})
             cells = [row[0] for row in _read_cells(Source("labels", content))[1:]]
             check_kept(side, _parse_labels(cells, Source("labels", b"")), "Excel")
     numbers = (map(repr, row) for row in stored.matrix.tolist())
     entries = (
         [label, *map(_ExactNumber, row)] for label, row in zip(stored.inputs, numbers, strict=True)
     )
-    return _build_workbook([[None, *outputs], *entries])
+    return build_workbook({SHEET: [[None, *outputs], *entries]}, freeze="B2")
 
 
 def decode_xlsx(source: Source) -> MatrixFile:
@@ -95,6 +90,12 @@ class _ExactNumber(str):
     __slots__ = ()
 
 
+class Formula(str):
+    """A formula cell, which begins with an equals sign."""
+
+    __slots__ = ()
+
+
 def _import_openpyxl() -> Any:
     """Return the openpyxl module, or raise an error that names the extra."""
     try:
@@ -123,14 +124,36 @@ def _needs_no_escape(label: Label) -> bool:
     return isinstance(label, float) or (isinstance(label, int) and abs(label) <= MAX_EXACT_INTEGER)
 
 
-def _build_workbook(rows: Sequence[Sequence[Any]]) -> bytes:
-    """Build a workbook with one sheet of labels and numbers."""
+def _check_size(rows: int, columns: int, advice: str) -> None:
+    """Raise an error for a sheet that would be too large."""
+    if rows > MAX_ROWS or columns > MAX_COLUMNS:
+        raise FileFormatError(
+            f"a sheet of Excel has {MAX_ROWS} rows and {MAX_COLUMNS} columns, and {rows} and {columns} are "
+            f"needed: {advice}"
+        )
+
+
+def build_workbook(
+    sheets: Mapping[str, Sequence[Sequence[Any]]], freeze: str | None = None
+) -> bytes:
+    """Build a workbook from rows of text, numbers, empty cells and formulas.
+
+    Args:
+        sheets: the rows of each sheet.
+        freeze: the first cell that scrolls.
+
+    Raises:
+        MissingExtraError: openpyxl is not installed.
+        FileFormatError: a sheet would be too large, or a text cannot be written.
+    """
     openpyxl = _import_openpyxl()
     book = openpyxl.Workbook(write_only=True)
-    sheet = book.create_sheet(SHEET)
-    sheet.freeze_panes = "B2"
-    for row in rows:
-        sheet.append([_build_cell(sheet, value, openpyxl) for value in row])
+    for title, rows in sheets.items():
+        _check_size(len(rows), max(map(len, rows)), "merge letters or outcomes")
+        sheet = book.create_sheet(title)
+        sheet.freeze_panes = freeze
+        for row in rows:
+            sheet.append([_build_cell(sheet, value, openpyxl) for value in row])
     stream = io.BytesIO()
     try:
         book.save(stream)
@@ -146,6 +169,8 @@ def _build_cell(sheet: Any, value: Any, openpyxl: Any) -> Any:
     cell = openpyxl.cell.WriteOnlyCell(sheet)
     if isinstance(value, _ExactNumber):
         cell.value, cell.data_type = str(value), "n"
+    elif isinstance(value, Formula):
+        cell.value, cell.data_type = str(value), "f"
     elif isinstance(value, bool):
         cell.value = value
     elif isinstance(value, float) or (isinstance(value, int) and abs(value) <= MAX_EXACT_INTEGER):
@@ -170,20 +195,44 @@ def _unescape_cell_text(text: str) -> str:
 
 def _read_cells(source: Source) -> list[list[Any]]:
     """Return the sheet's cell values without empty margins."""
+    with _open_workbook(source, data_only=True) as book:
+        sheets = {sheet.title: sheet for sheet in book.worksheets}
+        shown = [title for title, sheet in sheets.items() if sheet.sheet_state == "visible"]
+        return _list_rows(
+            sheets[source.choose_part(shown if source.name is None else list(sheets), "sheet")]
+        )
+
+
+def read_workbook(source: Source) -> dict[str, list[list[Any]]]:
+    """Read the cells of all sheets, with their formulas, without empty margins.
+
+    Raises:
+        MissingExtraError: openpyxl is not installed.
+        FileFormatError: it is no workbook.
+    """
+    with _open_workbook(source, data_only=False) as book:
+        return {sheet.title: _list_rows(sheet) for sheet in book.worksheets}
+
+
+@contextmanager
+def _open_workbook(source: Source, *, data_only: bool) -> Iterator[Any]:
+    """Yield an opened workbook, and raise what goes wrong in it as an error of its file."""
     openpyxl = _import_openpyxl()
     try:
         if compute_expanded_size(source.content) > MAX_FILE_BYTES:
             raise source.refuse(f"expands to more than {MAX_FILE_BYTES} bytes")
-        book = openpyxl.load_workbook(io.BytesIO(source.content), read_only=True, data_only=True)
-        sheets = {sheet.title: sheet for sheet in book.worksheets}
-        shown = [title for title, sheet in sheets.items() if sheet.sheet_state == "visible"]
-        sheet = sheets[source.choose_part(shown if source.name is None else list(sheets), "sheet")]
-        sheet.reset_dimensions()  # programs write wrong ones
-        rows = [[_get_cell_value(cell) for cell in row] for row in sheet.iter_rows()]
+        content = io.BytesIO(source.content)
+        yield openpyxl.load_workbook(content, read_only=True, data_only=data_only)
     except FileFormatError:
         raise
     except Exception as cause:  # what is raised on foreign bytes has no bounds
         raise source.refuse(f"is not a whole workbook of Excel (.xlsx): {cause}") from None
+
+
+def _list_rows(sheet: Any) -> list[list[Any]]:
+    """Return a sheet's cell values without empty margins."""
+    sheet.reset_dimensions()  # programs write wrong ones
+    rows = [[_get_cell_value(cell) for cell in row] for row in sheet.iter_rows()]
     width = max(
         (k + 1 for row in rows for k, value in enumerate(row) if value is not None), default=0
     )
@@ -196,6 +245,8 @@ def _read_cells(source: Source) -> list[list[Any]]:
 def _get_cell_value(cell: Any) -> Any:
     """Return a cell's value; errors such as #N/A as text."""
     value = cell.value
+    if cell.data_type == "f":
+        return Formula(value)
     return _unescape_cell_text(value) if isinstance(value, str) and cell.data_type != "e" else value
 
 

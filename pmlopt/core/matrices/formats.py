@@ -1,24 +1,41 @@
-"""The table of matrix file formats by suffix."""
+"""The table of matrix file formats by suffix, with the forms of JSON and of numpy."""
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from pmlopt.core.arrays import Label
-from pmlopt.core.files import atomic_write, get_file_format, is_standard_stream, read_bytes
+from pmlopt.core.arrays import (
+    SUM_ATOL,
+    DefaultLabels,
+    FloatArray,
+    Label,
+    abbreviate,
+    check_json_labels,
+)
+from pmlopt.core.files import (
+    FORMAT,
+    MECHANISM_FILE_VERSION,
+    atomic_write,
+    check_expansion,
+    encode_json_bytes,
+    get_file_format,
+    is_standard_stream,
+    read_bytes,
+    read_saved_record,
+)
 from pmlopt.core.matrices.excel import check_excel, decode_xlsx, encode_xlsx
-from pmlopt.core.matrices.json_record import decode_json, encode_json
 from pmlopt.core.matrices.matlab import decode_mat, encode_mat
-from pmlopt.core.matrices.matrix_file import MatrixFile, Source
-from pmlopt.core.matrices.numpy_arrays import decode_npy, decode_npz, encode_npy, encode_npz
+from pmlopt.core.matrices.matrix_file import MatrixFile, Source, to_real_matrix
 from pmlopt.core.matrices.parquet import decode_parquet, encode_parquet
 from pmlopt.core.matrices.text_tables import decode_text, encode_text
+from pmlopt.core.records import Range, Shape
 from pmlopt.errors import FileFormatError
 
 
@@ -37,6 +54,121 @@ class MatrixFormat:
     decode: Callable[[Source], MatrixFile]
     parts: str = ""
     check_available: Callable[[], None] = lambda: None
+
+
+SIDES = ("inputs", "outputs")
+
+
+@dataclass(frozen=True, eq=False)
+class SavedMatrix:
+    """The JSON record of a labelled matrix; `unnamed` marks default labels."""
+
+    format: Literal[FORMAT]  # type: ignore[valid-type]
+    version: Literal[MECHANISM_FILE_VERSION]  # type: ignore[valid-type]
+    inputs: list[Label]
+    outputs: list[Label]
+    unnamed: list[Literal["inputs", "outputs"]]
+    matrix: Annotated[FloatArray, Shape("N", "M"), Range(0.0, 1 + SUM_ATOL)]
+    metadata: Mapping[str, Any]
+
+    def get_side_labels(self, name: str) -> tuple[Label, ...]:
+        """Return one side's labels, or default labels."""
+        labels = tuple(getattr(self, name))
+        positions = DefaultLabels(len(labels))
+        if name in self.unnamed and labels != positions:
+            raise FileFormatError(
+                f"the {name} {abbreviate(labels)} are not 0, 1, ..., so they are not unnamed"
+            )
+        return positions if name in self.unnamed else labels
+
+    def __post_init__(self) -> None:
+        for name in self.unnamed:
+            self.get_side_labels(name)
+
+
+def encode_json(stored: MatrixFile) -> bytes:
+    """Encode a matrix with labels and metadata as JSON."""
+    check_json_labels((*stored.inputs, *stored.outputs))
+    unnamed = [side for side in SIDES if isinstance(getattr(stored, side), DefaultLabels)]
+    indent = 1 if stored.matrix.size <= 100_000 else None
+    return encode_json_bytes(
+        {"format": FORMAT, "version": MECHANISM_FILE_VERSION, "unnamed": unnamed, **vars(stored)},
+        indent,
+    )
+
+
+def decode_json(source: Source) -> MatrixFile:
+    """Decode the record written by `encode_json`."""
+    found = read_saved_record(SavedMatrix, source.content, source.path)
+    return MatrixFile(
+        found.matrix,
+        found.get_side_labels("inputs"),
+        found.get_side_labels("outputs"),
+        found.metadata,
+    )
+
+
+def encode_npz(stored: MatrixFile) -> bytes:
+    """Encode a matrix as an NPZ archive with labels and metadata."""
+    stream = io.BytesIO()
+    np.savez(stream, matrix=stored.matrix, about=_encode_labels(stored))
+    return stream.getvalue()
+
+
+def decode_npz(source: Source) -> MatrixFile:
+    """Decode the archive written by `encode_npz`."""
+    try:
+        check_expansion(source.path, source.content)
+        with np.load(io.BytesIO(source.content), allow_pickle=False) as arrays:
+            matrix, about = arrays["matrix"], arrays["about"].tobytes()
+    except FileFormatError:
+        raise
+    except Exception as cause:  # what zip and npy readers raise on foreign bytes has no bounds
+        raise source.refuse(f"is not a whole mechanism in NPZ: {cause}") from None
+    labels = decode_json(Source(source.path, about))
+    return MatrixFile(matrix, labels.inputs, labels.outputs, labels.metadata)
+
+
+def encode_npy(stored: MatrixFile) -> bytes:
+    """Encode a matrix as NPY data, followed by its labels."""
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, np.ascontiguousarray(stored.matrix), allow_pickle=False)
+    if not (isinstance(stored.inputs, DefaultLabels) and isinstance(stored.outputs, DefaultLabels)):
+        labels = MatrixFile(stored.matrix, stored.inputs, stored.outputs)
+        np.lib.format.write_array(stream, _encode_labels(labels), allow_pickle=False)
+    return stream.getvalue()
+
+
+def decode_npy(source: Source) -> MatrixFile:
+    """Decode NPY data with optional labels."""
+    stream = io.BytesIO(source.content)
+    matrix = to_real_matrix(_read_array(stream, source), source)
+    if stream.tell() == len(source.content):
+        return MatrixFile(matrix, DefaultLabels(len(matrix)), DefaultLabels(matrix.shape[1]))
+    about = _read_array(stream, source)
+    if about.dtype != np.uint8 or about.ndim != 1 or stream.tell() < len(source.content):
+        raise source.refuse("holds several arrays: save the matrix in a separate file")
+    labels = decode_json(Source(source.path, about.tobytes()))
+    return MatrixFile(matrix, labels.inputs, labels.outputs)
+
+
+def _encode_labels(stored: MatrixFile) -> Any:
+    """Encode labels and metadata as a byte array."""
+    about = MatrixFile(np.zeros((0, 0)), stored.inputs, stored.outputs, stored.metadata)
+    return np.frombuffer(encode_json(about), dtype=np.uint8)
+
+
+def _read_array(stream: io.BytesIO, source: Source) -> Any:
+    """Read the next array of a stream, without pickles."""
+    try:
+        return np.lib.format.read_array(stream, allow_pickle=False)
+    except Exception as cause:
+        if "allow_pickle" in str(cause):
+            raise source.refuse(
+                "holds Python objects (pickles), which are not read since they may run any code: save "
+                "numbers, such as np.save(path, matrix.astype(float))"
+            ) from None
+        raise source.refuse(f"is not a whole array of numpy in NPY: {cause}") from None
 
 
 FORMATS = {

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pmlopt.core.arrays import check_csv_labels, name_outputs, parse_labels
-from pmlopt.core.files import encode_csv, read_rows
+from pmlopt.core.csv_rows import encode_csv, read_rows
 from pmlopt.core.matrices.matrix_file import MatrixFile, Source
 from pmlopt.core.matrix_layout import check_layout, parse_number
 from pmlopt.core.near_labels import warn_of_near_labels

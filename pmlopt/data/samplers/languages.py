@@ -130,7 +130,14 @@ _SQL_WITHOUT_GENERATOR = (
 REFUSED = {"duckdb": _SQL_WITHOUT_GENERATOR, "sqlite": _SQL_WITHOUT_GENERATOR}
 """Languages in which nothing is written, each with the reason."""
 
+WORKBOOKS = ("spreadsheet", "xlsform")
+"""What is written as a workbook (.xlsx) in place of source code."""
+
 OTHER_NAMES = {
+    "excel": "spreadsheet",
+    "libreoffice": "spreadsheet",
+    "odk": "xlsform",
+    "kobo": "xlsform",
     "javascript": "js",
     "typescript": "ts",
     "rs": "rust",
@@ -157,15 +164,27 @@ def find_language(name: str | None, path: str | os.PathLike[str] = "") -> Langua
         if not found:
             endings = ", ".join(one.ending for one in LANGUAGES.values())
             raise InputError(
-                f"{path}: the ending {ending!r} names no language: use one of {endings}, or name the language"
+                f"{path}: the ending {ending!r} names no language: use one of {endings}, or name the "
+                f"language; {' or '.join(WORKBOOKS)} is written as .xlsx"
             )
         return found[0]
-    key = OTHER_NAMES.get(name.lower(), name.lower())
+    key = resolve_name(name)
     if key in REFUSED:
         raise InputError(f"{name} {REFUSED[key]}")
     if key not in LANGUAGES:
+        known = (*LANGUAGES, *WORKBOOKS)
         raise InputError(
-            f"the language {name!r} is not known: "
-            + did_you_mean(name, LANGUAGES, f"use one of {', '.join(LANGUAGES)}")
+            f"the language {name!r} is not known here: "
+            + did_you_mean(name, known, f"use one of {', '.join(known)}")
         )
     return LANGUAGES[key]
+
+
+def resolve_name(name: str) -> str:
+    """Return the name of a language as `--to` lists it.
+
+    Examples:
+        >>> resolve_name("ODK")
+        'xlsform'
+    """
+    return OTHER_NAMES.get(name.lower(), name.lower())

@@ -237,7 +237,8 @@ class ListedPairs(PairSpace):
     def get_cells(self, place: int) -> LetterCells:
         """Return the letter cells of an output orbit: letters with equal pair orbits."""
         column = self.table[:, self.output_first[place]]
-        return self.orbits.get_cells(place, self.prior, self.prior.listed(), column)
+        moves = tuple(letters for letters, _ in self.prior.moves)
+        return self.orbits.get_cells(place, self.prior, self.prior.listed(), column, moves)
 
 
 def rotation(size: int, by: int = 1) -> list[int]:

@@ -68,6 +68,8 @@ class LetterCells:
         classes: (N,) the cell of each letter where the letters are listed; else None.
         listed: the prior on these letters; else None.
         whole: the symmetric prior that the cells are of.
+        moves: (N,) permutations of listed letters, where each takes them, that generate the group; None where
+            no such group is known.
     """
 
     prior: Prior
@@ -77,6 +79,7 @@ class LetterCells:
     classes: IntArray | None
     listed: Prior | None
     whole: Prior
+    moves: tuple[IntArray, ...] | None = None
 
     @property
     def size(self) -> int:
@@ -87,6 +90,13 @@ class LetterCells:
     def letter_count(self) -> int:
         """Return the number of letters N."""
         return sum(self.orbits)
+
+    def list_members(self) -> list[list[int]]:
+        """List the positions of the letters of each of the C cells, of listed letters."""
+        found: list[list[int]] = [[] for _ in range(self.size)]
+        for x, cell in enumerate([] if self.classes is None else self.classes.tolist()):
+            found[cell].append(x)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +208,12 @@ class PairOrbits:
         )
 
     def get_cells(
-        self, place: int, whole: Prior, listed: Prior | None, column: IntArray | None
+        self,
+        place: int,
+        whole: Prior,
+        listed: Prior | None,
+        column: IntArray | None,
+        moves: tuple[IntArray, ...] | None = None,
     ) -> LetterCells:
         """Return the letter cells of an output orbit: letters with equal pair orbits.
 
@@ -207,6 +222,7 @@ class PairOrbits:
             whole: the prior that the cells are of.
             listed: the same with its letters, where they are listed.
             column: (N,) the orbits of the output's pairs, where they are.
+            moves: (N,) generators of the group, where they are.
         """
         part = self.orbits_of_output(place)
         return LetterCells(
@@ -217,6 +233,7 @@ class PairOrbits:
             None if column is None else column - part.start,
             listed,
             whole,
+            moves,
         )
 
     @property

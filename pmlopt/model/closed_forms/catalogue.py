@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.arrays import MAX_EXPONENT, FloatArray
 from pmlopt.data.mechanism import Mechanism, wrap_checked_matrix
 from pmlopt.data.prior import Prior
 from pmlopt.errors import InstanceError
@@ -33,7 +33,6 @@ from pmlopt.model.closed_forms.local_privacy import (
     randomized_response,
 )
 from pmlopt.model.privacy import LDP, PML, MaximalLeakage, MetricPrivacy, Requirement
-from pmlopt.model.privacy.factors import MAX_EXPONENT
 from pmlopt.model.uncertainty import ChoquetSet, PriorSet
 
 FORMULA_RTOL = 1e-12

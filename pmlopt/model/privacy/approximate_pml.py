@@ -9,13 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, check_nonnegative, check_probability
+from pmlopt.core.arrays import MAX_EXPONENT, FloatArray, check_nonnegative, check_probability
 from pmlopt.core.lazy_imports import cp
 from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import approximate_pml_level
-from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL, MAX_EXPONENT, tighten_factor
 from pmlopt.model.privacy.requirement import (
     JOINT_BOUND_HINT,
     CvxpyConstraints,
@@ -24,6 +23,7 @@ from pmlopt.model.privacy.requirement import (
     check_certificate_array,
 )
 from pmlopt.model.uncertainty.support_functions import minimize_on_intervals
+from pmlopt.solvers.solver_result import FACTOR_MARGIN_RTOL, tighten_factor
 from pmlopt.solvers.structured.block_program import ColumnBlock, build_slack_block
 
 

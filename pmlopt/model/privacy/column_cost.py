@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL
+from pmlopt.solvers.solver_result import FACTOR_MARGIN_RTOL
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,13 +10,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, check_integer, check_nonnegative
+from pmlopt.core.arrays import MAX_EXPONENT, FloatArray, check_integer, check_nonnegative
 from pmlopt.core.lazy_imports import cp
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.column_cost import ColumnCost, LargestPieceCost
-from pmlopt.model.privacy.factors import MAX_EXPONENT, tighten_factor
 from pmlopt.model.privacy.ratios import MIN_SLACK_NATS
 from pmlopt.model.privacy.requirement import (
     CvxpyConstraints,
@@ -24,6 +23,7 @@ from pmlopt.model.privacy.requirement import (
     Witness,
     check_certificate_array,
 )
+from pmlopt.solvers.solver_result import tighten_factor
 from pmlopt.solvers.structured.block_program import ColumnBlock, build_largest_block
 
 

@@ -17,14 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.arrays import MAX_EXPONENT, FloatArray
 from pmlopt.core.lazy_imports import cp
 from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_prior
-from pmlopt.data.prior import Prior, PriorLike
+from pmlopt.data.prior import Prior, PriorLike, conditional_value_at_risk
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import ldp_level, leakage_level, lip_levels, maximal_leakage
-from pmlopt.model.privacy.factors import MAX_EXPONENT, tighten_factor
 from pmlopt.model.privacy.ratios import (
     RatioBounds,
     join_ratio_bounds,
@@ -47,8 +46,9 @@ from pmlopt.model.uncertainty import (
 )
 from pmlopt.model.uncertainty.columns import MAX_RELEVANT_LEVEL, BoxFamily, StaircaseFamily
 from pmlopt.model.uncertainty.prior_set import LinearRows
-from pmlopt.model.uncertainty.support_functions import conditional_value_at_risk, max_gain_ldp
+from pmlopt.model.uncertainty.support_functions import max_gain_ldp
 from pmlopt.model.uncertainty.vertices import find_vertex_hull
+from pmlopt.solvers.solver_result import tighten_factor
 from pmlopt.solvers.structured.block_program import (
     ColumnBlock,
     build_mean_block,

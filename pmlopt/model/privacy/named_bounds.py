@@ -10,14 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import abbreviate, check_nonnegative
+from pmlopt.core.arrays import MAX_EXPONENT, abbreviate, check_nonnegative
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.column_cost import ColumnCost, LargestPieceCost
-from pmlopt.model.privacy.factors import MAX_EXPONENT
 from pmlopt.model.privacy.mean_bounds import ComparedMeans, MeanBound, MeanBounds
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import RatioBounds, make_mean_ratios

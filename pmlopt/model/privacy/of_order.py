@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, check_nonnegative, check_real
+from pmlopt.core.arrays import MAX_EXPONENT, FloatArray, check_nonnegative, check_real
 from pmlopt.core.concave import make_power_sum, maximize_over_laws
 from pmlopt.core.lazy_imports import cp
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
@@ -27,7 +27,6 @@ from pmlopt.model.privacy.dual_prices import (
     compute_costs,
     minimize_by_golden_sections,
 )
-from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL, MAX_EXPONENT, tighten_factor
 from pmlopt.model.privacy.requirement import (
     JOINT_BOUND_HINT,
     CvxpyConstraints,
@@ -35,6 +34,7 @@ from pmlopt.model.privacy.requirement import (
     Witness,
     check_certificate_array,
 )
+from pmlopt.solvers.solver_result import FACTOR_MARGIN_RTOL, tighten_factor
 
 DECIMAL_DIGITS, DECIMAL_ROUNDING = 60, Decimal(10) ** -45
 """Decimals of the check, and what their rounding may hide of a sum of logarithms."""

@@ -10,7 +10,7 @@ import numpy as np
 from pmlopt.core.lazy_imports import cp
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.errors import PrivacyError
-from pmlopt.model.privacy.factors import tighten_factor
+from pmlopt.solvers.solver_result import tighten_factor
 
 
 def parametric_constraints(

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from pmlopt.core.arrays import check_nonnegative
+from pmlopt.core.arrays import MAX_EXPONENT, check_nonnegative
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PrivacyError
-from pmlopt.model.privacy.factors import MAX_EXPONENT
 from pmlopt.model.privacy.mean_bounds import ComparedMeans, MeanBound, MeanBounds
 from pmlopt.model.privacy.violations import compute_log_lifts, describe_largest_leak
 

@@ -310,28 +310,35 @@ class RatioBounds:
         weights[distinct] = priced
         return self.find_row_prices(p, gains, weights), weights
 
-    def find_row_prices(self, p: FloatArray, gains: FloatArray, weights: FloatArray) -> FloatArray:
+    def find_row_prices(self, p: FloatArray, gains: FloatArray, weights: Any) -> FloatArray:
         """Find the (N,) smallest row multipliers for which `bound_gains` of `g - rho` is at most zero."""
         rho = np.zeros(self.size)
         for _ in range(2):  # the second time with an allowance for rounding next to rho
             rho = rho + self.remaining_gains(p, gains - rho[:, None], weights).max(axis=1)
         return rho
 
-    def bound_gains(self, p: FloatArray, gains: FloatArray, weights: FloatArray) -> float:
+    def bound_gains(self, p: FloatArray, gains: FloatArray, weights: Any) -> float:
         """Compute the upper bound on the gain proved by (K, M) pair weights, with a rounding margin."""
         return float(self.remaining_gains(p, gains, weights).max())
 
-    def remaining_gains(self, p: FloatArray, gains: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return the (N, M) gains less the weighted pairs, with a rounding margin."""
+    def remaining_gains(self, p: FloatArray, gains: FloatArray, weights: Any) -> FloatArray:
+        """Return the (N, M) gains less the weighted pairs, with a rounding margin.
+
+        The weights are (K, M), an array or a sparse one.
+        """
         if not len(self.exponents):
             return gains
-        if not (weights > 0).any():
+        if not (weights.max() if weights.size else 0.0) > 0:
             return np.asarray(gains + bound_sum_rounding(len(self.exponents), 1.0) * np.abs(gains))
         pairs, sizes = self.excess_rows
-        used = np.maximum(weights, 0.0)
-        bounds = gains - (pairs.T @ used) / p[:, None]
+        dense = isinstance(weights, np.ndarray)
+        used = np.maximum(weights, 0.0) if dense else weights.maximum(0.0)
         # of an exponent in nats as many units are lost as it has, in e to its power
-        terms = np.abs(gains) + (sizes.T @ (used * (1 + self.exponents)[:, None])) / p[:, None]
+        units = (1 + self.exponents)[:, None]
+        taken, lost = pairs.T @ used, sizes.T @ (used * units if dense else used.multiply(units))
+        taken, lost = (taken, lost) if dense else (taken.toarray(), lost.toarray())
+        terms = np.abs(gains) + lost / p[:, None]
+        bounds = gains - taken / p[:, None]
         return np.asarray(bounds + bound_sum_rounding(len(self.exponents), 1.0) * terms)
 
     @cached_property

@@ -33,7 +33,6 @@ from pmlopt.model.privacy.dual_prices import (
     find_best_offsets,
     unpack_prices,
 )
-from pmlopt.model.privacy.factors import tighten_factor
 from pmlopt.model.privacy.of_order import (
     DECIMAL_DIGITS,
     DECIMAL_ROUNDING,
@@ -56,6 +55,7 @@ from pmlopt.model.privacy.robust_renyi_pml import RobustRenyiPML
 from pmlopt.model.privacy.secret_leakage import check_secret_prior, make_secret_limit_name
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.solvers.approximate_minimum import minimize_approximately
+from pmlopt.solvers.solver_result import tighten_factor
 
 
 class EachOutcomeBound(FiniteOrderBound):

@@ -13,17 +13,17 @@ from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray
-from pmlopt.core.lazy_imports import cp
+from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.core.records import Record
 from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.column_cost import ColumnCost
-from pmlopt.model.privacy.factors import tighten_factor
 from pmlopt.model.privacy.ratios import MIN_SLACK_NATS, RatioBounds, make_block
 from pmlopt.model.uncertainty.columns import ColumnCone, Family
 from pmlopt.model.uncertainty.prior_set import LinearRows, require_form
+from pmlopt.solvers.solver_result import tighten_factor
 from pmlopt.solvers.structured.block_program import ColumnBlock
 
 K = TypeVar("K")
@@ -52,6 +52,31 @@ def check_certificate_array(certificate: Witness, name: str, shape: tuple[int, .
             f"the proof of the bound needs the finite numbers {name!r} in the shape {shape}"
         )
     return np.asarray(found, dtype=np.float64)
+
+
+def read_pair_weights(certificate: Witness, shape: tuple[int, int]) -> Any:
+    """Read the (K, M) weights of pairs from a dual certificate: all of them, or those that are listed.
+
+    Listed weights have the places of their pairs under "pairs", and those of their columns under "outputs".
+
+    Returns:
+        An array, or a sparse one where the weights are listed.
+
+    Raises:
+        PrivacyError: an array is missing or has another shape, or a place is none.
+    """
+    if "pairs" not in certificate:
+        return check_certificate_array(certificate, "weights", shape)
+    listed = np.shape(certificate["pairs"])
+    names = ("pairs", "outputs", "weights")
+    pairs, outputs, weights = (check_certificate_array(certificate, name, listed) for name in names)
+    for name, places, count in (("pairs", pairs, shape[0]), ("outputs", outputs, shape[1])):
+        if len(listed) != 1 or not ((places >= 0) & (places < count) & (places % 1 == 0)).all():
+            raise PrivacyError(
+                f"the proof of the bound lists weights, and its {name!r} are not whole numbers from 0 to "
+                f"{count - 1}"
+            )
+    return sparse.csr_array((weights, (pairs.astype(int), outputs.astype(int))), shape=shape)
 
 
 @dataclass(frozen=True)
@@ -342,9 +367,7 @@ class Requirement(Record, ABC):
         ratios = self.list_weighted_ratios(prior)
         if ratios is None:
             return self.support_function(prior, gains)
-        weights = check_certificate_array(
-            certificate, "weights", (len(ratios.exponents), gains.shape[1])
-        )
+        weights = read_pair_weights(certificate, (len(ratios.exponents), gains.shape[1]))
         return ratios.bound_gains(prior.pmf, gains, weights)
 
     def extreme_columns(self, prior: Prior) -> ExtremeColumns | None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.arrays import MAX_EXPONENT, FloatArray
 from pmlopt.core.lazy_imports import cp
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
@@ -26,7 +26,6 @@ from pmlopt.model.privacy.dual_prices import (
     minimize_by_golden_sections,
     unpack_prices,
 )
-from pmlopt.model.privacy.factors import MAX_EXPONENT, tighten_factor
 from pmlopt.model.privacy.of_order import (
     DECIMAL_ROUNDING,
     FiniteOrderBound,
@@ -42,6 +41,7 @@ from pmlopt.model.uncertainty.prior_set import (
     require_form,
 )
 from pmlopt.solvers.approximate_minimum import minimize_approximately
+from pmlopt.solvers.solver_result import tighten_factor
 
 MAX_CHORD_STEPS, LEVEL_RTOL = 40, 2e-15
 """Of a search for a level, at most, and how near both of its ends must be, as a share."""

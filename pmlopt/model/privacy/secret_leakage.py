@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,12 +15,12 @@ from pmlopt.data.mechanism import Mechanism, MechanismLike, check_labels_match, 
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.secret import Secret
 from pmlopt.errors import PrivacyError
-from pmlopt.model.privacy.factors import tighten_factor
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import RatioBounds, make_ratio_bounds
 from pmlopt.model.privacy.requirement import CvxpyConstraints, Requirement
 from pmlopt.model.privacy.violations import describe_largest_leak
 from pmlopt.model.uncertainty.joint_laws import JointLaws
+from pmlopt.model.uncertainty.joint_measures import BestJointMeasures
 from pmlopt.model.uncertainty.prior_set import (
     ZERO_MASS_ATOL,
     LinearRows,
@@ -27,6 +28,7 @@ from pmlopt.model.uncertainty.prior_set import (
     PriorSet,
     require_form,
 )
+from pmlopt.solvers.solver_result import tighten_factor
 
 
 def check_secret_prior(secret: Secret, prior: Prior) -> None:
@@ -219,8 +221,8 @@ class RobustSecretPML(Requirement):
     """The requirement `Q(y | s) <= e^epsilon Q(y)` for a secret and every joint law Q of a set.
 
     See `PML(epsilon, about=..., over=...)`, which is the public name. With the extreme means of each column
-    as variables, `M_s <= e^epsilon min_w [w(s) M_s + sum_(t != s) w(t) m_t]` is linear where the sets are
-    polytopes: an M_s that is too large or an m_t that is too small never helps.
+    as variables, `M_s <= e^epsilon min_w [w(s) M_s + sum_(t != s) w(t) m_t]` is convex, and linear where the
+    sets are polytopes: an M_s that is too large or an m_t that is too small never helps.
 
     Attributes:
         epsilon: in nats.
@@ -274,15 +276,70 @@ class RobustSecretPML(Requirement):
     ) -> CvxpyConstraints:
         """Return the requirement as cvxpy constraints on an (N, M) variable and its (1, M) output law."""
         self.nominal.check(prior)
-        return CvxpyConstraints(
-            *self._build_rows(tighten_factor(math.exp(-min(self.epsilon, 700.0)))).to_cvxpy(
-                mechanism
-            )
-        )
+        factor = tighten_factor(math.exp(-min(self.epsilon, 700.0)))
+        if self._has_polytopes:
+            return CvxpyConstraints(*self._build_rows(factor).to_cvxpy(mechanism))
+        return self._declare_means(mechanism, factor)
+
+    def _declare_means(self, mechanism: cp.Expression, factor: float) -> CvxpyConstraints:
+        """Return the requirement by the concave least means over each set, of which some are no polytopes."""
+        s, shape = self.over.law.size, (1, mechanism.shape[1])
+        top = cp.Variable(shape, name="column_maximum")
+        low, high = (cp.Variable((s, shape[1]), name=name) for name in ("least_means", "max_means"))
+        every = np.ones((mechanism.shape[0], 1)) @ top
+        rules: dict[str, cp.Constraint] = {"column_maximum": mechanism <= every}
+        variables = {"column_maximum": top, "least_means": low, "max_means": high}
+
+        def get_least_mean(one: PriorSet, column: cp.Expression, place: str) -> cp.Expression:
+            found = one.to_cvxpy(column, top)
+            rules.update({f"{name}_{place}": rule for name, rule in found.constraints.items()})
+            variables.update({f"{name}_{place}": own for name, own in found.variables.items()})
+            return found.value
+
+        for value, one in enumerate(self.over.conditionals):
+            least = get_least_mean(one, mechanism, f"low_{value}")
+            below = get_least_mean(one, every - mechanism, f"high_{value}")
+            rules[f"least_mean_{value}"] = low[[value]] <= least
+            rules[f"max_mean_{value}"] = top - below <= high[[value]]
+            means = cp.vstack([(high if t == value else low)[[t]] for t in range(s)])
+            outcome = get_least_mean(self.over.law, means, f"outcome_{value}")
+            rules[f"outcome_{value}"] = factor * high[[value]] <= outcome
+        return CvxpyConstraints(rules, variables)
 
     def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
         """Return the values of the auxiliary cvxpy variables of `to_cvxpy` at a mechanism."""
-        return {"numbers": self.linear_rows(prior).find_numbers(matrix)}
+        rows = self.linear_rows(prior)
+        if rows is not None:
+            return {"numbers": rows.find_numbers(matrix)}
+        top = matrix.max(axis=0, keepdims=True)
+        low, high, _ = self.over.compute_extreme_means(matrix)
+        found = {"column_maximum": top, "least_means": low, "max_means": high}
+        for value, one in enumerate(self.over.conditionals):
+            means = low.copy()
+            means[value] = high[value]
+            for place, own, column in (
+                ("low", one, matrix),
+                ("high", one, top - matrix),
+                ("outcome", self.over.law, means),
+            ):
+                values = own.auxiliary_values(column)
+                found |= {f"{name}_{place}_{value}": numbers for name, numbers in values.items()}
+        return found
+
+    @cached_property
+    def _has_polytopes(self) -> bool:
+        """Return whether all sets are polytopes."""
+        return all(one.polytope() is not None for one in (self.over.law, *self.over.conditionals))
+
+    @cached_property
+    def _best_measures(self) -> BestJointMeasures:
+        """Return the convex programs of the multipliers over sets that are no polytopes."""
+        return BestJointMeasures(self.over)
+
+    @cached_property
+    def _member_slack(self) -> float:
+        """Return how far laws that stand for those of multipliers may be outside of their sets, in l1."""
+        return max(one.member_slack for one in (self.over.law, *self.over.conditionals))
 
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         # exact for whole numbers: both sides are scaled by one unit, and no quotient is formed
@@ -291,8 +348,10 @@ class RobustSecretPML(Requirement):
         sums, unit = self.over.min_outcome_sums(min_means, max_means)
         return (max_means * unit - power(min(self.epsilon, 700.0)) * sums).max(axis=0)
 
-    def linear_rows(self, prior: Prior) -> LinearRows:
-        """Return the allowed columns as linear inequalities."""
+    def linear_rows(self, prior: Prior) -> LinearRows | None:
+        """Return the allowed columns as linear inequalities; None where a set is no polytope."""
+        if not self._has_polytopes:
+            return None
         return self._build_rows(math.exp(-min(self.epsilon, 700.0)))
 
     def _build_rows(self, exp_neg_epsilon: float) -> LinearRows:
@@ -342,44 +401,66 @@ class RobustSecretPML(Requirement):
         `e^-epsilon Q_s(. | s) v <= Q_s v`. Multipliers of the rows are weights times laws, and the nearest
         laws of the sets take their place.
         """
-        p, exp_neg_epsilon, scale = (
-            prior.pmf,
-            math.exp(-min(self.epsilon, 700.0)),
-            float(np.abs(gains).max()) or 1.0,
-        )
+        p, exp_neg_epsilon = prior.pmf, math.exp(-min(self.epsilon, 700.0))
         best = -np.inf
-        for column, z in zip(
-            gains.T,
-            scale * self.linear_rows(prior).find_multipliers(p, gains / scale).T,
-            strict=True,
-        ):
-            weights, outcomes, given = self._read_multipliers(z)
+        proofs = self._list_multipliers(p, gains, exp_neg_epsilon)
+        for column, (weights, measures) in zip(gains.T, proofs, strict=True):
+            outcomes, given = self._build_laws(weights, measures)
             priced = weights @ (outcomes - exp_neg_epsilon * given) / p
             sizes = np.abs(column) + weights @ (outcomes + exp_neg_epsilon * given) / p
             rounding = bound_sum_rounding(self.over.law.size * len(p), 1.0) * sizes
+            # of a joint law the law of the secret and those given its values, and another given one
+            rounding = rounding + 3 * self._member_slack * float(weights.sum()) / p
             best = max(best, float((column + priced + rounding).max()))
         return best
 
-    def _read_multipliers(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Convert LP multipliers to weights (S,), and conditional and marginal laws (S, N) for each s."""
+    def _list_multipliers(
+        self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
+    ) -> list[tuple[FloatArray, list[FloatArray]]]:
+        """List for each of (N, M) gains the (S,) weights, and the measures of the laws given each value, of
+        these at their largest means, and of the law of the secret for each value.
+        """
+        s = self.over.law.size
+        if not self._has_polytopes:
+            found = self._best_measures.find(p, gains, exp_neg_epsilon)
+            if found is None:  # weights of zero prove the largest gain
+                return [(np.zeros(s), [np.ones(1)] * (3 * s))] * gains.shape[1]
+            weights, measures = found
+            weights = np.where(weights > ZERO_MASS_ATOL, weights, 0.0)
+            return [(weights[:, y], [one[:, y] for one in measures]) for y in range(gains.shape[1])]
+        scale = float(np.abs(gains).max()) or 1.0
+        multipliers = scale * self._build_rows(exp_neg_epsilon).find_multipliers(p, gains / scale)
         law, given = self.over.law, self.over.conditionals
-        s, sets = law.size, [*given, *given, *[law] * law.size]
-        rows = [_get_rows(one).parts for one in sets]
+        rows = [_get_rows(one).parts for one in (*given, *given, *[law] * s)]
         ends = np.cumsum([0, *(parts.shape[1] for parts in rows)])
-        weights = z[-s:].copy()
-        weights[weights <= ZERO_MASS_ATOL] = 0.0
-        parts = [own @ z[ends[k] : ends[k + 1]] for k, own in enumerate(rows)]
+        return [
+            (
+                np.where(z[-s:] > ZERO_MASS_ATOL, z[-s:], 0.0),
+                [own @ z[ends[k] : ends[k + 1]] for k, own in enumerate(rows)],
+            )
+            for z in multipliers.T
+        ]
+
+    def _build_laws(
+        self, weights: FloatArray, measures: list[FloatArray]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Build laws of the sets near measures: the (S, N) laws of the data for each value, and those given
+        it; zeros where the weight is 0.
+        """
+        s, n = self.over.law.size, self.over.conditionals[0].size
+        outcomes, high = np.zeros((s, n)), np.zeros((s, n))
+        if not weights.any():
+            return outcomes, high
+        sets = (*self.over.conditionals, *self.over.conditionals)
         laws = [
-            one.find_members(part[:, None])[:, 0]
-            for one, part in zip(sets[: 2 * s], parts, strict=False)
+            one.find_members(part[:, None])[:, 0] for one, part in zip(sets, measures, strict=False)
         ]
         low, high = np.array(laws[:s]), np.array(laws[s:])
-        outcomes = np.zeros_like(high)
         for k in np.flatnonzero(weights):
-            low_rows = low.copy()
-            low_rows[k] = high[k]
-            outcomes[k] = law.find_members(parts[2 * s + k][:, None])[:, 0] @ low_rows
-        return weights, outcomes, high
+            rows = low.copy()
+            rows[k] = high[k]
+            outcomes[k] = self.over.law.find_members(measures[2 * s + k][:, None])[:, 0] @ rows
+        return outcomes, high
 
     def __repr__(self) -> str:
         return f"PML({self.epsilon}, about={self.secret!r}, over={self.over!r})"

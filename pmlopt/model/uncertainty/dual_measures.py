@@ -1,47 +1,137 @@
-"""Dual multipliers over a set of priors in the form of measures: priors times masses."""
+"""Convex programs over measures, priors times masses, which are compiled once for each number of columns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import cp
-from pmlopt.solvers.approximate_minimum import minimize_approximately
+from pmlopt.solvers.approximate_minimum import solve_approximately
+
+MeasureConstraint: TypeAlias = "Callable[[cp.Expression, Any], list[cp.Constraint]]"
+"""Builds the constraints by which (N, M) measures are priors of a set times (1, M) masses."""
 
 
-def find_best_measures(
-    constrain: Callable[[cp.Expression, cp.Expression], list[cp.Constraint]],
-    p: FloatArray,
-    gains: FloatArray,
-    exp_neg_epsilon: float,
-) -> FloatArray:
-    """Find (N, M) measures of which `bound_gain_by_measures` proves little, by a convex program; zeros, which
-    prove the largest gain, where it fails.
+class BestMeasures:
+    """The measures over a set of priors of which `bound_gain_by_measures` proves little.
 
     The least tau of a column is `min tau` under `sum_x s[x] <= e^-eps theta` and
     `s >= max(0, p (g - tau) + theta Q)`, which is jointly convex in tau, s and the measure theta Q.
 
     Args:
-        constrain: the constraints by which measures are priors of the set times their masses.
-        p: (N,) the prior of the design.
-        gains: (N, M) the columns g.
-        exp_neg_epsilon: in (0, 1].
+        constrain: of the set.
     """
-    unit = float(np.ptp(gains, axis=0).max())
-    if unit == 0 or exp_neg_epsilon >= 1:
-        return np.zeros(gains.shape)
-    lowest = gains.min(axis=0)
-    measures, shares = cp.Variable(gains.shape, nonneg=True), cp.Variable(gains.shape, nonneg=True)
-    masses, tau = (cp.Variable((1, gains.shape[1]), nonneg=True) for _ in range(2))
-    costs = p[:, None] * (gains - lowest) / unit
-    rules = [
-        costs - p[:, None] @ tau + measures <= shares,
-        cp.sum(shares, axis=0, keepdims=True) <= exp_neg_epsilon * masses,
-        *constrain(measures, masses),
-    ]
-    minimize_approximately(cp.sum(tau), rules)
-    if measures.value is None or not np.isfinite(measures.value).all():
-        return np.zeros(gains.shape)
-    return np.asarray(unit * np.maximum(measures.value, 0.0))
+
+    def __init__(self, constrain: MeasureConstraint) -> None:
+        self._constrain = constrain
+        self._compiled: dict[tuple[int, ...], _DualProgram] = {}
+
+    def find(self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> FloatArray:
+        """Find (N, M) measures by a convex program; zeros, which prove the largest gain, where it fails.
+
+        Args:
+            p: (N,) the prior of the design.
+            gains: (N, M) the columns g.
+            exp_neg_epsilon: in (0, 1].
+        """
+        unit = float(np.ptp(gains, axis=0).max())
+        if unit == 0 or exp_neg_epsilon >= 1:
+            return np.zeros(gains.shape)
+        if gains.shape not in self._compiled:
+            self._compiled[gains.shape] = _DualProgram.build(self._constrain, gains.shape)
+        program = self._compiled[gains.shape]
+        program.costs.value = p[:, None] * (gains - gains.min(axis=0)) / unit
+        program.prior.value, program.factor.value = p[:, None], exp_neg_epsilon
+        solve_approximately(program.problem)
+        measures = program.measures.value
+        if measures is None or not np.isfinite(measures).all():
+            return np.zeros(gains.shape)
+        return np.asarray(unit * np.maximum(measures, 0.0))
+
+    def __reduce__(self) -> Any:
+        """Copy and pickle what the programs are built from: those that are compiled do not."""
+        return type(self), (self._constrain,)
+
+
+@dataclass(frozen=True)
+class _DualProgram:
+    """The program of the best measures, with its parameters and its variable."""
+
+    problem: cp.Problem
+    costs: cp.Parameter
+    prior: cp.Parameter
+    factor: cp.Parameter
+    measures: cp.Variable
+
+    @classmethod
+    def build(cls, constrain: MeasureConstraint, shape: tuple[int, ...]) -> _DualProgram:
+        """Build the program for gains of a shape."""
+        costs, prior = cp.Parameter(shape), cp.Parameter((shape[0], 1))
+        factor = cp.Parameter(nonneg=True)
+        measures, shares = (cp.Variable(shape, nonneg=True) for _ in range(2))
+        masses, tau = (cp.Variable((1, shape[1]), nonneg=True) for _ in range(2))
+        rules = [
+            costs - prior @ tau + measures <= shares,
+            cp.sum(shares, axis=0, keepdims=True) <= factor * masses,
+            *constrain(measures, masses),
+        ]
+        return cls(cp.Problem(cp.Minimize(cp.sum(tau)), rules), costs, prior, factor, measures)
+
+
+class CommonPriors:
+    """The priors of least mean that several sets have in common.
+
+    Args:
+        constraints: one for each of K sets.
+    """
+
+    def __init__(self, constraints: Sequence[MeasureConstraint]) -> None:
+        self._constraints = tuple(constraints)
+        self._compiled: dict[tuple[int, ...], _MeanProgram] = {}
+
+    def find(self, matrix: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Find (N, M) priors of least mean for the columns of a matrix, and (K, N, M) parts of the columns
+        that prove it, both as near as a solver comes; None where it finds no prior.
+        """
+        shape = matrix.shape
+        if shape not in self._compiled:
+            self._compiled[shape] = _MeanProgram.build(self._constraints, shape)
+        program = self._compiled[shape]
+        program.matrix.value = matrix
+        solve_approximately(program.problem)
+        if program.laws.value is None:
+            return None
+        parts = np.array([np.asarray(link.dual_value).reshape(shape) for link in program.links])
+        return np.asarray(program.laws.value), parts
+
+    def __reduce__(self) -> Any:
+        """Copy and pickle what the programs are built from: those that are compiled do not."""
+        return type(self), (self._constraints,)
+
+
+@dataclass(frozen=True)
+class _MeanProgram:
+    """The program of least means, with its parameter, its variable and what links the sets to it."""
+
+    problem: cp.Problem
+    matrix: cp.Parameter
+    laws: cp.Variable
+    links: list[cp.Constraint]
+
+    @classmethod
+    def build(
+        cls, constraints: Sequence[MeasureConstraint], shape: tuple[int, ...]
+    ) -> _MeanProgram:
+        """Build the program for columns of a shape."""
+        matrix, laws = cp.Parameter(shape), cp.Variable(shape, nonneg=True)
+        own = [cp.Variable(shape) for _ in constraints]
+        links = [one == laws for one in own]
+        rules = [*links]
+        for constrain, copy in zip(constraints, own, strict=True):
+            rules += constrain(copy, np.ones((1, shape[1])))
+        goal = cp.Minimize(cp.sum(cp.multiply(matrix, laws)))
+        return cls(cp.Problem(goal, rules), matrix, laws, links)

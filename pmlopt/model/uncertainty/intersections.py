@@ -12,15 +12,16 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, check_probability
 from pmlopt.core.lazy_imports import cp
-from pmlopt.core.roots import find_least_share
+from pmlopt.core.roots import find_near_share
+from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
+from pmlopt.model.uncertainty.dual_measures import CommonPriors
 from pmlopt.model.uncertainty.polytope import Polytope
 from pmlopt.model.uncertainty.prior_set import (
     MinMeanExpression,
     PriorSet,
     require_form,
 )
-from pmlopt.solvers.approximate_minimum import minimize_approximately
 
 
 class Intersection(PriorSet):
@@ -84,18 +85,15 @@ class Intersection(PriorSet):
         """Find (N, M) priors of least mean for the columns of a matrix, and (K, N, M) parts of the columns
         that prove it, both as near as a solver comes.
         """
-        shape = matrix.shape
-        masses = np.ones((1, shape[1]))
-        law, own = cp.Variable(shape, nonneg=True), [cp.Variable(shape) for _ in self.sets]
-        links = [one == law for one in own]
-        rules = [*links]
-        for one, copy in zip(self.sets, own, strict=True):
-            rules += one.constrain_measures(copy, masses)
-        minimize_approximately(cp.sum(cp.multiply(matrix, law)), rules)
-        if law.value is None:
+        found = self._common_priors.find(matrix)
+        if found is None:
             raise PrivacyError(f"no prior of {self!r} was found: the sets may have none in common")
-        parts = np.array([np.asarray(link.dual_value).reshape(shape) for link in links])
-        return np.asarray(law.value), parts
+        return found
+
+    @cached_property
+    def _common_priors(self) -> CommonPriors:
+        """Return the convex programs of least means."""
+        return CommonPriors([one.constrain_measures for one in self.sets])
 
     def _split(self, matrix: FloatArray) -> FloatArray:
         """Find (K, N, M) columns of large least means whose sums are the columns of a matrix, from 0 to 1."""
@@ -152,8 +150,9 @@ class Intersection(PriorSet):
     # ------------------------------------------------------------ members
 
     @cached_property
-    def _base_position(self) -> int:
-        """Return the position of the only set that does not decide about rationals; 0 where all do.
+    def _possible_bases(self) -> Sequence[int]:
+        """Return the positions of the sets by whose projection priors of all may be found: that of the only
+        one that does not decide about rationals, or all.
 
         Raises:
             PrivacyError: several do not.
@@ -172,53 +171,63 @@ class Intersection(PriorSet):
                 "intersections of several such sets",
                 "no exact membership",
             )
-        return found[0] if found else 0
+        return found or range(len(self.sets))
 
     @cached_property
-    def _inner_law(self) -> Any:
-        """Return (N,) rationals, a prior of each of the sets for certain.
+    def _inner_law(self) -> tuple[int, Any]:
+        """Return the position of a set, and (N,) rationals: a prior of each of the sets for certain, found by
+        the projection of that one.
 
         Raises:
             PrivacyError: there is none, or only some that rounding could leave out.
         """
         every = np.hstack([np.eye(self.size), 1 - np.eye(self.size)])
         law = np.maximum(self._find_measures(every)[0], 0.0).mean(axis=1)
-        near = require_form(
-            self.sets[self._base_position].project_to_rationals(law / law.sum()),
-            self.sets[self._base_position],
-            "intersections",
-            "no prior in rationals near given numbers",
-        )
-        if not self._all_contain(near):
-            raise PrivacyError(
-                f"the sets {', '.join(map(repr, self.sets))} have no prior in common, or only some at "
-                "their boundaries: make one of them larger"
+        # equations that the priors of one set fulfil, such as the mass of a letter that cannot move, are
+        # kept by its own projection
+        for base in self._possible_bases:
+            near = require_form(
+                self.sets[base].project_to_rationals(law / law.sum()),
+                self.sets[base],
+                "intersections",
+                "no prior in rationals near given numbers",
             )
-        return near
+            if self._others_contain(near, base):
+                return base, near
+        raise PrivacyError(
+            f"the sets {', '.join(map(repr, self.sets))} have no prior in common, or only some at "
+            "their boundaries: make one of them larger"
+        )
 
-    def _all_contain(self, law: Any) -> bool:
-        """Return whether rationals that are in the set at the base position are in all others for certain."""
+    def _others_contain(self, law: Any, base: int) -> bool:
+        """Return whether rationals that are in the set at a position are in all others for certain."""
         return all(
             one.contains_rationals(law.tolist()) is True
             for k, one in enumerate(self.sets)
-            if k != self._base_position
-            or type(one).contains_rationals is not PriorSet.contains_rationals
+            if k != base
         )
 
     def project_to_rationals(self, law: FloatArray) -> Any:
         """Return (N,) rationals: a prior of all sets, for certain, that is near a law where the law is near
         the set.
         """
-        inner = self._inner_law
-        near = self.sets[self._base_position].project_to_rationals(law)
-        if self._all_contain(near):
-            return near
+        base, inner = self._inner_law
+        near = self.sets[base].project_to_rationals(law)
+        step, share = inner - near, Fraction(0)
+        for one in (one for k, one in enumerate(self.sets) if k != base):
 
-        def is_inside(share: float) -> bool:
-            return self._all_contain(near + Fraction(share) * (inner - near))
+            def is_inside(share: Fraction, one: PriorSet = one) -> bool:
+                return one.contains_rationals((near + share * step).tolist()) is True
 
-        share = Fraction(find_least_share(is_inside))
-        return near + share * (inner - near)
+            # the sets are convex: what is inside at a share is so at larger ones
+            if not is_inside(share):
+                share = find_near_share(is_inside, share)
+        return near + share * step
+
+    @property
+    def member_slack(self) -> float:
+        """Return 0: `find_members` gives priors of the set for certain."""
+        return 0.0
 
     def contains_law(self, p: FloatArray) -> bool:
         """Return whether the (N,) probabilities are in the set, up to rounding (`MEMBERSHIP_ATOL`)."""
@@ -232,6 +241,15 @@ class Intersection(PriorSet):
         return False if False in found else None if None in found else True
 
     # ------------------------------------------------------------ forms
+
+    def on_cells(self, cells: LetterCells) -> PriorSet | None:
+        """Return the intersection of the sets on the cells; None where one has no such form.
+
+        Priors of two invariant sets that have the same masses of cells have the same average over the group,
+        which is in both: what all sets have on the cells, their intersection has.
+        """
+        parts = [part for one in self.sets if (part := one.on_cells(cells)) is not None]
+        return Intersection(parts, self.delta) if len(parts) == len(self.sets) else None
 
     def constrain_measures(
         self, measures: cp.Expression, masses: cp.Expression

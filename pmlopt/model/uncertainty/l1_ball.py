@@ -24,13 +24,12 @@ from pmlopt.core.arrays import (
 )
 from pmlopt.core.records import ContextReference, Range, Record, Shape
 from pmlopt.data.labelled import read_vector
-from pmlopt.data.prior import Prior, PriorLike, as_prior
+from pmlopt.data.prior import Prior, PriorLike, as_prior, conditional_value_at_risk
 from pmlopt.data.symmetry.prior import LetterCells, SymmetricPrior
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.choquet_set import ChoquetSet, LowerProbability
 from pmlopt.model.uncertainty.columns import BoxFamily, Family, StaircaseFamily
 from pmlopt.model.uncertainty.prior_set import MEMBERSHIP_ATOL, PriorSet, check_possible
-from pmlopt.model.uncertainty.support_functions import conditional_value_at_risk
 
 
 @dataclass(frozen=True, eq=False)

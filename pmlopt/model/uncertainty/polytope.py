@@ -13,13 +13,16 @@ from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import (
     FloatArray,
+    IntArray,
     Label,
     check_labels_of_size,
     check_probability,
+    common_integer_ratio,
     copy_float_array,
 )
-from pmlopt.core.lazy_imports import cp, optimize
+from pmlopt.core.lazy_imports import cp
 from pmlopt.core.records import ContextReference, Shape
+from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.boxes import AllPriors
 from pmlopt.model.uncertainty.prior_set import (
@@ -219,27 +222,73 @@ class Polytope(PriorSet):
         """Return (N,) rationals: a prior of the set, for certain, that is near a law where the law is near
         the set.
 
-        It is the nearest mixture of vertices, to which the vertex beyond it is added until there is none.
+        It is the nearest in l1; where rounding hides that, a mixture with a prior from inside.
         """
         positive = np.array([Fraction(value) for value in np.maximum(law, 0.0).tolist()])
-        if (total := positive.sum()) and self.contains_rationals(positive / total):
-            return positive / total
-        target = np.append(np.asarray(positive / (total or 1), dtype=float), 1.0)
-        vertices = [self._inner_law]
-        for _ in range(8 * self.size):
-            points = np.hstack([np.array(vertices, dtype=float), np.ones((len(vertices), 1))])
-            shares, distance = optimize.nnls(points.T, target)
-            if distance <= MEMBERSHIP_ATOL / 100:
-                break
-            # the next vertex is the one towards which the distance falls most
-            slope = (shares @ points - target)[:-1]
-            (basis,) = self._program.find_bases((slope / (np.abs(slope).max() or 1.0))[:, None])
-            beyond = None if basis is None else self._program.compute_vertex(basis)
-            if beyond is None or beyond in vertices:
-                break
-            vertices.append(beyond)
-        weights = np.array([Fraction(share) for share in shares.tolist()], dtype=object)
-        return weights @ np.array(vertices, dtype=object) / weights.sum()
+        if not (total := positive.sum()):
+            return np.array(self._inner_law, dtype=object)
+        near = (positive / total).tolist()
+        if self.contains_rationals(near):
+            return np.array(near, dtype=object)
+        nearest = self._program.find_nearest(near)
+        return np.array(self._mix_inwards(near) if nearest is None else nearest, dtype=object)
+
+    def _mix_inwards(self, law: Sequence[Fraction]) -> list[Fraction]:
+        """Mix a law with a prior of the set, as little as brings it inside of all rows."""
+        inner, weight = self._inner_law, Fraction(0)
+        for row, limit in zip(*self._program.exact_system, strict=True):
+            excess, slack = (
+                sum((a * mass for a, mass in zip(row, one, strict=True)), Fraction(0)) - limit
+                for one in (law, inner)
+            )
+            if excess > 0:
+                weight = max(weight, excess / (excess - slack))
+        return [mass + weight * (own - mass) for mass, own in zip(law, inner, strict=True)]
+
+    def on_cells(self, cells: LetterCells) -> Polytope | None:
+        """Return the rows on masses of cells, rounded outward; None where the group is not known.
+
+        With each prior the set has the average over the group, which is uniform within the cells.
+        """
+        self.check_listed_cells(cells)
+        if cells.moves is None:
+            return None
+        for moved in cells.moves:
+            self._check_moved(moved)
+        members = cells.list_members()
+        rows: dict[tuple[float, ...], float] = {}
+        for row, right in zip(self.rows.tolist(), self.right.tolist(), strict=True):
+            means = [sum(Fraction(row[x]) for x in cell) / len(cell) for cell in members]
+            floats = tuple(map(float, means))
+            # outwards: a larger set of priors only strengthens the guarantee
+            above = Fraction(right) + max(
+                Fraction(value) - mean for value, mean in zip(floats, means, strict=True)
+            )
+            loosened = max(right, float(above))
+            end = loosened if Fraction(loosened) >= above else math.nextafter(loosened, math.inf)
+            rows[floats] = min(end, rows.get(floats, end))
+        return Polytope(np.array([*rows]), [*rows.values()], delta=self.delta)
+
+    def _check_moved(self, moved: IntArray) -> None:
+        """Raise a PrivacyError where a permutation takes a prior of the set out of it."""
+        known = {
+            (*row, right)
+            for row, right in zip(self.rows.tolist(), self.right.tolist(), strict=True)
+        }
+        for place, (row, right) in enumerate(
+            zip(self.rows[:, moved], self.right.tolist(), strict=True)
+        ):
+            if (*row.tolist(), right) in known:
+                continue
+            # the largest mean of the row, without rounding
+            whole, _ = common_integer_ratio([*row.tolist(), right])
+            column = np.array([[-value] for value in whole[:-1]], dtype=object)
+            (least,), parts = self.min_mean_scaled(column)
+            if -least > whole[-1] * parts:
+                raise PrivacyError(
+                    f"{self!r} is not invariant: the group of the prior takes row {place} to one that some "
+                    "of its priors are not within"
+                )
 
     def half_spaces(self) -> HalfSpaces:
         """Return the rows and the right sides."""

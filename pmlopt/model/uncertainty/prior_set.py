@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from pmlopt.data.mechanism import check_labels_match
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
-from pmlopt.model.uncertainty.dual_measures import find_best_measures
+from pmlopt.model.uncertainty.dual_measures import BestMeasures
 from pmlopt.model.uncertainty.support_functions import bound_gain_by_measures
 from pmlopt.solvers.structured.block_program import ColumnBlock
 
@@ -393,7 +394,12 @@ class PriorSet(Record, ABC):
 
         By default they are measures: a multiplier of at least 0 times a prior of the set, by a program.
         """
-        return find_best_measures(self.constrain_measures, p, gains, exp_neg_epsilon)
+        return self._best_measures.find(p, gains, exp_neg_epsilon)
+
+    @cached_property
+    def _best_measures(self) -> BestMeasures:
+        """Return the convex programs of the multipliers."""
+        return BestMeasures(self.constrain_measures)
 
     def dual_bound(
         self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float, theta: FloatArray
@@ -446,6 +452,17 @@ class PriorSet(Record, ABC):
         """
         return None
 
+    def check_listed_cells(self, cells: LetterCells) -> None:
+        """Raise a PrivacyError where the letters of the cells are not listed, or not those of the set."""
+        # a set on single letters has no meaning for cells whose letters are not listed
+        if cells.classes is None or self.size != len(cells.classes):
+            raise PrivacyError(
+                f"{self!r} is on letters one by one, and the prior of the design is {cells.whole!r}: give "
+                "InvariantPrior(...) on as many letters, or a set that is around the prior itself"
+            )
+        if cells.listed is not None:
+            self.check_letters(cells.listed.labels, "the prior of the design")
+
     def values_by_orbit(self, cells: LetterCells, values: Sequence[Any], what: str) -> list[Any]:
         """Return the value of each cell's letters, of values that letters of one orbit must have in common.
 
@@ -454,14 +471,7 @@ class PriorSet(Record, ABC):
             values: one for each letter.
             what: they are, as a subject with its verb.
         """
-        # a set on single letters has no meaning for cells whose letters are not listed
-        if cells.classes is None or len(values) != len(cells.classes):
-            raise PrivacyError(
-                f"{self!r} is on letters one by one, and the prior of the design is {cells.whole!r}: give "
-                "InvariantPrior(...) on as many letters, or a set that is around the prior itself"
-            )
-        if cells.listed is not None:
-            self.check_letters(cells.listed.labels, "the prior of the design")
+        self.check_listed_cells(cells)
         # the worst prior of a column is invariant only if the bounds of an orbit are equal
         found: dict[int, Any] = {}
         for value, orbit in zip(values, cells.letters[cells.classes].tolist(), strict=True):

@@ -70,6 +70,50 @@ class RowProgram:
                 else None
             )
 
+    def find_nearest(self, law: Sequence[Fraction]) -> list[Fraction] | None:
+        """Find a prior within the rows that is nearest to another one in l1, without rounding; None where
+        rounding hides which rows are tight.
+
+        HiGHS finds which these are; all letters but as many keep their probability, or have none.
+        """
+        from pmlopt.solvers import highs
+
+        exact, right = self.exact_system
+        gaps = [
+            limit - sum((a * mass for a, mass in zip(row, law, strict=True)), Fraction(0))
+            for row, limit in zip(exact, right, strict=True)
+        ]
+        rows = np.vstack([self.rows, np.ones(len(law))])
+        upper = np.array([float(gap) for gap in gaps])
+        lower = np.append(np.full(len(self.rows), -np.inf), upper[-1])
+        # what is added to each letter, then what is taken away
+        most = np.append(np.full(len(law), np.inf), [float(mass) for mass in law])
+        model = highs.build_sparse_model(
+            np.ones(len(most)),
+            (0.0, most),
+            (lower, upper),
+            sparse.csc_array(np.hstack([rows, -rows])),
+        )
+        solver = highs.load_model(model, highs.RESTART_OPTIONS)
+        solver.run()
+        basis = solver.getBasis()
+        moves = [status.name for status in basis.col_status]
+        tight = [r for r, status in enumerate(basis.row_status) if status.name != "kBasic"]
+        moved = [k % len(law) for k, name in enumerate(moves) if name == "kBasic"]
+        emptied = [k % len(law) for k, name in enumerate(moves) if name == "kUpper"]
+        found = [Fraction(0) if x in emptied or x in moved else law[x] for x in range(len(law))]
+        if len(tight) != len(moved):
+            return None
+        sides = [
+            right[r]
+            - sum((exact[r][x] * mass for x, mass in enumerate(found) if mass), Fraction(0))
+            for r in tight
+        ]
+        masses = solve_rationals([[exact[r][x] for x in moved] for r in tight], sides)
+        for x, mass in zip(moved, masses or (), strict=True):
+            found[x] = mass
+        return found if masses is not None and self.contains(found) else None
+
     def compute_vertex(self, basis: Basis) -> tuple[Fraction, ...] | None:
         """Compute the prior of a basis without rounding; None where it is outside of the rows."""
         if basis not in self._vertices:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, product
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike
 from pmlopt.core.arrays import SUM_ATOL, FloatArray, common_integer_ratio, copy_float_array
 from pmlopt.core.lazy_imports import cp, optimize
 from pmlopt.core.records import Shape
+from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.prior_set import (
     MEMBERSHIP_ATOL,
@@ -123,6 +125,25 @@ class ConvexHull(PriorSet):
         shares, distance = optimize.nnls(system, np.append(law, 1.0))
         return shares, float(distance)
 
+    def on_cells(self, cells: LetterCells) -> ConvexHull | None:
+        """Return the hull of the vertices' masses of cells, rounded outward; None where the group is not
+        known.
+        """
+        self.check_listed_cells(cells)
+        if cells.moves is None:
+            return None
+        weights, total = self._integer_vertices
+        known = set(map(tuple, weights.tolist()))
+        if any(known != set(map(tuple, weights[:, moved].tolist())) for moved in cells.moves):
+            raise PrivacyError(
+                f"{self!r} is not invariant: the group of the prior takes a vertex to none of them"
+            )
+        masses = [weights[:, cell].sum(axis=1) for cell in cells.list_members()]
+        points = {
+            point: None for law in zip(*masses, strict=True) for point in _round_outward(law, total)
+        }
+        return ConvexHull([*points])
+
     def polytope(self) -> PriorPolytope:
         """Return the set as linear inequalities, in floats."""
         return self._polytope
@@ -189,6 +210,27 @@ class ConvexHull(PriorSet):
 
     def __repr__(self) -> str:
         return f"ConvexHull(<{len(self.points)} priors on {self.size} letters>)"
+
+
+def _round_outward(masses: Sequence[int], total: int) -> list[tuple[float, ...]]:
+    """Return points in floats, in whose hull a law is: itself, or where its masses are no floats those
+    rounded down, with what is missing at each letter.
+    """
+    exact = [Fraction(mass, total) for mass in masses]
+    low = [float(mass) for mass in exact]
+    low = [
+        math.nextafter(value, 0.0) if Fraction(value) > mass else value
+        for value, mass in zip(low, exact, strict=True)
+    ]
+    missing = 1 - sum(map(Fraction, low))
+    if not missing:
+        return [tuple(low)]
+    points = []
+    for cell, value in enumerate(low):
+        above = float(Fraction(value) + missing)
+        full = above if Fraction(above) >= Fraction(value) + missing else math.nextafter(above, 2.0)
+        points.append((*low[:cell], full, *low[cell + 1 :]))
+    return points
 
 
 def build_member_hull(priors: PriorSet, laws: FloatArray | None = None) -> ConvexHull:

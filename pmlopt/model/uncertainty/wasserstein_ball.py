@@ -11,11 +11,11 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, check_nonnegative, check_probability
+from pmlopt.core.arrays import DefaultLabels, FloatArray, check_nonnegative, check_probability
 from pmlopt.core.lazy_imports import cp, optimize, sparse
 from pmlopt.core.records import INFINITE, ContextReference, Range, Shape
 from pmlopt.data.prior import Prior, PriorLike
-from pmlopt.data.symmetry.prior import SymmetricPrior
+from pmlopt.data.symmetry.prior import LetterCells, SymmetricPrior
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.boxes import AllPriors
 from pmlopt.model.uncertainty.divergence_ball import PROOF_BITS
@@ -314,6 +314,29 @@ class WassersteinBall(PriorSet):
         return center + share * (np.array(reached, dtype=object) - center)
 
     # ------------------------------------------------------------ forms
+
+    def on_cells(self, cells: LetterCells) -> WassersteinBall | None:
+        """Return the ball around the cells' masses, for the least distances of their letters; None where the
+        group is not known.
+
+        From each letter of a cell a letter of another is as near as from any other of it, so that masses of
+        cells move for that distance.
+        """
+        self.check_listed_cells(cells)
+        if cells.moves is None:
+            return None
+        weights = self.values_by_orbit(cells, self.center.weights, "the masses of the centre are")
+        for moved in cells.moves:
+            if not np.array_equal(self.metric[np.ix_(moved, moved)], self.metric):
+                raise PrivacyError(
+                    f"the distances of {self!r} are not invariant: the group of the prior takes two letters "
+                    "to others at another distance"
+                )
+        members = cells.list_members()
+        metric = [[self.metric[np.ix_(one, other)].min() for other in members] for one in members]
+        masses = tuple(count * weight for count, weight in zip(cells.counts, weights, strict=True))
+        center = Center.of_counts(masses, DefaultLabels(cells.size))
+        return WassersteinBall(center, metric, self.radius, self.delta)
 
     @cached_property
     def _sums(self) -> tuple[Any, FloatArray]:

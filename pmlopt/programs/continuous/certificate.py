@@ -18,7 +18,8 @@ from pmlopt.data.prior import Prior
 from pmlopt.errors import PriorError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility.symmetric import DistanceLoss
-from pmlopt.programs.certificate import FLOATS, RATIONAL, Certificate, Claim, check_bound, check_gap
+from pmlopt.programs.certificate import Certificate, check_gap
+from pmlopt.programs.claims import FLOATS, RATIONAL, Claim, check_bound
 from pmlopt.programs.linear.certificate import LinearCertificate, compute_utility_bound
 
 VALUE_BOXES, BOUND_BOXES = 16_384, 2_048

@@ -16,7 +16,6 @@ from pmlopt.programs.continuous.program import ContinuousDesign
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.feasible import find_first_mechanism
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.programs.method_runs import describe_failure, try_methods
 from pmlopt.programs.program import (
     Method,
     MethodError,
@@ -25,7 +24,7 @@ from pmlopt.programs.program import (
     refuse_to_certify,
     reject_warm_start,
 )
-from pmlopt.programs.registry import find_registry, register_question
+from pmlopt.programs.registry import describe_failure, find_registry, register_question, try_methods
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline, MethodOptions
 
 

@@ -14,9 +14,8 @@ from pmlopt.errors import PrivacyError, ProgramError, UtilityError
 from pmlopt.model.privacy import LDP, LIP, PML, MaximalLeakage, Requirement
 from pmlopt.model.utility import DistanceLoss, ExpectedLoss, Utility
 from pmlopt.programs.continuous.certificate import ContinuousCertificate, compute_mean_losses
-from pmlopt.programs.design_program import Outputs
 from pmlopt.programs.linear.program import LinearDesign, linear_design
-from pmlopt.programs.program import CvxpyModel, Program
+from pmlopt.programs.program import CvxpyModel, Outputs, Program
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

@@ -22,7 +22,7 @@ from pmlopt.programs.envelope.program import (
     PostProcessingProgram,
     ProcessedFailureProgram,
 )
-from pmlopt.programs.exact.arithmetic import round_down_to_float, round_up_to_float
+from pmlopt.programs.exact.rounding import round_down_to_float, round_up_to_float
 from pmlopt.solvers.highs import build_columnwise_model
 from pmlopt.solvers.parametric_program import ParametricModel
 from pmlopt.solvers.solver_result import Deadline

@@ -9,15 +9,8 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.core.records import Range, Shape
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.programs.certificate import (
-    FLOATS,
-    RATIONAL,
-    Certificate,
-    Claim,
-    StoredPrior,
-    check_confidence,
-    check_gap,
-)
+from pmlopt.programs.certificate import Certificate, StoredPrior, check_gap
+from pmlopt.programs.claims import FLOATS, RATIONAL, Claim, check_confidence
 from pmlopt.programs.envelope.masses import Outcomes, RationalMechanism, compute_reached_mass
 
 
@@ -40,11 +33,6 @@ class PostProcessingCertificate(Certificate):
     prior: StoredPrior
     over: PriorSet | None
     attack: Mechanism
-
-    @property
-    def is_maximised(self) -> bool:
-        """Return whether the objective is maximised, so that the bound is an upper bound on the optimum."""
-        return True
 
     @property
     def bound_rounding(self) -> float:

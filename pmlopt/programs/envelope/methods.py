@@ -9,10 +9,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.arrays import MAX_EXPONENT, FloatArray
 from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.model.privacy.factors import MAX_EXPONENT
 from pmlopt.programs.envelope.build_certificate import (
     RatioPrograms,
     build_binary_attack,

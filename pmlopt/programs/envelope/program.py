@@ -123,7 +123,7 @@ class PostProcessingProgram(Program[C_co]):
         middle = points.mean(axis=0)
         points = np.vstack([middle, points])
         missing = (points == 0).any(axis=1, keepdims=True)
-        points = np.where(missing, (1 - interior_share) * points + interior_share * middle, points)
+        points = np.where(missing, points + interior_share * middle, points)
         priors = [Prior(point / point.sum(), self.prior.labels) for point in points]
         priors.sort(key=self.estimate_leakage, reverse=True)
         # the eight priors that look worst before any linear program

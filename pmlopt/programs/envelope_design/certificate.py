@@ -11,19 +11,11 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, bound_sum_rounding
 from pmlopt.core.records import Range, Shape
 from pmlopt.model.privacy import PML
-from pmlopt.programs.certificate import (
-    RATIONAL,
-    Certificate,
-    Claim,
-    StoredPrior,
-    check_bound,
-    check_gap,
-    check_mechanism,
-    check_value,
-)
+from pmlopt.programs.certificate import Certificate, StoredPrior, check_gap
+from pmlopt.programs.claims import RATIONAL, Claim, check_bound, check_mechanism, check_value
 from pmlopt.programs.envelope.masses import bound_leaking_mass
 from pmlopt.programs.envelope_design.margin_programs import BoxProof, MarginRange
-from pmlopt.programs.exact.repair import RepairRecord
+from pmlopt.programs.exact.rounding import RepairRecord
 from pmlopt.programs.linear.columns import DenseColumns, round_outward
 
 
@@ -93,11 +85,6 @@ class EnvelopeDesignCertificate(Certificate):
             f"no post-processing leaks more than {self.epsilon:.9g} nats but with a probability of at most "
             f"{self.delta:g}"
         )
-
-    @property
-    def is_maximised(self) -> bool:
-        """Return whether the objective is maximised, so that the bound is an upper bound on the optimum."""
-        return self.maximised
 
     @property
     def bound_rounding(self) -> float:

@@ -24,12 +24,12 @@ from pmlopt.programs.envelope_design.margin_programs import (
     build_trivial_proof,
 )
 from pmlopt.programs.envelope_design.program import EnvelopeDesign
-from pmlopt.programs.exact.arithmetic import round_rows_to_grid
-from pmlopt.programs.exact.repair import (
+from pmlopt.programs.exact.rounding import (
     ENTRY_NOISE_ATOL,
     RepairedMatrix,
     drop_noise,
     mix_with_constant,
+    round_rows_to_grid,
 )
 from pmlopt.programs.program import (
     Method,

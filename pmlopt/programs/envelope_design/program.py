@@ -13,12 +13,11 @@ from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import PrivacyError, UtilityError
 from pmlopt.model.privacy import PML
 from pmlopt.model.utility import LinearUtility
-from pmlopt.programs.design_program import Outputs, resolve_outputs
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
 from pmlopt.programs.envelope_design.margin_programs import MarginRange
 from pmlopt.programs.linear.columns import DenseColumns
 from pmlopt.programs.linear.program import ExpectationProgram, check_not_huge
-from pmlopt.programs.program import CvxpyModel, build_problem
+from pmlopt.programs.program import CvxpyModel, Outputs, build_problem, resolve_outputs
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

@@ -9,10 +9,10 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, bound_sum_rounding
-from pmlopt.core.records import Shape
+from pmlopt.core.records import INFINITE, Shape
 from pmlopt.model.utility.estimation_error import Criterion, WorkloadRows, compute_error
-from pmlopt.programs.certificate import RATIONAL, Claim, check_bound, check_gap, check_value
-from pmlopt.programs.design_program import DesignCertificate
+from pmlopt.programs.certificate import DesignCertificate, check_gap
+from pmlopt.programs.claims import RATIONAL, Claim, check_bound, check_value
 from pmlopt.programs.estimation.bounds import ErrorBoundProof, EstimationObjective
 from pmlopt.programs.estimation.columns import build_design_columns
 
@@ -25,6 +25,7 @@ class EstimationCertificate(DesignCertificate):
     maximum over the listed extreme columns being taken one by one.
 
     Attributes:
+        value: the error; infinite where the workload cannot be estimated from the outputs.
         criterion: "A" or "D".
         workload: (L, N) W; for "A" each row may be less a number, which does not change the error.
         sensitivities: (N, L) the Z of the bound.
@@ -36,6 +37,7 @@ class EstimationCertificate(DesignCertificate):
     kind: ClassVar[str] = "estimation"
     has_constant_utility = False
 
+    value: Annotated[float, INFINITE]
     criterion: Criterion
     workload: Annotated[FloatArray, Shape("L", "N")]
     sensitivities: Annotated[FloatArray, Shape("N", "L")]

@@ -36,6 +36,10 @@ IDLE_ENTRY_ATOL, RARE_ENTRY_ATOL = 1e-8, 1e-6
 to nothing: what one person in a million gets reveals little, and makes lists of outputs long."""
 
 
+MIN_INTERIOR_SHARE = 1e-3
+"""The least weight that columns to start from allow, as a share of equal weights."""
+
+
 LIMIT_MESSAGE = "the rounds or the time are used up"
 
 
@@ -75,12 +79,7 @@ def generate_columns(program: EstimationDesign, options: MethodOptions) -> Gener
     # the bound is proved in the other half of the time
     deadline = deadline if listed else deadline.fraction(0.5)
     count = columns.inner.shape[1]
-    # ten columns for each letter to start from
-    # a step of the interior point takes the number of columns to the third power
-    few = 10 * len(p) if listed else 300
-    inner = _draw_columns(
-        columns.inner, count if count <= MAX_COLUMNS_AT_ONCE or (large and not listed) else few
-    )
+    inner = _choose_starting_columns(columns.inner, listed, large)
     # columns from which all others follow, and the constant, the first: with them J can be regular
     kept = inner[:, np.unique(np.append(0, linalg.qr(inner, mode="r", pivoting=True)[1][: len(p)]))]
     proof = None if listed else _prove_by_moments(program)
@@ -133,6 +132,16 @@ def generate_columns(program: EstimationDesign, options: MethodOptions) -> Gener
         lost = program.compute_error(matrix) - error
         message += f"; the bound on the outputs costs {lost:.2g} of {error:.4g}"
     return GenerationResult(matrix, proof, finished, message, steps)
+
+
+def _choose_starting_columns(every: FloatArray, listed: bool, large: bool) -> FloatArray:
+    """Choose the columns that are weighed first: all of a few, and else a random part with full rank."""
+    n, count = every.shape
+    if count <= MAX_COLUMNS_AT_ONCE or (large and not listed):
+        return _draw_columns(every, count)
+    # ten columns for each letter to start from
+    # a step of the interior point takes the number of columns to the third power
+    return _add_until_interior(_draw_columns(every, 10 * n if listed else 300), every)
 
 
 def _find_new_columns(
@@ -237,7 +246,7 @@ def _weigh_columns(
     # equal weights are not feasible, but positive: the method starts outside of the rows
     equal, found = np.full(columns.shape[1], 1 / columns.shape[1]), None
     for wanted in _list_full_rank(program.centered_workload):
-        for start in (lambda: equal, lambda: _find_interior_weights(columns)):
+        for start in (lambda: equal, lambda: _find_interior_weights(columns)[0]):
             tried = optimize_weights(columns, wanted, program.criterion, start(), gap, deadline)
             # rows may be off one by 1e-7 before they are corrected
             if np.abs(columns @ tried.weights - 1).max() <= 1e-7:
@@ -265,8 +274,30 @@ def _list_full_rank(workload: FloatArray) -> list[FloatArray]:
     return [workload, np.vstack([workload, little * np.eye(n)])]
 
 
-def _find_interior_weights(columns: FloatArray) -> FloatArray:
-    """Find strictly positive weights whose weighted columns sum to one, by a linear program."""
+def _add_until_interior(inner: FloatArray, every: FloatArray) -> FloatArray:
+    """Add listed columns until positive weights of all of them make the constant.
+
+    Of columns drawn at random some can only have the weight 0, such as those of letters that no other column
+    makes up for; then no interior-point method has a start, and the information may stay singular.
+    """
+    while True:
+        weights, prices = _find_interior_weights(inner)
+        if weights.min() * inner.shape[1] >= MIN_INTERIOR_SHARE:
+            return inner
+        worths = prices @ every
+        added = np.argsort(-worths, kind="stable")[: 4 * len(every)]
+        fresh = every[:, added[worths[added] > 1e-9 * np.abs(worths).max()]]
+        larger = np.unique(np.hstack([inner, fresh]), axis=1)
+        if larger.shape[1] == inner.shape[1]:
+            return inner
+        inner = larger
+
+
+def _find_interior_weights(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Find strictly positive (K,) weights whose weighted columns sum to one, by a linear program.
+
+    With it come the (N,) prices of the rows: a column whose price is positive allows a larger least weight.
+    """
     n, count = columns.shape
     solved = optimize.linprog(
         np.append(np.zeros(count), -1.0),  # q = r + s, r >= 0, and s is maximised
@@ -277,7 +308,8 @@ def _find_interior_weights(columns: FloatArray) -> FloatArray:
     if solved.x is None:
         raise MethodError(f"no weights of the columns make the constant: {solved.message}")
     # strictly positive, as the barrier needs
-    return np.asarray(np.maximum(solved.x[:-1] + solved.x[-1], 1e-12))
+    weights = np.asarray(np.maximum(solved.x[:-1] + solved.x[-1], 1e-12))
+    return weights, np.asarray(solved.eqlin.marginals)
 
 
 def _build_matrix(

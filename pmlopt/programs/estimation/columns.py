@@ -16,7 +16,6 @@ from pmlopt.core.lazy_imports import sparse
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL
 from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.model.uncertainty import ColumnCone
 from pmlopt.model.uncertainty.columns import TIE_ATOL, BoxFamily, Family, StaircaseFamily
@@ -28,7 +27,7 @@ from pmlopt.programs.subconvex.columns import (
 )
 from pmlopt.programs.subconvex.vertex_enumeration import list_vertices
 from pmlopt.solvers import highs
-from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
+from pmlopt.solvers.solver_result import FACTOR_MARGIN_RTOL, NO_DEADLINE, Deadline
 
 CONE_RTOL = 1e-12
 """Share by which factors such as e^epsilon are moved outward, for the rounding of their floats."""

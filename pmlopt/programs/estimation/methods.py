@@ -29,7 +29,7 @@ from pmlopt.programs.estimation.column_generation import (
     generate_columns,
 )
 from pmlopt.programs.estimation.program import EstimationDesign
-from pmlopt.programs.exact.repair import ENTRY_NOISE_ATOL, repair_matrix
+from pmlopt.programs.exact.rounding import ENTRY_NOISE_ATOL, repair_matrix
 from pmlopt.programs.program import (
     Method,
     MethodError,
@@ -63,7 +63,9 @@ def certify_estimation(
     mechanism = Mechanism(fixed.matrix, prior.labels)
     value = program.compute_error(mechanism)
     z = None if proof is None else proof.sensitivities
-    if z is None:
+    if z is None and not math.isfinite(value):  # a constant, say: the error has no slope there
+        z = np.zeros_like(program.centered_workload.T)
+    elif z is None:
         z = objective.compute_sensitivities(compute_information(prior.pmf, mechanism.matrix))
         if columns.is_complete:
             proof = ErrorBoundProof(z, solve_for_multipliers(columns.exact, z) / prior.pmf)

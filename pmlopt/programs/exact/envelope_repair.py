@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.core.arrays import GRID_DENOMINATOR, BoolArray, FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.metric_privacy import compute_shortest_paths
-from pmlopt.programs.exact.arithmetic import GRID_DENOMINATOR
 
 MAX_MIXING_WEIGHT = 0.5
 """The share of one output from which on a mechanism has lost more than it kept."""
@@ -96,7 +95,6 @@ def repair_by_envelope(
     constant, total = float(constants[output]), float(totals[output])
     if not constant <= MAX_MIXING_WEIGHT * total:
         return None
-    envelope[:, output] += rest + constant
     found = _round_to_grid(exponents, envelope / total, output)
     return (
         None
@@ -144,7 +142,7 @@ def _round_to_grid(exponents: FloatArray, matrix: FloatArray, output: int) -> En
             taken += column.astype(np.int64)
         last = whole[:, output] + (GRID_DENOMINATOR - taken).astype(float)
         missing = _compute_missing_integer(factors, last)
-        lowest = float((last - whole[:, output]).min())
+        lowest = float(last.min())
         if missing == 0 and lowest >= 0:
             whole[:, output] = last
             return EnvelopeRepair(whole / GRID_DENOMINATOR, theta)

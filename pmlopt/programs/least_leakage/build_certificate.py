@@ -15,8 +15,7 @@ from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import PML
 from pmlopt.model.uncertainty import PriorSet
-from pmlopt.programs.exact.arithmetic import is_met_exactly
-from pmlopt.programs.exact.repair import RepairedMatrix, RepairRecord
+from pmlopt.programs.exact.rounding import RepairedMatrix, RepairRecord, is_met_exactly
 from pmlopt.programs.least_leakage.certificate import (
     LevelCertificate,
     LevelMultipliers,

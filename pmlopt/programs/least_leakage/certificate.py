@@ -17,8 +17,8 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import PML
 from pmlopt.model.uncertainty import PriorSet
-from pmlopt.programs.certificate import FLOATS, RATIONAL, Claim, check_bound, check_gap
-from pmlopt.programs.design_program import DesignCertificate, RequirementCertificate
+from pmlopt.programs.certificate import DesignCertificate, RequirementCertificate, check_gap
+from pmlopt.programs.claims import FLOATS, RATIONAL, Claim, check_bound
 from pmlopt.programs.linear.certificate import OrbitCertificate
 from pmlopt.programs.linear.columns import ColumnSystem, DenseColumns
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.arrays import MAX_EXPONENT, FloatArray
 from pmlopt.core.lazy_imports import cp
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import CvxpyConstraints, RenyiPML, Requirement, SibsonLeakage
-from pmlopt.model.privacy.factors import MAX_EXPONENT, tighten_factor
 from pmlopt.model.privacy.mean_bounds import MeanBounds, declare_bounds
 from pmlopt.model.privacy.of_order import apply_view, express_norms
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.programs.least_leakage.families import replace_level
 from pmlopt.programs.program import CvxpyModel, build_problem
+from pmlopt.solvers.solver_result import tighten_factor
 
 
 def make_level_factor(

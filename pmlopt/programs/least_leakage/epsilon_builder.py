@@ -11,12 +11,11 @@ from pmlopt.data.symmetry.prior import SymmetricPrior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import PML, Requirement
 from pmlopt.model.utility import LinearUtility, Utility
-from pmlopt.programs.design_program import Outputs
 from pmlopt.programs.least_leakage.certificate import find_usable_pairs
 from pmlopt.programs.least_leakage.declaring import declare_at_level
 from pmlopt.programs.least_leakage.epsilon_program import LeastEpsilon
 from pmlopt.programs.least_leakage.epsilon_search import search_epsilon
-from pmlopt.programs.program import CvxpyModel
+from pmlopt.programs.program import CvxpyModel, Outputs
 from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions
 
 

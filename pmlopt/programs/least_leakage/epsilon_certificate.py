@@ -9,7 +9,8 @@ from typing import ClassVar, TypeAlias
 
 from pmlopt.core.records import have_equal_content
 from pmlopt.data.prior import Prior
-from pmlopt.programs.certificate import FLOATS, RATIONAL, Certificate, Claim, check_gap
+from pmlopt.programs.certificate import Certificate, check_gap
+from pmlopt.programs.claims import FLOATS, RATIONAL, Claim
 from pmlopt.programs.estimation.certificate import EstimationCertificate
 from pmlopt.programs.least_leakage.families import get_level, is_same_family
 from pmlopt.programs.linear.certificate import LinearCertificate, SymmetricCertificate

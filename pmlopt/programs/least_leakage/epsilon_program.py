@@ -15,12 +15,12 @@ from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.prior import SymmetricPrior
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import LinearUtility, Utility
-from pmlopt.programs.design_program import Design, Outputs, resolve_outputs
+from pmlopt.programs.design_program import Design
 from pmlopt.programs.designs import design
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
 from pmlopt.programs.least_leakage.families import replace_level
 from pmlopt.programs.linear.columns import OrbitColumns
-from pmlopt.programs.program import Program
+from pmlopt.programs.program import Outputs, Program, resolve_outputs
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

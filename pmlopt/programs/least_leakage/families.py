@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
+from pmlopt.core.arrays import MAX_EXPONENT
 from pmlopt.core.descriptions import describe_value
 from pmlopt.core.records import find_tagged_classes, get_fields
 from pmlopt.core.suggestions import did_you_mean
 from pmlopt.data.secret import Secret
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import LIP, PML, Requirement
-from pmlopt.model.privacy.factors import MAX_EXPONENT
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 

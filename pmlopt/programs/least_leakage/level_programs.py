@@ -16,7 +16,7 @@ from pmlopt.model.privacy import PML
 from pmlopt.model.uncertainty.prior_set import PriorPolytope
 from pmlopt.model.uncertainty.vertices import build_member_hull
 from pmlopt.model.utility import ExpectedGain
-from pmlopt.programs.exact.repair import approximate_repair
+from pmlopt.programs.exact.rounding import approximate_repair
 from pmlopt.programs.least_leakage.certificate import LevelMultipliers
 from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.linear import block_interior_point

@@ -23,8 +23,7 @@ from pmlopt.model.uncertainty import PriorSet, pointwise_capacity
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.model.utility import LinearUtility, Utility, UtilityLike, as_utility
 from pmlopt.model.utility.orders import allowed_pairs
-from pmlopt.programs.design_program import Outputs, resolve_outputs
-from pmlopt.programs.exact.arithmetic import round_rows_to_grid
+from pmlopt.programs.exact.rounding import round_rows_to_grid
 from pmlopt.programs.least_leakage.certificate import (
     ExpectedUtilityFloor,
     LevelCertificate,
@@ -36,7 +35,7 @@ from pmlopt.programs.least_leakage.epsilon_program import LeastEpsilon
 from pmlopt.programs.least_leakage.families import Family, parse_family
 from pmlopt.programs.linear.build_certificate import round_lifts_to_integers
 from pmlopt.programs.linear.columns import ColumnSystem, DenseColumns, OrbitColumns
-from pmlopt.programs.program import CvxpyModel, Program, build_problem
+from pmlopt.programs.program import CvxpyModel, Outputs, Program, build_problem, resolve_outputs
 
 P = TypeVar("P", bound="LeastLeakage")
 

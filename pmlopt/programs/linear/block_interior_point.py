@@ -9,7 +9,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError
 from pmlopt.model.utility.linear import build_best_constant, compute_expectation
-from pmlopt.programs.exact.repair import approximate_repair
+from pmlopt.programs.exact.rounding import approximate_repair
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.solvers.solver_result import MethodOptions, SolverResult, limit_threads
 from pmlopt.solvers.solver_result import PrimalDualPoint as Found

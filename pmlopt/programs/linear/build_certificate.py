@@ -18,7 +18,7 @@ from pmlopt.data.symmetry.prior import PairSpace
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.requirement import Witness
-from pmlopt.programs.exact.repair import (
+from pmlopt.programs.exact.rounding import (
     MAX_COLUMN_CHANGE,
     RepairedMatrix,
     RepairRecord,

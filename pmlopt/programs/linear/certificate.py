@@ -19,22 +19,22 @@ from pmlopt.model.constraints import Constraint
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.requirement import Witness
 from pmlopt.programs.certificate import (
+    FLOAT_EPSILON,
+    VERIFY_ROUNDING_FRACTION,
+    DesignCertificate,
+    RequirementCertificate,
+    check_gap,
+    format_levels,
+)
+from pmlopt.programs.claims import (
     FLOATS,
     RATIONAL,
-    VERIFY_ROUNDING_FRACTION,
     Claim,
     check_bound,
     check_confidences,
-    check_gap,
     check_value,
 )
-from pmlopt.programs.design_program import (
-    FLOAT_EPSILON,
-    DesignCertificate,
-    RequirementCertificate,
-    format_levels,
-)
-from pmlopt.programs.exact.repair import RepairRecord
+from pmlopt.programs.exact.rounding import RepairRecord
 from pmlopt.programs.linear.columns import (
     ColumnSystem,
     DenseColumns,
@@ -217,11 +217,6 @@ class _ExpectationCertificate(RequirementCertificate):
         @property
         def lifts(self) -> FloatArray:
             """Return the mechanism as values on (letter, output) pairs or their orbits."""
-
-    @property
-    def is_maximised(self) -> bool:
-        """Return whether the objective is maximised, so that the bound is an upper bound on the optimum."""
-        return self.maximised
 
     @property
     def bound_rounding(self) -> float:

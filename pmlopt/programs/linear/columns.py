@@ -33,7 +33,7 @@ from pmlopt.data.symmetry.prior import LetterCells, PairOrbits, PairSpace
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.requirement import Witness
-from pmlopt.programs.exact.arithmetic import round_down_to_float, round_exp_down, round_up_to_float
+from pmlopt.programs.exact.rounding import round_down_to_float, round_exp_down, round_up_to_float
 from pmlopt.programs.program import CvxpyModel, build_problem
 
 
@@ -307,8 +307,9 @@ class OrbitColumns(ColumnSystem):
         if len(parts) < len(cells):
             raise PrivacyError(
                 f"{privacy!r} is not a bound on each column that is the same under a group: designs on "
-                "symmetric priors take PML (also of finite order; over all priors, least masses, boxes and "
-                "l1 balls, or with budgets), LDP, LIP and, on listed letters, ratio bounds"
+                "symmetric priors take PML (also of finite order; over all priors, least masses, l1 balls "
+                "and, on listed letters, invariant sets, or with budgets), LDP, LIP and, on listed letters, "
+                "ratio bounds"
             )
         return cls(space.orbits, cells, tuple(parts))
 

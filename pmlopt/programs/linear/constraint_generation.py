@@ -13,7 +13,6 @@ import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.core.lazy_imports import sparse
-from pmlopt.model.privacy.factors import tighten_factor
 from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.model.privacy.requirement import Witness
 from pmlopt.model.utility.linear import build_best_constant
@@ -26,6 +25,7 @@ from pmlopt.solvers.solver_result import (
     MethodOptions,
     PrimalDualPoint,
     SolverResult,
+    tighten_factor,
 )
 
 METHOD_NAME = "constraint-generation"
@@ -52,11 +52,17 @@ def reserve_pair_seconds(program: LinearDesign, name: str, options: MethodOption
     """Return options that reserve time for the final step of a solver under many pair bounds.
 
     Raises:
-        MethodError: the time would be over before the solver had the program and had set it up.
+        MethodError: the time would be over before the solver had the program and had set it up, or it would
+            take tens of gigabytes.
     """
-    if not options.deadline.is_limited or (ratios := program.bounds_on_pairs) is None:
+    if (ratios := program.bounds_on_pairs) is None:
         return options
     bounds = len(ratios.exponents) * program.table.shape[1]
+    # a kilobyte for each, in the factors of an interior point
+    if bounds > 20_000_000:
+        raise MethodError(f"{bounds:,} bounds on pairs at once take more memory than there is")
+    if not options.deadline.is_limited:
+        return options
     # HiGHS looks at the clock while it sets a program up; Clarabel and SCS do only from step to step
     setup = 0.0 if name in highs.METHOD_OPTIONS else _estimate_setup_seconds(bounds)
     # compiling and loading take at least 4e-6 s for each bound of a column
@@ -76,7 +82,9 @@ def _build_constant_point(program: LinearDesign, ratios: RatioBounds) -> PrimalD
 
 def read_weights(program: LinearDesign, ratios: RatioBounds) -> Witness | None:
     """Read the dual weights of the pair bounds from the constraints of the cvxpy problem."""
-    duals = program.constraints["pairs"].dual_value
+    # bounds of several requirements at once have names of their own
+    pairs = program.constraints.get("pairs")
+    duals = None if pairs is None else pairs.dual_value
     if duals is None or not np.isfinite(duals).all():
         return None
     return {"weights": np.maximum(duals, 0.0) * np.exp(-ratios.exponents)[:, None]}
@@ -143,7 +151,7 @@ def generate_constraints(
     # tightened a little, so that rounding of the answer stays inside the bounds
     keep = tighten_factor(np.exp(-ratios.exponents))
     # (K, M): which bound is in the program for which column
-    chosen = np.repeat(_find_essential_pairs(ratios, n)[:, None], m, axis=1)
+    chosen = np.repeat(find_essential_pairs(ratios, n)[:, None], m, axis=1)
     point, tolerance, iterations, ending, rounds = (
         _build_constant_point(program, ratios),
         COARSE_TOLERANCE,
@@ -196,7 +204,7 @@ def _estimate_setup_seconds(bounds: int) -> float:
     return float(SETUP_SECONDS * bounds**SETUP_POWER)
 
 
-def _find_essential_pairs(ratios: RatioBounds, size: int) -> BoolArray:
+def find_essential_pairs(ratios: RatioBounds, size: int) -> BoolArray:
     """Find (K,) the pair bounds that no two-step path through a third letter nearly implies."""
     length = np.full((size, size), np.inf)
     length[ratios.above, ratios.below] = ratios.exponents

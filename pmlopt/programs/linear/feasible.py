@@ -17,7 +17,9 @@ from pmlopt.programs.linear.certificate import (
     LinearCertificate,
     SymmetricCertificate,
 )
-from pmlopt.programs.linear.known_optima import list_feasible_forms
+from pmlopt.programs.linear.formulation import list_feasible_forms
+from pmlopt.programs.linear.pair_interior_point import build_exponential_matrix
+from pmlopt.programs.linear.peak_mixtures import find_peak_mixture
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import C, MethodError, MethodResult
 from pmlopt.solvers import cvxpy_interface, highs
@@ -49,22 +51,25 @@ def find_first_mechanism(program: LinearDesign) -> MethodResult[LinearCertificat
     ratios = program.privacy.list_weighted_ratios(program.prior)
     if ratios is not None:
         # the bound of no privacy at all: a better one takes a linear program
-        weights = np.zeros((len(ratios.exponents), best.shape[1]))
-        certificate = certify_linear(
-            program, best, program.centered_gains.max(axis=1), {"weights": weights}
-        )
+        unweighted = dict.fromkeys(("pairs", "outputs", "weights"), np.zeros(0))
+        certificate = certify_linear(program, best, program.centered_gains.max(axis=1), unweighted)
     else:
         certificate = certify_linear(program, best, None)
     return _make_formula_result(certificate, time.perf_counter() - begin)
 
 
 def _build_exponential_candidates(program: LinearDesign) -> list[FloatArray]:
-    """Return an exponential mechanism within the pair bounds, and envelopes of ones with larger exponents."""
+    """Return an exponential mechanism within the pair bounds, envelopes, and a mixture of peaks."""
     exponents = pair_exponents(program.prior, program.privacy)
     if exponents is None:
         return []
     base = build_exponential_matrix(program.centered_gains, exponents)
     found = [base]
+    if program.bounds_on_pairs is not None:
+        # a linear program of a row for each letter, much faster than the certificate of its answer
+        limit = MethodOptions(Deadline.after(max(0.5, len(exponents) / 100)), 1e-9)
+        mixture = find_peak_mixture(program, exponents, limit)
+        found += [] if mixture is None else [mixture]
     # Values of pairs of letters on outputs, N^2 M, up to which more than one envelope takes milliseconds.
     large = len(exponents) * base.size > 16_000_000
     for sharper in SHARPER[:1] if large else SHARPER:
@@ -79,30 +84,6 @@ def _build_exponential_candidates(program: LinearDesign) -> list[FloatArray]:
 
 SHARPER = (2.0, 1.5, 4.0, 16.0, 64.0)
 """Powers of an exponential mechanism whose envelopes are looked at, the best for most losses first."""
-
-
-def build_exponential_matrix(gains: FloatArray, exponents: FloatArray) -> FloatArray:
-    """Build `P[x,y] ~ exp(s g[x,y])` with the largest scale s that meets every pair bound.
-
-    A ratio of two rows is `exp(s (g[x,y] - g[z,y]))` over the ratio of their sums, which lies between the
-    least and the largest of these: its logarithm is at most s times their spread over the outputs.
-
-    Args:
-        gains: (N, M).
-        exponents: (N, N) in nats, by which the logarithm of a ratio of two rows is bounded.
-    """
-    scale = np.inf
-    for letter, row in enumerate(gains):
-        # (N,): how far the gains of two letters differ over the outputs, at most
-        spread = np.ptp(gains - row, axis=1)
-        # letters whose gains differ by a constant have equal rows: no bound on the scale
-        bound = spread > 0
-        scale = min(scale, float((exponents[letter][bound] / spread[bound]).min(initial=np.inf)))
-    # at most 0, so that exp cannot overflow
-    shifted = gains - gains.max(axis=1)[:, None]
-    # where rows differ by a number each, all may take the outputs that gain most
-    found = (shifted == 0).astype(float) if np.isinf(scale) else np.exp(scale * shifted)
-    return np.asarray(found / found.sum(axis=1)[:, None])
 
 
 MAX_LP_ENTRIES, MAX_CONE_ENTRIES = 10_000, 1_000

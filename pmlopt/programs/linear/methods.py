@@ -13,7 +13,12 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import InfeasibleError
 from pmlopt.programs.certificate import ClosedForm
-from pmlopt.programs.linear import block_interior_point, constraint_generation, feasible
+from pmlopt.programs.linear import (
+    block_interior_point,
+    constraint_generation,
+    feasible,
+    pair_interior_point,
+)
 from pmlopt.programs.linear.build_certificate import certify_linear, certify_symmetric
 from pmlopt.programs.linear.certificate import (
     MAX_RELATIVE_RESIDUAL,
@@ -27,12 +32,14 @@ from pmlopt.programs.linear.formulation import (
     MAX_WARM_SIMPLEX_ENTRIES,
     TIGHT_TOLERANCES,
     Formulation,
+    KnownOptimum,
+    find_better_form,
+    find_known_optimum,
     formulate,
     read_multipliers,
     run_solver,
     solve_by_cvxpy,
 )
-from pmlopt.programs.linear.known_optima import KnownOptimum, find_better_form, find_known_optimum
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import (
     Method,
@@ -51,6 +58,7 @@ from pmlopt.solvers.solver_result import TIME_LIMIT, MethodOptions
 OWN_METHODS = (
     CLOSED_FORM,
     COLOR_REFINEMENT,
+    pair_interior_point.METHOD_NAME,
     constraint_generation.METHOD_NAME,
     block_interior_point.METHOD_NAME,
 )
@@ -154,6 +162,12 @@ def _make_cvxpy_method(name: str) -> Method[LinearDesign, Formulation, LinearCer
 
 AUTOMATIC_METHODS = (
     _make_method(
+        pair_interior_point.METHOD_NAME,
+        pair_interior_point.METHOD_NAME,
+        "many bounds on pairs of letters, each both ways: interior point with a matrix for each output, "
+        "which only the row sums couple",
+    ),
+    _make_method(
         constraint_generation.METHOD_NAME,
         constraint_generation.METHOD_NAME,
         "many bounds on pairs of letters: those that others nearly imply come in as they are broken",
@@ -228,6 +242,10 @@ NAMED_METHODS = (
     _make_named_method(
         COLOR_REFINEMENT,
         "designs with few classes of letters and outputs that look alike",
+    ),
+    _make_named_method(
+        pair_interior_point.METHOD_NAME,
+        "designs under many bounds on pairs of letters, each both ways, and nothing else",
     ),
     _make_named_method(
         constraint_generation.METHOD_NAME,

@@ -24,7 +24,7 @@ from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.model.utility import LinearUtility
 from pmlopt.model.utility.linear import compute_row_offsets
 from pmlopt.programs.certificate import C_co
-from pmlopt.programs.design_program import Design, Outputs
+from pmlopt.programs.design_program import Design
 from pmlopt.programs.linear.added_rows import (
     AddedConstraintRows,
     compute_gradients,
@@ -46,7 +46,7 @@ from pmlopt.programs.linear.columns import (
     refine_colors,
     round_outward,
 )
-from pmlopt.programs.program import CvxpyModel, Program, build_problem, check_shape
+from pmlopt.programs.program import CvxpyModel, Outputs, Program, build_problem, check_shape
 from pmlopt.solvers.structured.block_program import BlockLP, ColumnBlock
 
 
@@ -202,6 +202,22 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
         if self.added or ratios is None or len(ratios.rows) or n * n * m > 16_000_000:
             return None
         return ratios if ratios.exponents.min() > 0 else None
+
+    @property
+    def mutual_bounds(self) -> RatioBounds | None:
+        """Return the pair bounds that an interior point by pairs can handle; else None.
+
+        They are so where each letter is in a pair, and each pair is bounded both ways: entries then cannot
+        be negative.
+        """
+        ratios, (n, m) = self.bounds_on_pairs, self.table.shape
+        # every step checks the pairs of the letters of each output
+        if self.added or ratios is None or len(ratios.rows) or n * n * m > 2_000_000_000:
+            return None
+        bounded = np.zeros((n, n), dtype=bool)
+        bounded[ratios.above, ratios.below] = True
+        mutual = (bounded == bounded.T).all() and bounded.any(axis=1).all()
+        return ratios if mutual and ratios.exponents.min() > 0 else None
 
     def build_block_lp(self) -> BlockLP | None:
         """Build the column-block linear program; None without a column form, or with too many added rows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -12,7 +12,8 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import sparse
 from pmlopt.errors import SolverError
-from pmlopt.programs.proofs.exact_program import ZERO, ExactProgram
+from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, Terms
+from pmlopt.programs.proofs.requirement_rows import MechanismRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,179 +31,73 @@ class DualPoint:
     bound: Fraction
 
 
-def prove_bound(program: ExactProgram) -> DualPoint:
-    """Find a dual point of a program: what HiGHS finds of the maximum, completed in rationals.
+def prove_bound(program: ExactProgram, costs: Terms) -> DualPoint:
+    """Find a dual point of the maximum of costs: what HiGHS finds, completed in rationals.
 
     Raises:
         SolverError: HiGHS finds none, or what a variable lacks cannot be made good.
     """
-    costs = list_costs(program)
     return complete_duals(program, costs, find_multipliers(program, costs))
 
 
-def list_costs(program: ExactProgram) -> list[Fraction]:
-    """List the coefficients of what is maximised: the objective, or minus that."""
-    sign = 1 if program.is_maximised else -1
-    return [sign * program.objective.get(column, ZERO) for column in range(len(program.columns))]
-
-
-def find_multipliers(program: ExactProgram, costs: Sequence[Fraction]) -> list[Fraction]:
-    """Find multipliers of the rows by HiGHS, rounded to short binary fractions.
-
-    What all entries of a row of the mechanism share of the costs is taken off first, and added in rationals.
-    """
-    offsets = _find_common_costs(program, costs)
-    centred = list(costs)
-    for row, offset in offsets.items():
-        for column in program.rows[row].terms:
-            centred[column] -= offset
-    matrix, units = build_float_rows(program)
-    right = np.array([float(row.right / units[k]) for k, row in enumerate(program.rows)])
-    low = np.where([row.equal for row in program.rows], right, -np.inf)
-    unit = _round_to_power_of_two(max(map(abs, centred), default=ZERO))
-    duals = _solve_for_duals(matrix, low, right, np.array([float(cost / unit) for cost in centred]))
-    found = _round_multipliers(
-        program,
-        [Fraction(dual) * unit / own for dual, own in zip(duals.tolist(), units, strict=True)],
-        unit,
-    )
-    for row, offset in offsets.items():
-        found[row] += offset
+def find_multipliers(program: ExactProgram, costs: Terms) -> list[Fraction]:
+    """Find multipliers of the rows by HiGHS, rounded to short binary fractions."""
+    # what all entries of a row of the mechanism share of the costs would hide their differences
+    rest = [costs.get(column, ZERO) for column in range(len(program.columns))]
+    common = {}
+    for place, row in enumerate(program.rows[: program.letter_count]):
+        common[place] = max((rest[k] / value for k, value in row.terms.items()), default=ZERO)
+        for column, value in row.terms.items():
+            rest[column] -= common[place] * value
+    unit = round_to_power_of_two(rest)
+    duals = _solve_for_duals(program, np.array([float(cost / unit) for cost in rest]))
+    grid, found = compute_grid([unit]), []
+    for place, (row, dual) in enumerate(zip(program.rows, duals.tolist(), strict=True)):
+        value = Fraction(round(Fraction(dual) * unit * grid)) / grid + common.get(place, ZERO)
+        found.append(value if row.equal else max(value, ZERO))
     return found
 
 
-def _solve_for_duals(
-    matrix: sparse.csr_array, low: FloatArray, high: FloatArray, costs: FloatArray
-) -> FloatArray:
-    """Return the multipliers of the rows in `max <costs, v>`, `low <= A v <= high`, `v >= 0`."""
+def _solve_for_duals(program: ExactProgram, costs: FloatArray) -> FloatArray:
+    """Return the multipliers of the rows where costs are maximised, in floats."""
     from pmlopt.solvers import highs
 
+    rows = program.rows
+    data = np.array([float(value) for row in rows for value in row.terms.values()])
+    columns = [column for row in rows for column in row.terms]
+    starts = np.cumsum([0, *(len(row.terms) for row in rows)])
+    matrix = sparse.csr_array((data, columns, starts), (len(rows), len(costs)))
+    right = np.array([float(row.right) for row in rows])
+    left = np.where([row.equal for row in rows], right, -np.inf)
     # the objective in large units, since the tolerance of a multiplier is absolute
-    large = 2.0**10
-    model = highs.build_sparse_model(-costs * large, (0.0, np.inf), (low, high), matrix)
-    solver = highs.load_model(model, highs.RESTART_OPTIONS)
+    large, options = 2.0**10, dict(highs.RESTART_OPTIONS)
+    model = highs.build_sparse_model(-costs * large, (0.0, np.inf), (left, right), matrix)
+    # of many outputs together the simplex takes hours
+    if len(costs) > 3000:
+        options |= {"solver": "ipm", "presolve": "on"}
+    solver = highs.load_model(model, options)
     solver.run()
     duals = -np.array(solver.getSolution().row_dual) / large
-    if len(duals) != len(low) or not np.isfinite(duals).all():
+    if len(duals) != len(rows) or not np.isfinite(duals).all():
         raise SolverError("HiGHS finds no multipliers of the linear program")
     return duals
 
 
-def _round_multipliers(
-    program: ExactProgram, duals: Sequence[Fraction], unit: Fraction
-) -> list[Fraction]:
-    """Round multipliers to short binary fractions, those of inequalities of at least 0."""
-    grid = compute_grid([unit])
-    rounded = [Fraction(round(dual * grid)) / grid for dual in duals]
-    return [
-        value if row.equal else max(value, ZERO)
-        for value, row in zip(rounded, program.rows, strict=True)
-    ]
-
-
-def subtract_rows(
-    program: ExactProgram, costs: Sequence[Fraction], known: Mapping[int, Fraction]
-) -> list[Fraction]:
-    """Return what known multipliers of rows leave of the costs."""
-    found = list(costs)
-    for row, multiplier in known.items():
-        for column, value in program.rows[row].terms.items():
-            found[column] -= multiplier * value
-    return found
-
-
-def find_separate_multipliers(
-    program: ExactProgram,
-    costs: Sequence[Fraction],
-    prices: Sequence[Fraction],
-    known: Collection[int],
-) -> list[Fraction]:
-    """Find multipliers of the other rows for given ones of the letters, part by part of the program.
-
-    Parts are what no row but those of the letters couples, such as the outputs: seconds where the whole takes
-    an hour. Of each the most that a column of mean one collects is found; the largest of these, times the
-    prior, is added to the given ones.
-
-    Args:
-        program: the first rows of which are those of the letters of a mechanism.
-        costs: of the columns, less what the known rows take off.
-        prices: multipliers of the first rows.
-        known: the places of rows whose multipliers are known, which get zeros here.
-    """
-    from scipy.sparse.csgraph import connected_components
-
-    kept = [k for k in range(len(prices), len(program.rows)) if k not in known]
-    priced = subtract_rows(program, costs, dict(enumerate(prices)))
-    unit = _round_to_power_of_two(max(map(abs, priced), default=ZERO))
-    scaled = np.array([float(cost / unit) for cost in priced])
-    masses = np.zeros(len(program.columns))
-    for row, mass in zip(program.rows, program.masses, strict=False):
-        masses[list(row.terms)] = float(mass)
-    matrix, units = build_float_rows(program)
-    matrix, own_units = matrix[kept], [units[k] for k in kept]
-    links = sparse.block_array([[None, matrix.T], [matrix, None]], format="csr")
-    parts, part_of = connected_components(links, directed=False)
-    # where no column of mean one is allowed, what it would collect is as little as this
-    least = -2 * float((np.abs(scaled) / np.where(masses > 0, masses, np.inf)).max(initial=1.0))
-    duals, excess = np.zeros(len(own_units)), least
-    for part in range(parts):
-        columns = np.flatnonzero(part_of[: len(costs)] == part)
-        within = matrix[:, columns]
-        rows = np.flatnonzero(np.diff(within.indptr))
-        # one more column takes what is short of the mean of one
-        mean = np.append(masses[columns], 1.0)[None]
-        none = sparse.csr_array((len(rows), 1))
-        system = sparse.vstack(
-            [sparse.hstack([within[rows], none]), sparse.csr_array(mean)], format="csr"
-        )
-        right = np.array([float(program.rows[kept[k]].right / own_units[k]) for k in rows] + [1.0])
-        equal = np.array([program.rows[kept[k]].equal for k in rows] + [True])
-        own_costs = np.append(scaled[columns], least)
-        found = _solve_for_duals(system, np.where(equal, right, -np.inf), right, own_costs)
-        duals[rows], excess = found[:-1], max(excess, float(found[-1]))
-    found_all = [ZERO] * len(program.rows)
-    for k, price in enumerate(prices):
-        found_all[k] = price + Fraction(excess) * unit * program.masses[k]
-    for k, dual, own in zip(kept, duals.tolist(), own_units, strict=True):
-        found_all[k] = Fraction(dual) * unit / own
-    return _round_multipliers(program, found_all, unit)
-
-
-def _find_common_costs(program: ExactProgram, costs: Sequence[Fraction]) -> dict[int, Fraction]:
-    """Return for each equation of a row of the mechanism the largest cost of its entries."""
-    found = {}
-    for place, row in enumerate(program.rows):
-        if row.equal and row.name.startswith("row["):
-            found[place] = max((costs[column] for column in row.terms), default=ZERO)
-    return found
-
-
-def _round_to_power_of_two(number: Fraction) -> Fraction:
-    """Return a power of two near a number of at least 0; 1 for 0."""
-    if not number:
+def round_to_power_of_two(numbers: Iterable[Fraction]) -> Fraction:
+    """Return a power of two near the largest size of some numbers; 1 where all are 0."""
+    largest = max(map(abs, numbers), default=ZERO)
+    if not largest:
         return Fraction(1)
-    return Fraction(2) ** (number.numerator.bit_length() - number.denominator.bit_length())
+    return Fraction(2) ** (largest.numerator.bit_length() - largest.denominator.bit_length())
 
 
-def compute_grid(numbers: Sequence[Fraction]) -> Fraction:
+def compute_grid(numbers: Iterable[Fraction]) -> Fraction:
     """Return how many steps one has on the grid of multipliers: 2^64 for the largest of some numbers."""
-    return Fraction(2**64) / _round_to_power_of_two(max(map(abs, numbers), default=ZERO))
-
-
-def build_float_rows(program: ExactProgram) -> tuple[sparse.csr_array, list[Fraction]]:
-    """Return the rows in floats, each divided by a power of two, and those powers."""
-    units, data, columns, starts = [], [], [], [0]
-    for row in program.rows:
-        units.append(_round_to_power_of_two(max(map(abs, row.terms.values()), default=ZERO)))
-        data += [float(value / units[-1]) for value in row.terms.values()]
-        columns += list(row.terms)
-        starts.append(len(data))
-    shape = (len(program.rows), len(program.columns))
-    return sparse.csr_array((np.array(data, dtype=float), columns, starts), shape=shape), units
+    return Fraction(2**64) / round_to_power_of_two(numbers)
 
 
 def complete_duals(
-    program: ExactProgram, costs: Sequence[Fraction], multipliers: list[Fraction]
+    program: ExactProgram, costs: Terms, multipliers: Sequence[Fraction]
 ) -> DualPoint:
     """Raise multipliers until the combination of the rows is at least the costs, column by column.
 
@@ -212,25 +107,87 @@ def complete_duals(
     Raises:
         SolverError: a variable that no row supports lacks something.
     """
-    entries, found = program.entries_by_column, list(multipliers)
-    grid = compute_grid([*costs, *multipliers])
-    signs = [ZERO] * len(program.columns)
+    entries, supports = program.entries_by_column, _find_supports(program)
+    found, grid = list(multipliers), compute_grid([*costs.values(), *multipliers])
     for column in reversed(range(len(program.columns))):
         if column in program.completions:
             program.completions[column](found)
-        own = entries[column]
-        lack = costs[column] - sum((value * found[row] for row, value in own), ZERO)
+        lack = costs.get(column, ZERO) - sum(
+            (value * found[row] for row, value in entries[column]), ZERO
+        )
         if lack > 0:
-            support = max(program.supports[column], key=found.__getitem__, default=-1)
-            if support < 0:
+            if not supports[column]:
                 raise SolverError(
                     f"the multipliers of the linear program lack {float(lack):.3g} at the variable "
                     f"{program.columns[column]}, and no row makes it good"
                 )
-            coefficient = dict(own)[support]
-            found[support] += Fraction(math.ceil(lack / coefficient * grid)) / grid
-    for column, own in enumerate(entries):
-        signs[column] = sum((value * found[row] for row, value in own), ZERO) - costs[column]
+            _, place = min(supports[column], key=lambda one: (one[0], -found[one[1]]))
+            coefficient = program.rows[place].terms[column]
+            found[place] += Fraction(math.ceil(lack / coefficient * grid)) / grid
+    signs = [
+        sum((value * found[row] for row, value in own), -costs.get(column, ZERO))
+        for column, own in enumerate(entries)
+    ]
     bound = sum((value * row.right for value, row in zip(found, program.rows, strict=True)), ZERO)
     assert min(signs, default=ZERO) >= 0  # exact: nothing was raised after its column was looked at
     return DualPoint(found, signs, bound)
+
+
+def _find_supports(program: ExactProgram) -> list[list[tuple[Fraction, int]]]:
+    """List for each column the rows that can make good what a dual point lacks of it, and at what cost.
+
+    Their coefficient on it is positive, and on columns that came after it none is negative. The cost of one
+    is what the bound grows by, and what is then lacking of the columns before.
+    """
+    found: list[list[tuple[Fraction, int]]] = [[] for _ in program.columns]
+    for place, row in enumerate(program.rows):
+        cost = abs(row.right) - sum((value for value in row.terms.values() if value < 0), ZERO)
+        for column in sorted(row.terms, reverse=True):
+            if row.terms[column] < 0:
+                break
+            found[column].append((cost / row.terms[column], place))
+    return found
+
+
+def find_fixed_point_multipliers(rows: MechanismRows, costs: Terms) -> list[Fraction]:
+    """Find multipliers of the rows of PML at one prior, and of the mean, without a solver.
+
+    The mean, in the first row, has a little less than the letters collect of the costs. Of what it leaves an
+    output has weights `w_x = max(0, h_x + E p_x T)`, and T is their sum: a fixed point. Where the pairs that
+    may occur all but exclude an output, the weights are larger than a solver in floats finds them.
+    """
+    program, size = rows.program, len(rows.letters)
+    found = [ZERO] * len(program.rows)
+    letters = (costs.get(rows.get_cell(x, 0), ZERO) for x in range(size))
+    found[0] = sum(letters, ZERO) * (1 - Fraction(1, 2**40))
+    (factor,) = program.powers.values()
+    laws, limits = (program.find_rows(kind) for kind in ("q[", "most["))
+    excluded = {
+        column for place in program.find_rows("never[") for column in program.rows[place].terms
+    }
+    for y, law in enumerate(laws):
+        places = zip(
+            limits[y * size : (y + 1) * size], rows.list_column(y), rows.shares, strict=True
+        )
+        own = [
+            (place, p, costs.get(cell, ZERO) - p * found[0])
+            for place, cell, p in places
+            if cell not in excluded
+        ]
+        total = _find_fixed_point([(p, cost) for _, p, cost in own], factor)
+        found[law] = factor * total
+        for place, p, cost in own:
+            found[place] = max(ZERO, cost + factor * p * total)
+    return found
+
+
+def _find_fixed_point(pairs: Sequence[tuple[Fraction, Fraction]], factor: Fraction) -> Fraction:
+    """Find the least T >= 0 with `sum max(0, cost + factor share T) <= T`, or the nearest to that."""
+    total = ZERO
+    while True:
+        used = [(share, cost) for share, cost in pairs if cost + factor * share * total > 0]
+        slope = ONE - factor * sum((share for share, _ in used), ZERO)
+        gained = sum((cost for _, cost in used), ZERO)
+        if gained <= slope * total or slope <= 0:
+            return total
+        total = gained / slope

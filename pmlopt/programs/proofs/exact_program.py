@@ -1,15 +1,14 @@
-"""A linear program over the rationals with a point of it: what the files of a proof contain."""
+"""A linear program over the rationals with a point of it: what every file of a proof is written from."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from pmlopt.core.arrays import Label
-from pmlopt.programs.exact.arithmetic import round_exp_down, round_exp_up
+from pmlopt.programs.exact.rounding import round_exp_down, round_exp_up
+from pmlopt.solvers.mps import NamedRow
 
 ZERO, ONE = Fraction(0), Fraction(1)
 
@@ -17,81 +16,47 @@ Terms = dict[int, Fraction]
 """The coefficients of a row or of the objective, by the place of the column; none is zero."""
 
 
-@dataclass(frozen=True)
-class ExactRow:
-    """A row `terms <= right`, or `terms = right`.
-
-    Attributes:
-        name: of the row, without blanks.
-        terms: the coefficients.
-        right: the right side.
-        equal: whether it is an equation.
-    """
-
-    name: str
-    terms: Terms
-    right: Fraction
-    equal: bool
-
-
-@dataclass
-class RationalPowers:
-    """Rationals next to powers of e: all just below them, or all just above.
-
-    Attributes:
-        above: on which side they are.
-        used: those that were used, by exponent.
-    """
-
-    above: bool
-    used: dict[float, Fraction] = field(default_factory=dict)
-
-    def __call__(self, exponent: float) -> Fraction:
-        """Return the rational for e^exponent, of an exponent of at least 0."""
-        # binary digits after the point of the rationals above: short ones keep the multipliers short
-        bits = 80
-        if exponent not in self.used:
-            found = round_exp_down(exponent)
-            if self.above:
-                found = Fraction(math.ceil(round_exp_up(exponent) * 2**bits), 2**bits)
-            self.used[exponent] = found if exponent else ONE
-        return self.used[exponent]
-
-
 @dataclass(eq=False)
 class ExactProgram:
     """A linear program over the rationals, whose variables are at least zero, with a point that it contains.
 
-    Each column other than those of the mechanism names rows that can make good what a dual point lacks of it:
-    their coefficient on it is positive, and on columns that came after it there is none.
-
     Attributes:
+        above: whether powers of e are replaced by rationals just above them, or all by such just below.
+        powers: the rationals that were used, by exponent.
         is_maximised: whether more of the objective is better.
-        powers: the rationals next to powers of e that its rows use.
         columns: the names of the variables.
         values: those of the point.
         objective: its terms.
-        rows: the rows.
-        supports: for each column the rows that can make good what a dual point lacks of it.
+        rows: the rows; the first are those of the letters, where there is a mechanism.
+        letter_count: how many rows those are.
         completions: for some columns what sets multipliers exactly, before that column is looked at.
-        masses: the prior, where the first rows are those of its letters.
     """
 
-    is_maximised: bool
-    powers: RationalPowers
+    above: bool
+    powers: dict[float, Fraction] = field(default_factory=dict)
+    is_maximised: bool = True
     columns: list[str] = field(default_factory=list)
     values: list[Fraction] = field(default_factory=list)
     objective: Terms = field(default_factory=dict)
-    rows: list[ExactRow] = field(default_factory=list)
-    supports: list[tuple[int, ...]] = field(default_factory=list)
+    rows: list[NamedRow[Fraction]] = field(default_factory=list)
+    letter_count: int = 0
     completions: dict[int, Callable[[list[Fraction]], None]] = field(default_factory=dict)
-    masses: list[Fraction] = field(default_factory=list)
+
+    def get_power(self, exponent: float) -> Fraction:
+        """Return the rational for e^exponent, of an exponent of at least 0."""
+        # binary digits after the point of the rationals above: short ones keep the multipliers short
+        bits = 80
+        if exponent not in self.powers:
+            found = round_exp_down(exponent)
+            if self.above:
+                found = Fraction(math.ceil(round_exp_up(exponent) * 2**bits), 2**bits)
+            self.powers[exponent] = found if exponent else ONE
+        return self.powers[exponent]
 
     def add_column(self, name: str, value: Fraction) -> int:
         """Add a variable of at least zero with its value at the point, and return its place."""
         self.columns.append(name)
         self.values.append(value)
-        self.supports.append(())
         return len(self.columns) - 1
 
     def add_row(
@@ -104,20 +69,13 @@ class ExactProgram:
     ) -> int:
         """Add a row, and return its place."""
         used = {column: value for column, value in terms.items() if value}
-        self.rows.append(ExactRow(name, used, right, equal))
+        self.rows.append(NamedRow(name, used, right, equal))
         return len(self.rows) - 1
 
-    def define(
-        self,
-        names: tuple[str, str],
-        value: Fraction,
-        factor: Fraction,
-        terms: Mapping[int, Fraction],
-    ) -> int:
-        """Add a variable, and the equation that a positive factor times it, and terms, sum to nothing."""
-        place = self.add_column(names[0], value)
-        support = self.add_row(names[1], {place: factor, **terms}, equal=True)
-        self.supports[place] = (support,)
+    def define(self, name: str, terms: Mapping[int, Fraction]) -> int:
+        """Add a variable that is equal to terms, with the row of the same name that requires it."""
+        place = self.add_column(name, self.evaluate(terms))
+        self.add_row(name, {place: ONE, **{k: -value for k, value in terms.items()}}, equal=True)
         return place
 
     def evaluate(self, terms: Mapping[int, Fraction]) -> Fraction:
@@ -128,6 +86,16 @@ class ExactProgram:
     def value(self) -> Fraction:
         """Return the objective at the point."""
         return self.evaluate(self.objective)
+
+    def find_rows(self, prefix: str) -> list[int]:
+        """Find the places of the rows whose names begin with some text."""
+        return [place for place, row in enumerate(self.rows) if row.name.startswith(prefix)]
+
+    @property
+    def costs(self) -> Terms:
+        """Return the terms of what is maximised: the objective, or minus that."""
+        sign = 1 if self.is_maximised else -1
+        return {column: sign * value for column, value in self.objective.items()}
 
     def find_broken_row(self) -> str | None:
         """Return the name of a row, or of a variable, that the point breaks; None where it breaks none."""
@@ -148,16 +116,3 @@ class ExactProgram:
             for column, value in row.terms.items():
                 found[column].append((place, value))
         return found
-
-
-def make_names(labels: Sequence[Label]) -> list[str]:
-    """Return names without blanks, brackets and commas, distinct for distinct labels.
-
-    Examples:
-        >>> make_names(["ill", "not ill"]), make_names(["a b", "a,b"])
-        (['ill', 'not_ill'], ['0', '1'])
-    """
-    found = [re.sub(r"[^\w.+-]", "_", str(label), flags=re.ASCII) for label in labels]
-    # a name of the MPS format is longer than 255 characters nowhere, and has two labels in it
-    plain = all(0 < len(name) <= 40 for name in found) and len(set(found)) == len(found)
-    return found if plain else [str(place) for place in range(len(found))]

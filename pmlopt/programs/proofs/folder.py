@@ -8,15 +8,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from pmlopt.core.drafts import Draft, remove_path
-from pmlopt.core.files import describe_os_error
+from pmlopt.core.drafts import Draft
+from pmlopt.core.files import describe_os_error, remove_path
 from pmlopt.errors import FileFormatError
 from pmlopt.programs.certificate import Certificate
 from pmlopt.programs.proofs.claims import list_proofs
 from pmlopt.programs.proofs.formats import ProvedProgram, iterate_mps_lines, iterate_vipr_lines
-from pmlopt.programs.proofs.readme import iterate_readme_lines
-
-README = "README.md"
+from pmlopt.programs.proofs.readme import build_readme
 
 
 @dataclass(frozen=True)
@@ -70,18 +68,17 @@ def write_proof(certificate: Certificate, folder: str | os.PathLike[str]) -> Wri
     if os.path.lexists(target):
         raise FileFormatError(f"{target}: exists already: give the name of a new folder")
     proofs = list_proofs(certificate)
+    draft = None
     try:
         draft = Draft.create(target)
-    except OSError as cause:
-        raise FileFormatError(f"{target}: cannot be written: {describe_os_error(cause)}") from cause
-    try:
         _write_files(certificate, proofs, draft.partial_path)
         draft.seal()
         draft.publish()
     except OSError as cause:
         raise FileFormatError(f"{target}: cannot be written: {describe_os_error(cause)}") from cause
     finally:
-        remove_path(draft.folder)
+        if draft is not None:
+            remove_path(draft.folder)
     return WrittenProof(
         folder=target,
         sentences={one.name: one.sentence for one in proofs},
@@ -94,7 +91,7 @@ def write_proof(certificate: Certificate, folder: str | os.PathLike[str]) -> Wri
 def _write_files(certificate: Certificate, proofs: list[ProvedProgram], folder: Path) -> None:
     """Write all files of a proof."""
     folder.mkdir()
-    contents = {README: iterate_readme_lines(certificate, proofs)}
+    contents = {"README.md": iter([build_readme(certificate, proofs)])}
     for one in proofs:
         contents[f"{one.name}.vipr"] = iterate_vipr_lines(one)
         contents[f"{one.name}.mps"] = iterate_mps_lines(one)

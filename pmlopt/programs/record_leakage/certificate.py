@@ -11,7 +11,8 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.records import Shape
 from pmlopt.model.queries import RecordChannel
-from pmlopt.programs.certificate import DECIMAL, Certificate, Claim, check_gap
+from pmlopt.programs.certificate import DECIMAL, Certificate, check_gap
+from pmlopt.programs.claims import Claim
 from pmlopt.programs.record_leakage.proof import (
     RecordKindProof,
     is_channel_of,
@@ -70,11 +71,6 @@ class RecordCertificate(Certificate):
                 self.joint > 0, self.joint / np.exp(self.channel.log_counts(self.record)), 0.0
             )
         return np.asarray(each[letters, table])
-
-    @property
-    def is_maximised(self) -> bool:
-        """Return whether the objective is maximised, so that the bound is an upper bound on the optimum."""
-        return True
 
     def checks(self) -> tuple[Claim, ...]:
         """Recheck prior, value and bound in decimal arithmetic of 50 digits.

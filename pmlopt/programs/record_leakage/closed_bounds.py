@@ -18,7 +18,7 @@ from pmlopt.model.queries.record_leakage_measures import (
     compute_dataset_entropy,
     compute_max_capacity,
 )
-from pmlopt.programs.exact.arithmetic import (
+from pmlopt.programs.exact.decimals import (
     DECIMAL_DIGITS,
     DecimalRows,
     dot_decimals,

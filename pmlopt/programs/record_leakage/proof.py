@@ -16,7 +16,7 @@ from pmlopt.core.records import INFINITE, Shape
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import InputError
 from pmlopt.model.queries import RecordChannel, record_channel
-from pmlopt.programs.exact.arithmetic import (
+from pmlopt.programs.exact.decimals import (
     DECIMAL_ATOL,
     DECIMAL_DIGITS,
     DecimalRows,

@@ -12,7 +12,7 @@ from pmlopt.core.roots import bisect
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.utility import list_informations
 from pmlopt.model.utility.linear import compute_expectation
-from pmlopt.programs.design_program import DesignCertificate
+from pmlopt.programs.certificate import DesignCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.cost_certificate import ColumnCostCertificate
@@ -156,7 +156,7 @@ def fit_randomized_response(certificate: DesignCertificate) -> FloatArray | None
             certificate.prior, Mechanism(mix_with_uniform(weight), certificate.prior.labels)
         )
 
-    if not meets_limits(1.0 - 1e-9):
+    if not meets_limits(0.999999999):
         return None
     # the weight is found to the last digits of a float
     return mix_with_uniform(0.0 if meets_limits(0.0) else bisect(meets_limits, 0.0, 1.0, 1e-15))

@@ -25,8 +25,7 @@ from pmlopt.measures.outcomes import (
     summarize_outcomes,
 )
 from pmlopt.model.privacy.requirement import Requirement
-from pmlopt.programs.certificate import Certificate, Verdict
-from pmlopt.programs.design_program import DesignCertificate, ListedCertificate
+from pmlopt.programs.certificate import Certificate, DesignCertificate, ListedCertificate, Verdict
 from pmlopt.programs.reports.baselines import compute_baselines
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 

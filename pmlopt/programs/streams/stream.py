@@ -32,8 +32,8 @@ from pmlopt.model.utility import ExpectedGain, ExpectedLoss, LinearUtility, Util
 from pmlopt.programs.streams.belief import MIN_BELIEF_MASS, BeliefTarget, BoundedBelief, ExactBelief
 
 if TYPE_CHECKING:
-    from pmlopt.programs.design_program import Outputs
     from pmlopt.programs.linear.program import LinearDesign
+    from pmlopt.programs.program import Outputs
     from pmlopt.programs.result import Result
 
 About: TypeAlias = Literal["state", "path"] | int | Mapping[Any, Any] | tuple[Label, ...]
@@ -101,7 +101,7 @@ class Stream:
         caps: Iterable[float] | None = None,
         outputs: Outputs = None,
     ) -> None:
-        from pmlopt.programs.design_program import resolve_outputs
+        from pmlopt.programs.program import resolve_outputs
 
         if not isinstance(privacy, Requirement) or privacy.find_plain_pml_level() is None:
             raise PrivacyError(

@@ -10,15 +10,8 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, bound_sum_rounding
 from pmlopt.core.records import ADDED_LATER, Shape
 from pmlopt.model.utility import list_informations
-from pmlopt.programs.certificate import (
-    FLOATS,
-    VERIFY_ROUNDING_FRACTION,
-    Claim,
-    check_bound,
-    check_gap,
-    check_value,
-)
-from pmlopt.programs.design_program import DesignCertificate
+from pmlopt.programs.certificate import VERIFY_ROUNDING_FRACTION, DesignCertificate, check_gap
+from pmlopt.programs.claims import FLOATS, Claim, check_bound, check_value
 from pmlopt.programs.subconvex.column_spaces import ColumnSpace, build_column_space
 
 
@@ -50,11 +43,6 @@ class ColumnCertificate(DesignCertificate):
         """Rebuild the space of extreme columns."""
         utility = list_informations()[self.utility]()
         return build_column_space(self.prior, self.privacy, utility, self.laws)
-
-    @property
-    def is_maximised(self) -> bool:
-        """Return whether the objective is maximised, so that the bound is an upper bound on the optimum."""
-        return True
 
     @property
     def bound_rounding(self) -> float:

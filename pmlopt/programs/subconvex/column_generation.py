@@ -12,14 +12,19 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.core.lazy_imports import optimize
 from pmlopt.core.programming_errors import raise_if_strict
-from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL
 from pmlopt.programs.subconvex.columns import ColumnBatch
 from pmlopt.programs.subconvex.count_pricing import CountPricer
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.programs.subconvex.split_pricing import SplitPricer
 from pmlopt.programs.subconvex.tangents import TangentPricer
 from pmlopt.solvers.parametric_program import MasterProblem
-from pmlopt.solvers.solver_result import TIME_LIMIT, MethodOptions, PrimalDualPoint, SolverResult
+from pmlopt.solvers.solver_result import (
+    FACTOR_MARGIN_RTOL,
+    TIME_LIMIT,
+    MethodOptions,
+    PrimalDualPoint,
+    SolverResult,
+)
 
 MAX_CORNERS, MAX_REWEIGHTINGS = 8, 3
 """Corners of the optimal face that are looked at, at random costs, and how often costs follow the weights."""

@@ -240,8 +240,7 @@ class DenseBatch:
 
     def drop_duplicates(self, p: FloatArray) -> DenseBatch:
         """Drop repeated columns, up to 1e-12."""
-        # adding 0.0 turns -0.0 into 0.0, so that both are the same column
-        _, first = np.unique(np.round(self.entries, 12) + 0.0, axis=1, return_index=True)
+        _, first = np.unique(np.round(self.entries, 12), axis=1, return_index=True)
         return self[np.sort(first)]
 
     def __len__(self) -> int:

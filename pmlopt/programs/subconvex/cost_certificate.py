@@ -9,15 +9,8 @@ from pmlopt.core.arrays import FloatArray, bound_sum_rounding
 from pmlopt.core.records import Shape
 from pmlopt.errors import PrivacyError
 from pmlopt.model.utility import list_informations
-from pmlopt.programs.certificate import (
-    FLOATS,
-    VERIFY_ROUNDING_FRACTION,
-    Claim,
-    check_bound,
-    check_gap,
-    check_value,
-)
-from pmlopt.programs.design_program import DesignCertificate
+from pmlopt.programs.certificate import VERIFY_ROUNDING_FRACTION, DesignCertificate, check_gap
+from pmlopt.programs.claims import FLOATS, Claim, check_bound, check_value
 from pmlopt.programs.subconvex.cost_space import CostSpace
 
 
@@ -39,11 +32,6 @@ class ColumnCostCertificate(DesignCertificate):
     utility: str
     price: float
     slopes: Annotated[FloatArray, Shape("slopes", "letters")] | None = None
-
-    @property
-    def is_maximised(self) -> bool:
-        """Return whether more of the value is better, so that the bound is above it."""
-        return True
 
     def _build_space(self) -> CostSpace | None:
         """Build the columns again; None where the requirement limits no cost."""

@@ -10,7 +10,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.programs.certificate import WarmStart, WarmStartLike
-from pmlopt.programs.exact.repair import polish_and_repair
+from pmlopt.programs.exact.rounding import polish_and_repair
 from pmlopt.programs.program import (
     Method,
     MethodError,

@@ -163,9 +163,9 @@ class _CountKinds:
             raise ArithmeticError(f"the mixture of columns: {solved.message}")
         # one-sided marginals of the two rows of a letter; at most one of them binds
         more, less = -solved.ineqlin.marginals.reshape(2, self._size)
-        return np.asarray(solved.x), np.where(
-            np.abs(more - less) > NEGLIGIBLE_WEIGHT, more - less, 0.0
-        ) * scale
+        prices = more - less
+        kept = np.where(np.abs(prices) > NEGLIGIBLE_WEIGHT, prices, 0.0)
+        return np.asarray(solved.x), kept * scale
 
     def min_loss(self, prices: FloatArray) -> float:
         """Compute the smallest reduced loss of a column at given multipliers."""

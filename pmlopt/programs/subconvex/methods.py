@@ -16,7 +16,7 @@ from pmlopt.data.mechanism import Mechanism, pair_with_prior
 from pmlopt.errors import InputError
 from pmlopt.model.closed_forms.catalogue import build_closed_forms, is_within_limits
 from pmlopt.programs.certificate import WarmStart, WarmStartLike, get_mechanism
-from pmlopt.programs.exact.repair import polish_and_repair
+from pmlopt.programs.exact.rounding import polish_and_repair
 from pmlopt.programs.program import (
     Method,
     MethodError,

@@ -14,13 +14,13 @@ from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL
 from pmlopt.model.utility import SubConvex
 from pmlopt.programs.design_program import Design
 from pmlopt.programs.program import CvxpyModel, build_problem
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.column_spaces import ColumnSpace, build_column_space
 from pmlopt.programs.subconvex.columns import DenseBatch
+from pmlopt.solvers.solver_result import FACTOR_MARGIN_RTOL
 
 MAX_DECLARED_COLUMNS = 2_000
 """Extreme columns up to which a program declares all of them."""

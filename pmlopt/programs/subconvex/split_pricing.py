@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
 from pmlopt.core.lazy_imports import sparse
-from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL
 from pmlopt.model.uncertainty.choquet_set import ChoquetSet
 from pmlopt.model.uncertainty.columns import ColumnCone
 from pmlopt.programs.subconvex.columns import (
@@ -24,7 +23,7 @@ from pmlopt.programs.subconvex.columns import (
     RelaxedPricing,
 )
 from pmlopt.solvers import highs
-from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
+from pmlopt.solvers.solver_result import FACTOR_MARGIN_RTOL, NO_DEADLINE, Deadline
 
 
 class NestedPricer:

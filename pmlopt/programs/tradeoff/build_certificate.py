@@ -15,7 +15,7 @@ from pmlopt.model.queries.record_leakage_measures import (
     allows_only_uniform,
     compute_record_information,
 )
-from pmlopt.programs.exact.arithmetic import DECIMAL_DIGITS
+from pmlopt.programs.exact.decimals import DECIMAL_DIGITS
 from pmlopt.programs.program import MethodResult
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.exact_leakage import BranchAndBound, round_decimal_up

@@ -10,7 +10,8 @@ from typing import ClassVar
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.queries import Query
 from pmlopt.model.queries.record_leakage_measures import allows_only_uniform
-from pmlopt.programs.certificate import DECIMAL, Certificate, Claim, check_gap, check_value
+from pmlopt.programs.certificate import DECIMAL, Certificate, check_gap
+from pmlopt.programs.claims import Claim, check_value
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.tradeoff.proof import (
     Sense,

@@ -192,9 +192,9 @@ def plan_groupings(program: TradeoffProgram) -> list[GroupedRows]:
     fine = np.arange(classes)
     if classes > most_groups:
         parts = max(1, most_groups // coarse.group_count)
-        # a mixed radix code, so that no group crosses two values of the query
-        places = coarse.groups * parts + _split_by_mass(program, coarse.groups, parts)
-        fine = np.unique(places, return_inverse=True)[1]
+        # pairs, so that no group crosses two values of the query
+        places = np.column_stack([coarse.groups, _split_by_mass(program, coarse.groups, parts)])
+        fine = np.unique(places, axis=0, return_inverse=True)[1]
     if coarse.is_finest or len(np.unique(fine)) == coarse.group_count:
         return [coarse]
     return [coarse, GroupedRows(program, fine.ravel())]

@@ -16,7 +16,7 @@ from pmlopt.core.records import Shape
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import ProgramError
 from pmlopt.model.queries import Query
-from pmlopt.programs.exact.arithmetic import (
+from pmlopt.programs.exact.decimals import (
     DECIMAL_DIGITS,
     DecimalRows,
     dot_decimals,

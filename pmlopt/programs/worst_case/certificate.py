@@ -12,8 +12,9 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.core.records import Shape
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import PML
-from pmlopt.programs.certificate import RATIONAL, Certificate, Claim
-from pmlopt.programs.exact.arithmetic import is_met_exactly
+from pmlopt.programs.certificate import Certificate
+from pmlopt.programs.claims import RATIONAL, Claim
+from pmlopt.programs.exact.rounding import is_met_exactly
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, find_highest_rank
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from functools import partial
 
-import numpy as np
-
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError, ProgramError
 from pmlopt.programs.least_leakage import methods as least_leakage
@@ -102,8 +100,9 @@ def _build_certificate(
     beyond: LevelCertificate | None,
 ) -> ThresholdCertificate:
     """Build the certificate that rank `low` is feasible and ranks above `max_rank` are not."""
-    of = np.arange(1.0, low + max_rank + 1) if program.utilities is None else program.utilities
-    value, bound = float(of[low - 1]), float(of[max_rank - 1])
+    value, bound = float(low), float(max_rank)
+    if program.utilities is not None:
+        value, bound = float(program.utilities[low - 1]), float(program.utilities[max_rank - 1])
     return ThresholdCertificate(
         mechanism=kept.mechanism,
         value=value,

@@ -16,10 +16,9 @@ from pmlopt.model.privacy import PML
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.model.utility import LinearUtility
 from pmlopt.model.utility.orders import highest_threshold
-from pmlopt.programs.design_program import Outputs, resolve_outputs
 from pmlopt.programs.least_leakage.certificate import find_highest_rank
 from pmlopt.programs.least_leakage.program import LeastLeakage, build_least_leakage
-from pmlopt.programs.program import CvxpyModel, Program, build_problem
+from pmlopt.programs.program import CvxpyModel, Outputs, Program, build_problem, resolve_outputs
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 
 

@@ -18,12 +18,12 @@ import numpy as np
 
 from pmlopt.core import files
 from pmlopt.core.arrays import BoolArray, FloatArray, Label, join_words
+from pmlopt.core.converters import finite_or_none
 from pmlopt.core.descriptions import escape_control_characters
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MissingExtraError
 from pmlopt.measures.outcomes import OutcomeSummary, summarize_outcomes
-from pmlopt.programs.certificate import finite_or_none
 from pmlopt.programs.reports.pages import MAX_REPORTED_OUTCOMES, OUTCOME_COLUMNS, read_style_sheet
 
 MAX_PAGE_ENTRIES = 800_000

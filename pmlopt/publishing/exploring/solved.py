@@ -14,7 +14,7 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import InputError, MechanismError, SweepError
 from pmlopt.measures.outcomes import list_outcome_warnings
-from pmlopt.programs.design_program import ListedCertificate
+from pmlopt.programs.certificate import ListedCertificate
 from pmlopt.programs.program import Program
 from pmlopt.programs.reports.pages import EXACT_COUNTS, list_warnings
 from pmlopt.programs.result import Result

@@ -12,15 +12,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pmlopt.core.arrays import check_real
-from pmlopt.core.files import encode_csv
+from pmlopt.core.csv_rows import encode_csv
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.secret import Secret
 from pmlopt.errors import InputError, PrivacyError, SweepError
 from pmlopt.model.privacy import LDP, PML, Requirement
 from pmlopt.model.utility import UtilityLike
-from pmlopt.programs.design_program import Outputs
 from pmlopt.programs.designs import design
-from pmlopt.programs.program import Program
+from pmlopt.programs.program import Outputs, Program
 from pmlopt.programs.reports.baselines import (
     UtilityMeasure,
     fit_randomized_response,
@@ -107,6 +106,12 @@ def explore(source: Any, *arguments: Any, **options: Any) -> Exploration:
     builders = isinstance(source, Mapping) and source and all(map(callable, source.values()))
     if callable(source) or builders:
         return explore_builders(source, *arguments, **options)
+    if not arguments and "utility" not in options:
+        raise InputError(
+            f"there is no utility, and {type(source).__name__} has no trade-off of its own: give a prior "
+            "and a utility; what one mechanism leaks, such as `noise.to_mechanism(prior)`, is measured by "
+            "`leakage_level`"
+        )
     return explore_design(source, *arguments, **options)
 
 

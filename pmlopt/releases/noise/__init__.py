@@ -2,7 +2,6 @@
 
 from pmlopt.releases.noise.additive import Promise
 from pmlopt.releases.noise.gaussian import BinaryGaussian, Gaussian, plocal_failure, plocal_scale
-from pmlopt.releases.noise.histogram import LaplaceHistogram
 from pmlopt.releases.noise.laplace import (
     BinaryLaplace,
     Geometric,
@@ -10,7 +9,12 @@ from pmlopt.releases.noise.laplace import (
     laplace_level,
     laplace_scale,
 )
-from pmlopt.releases.noise.query import QueryNoise, derive_differences, round_contributions
+from pmlopt.releases.noise.query import (
+    LaplaceHistogram,
+    QueryNoise,
+    derive_differences,
+    round_contributions,
+)
 
 __all__ = [
     "BinaryGaussian", "BinaryLaplace", "Gaussian", "Geometric", "Laplace", "LaplaceHistogram", "Promise",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,23 +22,26 @@ from pmlopt.core.arrays import (
 from pmlopt.data.continuous import Continuous
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import PriorLike
-from pmlopt.data.sampling.categorical import RandomBits, Seed, make_random_bits
+from pmlopt.data.sampling.categorical import Seed, make_random_bits
 from pmlopt.data.sampling.grid_noise import choose_grid_step
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.releases.noise.leakage_tails import FailureFunction, LetterMasses, bound_on_grid
+from pmlopt.releases.noise.leakage_tails import (
+    LetterMasses,
+    PairFailure,
+    bound_leaking_mass,
+    choose_coarseness,
+    raise_for_grid,
+)
 from pmlopt.releases.noise.letters import (
     PlacedLetters,
     combine_with_confidence,
     read_points,
     round_to_grid,
 )
-from pmlopt.releases.noise.regions import bound_leaking_mass
 
-ONE_NUMBER = (
-    "failure probabilities are for letters that are numbers, or two vectors: more vectors have regions of "
-    "outcomes without a formula; take `level`, or one number of each letter"
-)
+Letters: TypeAlias = PriorLike | PlacedLetters
+"""A prior whose labels are the numbers, or letters with places of their own."""
 
 
 @dataclass(frozen=True)
@@ -114,28 +118,51 @@ class AdditiveNoise(ABC):
         """Return the variance of the noise on one number."""
 
     @abstractmethod
-    def draw_noise(self, bits: RandomBits, size: int) -> FloatArray:
+    def draw_noise(self, size: int, seed: Seed) -> FloatArray:
         """Draw (size,) independent values of the noise: exact, on the grid of `grid_step`."""
 
     @abstractmethod
     def compute_levels(self, letters: PlacedLetters) -> FloatArray:
         """Bound (N,) from above what an outcome leaks of each letter."""
 
+    @property
     @abstractmethod
-    def make_failure(self, epsilon: float, scale: float) -> FailureFunction:
-        """Return P(l(Y) > epsilon) as a function of the prior, of two letters at -1 and 1."""
+    def log_ratio_range(self) -> tuple[float, float]:
+        """Return, of letters at -1 and 1, how far an outcome is from 0 per nat of its log-ratio up to the
+        largest, and the largest log-ratio.
+        """
+
+    @abstractmethod
+    def bound_log_change(self, moved: float, width: float) -> float:
+        """Bound the change of the logarithm of a density when a letter moves, for outcomes that are drawn.
+
+        It may be larger at outcomes of probability 1e-18.
+
+        Args:
+            moved: by how much the letter moves at most.
+            width: of the interval on which the letters are.
+        """
 
     @abstractmethod
     def make_edges(self, line: FloatArray) -> FloatArray:
-        """Return the ends of the cells of outcomes in which those that leak more are looked for."""
+        """Return the ends of the cells of outcomes in which those that leak more are looked for.
+
+        Past the first and the last no float is the probability.
+        """
+
+    @abstractmethod
+    def reduce_points(self, points: FloatArray) -> FloatArray:
+        """Return (N, d) places of letters in as few dimensions as the law allows."""
 
     # ------------------------------------------------------------ levels
 
-    def place_letters(self, prior: PriorLike, over: PriorSet | None = None) -> PlacedLetters:
+    def place_letters(self, prior: Letters, over: PriorSet | None = None) -> PlacedLetters:
         """Return letters at the numbers that their labels are, with their prior or the set."""
+        if isinstance(prior, PlacedLetters):
+            return prior
         return PlacedLetters.from_labels(prior, over)
 
-    def level(self, prior: PriorLike | Continuous, over: PriorSet | None = None) -> float:
+    def level(self, prior: Letters | Continuous, over: PriorSet | None = None) -> float:
         """Return the PML level in nats: no outcome leaks more, under the prior or any prior of the set.
 
         Args:
@@ -149,7 +176,7 @@ class AdditiveNoise(ABC):
             return self._bound_continuous_level(prior, over)
         return float(self.compute_levels(self.place_letters(prior, over)).max())
 
-    def letter_levels(self, prior: PriorLike, over: PriorSet | None = None) -> dict[Label, float]:
+    def letter_levels(self, prior: Letters, over: PriorSet | None = None) -> dict[Label, float]:
         """Return what an outcome leaks at most of each letter, in nats; the largest is `level`."""
         letters = self.place_letters(prior, over)
         return dict(zip(letters.prior.labels, self.compute_levels(letters).tolist(), strict=True))
@@ -161,45 +188,54 @@ class AdditiveNoise(ABC):
             "law.prior(law.even(64)), and release the letter of a value"
         )
 
-    def leakage(self, prior: PriorLike, outcomes: ArrayLike) -> FloatArray:
-        """Compute the (K,) pointwise maximal leakage of outcomes, (K,) or (K, d), under a prior, in nats."""
+    def leakage(self, prior: Letters, outcomes: ArrayLike) -> FloatArray:
+        """Compute the (K,) pointwise maximal leakage of outcomes, (K,) or (K, d), under a prior, in nats.
+
+        Raises:
+            MechanismError: there is no noise, and an outcome that is no letter has no leakage.
+        """
         letters = self.place_letters(prior)
-        y = copy_float_array(np.asarray(outcomes), np.ndim(outcomes), "the outcomes", PrivacyError)
-        points = letters.points
-        if y.reshape(len(y), -1).shape[1] != points.shape[1]:
-            raise PrivacyError(f"the outcomes are not vectors of {points.shape[1]} numbers")
-        logs = sum(
-            self.compute_log_likelihoods(axis, places)
-            for axis, places in zip(y.reshape(len(y), -1).T, points.T, strict=True)
-        )
-        return compute_leakage(letters.prior.pmf, np.asarray(logs))
+        return compute_leakage(letters.prior.pmf, self.compare_letters(letters, outcomes))
+
+    def compare_letters(self, letters: PlacedLetters, outcomes: ArrayLike) -> FloatArray:
+        """Compute (N, K) logarithms of the likelihoods of outcomes, up to a number for each outcome."""
+        if not self.scale:
+            raise MechanismError("without noise there is no density: give a positive scale")
+        axes = letters.points.shape[1]
+        y = copy_float_array(np.atleast_1d(outcomes), 1 + (axes > 1), "the outcomes", PrivacyError)
+        if y.size != len(y) * axes:
+            raise PrivacyError(f"the outcomes are not vectors of {axes} numbers")
+        parts = zip(y.reshape(-1, axes).T, letters.points.T, strict=True)
+        return np.asarray(sum(self.compute_log_likelihoods(*part) for part in parts))
 
     # ------------------------------------------------------------ failures
 
     def failure_probability(
-        self, prior: PriorLike, epsilon: float, over: PriorSet | None = None
+        self, prior: Letters | Continuous, epsilon: float, over: PriorSet | None = None
     ) -> float:
         """Bound the probability of an outcome that leaks more than epsilon, from above.
 
-        Under one prior, and for two letters over a set, it is that probability, or its supremum, up to 1e-11.
+        Under one prior, and for two numbers over a set, it is that probability, or its supremum, up to 1e-11.
         For more letters over a set the outcomes are those that leak more under any prior of the set, and
-        their probability is the largest over it: an upper bound.
+        their probability is the largest over it: an upper bound. Of vectors in a plane the integral across
+        lines is checked to 1e-11, and of a continuous number it is a bound, by 16,384 bins.
 
         Raises:
-            PrivacyError: epsilon is negative, letters are no numbers, or more than two are vectors.
+            PrivacyError: epsilon is negative, letters are no numbers, or they take three dimensions.
         """
+        if isinstance(prior, Continuous):
+            return self._bound_continuous_failure(prior, epsilon, over)
         return self.bound_failure(self.place_letters(prior, over), epsilon)
 
     def leakage_tail(
-        self, prior: PriorLike, epsilons: ArrayLike, over: PriorSet | None = None
+        self, prior: Letters | Continuous, epsilons: ArrayLike, over: PriorSet | None = None
     ) -> FloatArray:
         """Return the (K,) failure probabilities at K levels: the upper tail of the leakage."""
-        letters = self.place_letters(prior, over)
         levels = copy_float_array(epsilons, 1, "the levels", PrivacyError)
-        return np.array([self.bound_failure(letters, level) for level in levels.tolist()])
+        return np.array([self.failure_probability(prior, one, over) for one in levels.tolist()])
 
     def promise(
-        self, prior: PriorLike, epsilon: float, over: PriorSet, delta: float | None = None
+        self, prior: Letters, epsilon: float, over: PriorSet | None, delta: float | None = None
     ) -> Promise:
         """Return what holds for the true prior, which is in the set but for a probability delta.
 
@@ -222,51 +258,73 @@ class AdditiveNoise(ABC):
     ) -> float:
         """Bound the failure probability of letters at points; it may end where it is clear of `enough`."""
         level = check_epsilon(epsilon)
-        if letters.line is None:
-            raise PrivacyError(ONE_NUMBER)
         if level == 0:
             return 1.0
-        if level >= float(self.compute_levels(letters).max()):
+        levels = self.compute_levels(letters)
+        if level >= levels.max():
             return 0.0
-        line = round_to_grid(letters.line, self.grid_step)
-        if len(line) == 2:
-            apart = abs(float(line[1] - line[0]))
-            if not apart:  # both are rounded to the same number
-                return 0.0
+        places = self.reduce_points(round_to_grid(letters.points, self.grid_step))
+        if places.shape[1] > 2:
+            raise PrivacyError(
+                f"the letters take {places.shape[1]} dimensions, and failure probabilities are integrated "
+                "over a line or a plane: take `level` of Laplace noise, or fewer numbers of each letter"
+            )
+        if not places.size:  # all are rounded to the same point
+            return 0.0
+        if places.shape == (2, 1):
             masses = LetterMasses.from_prior_set(letters.prior, letters.over)
-            scale = 2 * (self.scale / apart)
-            return self.make_failure(level, scale).max_failure(masses, enough)
+            # of noise so small no float reveals more than of none
+            scale = max(2 * (self.scale / float(np.ptp(places))), 1e-3)
+            found = PairFailure(replace(self, scale=scale), level).find_supremum(masses, enough)
+        elif self.scale:
+            found = bound_leaking_mass(self, letters, places, math.exp(-level), enough)
+        else:
+            found = letters.max_mean((levels > level).astype(float))
         if not self.scale:
-            return letters.max_mean((self.compute_levels(letters) > level).astype(float))
-        return bound_on_grid(self._bound_density_failure(letters, line, level, enough), self.scale)
+            return found
+        largest = float(np.abs(letters.points).max())
+        return raise_for_grid(found, choose_coarseness(self.scale, largest))
 
-    def _bound_density_failure(
-        self, letters: PlacedLetters, line: FloatArray, level: float, enough: float | None
+    def _bound_continuous_failure(
+        self, law: Continuous, epsilon: float, over: PriorSet | None
     ) -> float:
-        """Bound the failure probability for the density of the noise."""
-        line = line - (line.max() + line.min()) / 2
+        """Bound the failure probability of a continuous law by that of its bins, each a letter at its centre.
 
-        def measure(left: FloatArray, right: FloatArray) -> float:
-            masses = self._compute_cell_masses(left, right, line).sum(axis=1)
-            return min(1.0, max(0.0, letters.max_mean(np.clip(masses, 0.0, 1.0))))
-
-        return bound_leaking_mass(
-            lambda y: self.compute_log_likelihoods(y, line),
-            letters.min_mean,
-            measure,
-            float(np.exp(-level)),
-            self.make_edges(line),
-            enough,
+        Let s bound what the logarithm of the density at an outcome changes by when a value moves to the
+        centre of its bin. Then the law leaks at most 2 s more than the letters do, and the density of an
+        outcome is at most e^s times theirs.
+        """
+        if over is not None or law.axes > 1:
+            raise PrivacyError(
+                "failure probabilities of a continuous law are for one number, without a set of priors: "
+                "divide it into letters, law.prior(law.even(64))"
+            )
+        grid = law.even(2**14)
+        letters = PlacedLetters.from_labels(law.prior(grid), None)
+        (edges,) = grid.edges
+        half = float(np.diff(edges).max()) / 2 + self.grid_step
+        change = (
+            self.bound_log_change(half, float(edges[-1] - edges[0])) if self.scale else math.inf
         )
+        level = check_epsilon(epsilon) - 2 * change
+        if level <= 0:
+            return 1.0
+        found = math.exp(change) * bound_leaking_mass(
+            self, letters, letters.points, math.exp(-level)
+        )
+        largest = float(np.abs(edges).max())
+        return raise_for_grid(min(1.0, found + 1e-18), choose_coarseness(self.scale, largest))
 
-    def _compute_cell_masses(
+    def compute_cell_masses(
         self, left: FloatArray, right: FloatArray, line: FloatArray
     ) -> FloatArray:
-        """Compute the (N, K) probabilities of cells of outcomes, given each letter."""
+        """Compute the (N, K) probabilities of cells (left, right] of outcomes, given each letter."""
         low, high = left - line[:, None], right - line[:, None]
         # by the tail on the side of the cell: close to 1 a tail has no digits
         up = self.compute_tail(low) - self.compute_tail(high)
-        down = self.compute_tail(-high) - self.compute_tail(-low)
+        # whole noise has atoms, and -y or more is more than the float before -y
+        before = [np.nextafter(-end, -np.inf) for end in (high, low)]
+        down = self.compute_tail(before[0]) - self.compute_tail(before[1])
         return np.asarray(np.where(low > 0, up, down))
 
     # ------------------------------------------------------------ releases
@@ -300,14 +358,17 @@ class AdditiveNoise(ABC):
             MechanismError: a value is no finite number.
         """
         points = self.read_values(values)
-        if not self.scale:
-            return points[:, 0] if points.shape[1] == 1 else points
-        centers = round_to_grid(points, self.grid_step)
-        # floats add exactly and round once: what is rounded is on the grid, and rounding leaks nothing more
-        noise = self.draw_noise(make_random_bits(seed), centers.size).reshape(centers.shape)
-        return np.asarray((centers + noise)[:, 0] if points.shape[1] == 1 else centers + noise)
+        return self.add_noise(points[:, 0] if points.shape[1] == 1 else points, seed)
 
-    def bin_outcomes(self, prior: PriorLike, edges: ArrayLike) -> Mechanism:
+    def add_noise(self, exact: FloatArray, seed: Seed) -> FloatArray:
+        """Return an array of finite numbers, rounded to the grid, with noise on each."""
+        if not self.scale:
+            return exact.copy()
+        noise = self.draw_noise(exact.size, make_random_bits(seed))
+        # floats add exactly and round once: what is rounded is on the grid, and rounding leaks nothing more
+        return np.asarray(round_to_grid(exact, self.grid_step) + noise.reshape(exact.shape))
+
+    def bin_outcomes(self, prior: Letters, edges: ArrayLike) -> Mechanism:
         """Return the mechanism that releases the interval of an outcome; it leaks no more than the outcome.
 
         Args:
@@ -325,7 +386,7 @@ class AdditiveNoise(ABC):
             )
         full = np.concatenate([[-np.inf], ends, [np.inf]])
         masses = np.maximum(
-            self._compute_cell_masses(full[:-1], full[1:], letters.points[:, 0]), 0.0
+            self.compute_cell_masses(full[:-1], full[1:], letters.points[:, 0]), 0.0
         )
         intervals = list(pairwise(full.tolist()))
         return Mechanism(

@@ -11,22 +11,16 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, check_in_interval, copy_float_array
+from pmlopt.core.arrays import FloatArray, check_in_interval
 from pmlopt.data.mechanism import find_rows
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.sampling.categorical import Seed
-from pmlopt.errors import MechanismError, PriorError, PrivacyError
+from pmlopt.errors import PriorError, PrivacyError
 from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.releases.noise.additive import (
-    AdditiveNoise,
-    Promise,
-    check_epsilon,
-    check_scale,
-    compute_leakage,
-)
+from pmlopt.releases.noise.additive import AdditiveNoise, Promise, check_scale
 from pmlopt.releases.noise.leakage_tails import LetterMasses
-from pmlopt.releases.noise.letters import PlacedLetters, check_prior_set, combine_with_confidence
+from pmlopt.releases.noise.letters import PlacedLetters, check_prior_set
 
 CENTERS = np.array([-1.0, 1.0])
 """Where the two letters are."""
@@ -105,46 +99,31 @@ class BinaryNoise(ABC):
     def failure_probability(self, epsilon: float) -> float:
         """Compute an upper bound on the worst-case P(l(Y) > epsilon) over the set, tight to 1e-11.
 
-        The supremum is over p in an interval, by branch and bound. Next to a jump, at an epsilon that is -log
-        of an end of the set but for rounding, it is over the ends rounded outward.
-
         Raises:
             PrivacyError: epsilon is negative.
 
         Source: [grosse2025empirical, eq. (17)].
         """
-        failure = self.law.make_failure(check_epsilon(epsilon), self.scale)
-        return failure.max_failure(self.masses)
+        return self.law.failure_probability(self.letters, epsilon)
 
     def promise(self, epsilon: float, delta: float | None = None) -> Promise:
         """Return what holds when the set has the true prior but for delta; see `AdditiveNoise.promise`."""
-        outside = combine_with_confidence(0.0, self.over, delta)
-        failure = self.failure_probability(epsilon)
-        return Promise(check_epsilon(epsilon), failure + outside - failure * outside)
+        return self.law.promise(self.letters, epsilon, self.over, delta)
 
     def density(self, outcomes: ArrayLike) -> FloatArray:
         """Compute the (2, ...) conditional densities of Y given X = -1 and X = 1."""
-        y = self._check_outcomes(outcomes)
-        return np.stack([self.law.compute_density(y - x) for x in CENTERS])
+        self.log_ratio(outcomes)  # which refuses what has none
+        away = np.atleast_1d(outcomes) - CENTERS[:, None]
+        return self.law.compute_density(away)
 
     def log_ratio(self, outcomes: ArrayLike) -> FloatArray:
         """Compute the log-ratio of the densities, `log f(y | 1) - log f(y | -1)`."""
-        first, second = self._compute_log_likelihoods(outcomes)
+        first, second = self.law.compare_letters(self.letters, outcomes)
         return np.asarray(second - first)
 
     def leakage(self, outcomes: ArrayLike) -> FloatArray:
         """Compute the pointwise maximal leakage of outcomes under the prior itself, in nats."""
-        return compute_leakage(self.prior.pmf, self._compute_log_likelihoods(outcomes))
-
-    def _compute_log_likelihoods(self, outcomes: ArrayLike) -> FloatArray:
-        """Compute (2, K) logarithms of the densities, up to a number for each outcome."""
-        return self.law.compute_log_likelihoods(self._check_outcomes(outcomes), CENTERS)
-
-    def _check_outcomes(self, outcomes: ArrayLike) -> FloatArray:
-        """Validate finite outcomes as an array."""
-        if self.scale == 0:
-            raise MechanismError("without noise there is no density")
-        return copy_float_array(np.atleast_1d(outcomes), 1, "the outcomes", PrivacyError)
+        return self.law.leakage(self.letters, outcomes)
 
     @property
     def grid_step(self) -> float:

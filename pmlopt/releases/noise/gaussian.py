@@ -3,119 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from decimal import Decimal
 from typing import Self
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, check_positive, check_probability
-from pmlopt.core.lazy_imports import special
+from pmlopt.core.arrays import FloatArray, check_positive, check_probability
+from pmlopt.core.lazy_imports import linalg, special
 from pmlopt.core.roots import bisect
 from pmlopt.data.prior import PriorLike
-from pmlopt.data.sampling.categorical import RandomBits
+from pmlopt.data.sampling.categorical import Seed, make_random_bits
 from pmlopt.data.sampling.grid_noise import draw_gaussian_noise
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.model.uncertainty.sensitivity import level_within_distance
-from pmlopt.releases.noise.additive import AdditiveNoise, Promise
+from pmlopt.releases.noise.additive import AdditiveNoise, Letters, Promise
 from pmlopt.releases.noise.binary import BinaryNoise
-from pmlopt.releases.noise.leakage_tails import Cells, FailureFunction, LetterMasses, LetterPair
-from pmlopt.releases.noise.letters import PlacedLetters
-
-_NORMAL_DENSITY_MAX = 1 / math.sqrt(2 * math.pi)
-
-
-@dataclass(frozen=True)
-class GaussianFailure(FailureFunction):
-    """The failure probability `F = P(l(Y) > eps)` for Y = X + G, G Gaussian with standard deviation sigma.
-
-    A sum over both letters. With `a = 1/sigma - sigma t/2`, `T(p) = p N(a) + (1 - p) N(a - 2/sigma)`, N the
-    normal law; its derivatives have closed forms (with `c = 1 - p`, `d = 1 - E`, n the normal density):
-
-        T'  = N(a) - N(a - 2/sigma) - sigma/2 E d / (c (E - p)) n(a)
-        T'' = -sigma/2 d / (c (E - p))^2 n(a) H,  H = d (E - p) + E (2 c - d (1 + sigma^2 t/2) / 2)
-
-    and of sigma, `dT/dsigma = n(a) ((E - 2 p) / sigma^2 - E t/2)`. In p, t grows and H falls.
-
-    Source: [grosse2025empirical, eq. (17)]; the derivatives by hand.
-    """
-
-    def decreases_from(self, least: float) -> float:
-        """Return the sigma from which on F decreases, for all letter probabilities above a minimum.
-
-        Of a letter of probability p, `T(p)` falls past `sqrt(2 (E - 2 p) / (E t))`, which falls in p.
-        """
-        down = self.exp_neg_epsilon_parts[0]
-        rise = down - 2 * least
-        if rise <= 0 or down == 0:
-            return 0.0
-        threshold = float(self.make_letters(np.array([least]), np.array([1 - least])).threshold[0])
-        return math.sqrt(2 * (rise / down) / threshold)
-
-    def noise_tails(self, threshold: Decimal) -> tuple[float, float]:
-        """Compute the conditional probabilities that the noise passes a threshold, given either letter."""
-        start = self.scale * (float(threshold) / 2)
-        return float(special.ndtr(1 / self.scale - start)), float(
-            special.ndtr(-1 / self.scale - start)
-        )
-
-    @property
-    def max_leaking_mass(self) -> float:
-        """Return e^-epsilon, above which a letter's outcomes cannot leak more than epsilon."""
-        return self.exp_neg_epsilon_parts[0]
-
-    def may_leak(self, at: LetterPair) -> BoolArray:
-        """Return whether an outcome on the letter's side can leak more than epsilon."""
-        return at.possible
-
-    def letter_tails(self, at: LetterPair) -> tuple[FloatArray, FloatArray]:
-        """Compute the conditional tail probabilities past the letters' thresholds, in floats."""
-        unit, start = 1 / self.scale, self.scale * (at.threshold / 2)
-        return special.ndtr(unit - start), special.ndtr(-unit - start)
-
-    def bound_on_cells(
-        self, one: Cells, two: Cells, half: FloatArray, values: FloatArray
-    ) -> FloatArray:
-        """Bound F on cells by parabolas from its second derivative."""
-        slope = np.abs(self._slope(one[1]) - self._slope(two[1]))
-        bend = self._max_second_derivative(one[0], one[2]) + self._max_second_derivative(
-            two[0], two[2]
-        )
-        inside = slope < -bend * half  # the top of the parabola is in the cell
-        rise = np.where(inside, slope**2 / (-2 * bend), slope * half + bend * half**2 / 2)
-        return np.asarray(values + np.maximum(rise, 0.0))
-
-    def _nearer_tail(self, at: LetterPair) -> tuple[FloatArray, FloatArray]:
-        """Return argument and normal density of the nearer tail."""
-        a = 1 / self.scale - self.scale * (at.threshold / 2)
-        return a, _NORMAL_DENSITY_MAX * np.exp(-(a**2) / 2)
-
-    def _slope(self, at: LetterPair) -> FloatArray:
-        """Compute the derivative of the tail term T in p."""
-        moved = (
-            self.scale
-            / 2
-            * self.exp_neg_epsilon_parts[0]
-            * (self.complement_parts[0] / at.other)
-            / at.rest
-            * self._nearer_tail(at)[1]
-        )
-        near, far = self.letter_tails(at)
-        return np.where(at.possible, near - far - moved, 0.0)
-
-    def _max_second_derivative(self, least: LetterPair, most: LetterPair) -> FloatArray:
-        """Bound the second derivative of T on an interval; inf at a kink."""
-        down, lost, sigma = self.exp_neg_epsilon_parts[0], self.complement_parts[0], self.scale
-        (start, low), (end, high) = self._nearer_tail(least), self._nearer_tail(most)
-        sign = lost * most.rest + down * (
-            2 * most.other - lost * (1 + sigma**2 * (most.threshold / 2)) / 2
-        )
-        top = np.where((end <= 0) & (start >= 0), _NORMAL_DENSITY_MAX, np.maximum(low, high))
-        near, far = (sigma / 2 * lost / (at.other * at.rest) ** 2 for at in (least, most))
-        bend = -np.where(sign >= 0, near * np.minimum(low, high), far * top) * sign
-        return np.where(most.possible, bend, np.where(least.possible, np.inf, 0.0))
+from pmlopt.releases.noise.letters import PlacedLetters, bound_distances
 
 
 class Gaussian(AdditiveNoise):
@@ -134,12 +38,17 @@ class Gaussian(AdditiveNoise):
 
     @classmethod
     def calibrate(
-        cls, prior: PriorLike, epsilon: float, delta: float, over: PriorSet | None = None
+        cls, prior: Letters, epsilon: float, delta: float, over: PriorSet | None = None
     ) -> Self:
         """Calibrate sigma: down to it the failure probability is delta at most, and just below it is not.
 
+        The failure probability is not monotone in sigma: without noise only rare letters fail, and with some
+        more outcomes do. Sigmas are tried from a large one down, each 2 % below the last (25 % in the plane,
+        where each takes a second), until one fails; no noise is the answer only if none does, nor 0 itself.
+        A failure between two sigmas that were tried may be missed, and sigmas below the answer may do again.
+
         Args:
-            prior: letters that are numbers, or two vectors.
+            prior: letters that are numbers, or vectors that span a plane.
             epsilon: in nats, above 0.
             delta: in (0, 1): an outcome may leak more than epsilon with this probability.
             over: a set of priors on the same letters.
@@ -147,49 +56,33 @@ class Gaussian(AdditiveNoise):
         Raises:
             PrivacyError: an argument is outside its range, or epsilon so small that sigma^2 is no float.
         """
-        letters = cls(0.0).place_letters(prior, over)
-        return cls(cls.find_sigma(letters, epsilon, delta))
-
-    @classmethod
-    def find_sigma(cls, letters: PlacedLetters, epsilon: float, delta: float) -> float:
-        """Find the sigma of `calibrate` for letters at points, or 0 where no noise is needed.
-
-        Of two letters the failure probability is delta at most from `plocal_scale` on, and down to a sigma in
-        closed form (`GaussianFailure.decreases_from`) it is monotone: bisection finds the start. Below that
-        it may rise again: sigmas are tried further down, each 2 % below the last (for more letters by a
-        factor of 1.25), until one fails. No noise is the answer only if none does, nor 0 itself.
-        """
-        # The largest sigma: its square is a float.
+        # the largest sigma: its square is a float
         largest_sigma = 1e150
         level, share = check_positive(epsilon, "epsilon", PrivacyError), check_probability(delta)
-        half = float(letters.bound_distances(2.0**-1074).max()) / 2 or 1.0
-        # Below this sigma no float reveals the noise from none: of a Gaussian nothing is 40 sigma out.
-        falls_to = 0.025
+        letters = cls(0.0).place_letters(prior, over)
+        distances = bound_distances(letters.points)
+        widest = float(distances.max()) or 1.0
 
         def is_private(sigma: float) -> bool:
-            return cls(sigma * half).bound_failure(letters, level, share) <= share
+            return cls(sigma).bound_failure(letters, level, share) <= share
 
-        high = plocal_scale(level, share)
-        while high <= largest_sigma and not is_private(high):  # by rounding
+        # enough for two letters, but for rounding; more may need more
+        high = plocal_scale(level, share) * (widest / 2)
+        while high <= largest_sigma and not is_private(high):
             high *= 2
         if high > largest_sigma:
             raise PrivacyError(
                 f"epsilon is {level:g}: no sigma up to {largest_sigma:g} is enough: give a larger one"
             )
-        if len(letters.points) == 2:
-            least = LetterMasses.from_prior_set(letters.prior, letters.over).min_mass
-            monotone = GaussianFailure(level, high).decreases_from(least)
-            low, ratio = (
-                (min(high, monotone), 1.02) if monotone > falls_to else (min(high, 1.0), 2.0)
-            )
-        else:
-            low, ratio = high / 1.25, 1.25
-            falls_to *= letters.narrowest / half
+        ratio = 1.02 if cls(0.0).reduce_points(letters.points).shape[1] < 2 else 1.25
+        # below it no float reveals the noise from none: of a Gaussian nothing is 40 sigma out
+        lowest = 0.0125 * float(distances[distances > 0].min(initial=widest))
+        low = high / ratio
         while is_private(low):
             high, low = low, low / ratio
-            if high < falls_to:
-                return 0.0 if is_private(0.0) else high * half
-        return bisect(is_private, low, high, 1e-12) * half
+            if high < lowest:
+                return cls(0.0 if is_private(0.0) else high)
+        return cls(bisect(is_private, low, high, 1e-12))
 
     def compute_levels(self, letters: PlacedLetters) -> FloatArray:
         """Bound (N,) from above what an outcome leaks of each letter: -log of its least probability."""
@@ -209,7 +102,7 @@ class Gaussian(AdditiveNoise):
     def compute_density(self, noise: FloatArray) -> FloatArray:
         """Compute the density of the noise, whose scale is positive."""
         return np.asarray(
-            _NORMAL_DENSITY_MAX / self.scale * np.exp(-((noise / self.scale) ** 2) / 2)
+            np.exp(-((noise / self.scale) ** 2) / 2) / (self.scale * math.sqrt(2 * math.pi))
         )
 
     def compute_tail(self, noise: FloatArray) -> FloatArray:
@@ -221,26 +114,30 @@ class Gaussian(AdditiveNoise):
         """Return the variance of the noise on one number."""
         return self.scale**2
 
-    def draw_noise(self, bits: RandomBits, size: int) -> FloatArray:
+    def draw_noise(self, size: int, seed: Seed) -> FloatArray:
         """Draw (size,) independent values of the noise: exact, on the grid."""
-        return draw_gaussian_noise(self.scale, self.grid_step, size, bits)
+        return draw_gaussian_noise(self.scale, self.grid_step, size, make_random_bits(seed))
 
-    def make_failure(self, epsilon: float, scale: float) -> GaussianFailure:
-        """Return P(l(Y) > epsilon) as a function of the prior, of two letters at -1 and 1.
+    @property
+    def log_ratio_range(self) -> tuple[float, float]:
+        """Return half the variance, and inf: the log-ratio of two letters has no largest value."""
+        return self.variance / 2, math.inf
 
-        With `P(X = 1) = p`: on the right an outcome leaks more than epsilon iff `e^-eps > p` and
-        `y > (sigma^2 / 2) log((1 - p) / (e^-eps - p))`; on the left p and 1 - p change places.
-        `e^-eps` is taken to more digits than a float has: at a float just below -log p, without noise, the
-        letter of probability p does leak more.
-
-        Source: [grosse2025empirical, eq. (17)].
-        """
-        return GaussianFailure(epsilon, scale)
+    def bound_log_change(self, moved: float, width: float) -> float:
+        """Bound the change of the logarithm of a density, for outcomes up to 9 deviations off the letters."""
+        return moved * ((width + moved) / self.scale + 9) / self.scale
 
     def make_edges(self, line: FloatArray) -> FloatArray:
-        """Return points up to 40 standard deviations past the last letters, where no float is the tail."""
-        ends = line.min() - 40 * self.scale, line.max() + 40 * self.scale
-        return np.unique(np.append(np.linspace(*ends, 129), line))
+        """Return points up to 40 deviations past the last letters, where no float is the tail."""
+        return np.linspace(line.min() - 40 * self.scale, line.max() + 40 * self.scale, 33)
+
+    def reduce_points(self, points: FloatArray) -> FloatArray:
+        """Return coordinates in the span of the differences: the law is the same in all directions."""
+        moved = points - points[0]
+        if points.shape[1] > 1:
+            _, sizes, directions = linalg.svd(moved, full_matrices=False)
+            moved = moved @ directions[sizes > 1e-14 * sizes[0]].T
+        return np.asarray(moved[:, np.ptp(moved, axis=0) > 0])
 
 
 class BinaryGaussian(BinaryNoise):
@@ -277,8 +174,8 @@ class BinaryGaussian(BinaryNoise):
         over: PriorSet | None = None,
     ) -> Self:
         """Calibrate sigma to a failure probability: the least from which on it is delta at most."""
-        letters = cls(prior, 0.0, radius, over).letters
-        return cls(prior, Gaussian.find_sigma(letters, epsilon, delta), radius, over)
+        noise = Gaussian.calibrate(cls(prior, 0.0, radius, over).letters, epsilon, delta)
+        return cls(prior, noise.scale, radius, over)
 
     def published_promise(self, epsilon: float, delta: float | None = None) -> Promise:
         """Return the guarantee as published, over an l1 ball.
@@ -331,9 +228,7 @@ def plocal_failure(epsilon: float, scale: float) -> float:
     Raises:
         PrivacyError: an argument is not positive.
     """
-    level, size = (
-        check_positive(epsilon, "epsilon", PrivacyError),
-        check_positive(scale, "the scale", PrivacyError),
-    )
+    level = check_positive(epsilon, "epsilon", PrivacyError)
+    size = check_positive(scale, "the scale", PrivacyError)
     # (a^2 - eps) / (2 a), where neither a^2 nor eps may overflow
     return min(1.0, math.erfc((size * level / 2 - 1 / size) / math.sqrt(2)))

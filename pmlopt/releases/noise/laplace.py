@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from decimal import Decimal
-from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, product
 from typing import Any, Self
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, check_in_interval, check_nonnegative
-from pmlopt.core.roots import bisect, find_min_holding
+from pmlopt.core.roots import bisect
 from pmlopt.data.continuous import Continuous
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import PriorLike
-from pmlopt.data.sampling.categorical import RandomBits
+from pmlopt.data.sampling.categorical import Seed, make_random_bits
 from pmlopt.data.sampling.grid_noise import draw_laplace_noise
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.measures import failure_probability
-from pmlopt.model.closed_forms.local_privacy import level_of_ratio, ratio_for_level
+from pmlopt.model.closed_forms.local_privacy import level_of_ratio
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.releases.joint import MAX_PRODUCT_ENTRIES
-from pmlopt.releases.noise.additive import ONE_NUMBER, AdditiveNoise, check_epsilon, check_scale
+from pmlopt.releases.noise.additive import AdditiveNoise, Letters, check_epsilon, check_scale
 from pmlopt.releases.noise.binary import BinaryNoise
-from pmlopt.releases.noise.leakage_tails import Cells, FailureFunction, LetterPair, choose_precision
-from pmlopt.releases.noise.letters import UNIT, PlacedLetters, check_integers
+from pmlopt.releases.noise.letters import UNIT, PlacedLetters, bound_distances, check_integers
 
 
 class Laplace(AdditiveNoise):
@@ -48,7 +44,7 @@ class Laplace(AdditiveNoise):
 
     @classmethod
     def calibrate(
-        cls, prior: PriorLike | Continuous, epsilon: float, over: PriorSet | None = None
+        cls, prior: Letters | Continuous, epsilon: float, over: PriorSet | None = None
     ) -> Self:
         """Calibrate the scale to a PML level: the least that keeps it, or 0 where no noise is needed.
 
@@ -63,20 +59,13 @@ class Laplace(AdditiveNoise):
         Raises:
             PrivacyError: epsilon is not positive, or so small that no float is the scale.
         """
+        noise = cls(0.0)
         if isinstance(prior, Continuous):
-            width = sum(high - low for low, high in prior.intervals)
-            return cls(
-                cls.search_scale(lambda b: cls(b).level(prior, over), width * 1.001, epsilon)
-            )
-        return cls.calibrate_letters(cls(0.0).place_letters(prior, over), epsilon)
-
-    @classmethod
-    def calibrate_letters(cls, letters: PlacedLetters, epsilon: float) -> Self:
-        """Calibrate the scale to a level of letters at points."""
-        widest = float(letters.bound_distances(2.0**-1074).max())
-        return cls(
-            cls.search_scale(lambda b: float(cls(b).compute_levels(letters).max()), widest, epsilon)
-        )
+            widest = sum(high - low for low, high in prior.intervals) * 1.001
+        else:
+            prior = noise.place_letters(prior, over)
+            widest = float(bound_distances(prior.points).max())
+        return cls(cls.search_scale(lambda b: cls(b).level(prior, over), widest, epsilon))
 
     @classmethod
     def search_scale(cls, level: Callable[[float], float], widest: float, epsilon: float) -> float:
@@ -106,33 +95,35 @@ class Laplace(AdditiveNoise):
         return letters.bound_levels(divide_distances(distances, self.scale))
 
     def _bound_continuous_level(self, law: Continuous, over: PriorSet | None) -> float:
-        """Bound the level for a continuous law by that of its bins, and their width over the scale.
+        """Bound the level for a continuous law by that of its bins, and their widths over the scale.
 
         A bin's centre is at most half the width from each number in it, so that distances move by the width.
         """
-        if over is not None or law.axes > 1:
+        if over is not None:
             raise PrivacyError(
-                "a continuous law is one number here, and has no set of priors: divide it into letters, "
-                "law.prior(law.even(64)), or add noise to each of several independent numbers"
+                "a continuous law has no set of priors here: divide it into letters, law.prior(law.even(64))"
             )
         if not self.scale:
             return math.inf
-        # Bins of the support: their width over the scale is added to the level.
-        bins = 2**16
-        masses = law.masses(law.even(bins))
-        ((low, high),) = law.intervals
-        width = (high - low) / bins
-        decay = math.exp(-width / self.scale)
-        passed = [
-            np.array(list(accumulate(part.tolist(), lambda sum_, mass: sum_ * decay + mass)))
-            for part in (masses, masses[::-1])
-        ]
-        means = (passed[0] + passed[1][::-1] - masses) / masses.sum()
+        # bins of the support
+        bins = 2**16 if law.axes == 1 else int(2 ** (20 / law.axes))
+        masses = law.masses(law.even(bins)).reshape((bins,) * law.axes)
+        means, moved = masses / masses.sum(), 0.0
+        widths = [high - low for low, high in law.intervals]
+        for axis, width in enumerate(widths):
+            decay = math.exp(-width / bins / self.scale)
+            rows = np.moveaxis(means, axis, 0)
+            up, down = (
+                np.array(list(accumulate(part, lambda sum_, row, by=decay: sum_ * by + row)))  # type: ignore[misc]
+                for part in (rows, rows[::-1])
+            )
+            means = np.moveaxis(up + down[::-1] - rows, 0, axis)
+            moved += 2 * self.bound_log_change(width / bins / 2 + self.grid_step, width)
         # what no value occurs in cannot be leaked
         least = float(means[masses > 0].min())
-        moved = (width + 2 * self.grid_step) / self.scale
         # a thousand roundings and more: the sums have as many terms as decay lets through
-        return min(moved - math.log(least) + bins * UNIT, (high - low) / self.scale)
+        rounding = law.axes * bins * UNIT
+        return min(moved - math.log(least) + rounding, sum(widths) / self.scale)
 
     def compute_log_likelihoods(self, outcomes: FloatArray, line: FloatArray) -> FloatArray:
         """Compute (N, K) logarithms of the densities at outcomes, up to a number for each outcome."""
@@ -155,17 +146,27 @@ class Laplace(AdditiveNoise):
         """Return the variance of the noise on one number."""
         return 2 * self.scale**2
 
-    def draw_noise(self, bits: RandomBits, size: int) -> FloatArray:
+    def draw_noise(self, size: int, seed: Seed) -> FloatArray:
         """Draw (size,) independent values of the noise: exact, on the grid."""
-        return draw_laplace_noise(self.scale, self.grid_step, size, bits)
+        return draw_laplace_noise(self.scale, self.grid_step, size, make_random_bits(seed))
 
-    def make_failure(self, epsilon: float, scale: float) -> LaplaceFailure:
-        """Return P(l(Y) > epsilon) as a function of the prior, of two letters at -1 and 1."""
-        return LaplaceFailure(epsilon, scale)
+    @property
+    def log_ratio_range(self) -> tuple[float, float]:
+        """Return half the scale, and 2/b: past the letters the log-ratio is constant."""
+        return self.scale / 2, 2 / self.scale
+
+    def bound_log_change(self, moved: float, width: float) -> float:
+        """Return the distance over the scale, whatever the outcome is."""
+        return moved / self.scale
 
     def make_edges(self, line: FloatArray) -> FloatArray:
-        """Return the letters and points between them: past the last letter the ratios are constant."""
-        return np.unique(np.append(np.linspace(line.min(), line.max(), 65), line))
+        """Return points between the letters and 750 scales past the last: there the ratios are constant."""
+        ends = line.min() - 750 * self.scale, line.max() + 750 * self.scale
+        return np.unique(np.append(np.linspace(line.min(), line.max(), 33), ends))
+
+    def reduce_points(self, points: FloatArray) -> FloatArray:
+        """Return the coordinates in which letters differ: the l1 norm has no other directions."""
+        return points[:, np.ptp(points, axis=0) > 0]
 
 
 def divide_distances(distances: FloatArray, scale: float) -> FloatArray:
@@ -202,20 +203,20 @@ class Geometric(Laplace):
         check_integers(points, MechanismError)
         return points
 
-    def place_letters(self, prior: PriorLike, over: PriorSet | None = None) -> PlacedLetters:
+    def place_letters(self, prior: Letters, over: PriorSet | None = None) -> PlacedLetters:
         """Return letters at the whole numbers that their labels are; raise where one is none."""
         letters = super().place_letters(prior, over)
         check_integers(letters.points, PrivacyError)
         return letters
 
-    def _bound_continuous_level(self, law: Continuous, over: PriorSet | None) -> float:
-        """Refuse a continuous law."""
+    def bound_log_change(self, moved: float, width: float) -> float:
+        """Refuse a letter that moves: it would be no whole number."""
         raise PrivacyError(
             "geometric noise is for whole numbers: take Laplace noise, or round first"
         )
 
-    def to_mechanism(self, prior: PriorLike) -> Mechanism:
-        """Return the mechanism on whole numbers, outcomes past the last letters collected there.
+    def to_mechanism(self, prior: Letters) -> Mechanism:
+        """Return the mechanism on whole numbers, or vectors, outcomes past the last letters collected there.
 
         It leaks as much of each letter as the noise does: past the last letter all outcomes leak the same.
 
@@ -223,129 +224,44 @@ class Geometric(Laplace):
             PrivacyError: letters are no whole numbers, or too far apart for a matrix.
         """
         letters = self.place_letters(prior)
-        return self._make_mechanism(letters)
-
-    def _make_mechanism(self, letters: PlacedLetters) -> Mechanism:
-        """Return the mechanism for letters on a line."""
-        assert letters.line is not None
-        line = letters.line
-        low, high = float(line.min()), float(line.max())
-        if (high - low + 1) * len(line) > MAX_PRODUCT_ENTRIES:
+        lows, highs = letters.points.min(axis=0), letters.points.max(axis=0)
+        if float(np.prod(highs - lows + 1)) * len(letters.points) > MAX_PRODUCT_ENTRIES:
             raise PrivacyError(
-                f"the letters go from {low:g} to {high:g}: a matrix would have more than "
+                f"the letters go from {lows.tolist()} to {highs.tolist()}: a matrix would have more than "
                 f"{MAX_PRODUCT_ENTRIES:,} entries; take coarser letters"
             )
-        outputs = np.arange(low, high + 1)
-        exponents = divide_distances(np.abs(outputs - line[:, None]), self.scale)
         # without noise e^(-1/b) is 0
         ratio = math.exp(-1 / self.scale) if self.scale > 1e-3 else 0.0
-        inside = np.full(len(outputs), (1 - ratio) / (1 + ratio))
-        inside[[0, -1]] = 1 / (1 + ratio) if len(outputs) > 1 else 1.0
-        matrix = np.exp(-exponents) * inside
-        names = [int(y) for y in outputs]
+        matrix, axes = np.ones((len(letters.points), 1)), []
+        for line, low, high in zip(letters.points.T, lows, highs, strict=True):
+            outputs = np.arange(low, high + 1)
+            axes.append([int(y) for y in outputs])
+            inside = np.full(len(outputs), (1 - ratio) / (1 + ratio))
+            inside[[0, -1]] = 1 / (1 + ratio) if len(outputs) > 1 else 1.0
+            exponents = divide_distances(np.abs(outputs - line[:, None]), self.scale)
+            part = np.exp(-exponents) * inside
+            matrix = (matrix[:, :, None] * part[:, None]).reshape(len(matrix), -1)
+        names = axes[0] if isinstance(letters.prior.labels[0], int) else list(product(*axes))
         return Mechanism(matrix / matrix.sum(axis=1, keepdims=True), letters.prior.labels, names)
 
     def bound_failure(
         self, letters: PlacedLetters, epsilon: float, enough: float | None = None
     ) -> float:
         """Bound the failure probability: that of the mechanism with a matrix, on the same outcomes."""
-        level = check_epsilon(epsilon)
-        if letters.line is None:
-            raise PrivacyError(ONE_NUMBER)
-        return failure_probability(
-            letters.prior, self._make_mechanism(letters), level, letters.over
-        )
+        mechanism = self.to_mechanism(letters)
+        return failure_probability(letters.prior, mechanism, check_epsilon(epsilon), letters.over)
 
     @property
     def variance(self) -> float:
         """Return the variance of the noise on one number."""
         return 1 / (2 * math.sinh(min(1 / (2 * self.scale), 300)) ** 2) if self.scale else 0.0
 
-    def compute_density(self, noise: FloatArray) -> FloatArray:
-        """Compute the probabilities of whole numbers."""
-        return np.asarray(np.exp(-np.abs(noise) / self.scale) * math.tanh(1 / (2 * self.scale)))
-
-
-@dataclass(frozen=True)
-class LaplaceFailure(FailureFunction):
-    """The failure probability `F = P(l(Y) > eps)` for Y = X + L, L Laplace of scale b.
-
-    A sum over both letters. The log-ratio `2 clip(y, -1, 1) / b` is 2/b at most, so a letter of probability p
-    adds to it iff `t < 2/b`, that is `p < p* = (E - h) / (1 - h)` with `h = e^(-2/b)`; and then
-
-        T(p)  = p (1 - e^(t/2 - 1/b) / 2) + (1 - p) e^(-t/2 - 1/b) / 2 = p - c (2 p - E) s
-        T'(p) = 1 - c s (2 + (2 p - E) (1 - E) / (2 (1 - p) (E - p)))
-
-    with `c = e^(-1/b) / 2` and `s = e^(t/2) = sqrt((1 - p) / (E - p))`. T is concave below E: the second
-    derivative has the sign of `2 p (1 + E) + E^2 - 5 E`, which is below `-3 E (1 - E)`.
-    """
-
-    @cached_property
-    def max_leaking_mass(self) -> float:
-        """Return p*, rounded up: above it a letter's outcomes cannot leak more than epsilon."""
-        drop = math.exp(-2 / self.scale)
-        # expm1: for large scales both exponents are near 0, where 1 - e^x cancels
-        limit = (
-            self.exp_neg_epsilon_parts[0]
-            * -math.expm1(self.epsilon - 2 / self.scale)
-            / -math.expm1(-2 / self.scale)
-        )
-        # rounded up, where F is larger; the least positive float, for a limit that underflowed
-        return limit * (1 + 1e-14) + 5e-324 if drop < self.exp_neg_epsilon_parts[0] else 0.0
-
-    def cell_edges(self, low: float, high: float) -> FloatArray:
-        """Return the (K,) edges of intervals on which F is concave; F may jump at p* and 1 - p*."""
-        found = [*super().cell_edges(low, high), self.max_leaking_mass, 1 - self.max_leaking_mass]
-        return np.unique(np.clip(found, low, high)) if low < high else np.array([low, high])
-
-    def noise_tails(self, threshold: Decimal) -> tuple[float, float]:
-        # past the largest log-ratio 2/b no outcome leaks more, and F jumps to 0: compared in decimals
-        """Compute the conditional probabilities that the noise passes a threshold, given either letter."""
-        if choose_precision(self.epsilon).multiply(threshold, Decimal(self.scale)) >= 2:
-            return 0.0, 0.0
-        # the decimals decide on which side of the jump t is; the tails are smooth, and floats do
-        half, unit = float(threshold) / 2, 1 / self.scale
-        return 1 - math.exp(min(0.0, half - unit)) / 2, math.exp(-half - unit) / 2
-
-    def letter_tails(self, at: LetterPair) -> tuple[FloatArray, FloatArray]:
-        """Compute the conditional tail probabilities past the letters' thresholds, in floats."""
-        near = 1 - np.exp(np.minimum(at.threshold / 2 - 1 / self.scale, 0.0)) / 2
-        return near, np.exp(-at.threshold / 2 - 1 / self.scale) / 2
-
-    def bound_on_cells(
-        self, one: Cells, two: Cells, half: FloatArray, values: FloatArray
-    ) -> FloatArray:
-        """Bound F on cells by the intersection of its tangents at the ends."""
-        at_left = self._extended_tail(one[0], one[0]) + self._extended_tail(two[2], two[0])
-        at_right = self._extended_tail(one[2], one[0]) + self._extended_tail(two[0], two[0])
-        up = self._slope(one[0], one[0]) - self._slope(two[2], two[0])
-        down = self._slope(one[2], one[0]) - self._slope(two[0], two[0])
-        width = one[2].mass - one[0].mass
-        # a concave function is below both tangents, so their crossing bounds its maximum
-        cross = (at_right - at_left - down * width) / (up - down)
-        crossed = at_left + up * np.clip(cross, 0.0, width)
-        # concavity: a tangent that falls from the left (or rises
-        # to the right) has its maximum at that end
-        tangents = np.where(up <= 0, at_left, np.where(down >= 0, at_right, crossed))
-        # NaN: parallel tangents or an empty cell give no bound here
-        return np.where(np.isfinite(tangents) & (width > 0), tangents, np.nan)
-
-    def _extended_tail(self, at: LetterPair, least: LetterPair) -> FloatArray:
-        """Compute the tail term T at a probability, continued smoothly up to e^-eps; NaN beyond."""
-        stretch = np.exp(at.threshold / 2 - 1 / self.scale) / 2
-        value = at.mass - (2 * at.mass - self.exp_neg_epsilon_parts[0]) * stretch
-        return np.where(self.may_leak(least), np.where(at.possible, value, np.nan), 0.0)
-
-    def _slope(self, at: LetterPair, least: LetterPair) -> FloatArray:
-        """Compute the derivative T' in p of the continued tail term."""
-        stretch = np.exp(at.threshold / 2 - 1 / self.scale) / 2
-        inner = (
-            (2 * at.mass - self.exp_neg_epsilon_parts[0])
-            * self.complement_parts[0]
-            / (2 * at.other * at.rest)
-        )
-        slope = 1 - stretch * (2 + inner)
-        return np.where(self.may_leak(least), np.where(at.possible, slope, np.nan), 0.0)
+    def compute_tail(self, noise: FloatArray) -> FloatArray:
+        """Compute the probability that the noise is above a number, which it is from the next whole on."""
+        first = np.floor(noise) + 1
+        half = np.exp(-np.abs(np.where(first > 0, first, 1 - first)) / self.scale)
+        half /= 1 + math.exp(-1 / self.scale)
+        return np.asarray(np.where(first > 0, half, 1 - half))
 
 
 def laplace_level(scale: float, least: float) -> float:
@@ -368,10 +284,8 @@ def laplace_level(scale: float, least: float) -> float:
         >>> round(math.exp(laplace_level(2 / math.log(3), 0.5)), 12)
         1.5
     """
-    size, share = (
-        check_scale(scale),
-        check_in_interval(least, "[0, 1]", "the least probability", PrivacyError),
-    )
+    size = check_scale(scale)
+    share = check_in_interval(least, "[0, 1]", "the least probability", PrivacyError)
     # 2/b would divide by 0: without noise the outcome reveals the letter, at most -log a
     if size == 0:
         return -math.log(share) if share else math.inf
@@ -399,27 +313,8 @@ def laplace_scale(epsilon: float, least: float) -> float:
         >>> laplace_scale(math.log(2), 0.5)
         0.0
     """
-    # The largest scale: draws are finite.
-    largest_scale = 1e300
-    level = check_nonnegative(epsilon, "epsilon", PrivacyError)
     share = check_in_interval(least, "[0, 1]", "the least probability", PrivacyError)
-    # refused here: the closed form would divide by 0
-    if level == 0:
-        raise PrivacyError(
-            "epsilon is 0, and noise of any finite scale leaks something: give a positive one"
-        )
-    scale = 2 / ratio_for_level(share, level)
-    # an infinite scale would draw infinite noise, whose outcome is no number
-    if scale > largest_scale:
-        raise PrivacyError(
-            f"epsilon is {level:g}: it takes a scale above {largest_scale:g}: give a larger one"
-        )
-    # the closed form is rounded: the level is checked at the scale that is returned
-    return (
-        find_min_holding(lambda size: laplace_level(size, share) <= level, scale)
-        if scale
-        else scale
-    )
+    return Laplace.search_scale(lambda b: laplace_level(b, share), 2.0, epsilon)
 
 
 class BinaryLaplace(BinaryNoise):

@@ -1,28 +1,41 @@
-"""The largest probability that an outcome leaks more than epsilon, over the priors of a binary secret.
+"""The probability that an outcome leaks more than epsilon: of letters on a line or in the plane, and of two.
 
-A secret X in {-1, 1} is released with noise. With p the probability of a letter and `E = e^-eps`, an outcome
-on the letter's side leaks more than epsilon iff `p < E` and the log-ratio of the densities there is above
-`t = log((1 - p) / (E - p))`. The probability of that, `T(p)`, is a sum of two tails of the noise; the failure
-probability is `T(p) + T(1 - p)`. Each kind of noise brings bounds on it over cells of p, and the supremum is
-found from above by branch and bound.
+With `r_j(y) = f(y | x_j) / max_i f(y | x_i)` an outcome leaks more than epsilon under some prior of a set iff
+the least mean of r(y) is below e^-epsilon. Log-ratios of two letters are monotone along a line, so that both
+ends of a cell bound every r_j on it, from below and from above: a cell is left out, or counted, or halved.
+
+Of two letters it is the supremum over the set. Letters at -1 and 1 are released with noise. With p the
+probability of a letter and `E = e^-eps`, an outcome on the letter's side leaks more than epsilon iff `p < E`
+and the log-ratio of the densities there is above `t = log((1 - p) / (E - p))`. Let `near` and `far` be the
+probabilities of that given this letter and the other one, and g the density of the log-ratio at t given this
+letter; given the other it is `e^-t g`. Then
+
+    T(p)  = p near + (1 - p) far
+    T'(p) = near - far - E (1 - E) / ((1 - p) (E - p)) g
+
+and the failure probability is `F(p) = T(p) + T(1 - p)`. In p the factor of g rises, and near and far fall; g
+has one maximum. That bounds T' on an interval, and the supremum is found from above by branch and bound.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.core.arrays import FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.data.sampling.grid_noise import GRID_STEP_BITS
 from pmlopt.model.uncertainty.prior_set import PriorSet
+from pmlopt.releases.noise.letters import PlacedLetters
+
+if TYPE_CHECKING:
+    from pmlopt.releases.noise.additive import AdditiveNoise
 
 
 @dataclass(frozen=True)
@@ -39,258 +52,310 @@ class LetterMasses:
     @classmethod
     def from_prior_set(cls, prior: Prior, priors: PriorSet | None) -> LetterMasses:
         """Compute the bounds of a set of priors on two letters, or of a single prior."""
-        if priors is None:
-            total = sum(prior.weights)
-            least = [Fraction(weight, total) for weight in prior.weights]
-        else:
+        sums, whole = prior.weights, sum(prior.weights)
+        if priors is not None:
             sums, whole = priors.min_mean_scaled(np.array([[1, 0], [0, 1]], dtype=object))
-            least = [Fraction(int(value), int(whole)) for value in sums]
+        one, other = (Fraction(int(value), int(whole)) for value in sums)
+        first = _round_toward(one, -math.inf), _round_toward(1 - other, math.inf)
+        second = _round_toward(other, -math.inf), _round_toward(1 - one, math.inf)
         # exact fractions: the two minima sum to 1 iff the set has a single prior
-        one, other = least
-        alone = (one, other) if one + other == 1 else None
-        return cls(
-            (_round_down(one), _round_up(1 - other)),
-            (_round_down(other), _round_up(1 - one)),
-            alone,
-        )
+        return cls(first, second, (one, other) if one + other == 1 else None)
 
     @property
     def min_mass(self) -> float:
         """Return the minimum letter probability."""
         return min(self.first[0], self.second[0])
 
-    @property
-    def rarer_letter(self) -> tuple[float, float]:
-        """Return the bounds of the letter that can be rarer."""
-        return self.first if self.first[0] <= self.second[0] else self.second
 
-
-def _round_down(value: Fraction) -> float:
-    """Round down to a float."""
+def _round_toward(value: Fraction, end: float) -> float:
+    """Round to a float that is not on the other side of a number than an infinite end."""
     near = float(value)
-    return math.nextafter(near, -math.inf) if Fraction(near) > value else near
-
-
-def _round_up(value: Fraction) -> float:
-    """Round up to a float."""
-    near = float(value)
-    return math.nextafter(near, math.inf) if Fraction(near) < value else near
-
-
-MAX_TAIL_CELLS = 1_000_000
-"""Cells past which the search ends with the bound at hand."""
+    right = near >= value if end > 0 else near <= value
+    return near if right else math.nextafter(near, end)
 
 
 @dataclass(frozen=True)
-class LetterPair:
-    """Probabilities p of one letter, and 1 - p of the other, in arrays.
+class LetterTails:
+    """What the tail term of a letter is made of, in arrays; 0 where no outcome can leak more than epsilon.
 
-    An outcome can leak more than epsilon of the letter iff `p < e^-eps` (`possible`), and then does iff its
-    log-ratio is above `threshold`, `t = log((1 - p) / (e^-eps - p))`; `rest` is `e^-eps - p`, or 1.
+    Attributes:
+        start: the outcome from which on more is leaked; inf for none.
+        near: the probability of these outcomes given the letter.
+        far: the probability given the other letter.
+        density: g, of the log-ratio at the start.
+        factor: of g in the slope.
     """
 
-    possible: BoolArray
-    mass: FloatArray
-    other: FloatArray
-    rest: FloatArray
-    threshold: FloatArray
+    start: FloatArray
+    near: FloatArray
+    far: FloatArray
+    density: FloatArray
+    factor: FloatArray
 
-
-Cells = tuple[LetterPair, ...]
-"""A letter at the left ends, the middles and the right ends of cells."""
+    def weigh(self, mass: FloatArray) -> FloatArray:
+        """Compute the tail term for a probability of the letter."""
+        return self.far + mass * (self.near - self.far)
 
 
 @dataclass(frozen=True)
-class FailureFunction(ABC):
-    """The failure probability P(l(Y) > eps) of additive noise as a function of the prior."""
+class PairFailure:
+    """The failure probability P(l(Y) > eps) of noise on letters at -1 and 1, as a function of the prior.
 
-    TAIL_RTOL: ClassVar[float] = 2e-13
-    """Relative rounding of a tail, which every bound is raised by: 40 deviations out, where a Gaussian tail
-    is the smallest float, the last digit of its argument moves it by 40^2 units in the last place.
+    Args:
+        noise: of a positive scale.
+        epsilon: in nats, above 0.
+
+    Source: [grosse2025empirical, eq. (17)]; the slope by hand.
     """
 
+    noise: AdditiveNoise
     epsilon: float
-    scale: float
 
     @cached_property
-    def exp_neg_epsilon_parts(self) -> tuple[float, float]:
-        """Return e^-eps as an unevaluated sum of two floats."""
-        return _split_in_two_floats(_decimal_exponential(self.epsilon))
+    def exp_neg_epsilon(self) -> Fraction:
+        """Return e^-eps to sixty digits, as many of 1 - e^-eps; e^-1000 is below every float."""
+        digits = 60 + max(0, math.ceil(-math.log10(self.epsilon)))
+        return Fraction(Context(prec=digits).exp(Decimal(-min(self.epsilon, 1000.0))))
 
     @cached_property
-    def complement_parts(self) -> tuple[float, float]:
-        """Return 1 - e^-eps as an unevaluated sum of two floats."""
-        return _split_in_two_floats(
-            choose_precision(self.epsilon).subtract(Decimal(1), _decimal_exponential(self.epsilon))
-        )
+    def parts(self) -> tuple[float, float, float, float]:
+        """Return e^-eps, and 1 - e^-eps, each as an unevaluated sum of two floats."""
+        kept, lost = self.exp_neg_epsilon, 1 - self.exp_neg_epsilon
+        high, low = float(kept), float(lost)
+        return high, float(kept - Fraction(high)), low, float(lost - Fraction(low))
 
-    def exp_neg_epsilon_minus(self, mass: FloatArray, other: FloatArray) -> FloatArray:
-        """Compute `e^-eps - p` accurately, from p or 1 - p."""
-        # the large parts first: close floats subtract exactly, and the small part is not lost
-        by_mass = (self.exp_neg_epsilon_parts[0] - mass) + self.exp_neg_epsilon_parts[1]
-        by_other = (other - self.complement_parts[0]) - self.complement_parts[1]
-        return np.where(mass <= 0.5, by_mass, by_other)
+    @cached_property
+    def max_mass(self) -> float:
+        """Return the probability, rounded up, above which a letter's outcomes cannot leak more.
 
-    def make_letters(self, mass: FloatArray, other: FloatArray) -> LetterPair:
-        """Build letters from probabilities p and 1 - p, both given for accuracy."""
-        rest = self.exp_neg_epsilon_minus(mass, other)
-        possible = rest > 0
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-            # t = -log(1 - share): log1p keeps the digits of a small share
-            share = np.where(possible, self.complement_parts[0] / other, 0.0)
-            rest = np.where(possible, rest, 1.0)
-            threshold = np.where(share < 0.5, -np.log1p(-share), np.log(other) - np.log(rest))
-        return LetterPair(possible, mass, other, rest, np.where(possible, threshold, 0.0))
-
-    def max_failure(self, masses: LetterMasses, enough: float | None = None) -> float:
-        """Compute an upper bound on the worst-case F over priors with bounded letter probabilities.
-
-        The search stops as soon as it is clear whether the answer is above `enough`.
+        There t is the largest log-ratio that an outcome has, and F may jump.
         """
-        found = self._max_density_failure(masses, enough)
-        return bound_on_grid(found, self.scale) if self.scale else found
-
-    def _max_density_failure(self, masses: LetterMasses, enough: float | None) -> float:
-        """Compute an upper bound on the worst-case F for continuous noise.
-
-        For one prior it is F; else it is found by branch and bound over p, the probability of the letter that
-        can be rarer; it is an upper bound in any case, and within the slacks unless a limit ends the search.
-        """
-        # every outcome that reveals something leaks more than 0: 1 is a bound, without a
-        # logarithm
-        if self.epsilon == 0:
-            return 1.0
-        # one prior: no search, and its exact fractions avoid the rounding of p
-        if masses.alone is not None:
-            return min(1.0, sum(self._tail_at(p) for p in masses.alone))
-        # a letter of probability e^-eps or more cannot leak more than epsilon
-        if not any(self._can_be_rarer(masses)):
-            return 0.0
-        if self.scale == 0:
-            return self._without_noise(masses)
-        edges = self.cell_edges(*masses.rarer_letter)
-        left, right = edges[:-1], edges[1:]
-        bounds, best, settled = np.ones(len(left)), 0.0, 0.0
-        # Halvings of a cell: more than a float has digits.
-        for _ in range(64):
-            middle = left + (right - left) / 2
-            values, over = self.evaluate_cells(left, middle, right)
-            # the bound over a cell holds for its halves too, so it never needs to grow
-            bounds = np.minimum(bounds, over * (1 + self.TAIL_RTOL))
-            # values at midpoints are lower bounds on the supremum: they decide which cells are
-            # closed
-            best = max(best, float(values.max()))
-            # How far above the supremum the reported probability may be.
-            # And how far as a share of it, where that is less.
-            open_ = bounds > best + min(1e-11, max(1e-6 * best, 1e-20))
-            settled = max(settled, best, float(bounds[~open_].max(initial=0.0)))
-            last = float(bounds[open_].max(initial=0.0))
-            if not open_.any() or (
-                enough is not None and (best > enough or max(settled, last) <= enough)
-            ):
-                break
-            left, middle, right = left[open_], middle[open_], right[open_]
-            left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
-            # both halves inherit the bound of the cell, in the order in which they were joined
-            bounds = np.tile(bounds[open_], 2)
-            if len(left) > MAX_TAIL_CELLS:
-                break
-        return min(1.0, max(settled, last))
-
-    def cell_edges(self, low: float, high: float) -> FloatArray:
-        """Return the (K,) initial interval edges of the branch and bound."""
-        # Cells of the first cover of the interval of p.
-        return np.linspace(low, high, 64 + 1)
-
-    def _tail_at(self, p: Fraction) -> float:
-        """Compute the tail term T at a given probability, rounded up."""
-        context = choose_precision(self.epsilon)
-        mass = context.divide(Decimal(p.numerator), Decimal(p.denominator))
-        rest = context.subtract(_decimal_exponential(self.epsilon), mass)
-        # p >= e^-eps: the threshold is infinite, and the logarithm below would have no value
-        if rest <= 0:
-            return 0.0
-        if not self.scale:
-            return float(mass)
-        other = context.subtract(Decimal(1), mass)
-        near, far = self.noise_tails(context.ln(context.divide(other, rest)))
-        return (float(mass) * near + float(other) * far) * (1 + self.TAIL_RTOL)
-
-    @abstractmethod
-    def noise_tails(self, threshold: Decimal) -> tuple[float, float]:
-        """Compute the conditional probabilities that the noise passes a threshold, given either letter."""
-
-    @abstractmethod
-    def letter_tails(self, at: LetterPair) -> tuple[FloatArray, FloatArray]:
-        """Compute the conditional tail probabilities past the letters' thresholds, in floats."""
+        largest = self.noise.log_ratio_range[1]
+        # expm1: for large scales both exponents are near 0, where 1 - e^x cancels
+        share = math.expm1(self.epsilon - largest) / math.expm1(-largest)
+        return self.parts[0] * share * (1 + 1e-14)
 
     @property
-    @abstractmethod
-    def max_leaking_mass(self) -> float:
-        """Return the letter probability above which its outcomes cannot leak more than epsilon."""
+    def rtol(self) -> float:
+        """Return the relative rounding of a tail, by which every bound is raised.
 
-    @abstractmethod
-    def bound_on_cells(
-        self, one: Cells, two: Cells, half: FloatArray, values: FloatArray
-    ) -> FloatArray:
-        """Bound F on cells from its derivatives; NaN where they give no bound.
-
-        The letters are in the order of their own probability; `half` of the widths, `values` in the middle.
+        40 deviations out, where a Gaussian tail is the smallest float, the last digit of its argument moves
+        it by 40^2 units in the last place, and more for noise that is small next to the letters. Of noise
+        as small as 1e-3 tails are 0 and 1.
         """
+        return 2e-13 + 1e-14 / self.noise.scale if self.noise.scale > 1e-3 else 0.0
 
-    def evaluate_cells(
-        self, left: FloatArray, middle: FloatArray, right: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Compute F at cell centres, and upper bounds on F over the cells.
+    def subtract_mass(self, mass: FloatArray, other: FloatArray) -> FloatArray:
+        """Compute `e^-eps - p` accurately, from p or 1 - p."""
+        kept, kept_rest, lost, lost_rest = self.parts
+        # the large parts first: close floats subtract exactly, and the small part is not lost
+        return np.where(mass <= 0.5, (kept - mass) + kept_rest, (other - lost) - lost_rest)
 
-        It is at most what the ends of the tails allow, which are monotone in p, and what derivatives do.
+    def compute_tails(
+        self, mass: FloatArray, other: FloatArray, rest: FloatArray | None = None
+    ) -> LetterTails:
+        """Compute the tails of letters of probabilities p, from p, 1 - p and e^-eps - p."""
+        left = self.subtract_mass(mass, other) if rest is None else rest
+        possible = (left > 0) & (mass <= self.max_mass)
+        stretch, largest = self.noise.log_ratio_range
+        with np.errstate(all="ignore"):
+            # t = -log(1 - share): log1p keeps the digits of a small share
+            share = self.parts[2] / other
+            threshold = np.where(share < 0.5, -np.log1p(-share), np.log(other) - np.log(left))
+            start = np.where(possible, stretch * np.minimum(threshold, largest), np.inf)
+            factor = np.where(possible, self.parts[0] * share / left, 0.0)
+            density = stretch * self.noise.compute_density(start - 1)
+            tails = self.noise.compute_tail(start - 1), self.noise.compute_tail(start + 1)
+        return LetterTails(start, *tails, density, factor)
+
+    def bound_on_cells(self, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Compute F in the middle of cells of p, and upper bounds on F over the cells.
+
+        It is at most what the ends of tails and weights allow, and what the slope does.
         """
-        one = tuple(self.make_letters(p, 1 - p) for p in (left, middle, right))
-        two = tuple(self.make_letters(1 - p, p) for p in (right, middle, left))
-        # the second letter has 1 - p, so its cells run from right to left
-        values = self._weighted_tails(one[1], one[1].mass) + self._weighted_tails(
-            two[1], two[1].mass
-        )
-        # tails shrink with p and weights grow: the largest of both bound the product on the cell
-        ends = self._weighted_tails(one[0], one[2].mass) + self._weighted_tails(two[0], two[2].mass)
+        middle = left + (right - left) / 2
+        values, ends = np.zeros(len(left)), np.zeros(len(left))
+        slopes = np.zeros((2, len(left)))
+        for turn in (1, -1):
+            # the second letter has 1 - p, so its cells run from right to left
+            pairs = [(p, 1 - p)[::turn] for p in (left, middle, right)[::turn]]
+            low, at, high = (self.compute_tails(*pair) for pair in pairs)
+            values += at.weigh(pairs[1][0])
+            # past the largest mass the tail is 0, so within a cell no larger weight can come with it
+            ends += low.weigh(np.minimum(pairs[2][0], self.max_mass))
+            slopes += self._bound_slopes(low, high)[::turn]
         half = np.maximum(right - middle, middle - left)
-        with np.errstate(all="ignore"):  # where a derivative is no float, the ends are the answer
-            return values, np.asarray(np.fmin(ends, self.bound_on_cells(one, two, half, values)))
+        # a cell on which a tail ends, or a slope that is no float, gives no bound by the slope
+        return values, np.fmin(ends, values + half * np.maximum(slopes.max(axis=0), 0.0))
 
-    def may_leak(self, at: LetterPair) -> BoolArray:
-        """Return whether an outcome on the letter's side can leak more than epsilon."""
-        return np.asarray(at.possible & (at.mass <= self.max_leaking_mass))
+    def _bound_slopes(self, low: LetterTails, high: LetterTails) -> FloatArray:
+        """Bound T' and -T' on cells from above; NaN where the tail is 0 at the right end only."""
+        peak = np.maximum(low.density, high.density)
+        within = (low.start <= 1) & (high.start >= 1)
+        top = self.noise.log_ratio_range[0] * self.noise.compute_density(np.zeros(1))
+        with np.errstate(all="ignore"):
+            found = (
+                low.near - high.far - low.factor * np.minimum(low.density, high.density),
+                low.far - high.near + high.factor * np.where(within, top, peak),
+            )
+        ended = np.isfinite(low.start) & ~np.isfinite(high.start)
+        return np.where(ended, np.nan, found)
 
-    def _weighted_tails(self, at: LetterPair, mass: FloatArray) -> FloatArray:
-        """Compute the tail probabilities past thresholds, weighted with another letter mass."""
-        with np.errstate(over="ignore", under="ignore"):
-            near, far = self.letter_tails(at)
-        # past the limit the tail is 0, so within a cell no larger weight can come with it
-        weight = np.minimum(mass, self.max_leaking_mass)
-        return np.where(self.may_leak(at), far + weight * (near - far), 0.0)
+    def find_supremum(self, masses: LetterMasses, enough: float | None = None) -> float:
+        """Find an upper bound on F over priors with bounded letter probabilities, at most 1e-11 above.
 
-    def _can_be_rarer(self, masses: LetterMasses) -> tuple[bool, bool]:
-        """Return for each letter whether its probability can be below e^-eps."""
-        (one, one_most), (other, other_most) = masses.first, masses.second
-        found = (
-            self.exp_neg_epsilon_minus(np.array([one, other]), np.array([other_most, one_most])) > 0
+        For one prior it is F. The search stops as soon as it is clear whether F is above `enough`.
+        """
+        if masses.alone is not None:
+            mass = np.array([float(p) for p in masses.alone])
+            rest = np.array([float(self.exp_neg_epsilon - p) for p in masses.alone])
+            found = self.compute_tails(mass, mass[::-1], rest).weigh(mass).sum()
+            return min(1.0, float(found) * (1 + self.rtol))
+        low, high = min(masses.first, masses.second)
+        edges = np.append(np.linspace(low, high, 65), [self.max_mass, 1 - self.max_mass])
+        edges = np.unique(np.clip(edges, low, high))
+        left, right = edges[:-1], edges[1:]
+        bounds, best, closed = np.ones(len(left)), 0.0, 0.0
+        # halvings of a cell: more than a float has digits
+        for _ in range(64):
+            values, above = self.bound_on_cells(left, right)
+            # the bound over a cell holds for its halves too, so it never needs to grow
+            bounds = np.minimum(bounds, above * (1 + self.rtol))
+            # values are lower bounds on the supremum: they decide which cells are closed
+            best = max(best, float(values.max()))
+            wide = bounds > best + min(1e-11, max(1e-6 * best, 1e-20))
+            closed = max(closed, best, float(bounds[~wide].max(initial=0.0)))
+            most = max(closed, float(bounds[wide].max(initial=0.0)))
+            clear = enough is not None and (best > enough or most <= enough)
+            if clear or not 0 < wide.sum() < 500_000:
+                break
+            middle = (left + (right - left) / 2)[wide]
+            left, right = np.append(left[wide], middle), np.append(middle, right[wide])
+            bounds = np.tile(bounds[wide], 2)
+        return min(1.0, most)
+
+
+def bound_leaking_mass(
+    noise: AdditiveNoise,
+    letters: PlacedLetters,
+    places: FloatArray,
+    exp_neg_epsilon: float,
+    enough: float | None = None,
+) -> float:
+    """Bound the largest probability of the outcomes that leak more than epsilon from above.
+
+    On a line it is too large by at most 1e-13. In the plane it is integrated over lines, by Gauss and
+    Legendre on panels that are halved; what both halves of a panel differ from it by is added to the
+    probability, though they are nearer to it.
+
+    Args:
+        noise: of a positive scale.
+        letters: with their priors.
+        places: (N, 1) or (N, 2) where they are.
+        exp_neg_epsilon: e^-epsilon.
+        enough: the search ends where it is clear on which side of this number the probability is.
+    """
+    first, line = places[:, 0], places[:, -1]
+    if places.shape[1] == 1:
+        here, weights = np.zeros((len(line), 1)), np.ones((len(line), 1))
+        masses = bound_on_lines(noise, letters, line, here, weights, exp_neg_epsilon, enough)
+        return letters.max_mean(masses[:, 0])
+    nodes, shares = np.polynomial.legendre.leggauss(10)
+
+    def integrate_panels(left: FloatArray, right: FloatArray) -> FloatArray:
+        half = (right - left) / 2
+        across = ((left + half)[:, None] + half[:, None] * nodes).ravel()
+        offsets = noise.compute_log_likelihoods(across, first)
+        weights = noise.compute_density(across - first[:, None]) * np.outer(half, shares).ravel()
+        found = bound_on_lines(noise, letters, line, offsets, weights, exp_neg_epsilon)
+        return np.asarray(found.reshape(len(first), len(left), -1).sum(axis=2))
+
+    edges = noise.make_edges(first)
+    left, right = edges[:-1], edges[1:]
+    panels = integrate_panels(left, right)
+    settled, error = np.zeros(len(first)), 0.0
+    for _ in range(45):
+        middle = left + (right - left) / 2
+        ends = np.append(left, middle), np.append(middle, right)
+        halves = integrate_panels(*ends).reshape(len(first), 2, -1)
+        apart = np.abs(halves.sum(axis=1) - panels).max(axis=0)
+        found = letters.max_mean(settled + halves.sum(axis=(1, 2)))
+        spread = error + float(apart.sum())
+        if spread < 1e-11 or (enough is not None and abs(found - enough) > spread):
+            break
+        wide = apart > 1e-14
+        settled += halves[:, :, ~wide].sum(axis=(1, 2))
+        error += float(apart[~wide].sum())
+        left, right = (both.reshape(2, -1)[:, wide].ravel() for both in ends)
+        panels = halves[:, :, wide].reshape(len(first), -1)
+    return min(1.0, found + spread)
+
+
+def bound_on_lines(
+    noise: AdditiveNoise,
+    letters: PlacedLetters,
+    line: FloatArray,
+    offsets: FloatArray,
+    weights: FloatArray,
+    exp_neg_epsilon: float,
+    enough: float | None = None,
+) -> FloatArray:
+    """Bound (N, K) probabilities, given each letter, of what leaks more on each of K lines, from above.
+
+    Cells that are still undecided after 44 halvings are counted.
+
+    Args:
+        noise: of a positive scale.
+        letters: with their priors.
+        line: (N,) places of the letters along each line.
+        offsets: (N, K) logarithms of the likelihoods across, up to a number for each line.
+        weights: (N, K) by which probabilities on each line are multiplied.
+        exp_neg_epsilon: e^-epsilon.
+        enough: for a single line, as in `bound_leaking_mass`.
+    """
+    # a mean that is the limit but for rounding counts as below it
+    limit = exp_neg_epsilon * (1 + 1e-13)
+    edges, lines = noise.make_edges(line), offsets.shape[1]
+    left, right = np.tile(edges[:-1], lines), np.tile(edges[1:], lines)
+    at = np.repeat(np.arange(lines), len(edges) - 1)
+    low = np.zeros((lines, len(line)))
+    for _ in range(45):
+        logs = [noise.compute_log_likelihoods(y, line) + offsets[:, at] for y in (left, right)]
+        least, most = _bound_ratios(*logs)
+        opened = letters.min_mean(least) < limit
+        inside = opened & (letters.min_mean(most) < limit)
+        masses = (noise.compute_cell_masses(left, right, line) * weights[:, at]).T
+        np.add.at(low, at[inside], masses[inside])
+        wide = opened & ~inside
+        left, right, at, high = left[wide], right[wide], at[wide], low.copy()
+        np.add.at(high, at, masses[wide])
+        clear = enough is not None and (
+            letters.max_mean(low[0]) > enough or letters.max_mean(high[0]) <= enough
         )
-        return bool(found[0]), bool(found[1])
+        if clear or (high - low).max() < 1e-15 or len(left) > 200_000:
+            break
+        middle = left + (right - left) / 2
+        left, right, at = np.append(left, middle), np.append(middle, right), np.tile(at, 2)
+    return high.T
 
-    def _without_noise(self, masses: LetterMasses) -> float:
-        """Compute the failure probability without noise: the mass of letters below `e^-eps`."""
-        first, second = self._can_be_rarer(masses)
-        if first and second and float(self.exp_neg_epsilon_minus(np.array(0.5), np.array(0.5))) > 0:
-            return 1.0
-        down = self.exp_neg_epsilon_parts[0] * (1 + self.TAIL_RTOL)
-        return max(
-            min(most, down) if may else 0.0
-            for may, (_, most) in ((first, masses.first), (second, masses.second))
+
+def _bound_ratios(at_left: FloatArray, at_right: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Bound (N, C) ratios `r_j` on C cells from below and above, by log-likelihoods at their ends."""
+    cells = np.arange(at_left.shape[1])
+    least = np.minimum(at_left - at_left.max(axis=0), at_right - at_right.max(axis=0))
+    most = np.zeros_like(least)
+    for ends in (at_left, at_right):
+        # r_j is at most the ratio to any one letter: to the likeliest at an end
+        likeliest = ends.argmax(axis=0)
+        against = np.maximum(
+            at_left - at_left[likeliest, cells], at_right - at_right[likeliest, cells]
         )
+        most = np.minimum(most, against)
+    return np.exp(least), np.exp(most)
 
 
-def bound_on_grid(failure: float, scale: float) -> float:
-    """Bound F of grid noise by F of continuous noise.
+def raise_for_grid(failure: float, coarseness: float) -> float:
+    """Bound F of noise on a grid of a relative step below 1/40 by F of continuous noise.
 
     On the grid an outcome leaks what it leaks by the density, so only the tails differ. With the step g, at
     most the scale over 2^48:
@@ -300,29 +365,14 @@ def bound_on_grid(failure: float, scale: float) -> float:
       is at most the integral and its first term. That is `(z + 1) / s` of the integral, z standard deviations
       out (the hazard of the normal law is at most z + 1), and no float is below the tail at z = 39; and it is
       at most `1 / (s sqrt(2 pi))` in all, for both tails 0.8 / s.
+    """
+    return min(1.0, failure + min(1.0, 80 * failure) * coarseness)
+
+
+def choose_coarseness(scale: float, largest: float) -> float:
+    """Return the relative step of the grid of noise on letters up to a size.
 
     An outcome of more than 53 bits is rounded to a float, which is a coarser grid there: next to 1 its step
     is 2^-53, and as much as 2^-47 of the scale 39 deviations out.
     """
-    return raise_for_grid(failure, max(2.0**-GRID_STEP_BITS, 2.0**-50 / scale))
-
-
-def raise_for_grid(failure: float, coarseness: float) -> float:
-    """Compute the `bound_on_grid` of a grid with a given relative step below 1/40."""
-    return min(1.0, failure + min(1.0, 80 * failure) * coarseness)
-
-
-def choose_precision(epsilon: float) -> Context:
-    """Choose the decimal precision: sixty digits, plus those lost in 1 - e^-eps."""
-    return Context(prec=60 + max(0, math.ceil(-math.log10(epsilon))))
-
-
-def _decimal_exponential(epsilon: float) -> Decimal:
-    """Compute e^-eps of a float in decimal arithmetic."""
-    return choose_precision(epsilon).exp(Decimal(-epsilon))
-
-
-def _split_in_two_floats(value: Decimal) -> tuple[float, float]:
-    """Split a number into a float and its rounding remainder."""
-    high = float(value)
-    return high, float(Context(prec=1200).subtract(value, Decimal(high)))
+    return max(2.0**-GRID_STEP_BITS, 2.0**-50 * (largest / scale))

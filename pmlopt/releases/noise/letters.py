@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, check_probability
+from pmlopt.core.arrays import FloatArray, Label, check_probability, copy_float_array
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import InputError, PrivacyError
 from pmlopt.model.uncertainty.prior_set import PriorSet
@@ -64,6 +63,23 @@ def round_to_grid(points: FloatArray, step: float) -> FloatArray:
     return np.where(near, np.rint(np.where(near, points, 0.0) / step) * step, points)
 
 
+def read_numbers(values: Any, what: str) -> FloatArray:
+    """Return finite numbers in an array of any shape; raise a PrivacyError for others."""
+    try:
+        dimensions = np.ndim(values)
+    except ValueError:  # rows of several lengths, of which there is no array
+        dimensions = 1
+    return copy_float_array(values, dimensions, what, PrivacyError)
+
+
+def bound_distances(points: FloatArray) -> FloatArray:
+    """Bound the (N, N) l1 distances of (N, d) points from above; those of whole numbers are exact."""
+    with np.errstate(over="ignore"):
+        found = np.array([np.abs(points - point).sum(axis=1) for point in points])
+    exact = (points == np.rint(points)).all()
+    return found if exact else found * (1 + (points.shape[1] + 1) * UNIT)
+
+
 def check_integers(points: FloatArray, error: type[InputError]) -> None:
     """Raise an error for points of which a number is not whole."""
     broken = points[points != np.rint(points)]
@@ -94,42 +110,18 @@ class PlacedLetters:
         check_prior_set(over, known)
         return cls(known, over, read_points(known.labels))
 
-    @cached_property
-    def line(self) -> FloatArray | None:
-        """Return the (N,) places of the letters on a line; None where they are on none.
-
-        Two vectors are always on a line, at their distance.
-        """
-        if self.points.shape[1] == 1:
-            return np.asarray(self.points[:, 0])
-        if len(self.points) > 2:
-            return None
-        return np.append(0.0, [math.dist(*self.points.tolist())] if len(self.points) == 2 else [])
-
-    @property
-    def narrowest(self) -> float:
-        """Return the least distance of two letters on a line, or 1 for one letter."""
-        assert self.line is not None
-        return float(np.diff(np.sort(self.line)).min()) if len(self.line) > 1 else 1.0
-
     def bound_distances(self, step: float) -> FloatArray:
         """Bound (N, N) l1 distances from above: of the letters, and of the letters rounded to a grid."""
-        found = np.zeros((len(self.points),) * 2)
-        for points in (self.points, round_to_grid(self.points, step)):
-            with np.errstate(over="ignore"):
-                sums = np.zeros_like(found)
-                for axis in points.T:
-                    sums += np.abs(axis[:, None] - axis)
-            found = np.maximum(found, sums)
-        return np.asarray(found * (1 + (self.points.shape[1] + 1) * UNIT))
+        rounded = round_to_grid(self.points, step)
+        return np.maximum(bound_distances(self.points), bound_distances(rounded))
 
     def min_mean(self, columns: FloatArray) -> FloatArray:
         """Compute the (M,) least means of (N, M) columns, as good as floats are."""
         return self.prior.pmf @ columns if self.over is None else self.over.min_mean(columns)
 
     def max_mean(self, column: FloatArray) -> float:
-        """Compute the largest mean of an (N,) column of probabilities."""
-        return float(1 - self.min_mean((1 - column)[:, None])[0])
+        """Compute the largest mean of an (N,) column of probabilities, which rounding may have moved."""
+        return float(1 - self.min_mean((1 - np.clip(column, 0.0, 1.0))[:, None])[0])
 
     def bound_levels(self, exponents: FloatArray) -> FloatArray:
         """Bound from above (M,) numbers `-log m(e^-t)`, m the least mean, for (N, M) exponents t >= 0.
@@ -158,26 +150,19 @@ class PlacedLetters:
         # all floats of at least 0 are whole multiples of 2^-1100
         bits = 1100
         whole = 1 << bits
-        parts = np.empty(lost.shape, dtype=object)
-        for place, (part, other) in enumerate(
-            zip(lost.ravel().tolist(), kept.ravel().tolist(), strict=True)
-        ):
-            parts.flat[place] = (
-                whole - _to_parts(part, bits) if part < 0.5 else _to_parts(other, bits)
-            )
-        sums, total = self.over.min_mean_scaled(parts)
+
+        def to_parts(part: float, other: float) -> int:
+            top, bottom = min(part, other).as_integer_ratio()
+            parts = (top << bits) // bottom
+            return whole - parts if part < other else parts
+
+        sums, total = self.over.min_mean_scaled(np.frompyfunc(to_parts, 2, 1)(lost, kept))
         all_parts = int(total) * whole
         least = [min(max(int(one), 0), all_parts) for one in sums]
         return (
             np.array([(all_parts - one) / all_parts for one in least]),
             np.array([one / all_parts for one in least]),
         )
-
-
-def _to_parts(value: float, bits: int) -> int:
-    """Return a float of at least 0 as whole parts of 2^-bits."""
-    top, bottom = value.as_integer_ratio()
-    return (top << bits) // bottom
 
 
 def combine_with_confidence(failure: float, over: PriorSet | None, delta: float | None) -> float:

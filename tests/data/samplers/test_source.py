@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
+import subprocess
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -179,7 +181,7 @@ def test_a_result_states_its_requirement_and_the_level_after_rounding(tmp_path: 
     )
     assert exact.header["statement"][1] == f"Leakage level: {result.level!r} nats."
     matrix = SamplerTable.from_mechanism(result.mechanism, 4).to_matrix()
-    stated = float(rounded.header["statement"][1].split(": ")[1].split()[0])
+    stated = float(rounded.header["statement"][1].split(": ")[1].split()[1])
     # the level by its definition: log of the largest column entry over the column's mean
     law = prior.pmf @ matrix
     own = max(math.log(matrix[:, y].max() / law[y]) for y in range(3) if law[y] > 0)
@@ -231,3 +233,40 @@ def test_a_saved_result_exports_the_same_file(tmp_path: Path) -> None:
     assert (tmp_path / "one.rs").read_bytes() == (tmp_path / "two.rs").read_bytes()
     header = SamplerSource.read((tmp_path / "one.rs").read_text()).header
     assert json.dumps(header).count(SamplerTable.from_mechanism(result.mechanism).digest) == 1
+
+
+@pytest.mark.skipif(not TOOLCHAINS["r"].is_there, reason="R is not installed")
+def test_a_column_of_a_data_frame_is_released_in_r(tmp_path: Path) -> None:
+    letters = ["no", "yes", 'O\'Hara "é"', "100000"]
+    turned = Mechanism(np.roll(np.eye(4), 1, axis=1), letters, letters)
+    turned.export(tmp_path / "answer.R", name="turn")
+    column = [letters[k % 4] for k in range(11)]
+    with (tmp_path / "people.csv").open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream).writerows([("id", "answer"), *enumerate(column)])
+    (tmp_path / "run.R").write_text(
+        """
+        source("answer.R", encoding = "UTF-8")
+        people <- read.csv("people.csv", encoding = "UTF-8")
+        for (kind in list(as.character, as.factor)) {
+          people$released <- pmlopt_turn$release(kind(people$answer))
+          cat(charToRaw(enc2utf8(paste(people$released, collapse = "|"))), "\\n")
+        }
+        cat(pmlopt_turn$release(c(1e5, 100000L)), "\\n")
+        empty <- people[people$id < 0, ]
+        empty$released <- pmlopt_turn$release(empty$answer)
+        people$answer[3] <- "other"
+        cat(nrow(empty), class(try(pmlopt_turn$release(people$answer), silent = TRUE)), "\\n")
+        people$answer[3] <- NA
+        cat(class(try(pmlopt_turn$release(people$answer), silent = TRUE)), "\\n")
+        """,
+        "utf-8",
+    )
+    run = subprocess.run(
+        ["Rscript", "run.R"], cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", check=True
+    )  # fmt: skip
+    *columns, numbers, unknown, missing = run.stdout.strip().splitlines()
+    due = "|".join(letters[(k + 1) % 4] for k in range(11)).encode()
+    assert [bytes.fromhex("".join(line.split())) for line in columns] == [due, due]
+    assert numbers.split() == ["no", "no"]
+    assert unknown.split() == ["0", "try-error"]
+    assert missing.split() == ["try-error"]

@@ -24,7 +24,7 @@ from pmlopt.data.sampling.categorical import (
     make_random_bits,
 )
 from pmlopt.errors import MechanismError
-from pmlopt.programs.exact.arithmetic import round_rows_to_grid
+from pmlopt.programs.exact.rounding import round_rows_to_grid
 
 
 class Scripted(RandomBits):

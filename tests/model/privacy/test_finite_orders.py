@@ -46,7 +46,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.measures import channel_capacity
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import CoordinateLoss
-from pmlopt.programs.exact.arithmetic import is_met_exactly, round_rows_to_grid
+from pmlopt.programs.exact.rounding import is_met_exactly, round_rows_to_grid
 
 SECRET = Secret(
     [[[0.1, 0.2, 0.1], [0.4, 0.1, 0.1]], [[0.2, 0.2, 0.1], [0.2, 0.2, 0.1]]],

@@ -38,13 +38,13 @@ from pmlopt.data.symmetry import reflection
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import absolute, hamming
-from pmlopt.programs.exact.arithmetic import (
+from pmlopt.programs.exact.rounding import (
     is_met_exactly,
+    repair_matrix,
     round_exp_down,
     round_rows_to_grid,
     scale_to_integers,
 )
-from pmlopt.programs.exact.repair import repair_matrix
 from pmlopt.programs.linear import constraint_generation
 from pmlopt.testing import check_requirement
 

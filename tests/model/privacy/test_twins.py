@@ -40,7 +40,7 @@ from pmlopt.measures import approximate_pml_level
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.mean_bounds import MeanBounds
 from pmlopt.programs import Status
-from pmlopt.programs.exact.arithmetic import round_exp_down, round_rows_to_grid, scale_to_integers
+from pmlopt.programs.exact.rounding import round_exp_down, round_rows_to_grid, scale_to_integers
 from pmlopt.programs.linear.certificate import LinearCertificate, compute_utility_bound
 from pmlopt.programs.result import Result
 

@@ -6,13 +6,31 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.joint_laws import ball_vertices, laws_of, most_told
+from oracles.divergence_balls import KINDS as BALLS_AND_OTHERS
+from oracles.joint_laws import (
+    ball_vertices,
+    best_gain_about,
+    find_worst_joint_law,
+    laws_of,
+    most_told,
+)
 from refusals import refused
 
-from pmlopt import ConvexHull, L1Ball, Secret, leakage_level
+from pmlopt import (
+    PML,
+    ChiSquareBall,
+    ConvexHull,
+    ExpectedGain,
+    KLBall,
+    L1Ball,
+    Secret,
+    design,
+    leakage_level,
+    solve,
+)
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty import JointLaws, weissman_radius
-from pmlopt.programs.exact.arithmetic import round_rows_to_grid, scale_to_integers
+from pmlopt.programs.exact.rounding import round_rows_to_grid, scale_to_integers
 
 COUNTS = np.array([[30, 0, 12], [20, 25, 13]])
 SECRET = Secret.from_counts(COUNTS)
@@ -112,6 +130,50 @@ def test_the_true_joint_law_is_outside_as_seldom_as_promised() -> None:
             for one, part in zip((laws.law, *laws.conditionals), parts, strict=True)
         )
     assert outside <= 23
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_designs_over_curved_joint_laws_are_those_of_cutting_planes(seed: int) -> None:
+    rng = np.random.default_rng([595, seed])
+    joint = rng.dirichlet(np.full(6, 4.0)).reshape(2, 3)
+    secret, names = Secret(joint), ("kl", "chi-square", "likelihood", "wasserstein", "polytope")
+    # one of the sets at least is no polytope
+    chosen = [names[int(rng.integers(3))], *rng.choice(names, 2)]
+    sets = [
+        (BALLS_AND_OTHERS[str(name)], law, float(rng.choice([0.01, 0.05, 0.2])))
+        for name, law in zip(chosen, (secret.law, *secret.conditionals), strict=True)
+    ]
+    own, *given = (kind.make(law, radius) for kind, law, radius in sets)
+    epsilon, gains = float(rng.uniform(0.1, 0.8)), rng.normal(size=(3, 3))
+    privacy = PML(epsilon, JointLaws(own, given), secret)
+    result = solve(design(secret.prior, privacy, ExpectedGain(gains)))
+    low, high = best_gain_about(secret.joint[0], sets[0], sets[1:], gains, epsilon)
+    assert high - low <= 1e-6
+    assert result.status.value == "optimal"
+    assert result.certificate.verify()
+    assert low - 1e-6 <= result.value <= high + 1e-6
+    for column in result.mechanism.matrix.T:
+        for value in range(2) if column.any() else ():
+            ratio, _ = find_worst_joint_law(sets[0], sets[1:], column / column.max(), value)
+            assert np.log(ratio) <= epsilon + 1e-6
+
+
+def test_curved_joint_laws_contain_no_law_that_tells_more() -> None:
+    """Members of the sets, mixed at random, are below the worst ratio; the worst laws reach it."""
+    rng, secret = np.random.default_rng(8), Secret.from_counts(COUNTS + 5)
+    sets = [KLBall(secret.law, 0.05), *(ChiSquareBall(law, 0.2) for law in secret.conditionals)]
+    laws, matrix = JointLaws(sets[0], sets[1:]), rng.dirichlet(np.full(3, 0.7), 3)
+    worst = laws.max_ratios(matrix)
+    for _ in range(200):
+        own, *rows = (
+            one.find_members(rng.dirichlet(np.ones(one.size))[:, None])[:, 0] for one in sets
+        )
+        assert (most_told([own[:, None] * np.array(rows)], matrix) <= worst * (1 + 1e-12)).all()
+    for value in range(2):
+        told, mean = laws.find_worst_laws(matrix[:, 0], value)
+        assert told @ matrix[:, 0] / (mean @ matrix[:, 0]) == pytest.approx(
+            worst[value, 0], rel=1e-9
+        )
 
 
 def test_what_cannot_be_meant_is_refused() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from oracles.divergence_balls import KINDS, draw_rows, random_center
 from oracles.set_comparisons import compare_columns, compare_designs, random_column
+from scipy import optimize
 
 from pmlopt import (
     LDP,
@@ -152,6 +153,34 @@ def test_members_near_laws_are_within_the_rows_without_rounding() -> None:
             assert rows.contains_rationals(member)
             if rows.contains_law(law):
                 assert np.abs(member.astype(float) - law).max() <= 1e-11
+
+
+def test_members_of_many_letters_are_the_nearest_in_l1() -> None:
+    rng = np.random.default_rng(3)
+    for number in range(12):
+        size, count = int(rng.integers(20, 41)), int(rng.integers(1, 5))
+        table, center = rng.uniform(-1, 1, size=(count, size)), rng.dirichlet(np.ones(size))
+        rows = Polytope(table, table @ center + rng.uniform(0.0, 0.05))
+        law = center if number == 0 else rng.dirichlet(np.full(size, 0.3))
+        member = rows.project_to_rationals(law)
+        assert rows.contains_rationals(member.tolist())
+        # the least of sum t with -t <= q - law <= t, by a solver of its own
+        eye, none = np.eye(size), np.zeros((count, size))
+        best = optimize.linprog(
+            np.append(np.zeros(size), np.ones(size)),
+            np.block([[rows.rows, none], [eye, -eye], [-eye, -eye]]),
+            np.concatenate([rows.right, law, -law]),
+            np.append(np.ones(size), np.zeros(size))[None],
+            [1.0],
+        )
+        assert np.abs(member.astype(float) - law).sum() == pytest.approx(best.fun, abs=1e-7)
+
+
+def test_members_are_within_rows_that_leave_one_prior() -> None:
+    # without an inside every mixture ends at that prior
+    ends = Polytope([[1, -1, 0], [-1, 1, 0], [0, 1, -1], [0, -1, 1]], [0, 0, 0, 0])
+    for law in (np.array([0.2, 0.3, 0.5]), np.zeros(3), np.array([0.0, 0.0, 1.0])):
+        assert ends.project_to_rationals(law).tolist() == [Fraction(1, 3)] * 3
 
 
 @pytest.mark.parametrize(

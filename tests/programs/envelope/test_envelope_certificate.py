@@ -20,7 +20,7 @@ from pmlopt.programs import Status
 from pmlopt.programs.envelope.build_certificate import prove_level
 from pmlopt.programs.envelope.masses import RationalMechanism, compute_reached_mass
 from pmlopt.programs.envelope.program import EnvelopeProgram
-from pmlopt.programs.exact.arithmetic import round_exp_down, round_exp_up
+from pmlopt.programs.exact.rounding import round_exp_down, round_exp_up
 
 # ---------------------------------------------------------------- the proof
 

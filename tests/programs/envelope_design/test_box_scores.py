@@ -8,8 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pmlopt import Prior
 from pmlopt.programs.envelope_design import branch_and_bound
-from pmlopt.programs.envelope_design.branch_and_bound import _compute_scores, search_margins
+from pmlopt.programs.envelope_design.branch_and_bound import (
+    _compute_scores,
+    _make_box,
+    search_margins,
+)
+from pmlopt.programs.envelope_design.margin_programs import MarginRange
 
 
 def test_a_score_is_the_least_cost_of_violations_at_both_ends_and_the_middle() -> None:
@@ -37,6 +43,36 @@ def test_a_score_is_the_least_cost_of_violations_at_both_ends_and_the_middle() -
         }
         assert scores[x] == pytest.approx(min(costs.values()))
         assert costs[likely[x]] == pytest.approx(scores[x])
+
+
+def test_a_box_that_is_narrow_is_not_cut_wherever_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    best: Any = SimpleNamespace(solution=SimpleNamespace(gain=1.0))
+    programs: Any = SimpleNamespace(
+        span=SimpleNamespace(max_margins=np.ones(2)), gains=np.ones((2, 2)), expired=False
+    )
+    box: Any = SimpleNamespace(bound=2.0, lower=np.full(2, 0.5), upper=np.full(2, 0.5 + 1e-13))
+    monkeypatch.setattr(branch_and_bound, "_solve_from_starts", lambda *_: best)
+    monkeypatch.setattr(branch_and_bound, "_make_box", lambda *_: box)
+    monkeypatch.setattr(branch_and_bound, "_collect_proof", lambda root: root)
+    *_, text = search_margins(programs, 0.2)
+    assert text == "1 box of margins, margins are as narrow as it takes"
+
+
+def test_a_box_without_a_program_is_judged_by_its_sides_and_its_middle() -> None:
+    """The multipliers of the box around it bound it all the same."""
+    span = MarginRange.from_prior(Prior([0.15, 0.35, 0.5]), 0.6, 0.2)
+
+    def fail(*_: Any) -> Any:
+        raise ArithmeticError("no optimum")
+
+    gains = np.eye(3)
+    programs: Any = SimpleNamespace(span=span, gains=gains, expired=False, solve_program=fail)
+    around: Any = SimpleNamespace(rows=gains.max(axis=1), thresholds=np.zeros(3))
+    lower, upper = np.array([0.1, 0.2, 0.0]), np.array([0.3, 0.6, 0.4])
+    box = _make_box(programs, lower, upper, around)
+    assert box.scores == pytest.approx([0.2, 0.4, 0.4])
+    assert box.likely_margins == pytest.approx([0.2, 0.4, 0.2])
+    assert box.bound == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(("bound", "divided"), [(1.15, 0), (1.25, 1)])

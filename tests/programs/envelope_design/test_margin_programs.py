@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from oracles.designs import FloatArray, linear_program
 
-from pmlopt import Prior
+from pmlopt import ExpectedGain, ExpectedLoss, Prior, certify, envelope_design
 from pmlopt.programs.envelope_design.margin_programs import (
     BoxProof,
+    MarginAscent,
     MarginPrograms,
     MarginRange,
     bound_gain,
@@ -193,6 +196,85 @@ def test_a_step_of_the_margins_adds_its_worth_to_the_right_side() -> None:
     assert found.gain > still.gain + 1e-3
     # the ratios of the first output are those whose step has a positive worth
     assert found.step[0] == pytest.approx(0.3, abs=1e-9)
+
+
+@pytest.mark.parametrize("worth", [[0.4, -0.1], [-0.2, 0.3], [0.1, 0.1]])
+def test_steps_of_all_margins_are_found_as_by_a_dense_program(worth: list[float]) -> None:
+    margins = np.array([0.2, 0.3, 0.1])
+    gains = GAINS[[1, 2, 0]]  # here each letter's step counts
+    caps, (n, m) = SPAN.ratio - margins, gains.shape
+    low, high = np.array([-0.1, -0.2, -0.05]), np.array([0.3, 0.1, 0.2])
+    programs = MarginPrograms(SPAN, gains, NO_LIMIT)
+    found = programs.solve_program(caps, margins, np.array(worth), (low, high))
+    sums, ratios = np.zeros((n, n * m + m + n)), np.zeros((n * m + 1, n * m + m + n))
+    for x, y in itertools.product(range(n), range(m)):
+        row = x * m + y
+        sums[x, row] = ratios[row, row] = 1.0
+        ratios[row, n * m + y], ratios[row, n * m + m + x] = -margins[x], -worth[y]
+        for other in range(n):
+            ratios[row, other * m + y] -= caps[x] * P[other]
+    ratios[-1, n * m : n * m + m] = 1.0
+    best = linear_program(
+        np.append(-(P[:, None] * gains).ravel(), np.zeros(m + n)),
+        A_ub=ratios,
+        b_ub=np.append(np.zeros(n * m), DELTA),
+        A_eq=sums,
+        b_eq=np.ones(n),
+        bounds=[*[(0, None)] * (n * m + m), *zip(low, high, strict=True)],
+    )
+    assert found.gain == pytest.approx(-float(best.fun), abs=1e-9)
+
+
+def test_steps_of_an_ascent_stay_within_the_range_and_count_where_they_gain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """First by a quarter of the largest margin; then by more where the new program gains, or by less."""
+    programs = MarginPrograms(SPAN, GAINS, NO_LIMIT)
+    most = float(SPAN.max_margins[0])
+    begin = np.array([0.1 * most, 0.9 * most, 0.5 * most])
+    start = programs.solve_at(begin)
+    point, asked, tried = start.solution, [], []
+    promised = iter([0.3, 0.4, 0.5e-9])
+
+    def solve(caps: FloatArray, slopes: FloatArray, worth: FloatArray, bounds: Any) -> Any:
+        asked.append((caps, slopes, worth, bounds))
+        step = np.array([0.05, -0.02, 0.01])
+        return replace(point, gain=point.gain + next(promised), step=step)
+
+    def solve_at(margins: FloatArray) -> MarginAscent:
+        tried.append(margins)
+        return MarginAscent(margins, replace(point, gain=point.gain - 1.0))
+
+    monkeypatch.setattr(programs, "solve_program", solve)
+    monkeypatch.setattr(programs, "solve_at", solve_at)
+    programs.scale = 1.0
+    assert programs.ascend_margins(start) is start
+    for step, (caps, slopes, worth, (low, high)) in zip((0.25, 1 / 16, 1 / 64), asked, strict=True):
+        assert caps == pytest.approx(SPAN.ratio - begin)
+        assert slopes.tolist() == begin.tolist()
+        assert worth == pytest.approx(point.bad - P @ point.matrix)
+        assert low == pytest.approx(-np.minimum(begin, step * most))
+        assert high == pytest.approx(np.minimum(SPAN.max_margins - begin, step * most))
+    assert len(tried) == 2  # the third step promises less than 1e-9 of the range
+    assert tried[0] - begin == pytest.approx([0.05, -0.02, 0.01])
+
+
+@pytest.mark.parametrize("margins", [[0.0, 0.0, 0.0], [0.5, 0.1, 0.4]])
+def test_the_declared_program_has_the_optimum_at_its_margins(margins: list[float]) -> None:
+    program = envelope_design(P, EPSILON, DELTA, ExpectedGain(GAINS), outputs=["a", "b"])
+    program.margins.value = np.array(margins)[:, None]
+    found = float(program.problem.solve(solver="CLARABEL"))
+    cut = np.array(margins)
+    assert found == pytest.approx(best_gain(SPAN.ratio - cut, cut), abs=1e-6)
+
+
+def test_a_bound_on_a_loss_is_proved_to_its_rounding() -> None:
+    program = envelope_design(P, EPSILON, DELTA, ExpectedLoss(1 - GAINS), outputs=["a", "b"])
+    certificate = certify(program, np.full((3, 2), 0.5)).certificate
+    bound = certificate.recompute_numbers()[1]
+    for claimed, holds in ((bound, True), (bound - 1e-9, True), (bound + 1e-9, False)):
+        claims = replace(certificate, bound=claimed).checks()
+        assert next(claim.holds for claim in claims if claim.name == "bound") is holds
 
 
 def test_an_ascent_reaches_the_best_margins_of_a_grid() -> None:

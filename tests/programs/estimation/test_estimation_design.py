@@ -28,6 +28,7 @@ from pmlopt import (
     estimate,
     load,
     solve,
+    verify_file,
 )
 from pmlopt.errors import MechanismError, SolverError, UtilityError
 from pmlopt.model.closed_forms import (
@@ -42,6 +43,7 @@ from pmlopt.model.utility.estimation_error import Criterion
 from pmlopt.programs import Status
 from pmlopt.programs.estimation.bounds import ErrorBoundProof, EstimationObjective, MomentProblem
 from pmlopt.programs.estimation.columns import build_column_cones
+from pmlopt.programs.estimation.methods import certify_estimation
 
 SKEWED = Prior([0.4, 0.25, 0.15, 0.1, 0.06, 0.04])
 
@@ -428,3 +430,44 @@ def test_labels_too_far_apart_or_too_near_are_refused() -> None:
     for labels in ([0.0, 1e200], [0.0, 1e-200], [-1.7e308, 1.7e308]):
         with pytest.raises(UtilityError, match="change its unit"):
             design(Prior([0.5, 0.5], labels), PML(0.4), EstimationError("mean"))
+
+
+def test_sixteen_letters_of_which_few_are_common_are_estimated() -> None:
+    """Counts of levels of education: of columns drawn at random some can only have the weight 0."""
+    counts = [
+        60,
+        220,
+        480,
+        840,
+        720,
+        1220,
+        1620,
+        580,
+        14600,
+        10160,
+        1980,
+        1480,
+        7340,
+        2380,
+        780,
+        560,
+    ]
+    result = solve(design(Prior.from_counts(counts), PML(2.0), "estimation-error"))
+    assert result.status == "optimal"
+    assert result.level <= 2.0
+    # the optimum is between that of less leakage and that of more
+    assert (
+        result.bound > solve(design(Prior.from_counts(counts), PML(3.0), "estimation-error")).value
+    )
+
+
+def test_a_mechanism_that_estimates_nothing_is_saved_and_read(tmp_path: Path) -> None:
+    program = design(Prior([0.5, 0.3, 0.2]), PML(0.5), "estimation-error")
+    certificate = certify_estimation(program, np.ones((3, 1)), None, 0.0)
+    assert certificate.value == math.inf
+    assert certificate.verify()
+    constant = replace(solve(program), certificate=certificate, closed_form=None)
+    for name in ("constant.json", "constant.npz"):
+        constant.save(tmp_path / name)
+        assert load(tmp_path / name).value == math.inf
+        assert verify_file(tmp_path / name).holds

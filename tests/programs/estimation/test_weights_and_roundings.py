@@ -16,6 +16,7 @@ from pmlopt.programs.estimation import bounds, columns
 from pmlopt.programs.estimation import program as program_module
 from pmlopt.programs.estimation.bounds import ErrorBoundProof, EstimationObjective
 from pmlopt.programs.estimation.column_generation import (
+    _add_until_interior,
     _find_interior_weights,
     _find_new_columns,
 )
@@ -110,7 +111,7 @@ def test_the_gap_of_rounding_is_eight_times_what_the_margin_moves_columns_and_th
 
 def test_interior_weights_have_the_largest_least_one() -> None:
     lifts = np.hstack([np.ones((4, 1)), LIFTS, np.diag(1 / P)])
-    weights = _find_interior_weights(lifts)
+    weights, prices = _find_interior_weights(lifts)
     assert lifts @ weights == pytest.approx(np.ones(4))
     many = lifts.shape[1]
     best = linear_program(
@@ -119,6 +120,21 @@ def test_interior_weights_have_the_largest_least_one() -> None:
         A_eq=np.column_stack([lifts, np.zeros(4)]), b_eq=np.ones(4),
     )  # fmt: skip
     assert weights.min() == pytest.approx(-best.fun)
+    # no column that is used has a positive price, or it would be used more
+    assert (prices @ lifts).max() <= 1e-9
+
+
+def test_columns_are_added_until_no_weight_must_be_zero() -> None:
+    # all but the constant are larger at the first letter: their weights can only be 0
+    first = np.array([[1.0, 2.0, 1.5], [1.0, 0.5, 0.5], [1.0, 0.5, 1.0]])
+    every = np.hstack([first, np.diag([2.0, 3.0, 4.0]), [[0.5], [1.2], [1.3]]])
+    assert _find_interior_weights(first)[0].min() == pytest.approx(1e-12)
+    grown = _add_until_interior(first, every)
+    assert {tuple(column) for column in first.T} < {tuple(column) for column in grown.T}
+    assert _find_interior_weights(grown)[0].min() > 1e-3 / grown.shape[1]
+    # of columns that are all larger at one letter none helps: what there is comes back
+    stuck = _add_until_interior(first, first)
+    assert sorted(map(tuple, stuck.T)) == sorted(map(tuple, first.T))
 
 
 def test_columns_are_scaled_by_factors_next_to_one_until_rows_sum_to_one() -> None:

@@ -9,9 +9,8 @@ import pytest
 
 from pmlopt import LDP, PML, MetricPrivacy, Prior, RatioBound
 from pmlopt.core.arrays import FloatArray
-from pmlopt.programs.exact.arithmetic import round_exp_down
 from pmlopt.programs.exact.envelope_repair import lower_envelope, pair_exponents, repair_by_envelope
-from pmlopt.programs.exact.repair import polish_and_repair, repair_matrix
+from pmlopt.programs.exact.rounding import polish_and_repair, repair_matrix, round_exp_down
 
 
 def draw_distances(rng: np.random.Generator, size: int) -> FloatArray:

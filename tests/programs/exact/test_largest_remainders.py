@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from pmlopt.programs.exact.arithmetic import round_rows_to_grid
+from pmlopt.programs.exact.rounding import round_rows_to_grid
 
 
 @pytest.mark.parametrize("seed", range(4))

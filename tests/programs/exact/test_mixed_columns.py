@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pmlopt import PML, Prior
-from pmlopt.programs.exact import repair
-from pmlopt.programs.exact.repair import _mix_columns, _repair_polished_matrix
+from pmlopt.programs.exact import rounding
+from pmlopt.programs.exact.rounding import _mix_columns, _repair_polished_matrix
 
 PRIOR = Prior([0.5, 0.3, 0.2])
 MATRIX = np.array([[0.9, 0.1], [0.1, 0.9], [0.1, 0.9]])
@@ -19,14 +19,14 @@ def test_a_column_is_mixed_with_its_mean_until_its_largest_entry_is_as_the_level
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Both have the mean .5, so that their largest entry comes down from .9 to .5 e^epsilon."""
-    monkeypatch.setattr(repair, "MAX_COLUMN_CHANGE", 1.0)
+    monkeypatch.setattr(rounding, "MAX_COLUMN_CHANGE", 1.0)
     most = 0.5 * math.exp(0.5)
     expected = np.array([[most, 1 - most], [1 - most, most], [1 - most, most]])
     assert most < 0.9
     assert _mix_columns(PRIOR, PML(0.5), MATRIX, 1e-9) == pytest.approx(expected)
     # within the bound nothing is mixed, and what would change by much is left as it is
     assert _mix_columns(PRIOR, PML(0.7), MATRIX, 1e-9) == pytest.approx(MATRIX)
-    monkeypatch.setattr(repair, "MAX_COLUMN_CHANGE", 0.1)
+    monkeypatch.setattr(rounding, "MAX_COLUMN_CHANGE", 0.1)
     assert _mix_columns(PRIOR, PML(0.5), MATRIX, 1e-9) == pytest.approx(MATRIX)
 
 
@@ -34,9 +34,9 @@ def test_a_column_is_mixed_with_its_mean_until_its_largest_entry_is_as_the_level
 def test_a_projection_that_moves_far_is_not_taken(
     monkeypatch: pytest.MonkeyPatch, move: float, near: bool
 ) -> None:
-    monkeypatch.setattr(repair, "MAX_COLUMN_CHANGE", 0.005)
+    monkeypatch.setattr(rounding, "MAX_COLUMN_CHANGE", 0.005)
     moved = MATRIX + move * np.array([[1.0, -1.0], [0.0, 0.0], [0.0, 0.0]])
-    monkeypatch.setattr(repair, "polish_matrix", lambda prior, privacy, matrix: moved)
+    monkeypatch.setattr(rounding, "polish_matrix", lambda prior, privacy, matrix: moved)
     found = _repair_polished_matrix(PRIOR, PML(0.8), MATRIX, 1e-9)
     assert (found is not None) is near
     if found is not None:

@@ -14,19 +14,21 @@ from oracles import designs as oracles
 
 from pmlopt import LDP, LIP, PML, MaximalLeakage, Prior
 from pmlopt.errors import MechanismError
-from pmlopt.programs.exact.arithmetic import (
+from pmlopt.programs.exact.decimals import (
     dot_decimals,
     has_entropy,
-    has_exact_rows,
-    is_met_exactly,
     mix_decimal_rows,
     normalize_log_law,
+    sum_decimals,
+)
+from pmlopt.programs.exact.rounding import (
+    drop_noise,
+    has_exact_rows,
+    is_met_exactly,
     round_exp_down,
     round_rows_to_grid,
     scale_to_integers,
-    sum_decimals,
 )
-from pmlopt.programs.exact.repair import drop_noise
 
 UNIT = Fraction(1, 2**53)
 

@@ -20,7 +20,7 @@ from pmlopt import PML, ExpectedGain, ExpectedLoss, Prior, least_leakage, solve,
 from pmlopt.errors import MechanismError
 from pmlopt.model.closed_forms.worst_case import build_uniform_on
 from pmlopt.model.utility.orders import utility_order
-from pmlopt.programs.exact.arithmetic import round_rows_to_grid
+from pmlopt.programs.exact.rounding import round_rows_to_grid
 from pmlopt.programs.least_leakage.build_certificate import certify_level
 from pmlopt.programs.least_leakage.certificate import (
     ExpectedUtilityFloor,

@@ -34,7 +34,7 @@ from pmlopt.errors import ProgramError
 from pmlopt.model.uncertainty import leakage_capacity
 from pmlopt.model.utility import DisplacementLoss, utility_order
 from pmlopt.programs import Status
-from pmlopt.programs.exact.arithmetic import is_met_exactly
+from pmlopt.programs.exact.rounding import is_met_exactly
 from pmlopt.programs.least_leakage.certificate import (
     LevelMultipliers,
     bound_level,

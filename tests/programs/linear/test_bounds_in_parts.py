@@ -68,8 +68,8 @@ def test_the_allowance_for_rounding_is_of_the_sizes_of_gains_and_multipliers(
 
 
 def test_a_program_by_orbits_has_the_loss_of_the_uniform_mechanism() -> None:
-    """Half of the three bits are wrong where all outputs are as likely, whatever the prior."""
-    loss = CoordinateLoss([[0, 1], [2, 0]])
+    """Both outputs of each of the three bits are as likely."""
+    loss = CoordinateLoss([[0.5, 1], [3, 2.5]])
     program = design(IIDPrior([0.7, 0.3], 3), LDP(1.0), loss)
     lifts = program.variables["orbits"]
     rows = program.constraints["rows"].args[0]
@@ -77,7 +77,7 @@ def test_a_program_by_orbits_has_the_loss_of_the_uniform_mechanism() -> None:
     lifts.value = np.full(lifts.size, 1 / float(rows.value[0]))
     assert rows.value == pytest.approx(np.ones(len(rows.value)))
     found = float(program.problem.objective.args[0].value)
-    assert found == pytest.approx(3 * (0.7 * 0.5 * 1 + 0.3 * 0.5 * 2))
+    assert found == pytest.approx(3 * (0.7 * 0.75 + 0.3 * 2.75))
 
 
 @pytest.mark.parametrize("multiplier", [0.0, 0.6, 2.0])

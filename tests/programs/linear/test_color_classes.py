@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
 from oracles.designs import FloatArray
 
 from pmlopt import Prior
+from pmlopt.programs.linear import columns
 from pmlopt.programs.linear.columns import refine_colors
 
 
@@ -56,3 +58,27 @@ def test_pairs_fall_into_the_coarsest_classes_that_look_alike(
     assert found is not None
     assert found.orbits.count == len(expected)
     assert refine_colors(Prior(list(p)), values, len(expected) - 1) is None
+
+
+@pytest.mark.parametrize(
+    ("p", "table", "limit", "looks"),
+    [
+        ([0.4, 0.3, 0.2, 0.1], [[0.0, 1.0]] * 4, 3, 0),
+        ([0.5, 0.5], [[0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 1.0]], 2, 2),
+    ],
+    ids=["four letters", "three kinds of outputs"],
+)
+def test_no_more_is_looked_at_once_classes_of_letters_and_outputs_are_too_many(
+    monkeypatch: pytest.MonkeyPatch, p: list[float], table: Any, limit: int, looks: int
+) -> None:
+    """Each of both has a pair."""
+    looked: list[int] = []
+    look = columns._hash_rows
+
+    def count(values: Any, colours: Any, kinds: int) -> Any:
+        looked.append(kinds)
+        return look(values, colours, kinds)
+
+    monkeypatch.setattr(columns, "_hash_rows", count)
+    assert refine_colors(Prior(p), np.array(table), limit) is None
+    assert len(looked) == looks

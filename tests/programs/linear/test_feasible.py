@@ -23,7 +23,8 @@ from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import DisplacementLoss
 from pmlopt.programs import Status
 from pmlopt.programs.exact.envelope_repair import pair_exponents
-from pmlopt.programs.linear.feasible import build_exponential_matrix, find_first_mechanism
+from pmlopt.programs.linear.feasible import find_first_mechanism
+from pmlopt.programs.linear.pair_interior_point import build_exponential_matrix
 
 SIDE = 12
 PLACES = np.array([(i, j) for i in range(SIDE) for j in range(SIDE)], dtype=float)
@@ -38,6 +39,18 @@ def test_an_exponential_mechanism_has_the_largest_scale_that_is_proved() -> None
     # differences of two rows spread over 2: exp(-loss / 2), whose level is 1 / 2 by its equal sums of rows
     own = np.exp(-(1 - np.eye(4)) / 2)
     assert found == pytest.approx(own / own.sum(axis=1)[:, None], abs=1e-14)
+
+
+@pytest.mark.parametrize("bound", [1.0, np.inf])
+def test_gains_of_a_letter_alone_change_no_exponential_mechanism(bound: float) -> None:
+    """Even gains whose exponentials are no floats."""
+    gains = np.array([[0.0, 1.0, 1.0], [2.0, 0.0, 1.0], [0.0, 0.0, 3.0]])
+    exponents = np.full((3, 3), bound)
+    found = build_exponential_matrix(gains, exponents)
+    moved = build_exponential_matrix(gains + np.array([[-2.0], [0.0], [1e4]]), exponents)
+    assert moved == pytest.approx(found)
+    if bound == np.inf:  # all mass is on the best outputs
+        assert found.tolist() == [[0.0, 0.5, 0.5], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
 
 
 @pytest.mark.parametrize("seconds", [1e-3, 0.5])

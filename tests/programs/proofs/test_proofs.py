@@ -21,8 +21,9 @@ from pmlopt import LDP, PML, ExpectedGain, MutualInformation, Prior, design, lea
 from pmlopt.data.symmetry import IIDPrior
 from pmlopt.errors import FileFormatError, PmloptError, ProgramError
 from pmlopt.model.privacy import RenyiPML
-from pmlopt.model.uncertainty import KLBall
+from pmlopt.model.uncertainty import KLBall, L1Ball
 from pmlopt.model.utility import CoordinateLoss
+from pmlopt.programs.least_leakage.program import worst_case_utility
 from pmlopt.programs.proofs import folder as folders
 from pmlopt.programs.proofs.folder import write_proof
 from pmlopt.programs.result import Result
@@ -128,6 +129,18 @@ def test_a_least_level_by_its_closed_form(tmp_path: Path) -> None:
     assert 0 < math.log(2) - refuted < 1e-9
 
 
+def test_levels_over_a_set_are_refuted_by_the_pairs_that_may_occur(tmp_path: Path) -> None:
+    order = np.array([[1.0, 2.0, 3.0], [2.0, 3.0, 1.0], [3.0, 1.0, 2.0]])
+    center = [0.6, 0.2, 0.2]
+    proof = solve(worst_case_utility(center, order, 2, over=L1Ball(center, 0.1))).prove(
+        tmp_path / "proof"
+    )
+    reached, refuted = proof.levels
+    assert 0 < reached - refuted < 1e-9
+    for path in proof.folder.glob("*.vipr"):
+        assert Certificate(path.read_text("utf-8")).statement
+
+
 def test_no_farkas_proof_of_a_level_that_is_reached(tmp_path: Path) -> None:
     result = solve(least_leakage([0.25] * 4, ExpectedGain(np.eye(4)), expected=0.5))
     text = (result.prove(tmp_path / "proof").folder / "feasibility.mps").read_text()
@@ -172,7 +185,7 @@ def test_a_folder_is_written_whole_or_not_at_all(
     result = solve(design([0.5, 0.5], PML(0.2), "hamming"))
     target = tmp_path / "proof"
 
-    def fail(_: object) -> Any:
+    def fail(*_: object) -> Any:
         yield "VER 1.0"
         raise OSError(28, os.strerror(28))
 

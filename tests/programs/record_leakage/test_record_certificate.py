@@ -29,7 +29,7 @@ from pmlopt.model.queries.record_leakage_measures import (
     compute_record_information,
 )
 from pmlopt.programs import Status
-from pmlopt.programs.exact.arithmetic import normalize_decimal_rows
+from pmlopt.programs.exact.decimals import normalize_decimal_rows
 from pmlopt.programs.record_leakage import branch_and_bound
 from pmlopt.programs.record_leakage import closed_bounds as one_class_each
 from pmlopt.programs.record_leakage.certificate import RecordCertificate

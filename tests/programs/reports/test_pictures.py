@@ -30,6 +30,7 @@ def test_lengths_and_the_limit_are_in_one_scale(limit: float | None) -> None:
     _, _, width, height = map(float, picture.attrib["viewBox"].split())
     assert width == PICTURE_WIDTH
     tops = [float(bar["y"]) for bar in bars]
+    assert tops[0] >= 0
     assert all(after - before >= 18 for before, after in pairwise(tops))
     assert tops[-1] + float(bars[-1]["height"]) <= height
     texts = [(text.attrib, "".join(text.itertext())) for text in picture.iter("text")]
@@ -54,7 +55,7 @@ def test_lengths_and_the_limit_are_in_one_scale(limit: float | None) -> None:
             == float(line["x2"])
             == pytest.approx(NAME_WIDTH + limit * unit, abs=0.06)
         )
-        assert tops[-1] + 18 <= float(line["y2"]) <= height
+        assert tops[-1] + 18 < float(line["y2"]) <= height
         [words] = [attributes for attributes, words in texts if words.startswith("limit")]
         assert float(words["y"]) > float(line["y2"])
 

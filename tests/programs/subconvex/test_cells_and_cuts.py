@@ -86,6 +86,13 @@ def test_the_ellipsoid_after_a_cut_is_the_smallest_around_what_is_left(n: int, d
         assert away @ np.linalg.solve(new[0], away) == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize(("deep", "goes_on"), [(0.999, True), (1.0, False), (2.0, False)])
+def test_a_cut_that_leaves_a_point_is_the_last(deep: float, goes_on: bool) -> None:
+    shape, slope = np.diag([4.0, 1.0])[None], np.array([[1.0, 0.0]])
+    _, going = _cut_ellipsoid(np.zeros((1, 2)), shape, slope, np.array([2 * deep]))
+    assert going.tolist() == [goes_on]
+
+
 # ---------------------------------------------------------------- families and their cells
 
 

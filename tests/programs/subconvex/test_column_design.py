@@ -34,11 +34,11 @@ from pmlopt.core.arrays import DefaultLabels
 from pmlopt.errors import ProgramError
 from pmlopt.model.closed_forms import robust_binary
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL
 from pmlopt.programs import Status
 from pmlopt.programs.subconvex.column_generation import reduce_outputs
 from pmlopt.programs.subconvex.column_spaces import bound_column_utility
 from pmlopt.programs.subconvex.methods import certify_columns
+from pmlopt.solvers.solver_result import FACTOR_MARGIN_RTOL
 
 INFORMATION = MutualInformation()
 THREE = [0.5, 0.3, 0.2]

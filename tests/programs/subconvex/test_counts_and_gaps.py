@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from pmlopt import PML, MutualInformation, Prior, design
-from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL
 from pmlopt.model.uncertainty.columns import BoxFamily, StaircaseFamily
 from pmlopt.programs.subconvex.column_spaces import ColumnSpace
 from pmlopt.programs.subconvex.columns import ColumnUtility
 from pmlopt.programs.subconvex.count_pricing import CountPricer, mix_least_loss
 from pmlopt.programs.subconvex.methods import certify_columns
 from pmlopt.programs.subconvex.program import ColumnDesign
+from pmlopt.solvers.solver_result import FACTOR_MARGIN_RTOL
 
 
 def test_columns_that_lose_least_are_worth_the_same_at_their_multipliers() -> None:

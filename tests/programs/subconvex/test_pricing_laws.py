@@ -292,6 +292,10 @@ def test_light_letters_and_their_mass_are_counted_up_to_a_tolerance(
     bound = bound_plateaus(P, 0.5, 0.115, rho, others, -math.inf)
     expected = plateau_bound(0.5, 0.115, rho, others, 0.1)
     assert expected - 1e-6 <= bound <= expected + 0.03  # cells that are as near are not halved
+    few = bound_plateaus(P, 0.5, 0.105, rho, others, -math.inf)  # the first letter only is light
+    alone = plateau_bound(0.5, 0.105, rho, others, 0.1)
+    assert alone > plateau_bound(0.5, 0.09, rho, others, 0.2) + 1e-3
+    assert alone - 1e-6 <= few <= alone + 0.03
     assert bound_ball_information(0.5, 0.2) == pytest.approx(-math.log(0.7))
     assert bound_ball_information(0.5, 0.31) == math.inf  # 1.93 of at most 2 - .1
 

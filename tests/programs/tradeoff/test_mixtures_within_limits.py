@@ -12,8 +12,15 @@ from pmlopt import distortion_leakage, leakage_distortion
 from pmlopt.core.arrays import FloatArray
 from pmlopt.model.queries import ModularSum
 from pmlopt.programs.tradeoff import build_certificate, proof
+from pmlopt.programs.tradeoff import program as program_module
 from pmlopt.programs.tradeoff.build_certificate import mix_within_leakage
-from pmlopt.programs.tradeoff.grouped_rows import _split_by_mass
+from pmlopt.programs.tradeoff.grouped_rows import (
+    _split_by_mass,
+    build_families,
+    find_family_member,
+    plan_groupings,
+)
+from pmlopt.programs.tradeoff.penalty import _build_interior_start
 from pmlopt.programs.tradeoff.program import combine_convexly
 
 
@@ -28,6 +35,42 @@ def test_a_mixture_uses_the_limit_on_the_distortion_up() -> None:
     assert spent <= 0.2
     within = combine_convexly(uniform, program.least_distortion_matrix, 0.9)
     assert program.repair_matrix(within) == pytest.approx(within)
+
+
+def test_a_mixture_uses_the_limit_up_where_the_least_distortion_is_positive() -> None:
+    loss = np.array([[0.1, 1.0], [1.0, 0.3], [0.6, 0.5]])
+    program = leakage_distortion(ModularSum(2, 3), 0.45, 0.7, loss=loss)
+    assert program.min_distortion == pytest.approx(0.3)
+    mixed = program.repair_matrix(np.full(program.losses.shape, 0.5))
+    assert program.tradeoff.compute_distortion(mixed) == pytest.approx(0.45, abs=1e-9)
+    start = _build_interior_start(program)
+    assert program.tradeoff.compute_distortion(start) == pytest.approx(0.45, abs=1e-9)
+
+
+def test_what_rounding_puts_above_a_limit_is_mixed_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a share of a tenth here; the distortion is linear in the shares."""
+    monkeypatch.setattr(program_module, "EXTRA_MIXING_SHARES", (0.1,))
+    program = leakage_distortion(ModularSum(2, 3), 0.2, 0.7)
+    uniform = np.full(program.losses.shape, 1 / program.losses.shape[1])
+    distortion = program.tradeoff.compute_distortion
+    spent = distortion(uniform)
+    found = distortion(program.repair_matrix(uniform))
+    assert found == pytest.approx(0.2 - 0.1 * (spent - program.min_distortion))
+
+
+@pytest.mark.parametrize("limit", [0.15, 0.3])
+def test_the_exponential_mechanism_within_a_limit_uses_it_up(limit: float) -> None:
+    """Its logarithms fall with the loss, at one rate for all values of the query and all outputs."""
+    loss = np.array([[0.0, 1.0, 3.0], [1.0, 0.0, 1.0], [1.0, 2.0, 0.0]])
+    program = leakage_distortion(ModularSum(2, 3), limit, 0.7, loss=loss)
+    rows = plan_groupings(program)[0]
+    exponential = build_families(rows)[1]
+    assert exponential(1.0) == pytest.approx(np.full((3, 3), 1 / 3))
+    assert exponential(0.0) == pytest.approx(program.least_distortion_matrix)
+    found = find_family_member(rows, exponential)
+    assert program.tradeoff.compute_distortion(found) == pytest.approx(limit)
+    fallen = np.log(found.max(axis=1, keepdims=True)) - np.log(found)
+    assert fallen == pytest.approx(loss * fallen[0, 1])
 
 
 @pytest.mark.parametrize(("aim", "kept"), [(0.1, 0.25), (0.3, 0.75), (0.4, 1.0)])
@@ -62,9 +105,9 @@ def test_the_first_mechanism_likely_within_an_aim_is_found_on_a_path(
 
 
 def test_classes_of_a_value_are_split_into_parts_of_about_equal_probability() -> None:
-    """By where the middle of each class is among the cumulated masses of its value."""
-    masses = np.array([0.1, 0.3, 0.05, 0.15, 0.1, 0.02, 0.28])
-    groups = np.array([0, 1, 0, 0, 1, 0, 1])
+    """By where the middle of each class is among the cumulated masses of its value, at most in the last."""
+    masses = np.array([0.1, 0.3, 0.05, 0.15, 0.1, 0.02, 0.28, 0.0])
+    groups = np.array([0, 1, 0, 0, 1, 0, 1, 1])
     program: Any = SimpleNamespace(orbits=SimpleNamespace(masses=masses))
     for parts in (1, 2, 3, 4):
         expected = []
@@ -73,7 +116,7 @@ def test_classes_of_a_value_are_split_into_parts_of_about_equal_probability() ->
                 m for m, g in zip(masses[:place], groups[:place], strict=True) if g == value
             )
             middle = (before + masses[place] / 2) / masses[groups == value].sum()
-            expected.append(int(middle * parts))
+            expected.append(min(int(middle * parts), parts - 1))
         assert _split_by_mass(program, groups, parts).tolist() == expected
 
 

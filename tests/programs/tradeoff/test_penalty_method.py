@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -106,3 +107,48 @@ def test_the_merit_counts_an_excess_tenfold() -> None:
     assert _compute_merit(tight, 0.05, uniform) == pytest.approx(0.05 + 10 * (spent - 0.2))
     assert _compute_merit(back, 0.05, uniform) == pytest.approx(spent)
     assert _compute_merit(back, 0.3, uniform) == pytest.approx(spent + 10 * (0.3 - back.limit))
+
+
+class Recorded(PenalizedProblem):
+    """A problem that keeps in `visited` the mechanisms from which a step was made."""
+
+    def compute_gradient(self, matrix: FloatArray) -> FloatArray:
+        visited.append(matrix)
+        return super().compute_gradient(matrix)
+
+
+visited: list[FloatArray] = []
+
+
+def test_each_step_gains_half_of_what_its_gradient_promises() -> None:
+    """At a weight for which the first steps that are tried go too far."""
+    problem = Recorded((JOINT,), LOSSES, "distortion", 0.02, 30.0)
+    start = np.array([[0.6, 0.4], [0.5, 0.5], [0.3, 0.7]])
+    visited.clear()
+    descend_multiplicatively(problem, start, steps=12)
+    assert len(visited) == 12
+    for before, after in pairwise(visited.copy()):
+        promised = float((problem.compute_gradient(before) * (before - after)).sum())
+        assert promised > 0
+        assert problem.evaluate(after) <= problem.evaluate(before) - promised / 2
+
+
+def test_a_step_that_changes_nothing_is_the_last() -> None:
+    """All outputs cost the same and leak nothing."""
+    problem = Recorded((JOINT,), np.full((3, 2), 0.2), "leakage", 0.1, 3.0)
+    visited.clear()
+    start = np.full((3, 2), 0.5)
+    assert descend_multiplicatively(problem, start) == pytest.approx(start)
+    assert len(visited) == 1
+
+
+def test_a_loss_of_all_outputs_alike_changes_no_descent() -> None:
+    """Even one of which the exponential is no float."""
+    start = np.array([[0.6, 0.4], [0.5, 0.5], [0.3, 0.7]])
+    found = [
+        descend_multiplicatively(
+            PenalizedProblem((JOINT,), LOSSES + more, "distortion", 0.05, 3.0), start, steps=5
+        )
+        for more in (0.0, 1000.0)
+    ]
+    assert found[1] == pytest.approx(found[0], abs=1e-6)

@@ -158,3 +158,38 @@ def test_a_path_is_followed_to_below_the_limit_by_the_room(
     search.follow_path(lambda weight: np.eye(2), audit, room, NO_DEADLINE, 1)
     assert aims == pytest.approx([DISTORTION.limit - room] * 6)
     assert search.audits == 6
+
+
+def test_a_prior_has_to_leak_more_than_the_program_by_a_quarter_of_the_tolerance(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    floors = []
+
+    def add(self: CuttingPlanePhase, matrix: Any, floor: float) -> bool:
+        floors.append(floor)
+        return True
+
+    phase = phase_of(LEAKAGE)
+    found = response(matrix=LEAKAGE.constant_matrix)
+    monkeypatch.setattr(CuttingPlanePhase, "_solve_with_retry", lambda _: found)
+    monkeypatch.setattr(CuttingPlanePhase, "_add_priors", add)
+    assert phase._run_round() is None
+    assert floors == pytest.approx([0.1 + TOLERANCE / 4])
+
+
+@pytest.mark.parametrize(("gain", "calls"), [(1e-3, 6), (1e-7, 2)])
+def test_the_local_method_goes_on_for_300_iterations_while_it_gains(
+    monkeypatch: pytest.MonkeyPatch, gain: float, calls: int
+) -> None:
+    """Fifty at once, until these gain no more than 1e-4 of the tolerance."""
+    climbed: list[int] = []
+
+    def climb(adversary: Any, joints: Any, iterations: int, least: float) -> Any:
+        climbed.append(iterations)
+        return joints, np.array([0.5, 0.2]) + gain * len(climbed)
+
+    monkeypatch.setattr(cutting_planes, "maximize_locally", climb)
+    adversary: Any = None
+    _, values = phase_of(LEAKAGE)._climb_in_time(adversary, np.ones((2, 1, 1)))
+    assert climbed == [50] * calls
+    assert values[0] == pytest.approx(0.5 + gain * calls)

@@ -18,7 +18,7 @@ from pmlopt.programs.tradeoff.cutting_planes import (
     CuttingPlanePhase,
     TradeoffSearch,
 )
-from pmlopt.programs.tradeoff.grouped_rows import plan_groupings
+from pmlopt.programs.tradeoff.grouped_rows import GroupedRows, plan_groupings
 from pmlopt.solvers.solver_result import NO_DEADLINE
 
 LEAKAGE = leakage_distortion(ModularSum(2, 3), 0.2, 0.7)
@@ -62,6 +62,18 @@ def test_a_gap_is_the_best_value_less_the_bound() -> None:
     assert phase.end_reason is None
     search.lower_bound = 0.32
     assert phase.end_reason == GAP_CLOSED
+
+
+def test_equal_rows_are_at_their_best_where_the_program_of_these_rows_has_the_value() -> None:
+    search = TradeoffSearch(LEAKAGE, 0.02, 0, NO_DEADLINE)
+    audit = search.audit_mechanism(LEAKAGE.constant_matrix)
+    search.best = AuditedMechanism(LEAKAGE.constant_matrix, 0.33, audit)
+    one_group = GroupedRows(LEAKAGE, np.zeros(len(LEAKAGE.losses), dtype=np.int64))
+    phase = CuttingPlanePhase(search, one_group, NO_DEADLINE, True, 0.0)
+    phase.last_matrix = np.ones((1, 1))
+    for objective, ending in ((0.32, COARSE_GAP_CLOSED), (0.3, None)):
+        phase.objective_value = objective
+        assert phase.end_reason == ending
 
 
 def test_the_slack_of_a_leakage_costs_a_quarter_of_the_tolerance() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pmlopt import Prior, estimate, joint_level, leakage_level
-from pmlopt.errors import MechanismError, PriorError, PrivacyError
+from pmlopt import Mechanism, Prior, estimate, explore, joint_level, leakage_level
+from pmlopt.errors import InputError, MechanismError, PriorError, PrivacyError
 from pmlopt.estimation import estimate_noisy_frequencies, estimate_noisy_mean
 from pmlopt.releases import Ledger, shuffled_level
 from pmlopt.releases.noise import Gaussian, Geometric, Laplace
@@ -82,3 +83,30 @@ def test_geometric_noise_adds_up_in_the_ledger_and_in_joint_levels() -> None:
     assert ledger.level == pytest.approx(Geometric(1.5).level(prior), abs=1e-10)
     with pytest.raises((MechanismError, PriorError)):
         estimate(mechanism, [1, 2])
+
+
+def test_a_continuum_of_outcomes_cannot_be_explored() -> None:
+    for noise in (Laplace(1.0), Geometric(1.0)):
+        with pytest.raises(InputError, match="to_mechanism"):
+            explore(noise)
+
+
+PLACES: list[list[Any]] = [[0, 1, 3], [(0, 0), (1, 2), (3, 1)]]
+
+
+@pytest.mark.parametrize("letters", PLACES)
+@pytest.mark.parametrize("ending", ["json", "npz", "csv"])
+def test_a_saved_mechanism_of_geometric_noise_is_that_of_the_noise(
+    letters: list[Any], ending: str, tmp_path: Path
+) -> None:
+    prior, noise = Prior([0.5, 0.3, 0.2], letters), Geometric(1.5)
+    noise.to_mechanism(prior).save(tmp_path / f"noise.{ending}")
+    loaded = Mechanism.load(tmp_path / f"noise.{ending}")
+    assert loaded.inputs == prior.labels
+    assert leakage_level(prior, loaded) == pytest.approx(noise.level(prior), abs=1e-12)
+    ledger = Ledger(prior)
+    outcome = loaded.outputs[int(loaded.matrix[0].argmax())]
+    ledger.record(loaded, [outcome])
+    assert 0 < ledger.level <= noise.level(prior) + 1e-10
+    assert explore(ledger).curves
+    assert 0 < shuffled_level(prior, loaded, 10, 0.1) < noise.level(prior)

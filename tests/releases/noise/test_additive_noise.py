@@ -136,12 +136,51 @@ class TestContinuous:
         exact = Laplace(2.0).level(letters)
         assert exact <= Laplace(2.0).level(sample) <= exact + 1e-3
 
+    def test_of_independent_numbers_the_levels_add_up(self) -> None:
+        """The mean of `e^(-||x - y|| / b)` is the product over the axes."""
+        law = Continuous([uniform(2, 3), uniform(0, 1)])
+        for scale in (0.7, 3.0):
+            exact = -sum(math.log(scale / w * -math.expm1(-w / scale)) for w in (3, 1))
+            level = Laplace(scale).level(law)
+            assert exact <= level <= exact + 4 / scale / 1000
+        noise = Laplace.calibrate(law, 0.5)
+        assert 0.5 - 1e-3 <= noise.level(law) <= 0.5
+
+    def test_of_a_sample_of_pairs_the_level_is_that_of_its_letters(self) -> None:
+        """Coordinates that depend on each other: only two of four corners occur."""
+        sample = np.array([[0.0, 0.0]] * 30 + [[4.0, 1.0]] * 10)
+        letters = Prior([0.75, 0.25], [(0.0, 0.0), (4.0, 1.0)])
+        exact = Laplace(2.0).level(letters)
+        assert exact <= Laplace(2.0).level(Continuous.from_samples(sample)) <= exact + 6e-3
+
+    @pytest.mark.parametrize("sigma", [0.5, 1.0, 4.0])
+    def test_failures_of_a_uniform_number(self, sigma: float) -> None:
+        """Its density is a difference of two normal tails, and the likeliest number the nearest one."""
+        y = np.linspace(2 - 9 * sigma, 5 + 9 * sigma, 400_001)
+        density = (norm.sf((2 - y) / sigma) - norm.sf((5 - y) / sigma)) / 3
+        likeliest = norm.pdf(np.maximum(np.maximum(2 - y, y - 5), 0), 0, sigma)
+        y, density, likeliest = (one[density > 1e-30] for one in (y, density, likeliest))
+        leaks = np.log(likeliest) - np.log(density)
+        change = 3 / 2**15 * ((3 + 1e-3) / sigma + 9) / sigma
+
+        def exact(epsilon: float) -> float:
+            return float((density * (leaks > epsilon)).sum() * (y[1] - y[0]))
+
+        for part in (0.1, 0.5, 0.9):
+            epsilon = float(np.quantile(leaks[density > 1e-6], part))
+            found = Gaussian(sigma).failure_probability(Continuous(uniform(2, 3)), epsilon)
+            looser = math.exp(change) * exact(epsilon - 2 * change) + 1e-4
+            assert exact(epsilon) - 1e-4 <= found <= looser
+        assert Gaussian(sigma).failure_probability(Continuous(uniform(2, 3)), 0.0) == 1.0
+
     def test_what_has_no_bound_is_refused(self) -> None:
         law = Continuous(expon(), support=(0, 5))
         asked: list[Callable[[], float]] = [
             lambda: Gaussian(1.0).level(law), lambda: Geometric(1.0).level(law),
             lambda: Laplace(1.0).level(law, AllPriors(3)),
-            lambda: Laplace(1.0).level(Continuous([uniform(), uniform()])),
+            lambda: Gaussian(1.0).failure_probability(law, 0.5, AllPriors(3)),
+            lambda: Gaussian(1.0).failure_probability(Continuous([uniform(), uniform()]), 0.5),
+            lambda: Geometric(1.0).failure_probability(law, 0.5),
         ]  # fmt: skip
         for ask in asked:
             with pytest.raises(PrivacyError):
@@ -196,8 +235,67 @@ class TestFailures:
             assert Gaussian(2.0).failure_probability(vectors, epsilon) == pytest.approx(
                 Gaussian(2.0).failure_probability(numbers, epsilon), rel=1e-12
             )
-        with pytest.raises(PrivacyError, match="two vectors"):
-            Gaussian(2.0).failure_probability(VECTORS, 0.5)
+        for line in ([(0, 0), (3, 4), (6, 8)], [(0, 0, 0), (2, 1, 2), (4, 2, 4)]):
+            step = math.dist(*line[:2])
+            flat = Prior(AGES.pmf, [0.0, step, 2 * step])
+            assert Gaussian(3.0).failure_probability(Prior(AGES.pmf, line), 0.5) == pytest.approx(
+                Gaussian(3.0).failure_probability(flat, 0.5), rel=1e-12
+            )
+        space = Prior([0.25] * 4, [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)])
+        with pytest.raises(PrivacyError, match="3 dimensions"):
+            Gaussian(2.0).failure_probability(space, 0.5)
+
+    @pytest.mark.parametrize("seed", [1, 2])
+    def test_of_gaussian_noise_in_the_plane_by_sections(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        size = int(rng.integers(3, 6))
+        points = rng.normal(size=(size, 2))
+        prior = Prior(rng.dirichlet(np.ones(size)) * 0.8 + 0.2 / size, list(map(tuple, points)))
+        epsilon = float(rng.uniform(0.3, 0.6)) * prior.max_leakage
+        found = Gaussian(1.0).failure_probability(prior, epsilon)
+        exact = oracle.plane_failure(points, prior.pmf, 1.0, epsilon)
+        assert exact - 1e-11 <= found <= exact + 1e-9
+
+    @pytest.mark.parametrize("labels", [VECTORS.labels, [(0.0, 0.0), (3.0, 4.0)]])
+    def test_of_laplace_noise_in_the_plane_it_is_between_that_of_bins(self, labels: Any) -> None:
+        """The l1 norm: vectors are not two numbers at any distance, not even two."""
+        prior, noise = (
+            Prior(AGES.pmf[: len(labels)] / AGES.pmf[: len(labels)].sum(), labels),
+            Laplace(2.0),
+        )
+        points = np.array(labels)
+        grids = [np.linspace(axis.min(), axis.max(), 401) for axis in points.T]
+        parts = [noise.compute_cell_masses(
+            np.append(-np.inf, grid), np.append(grid, np.inf), axis)
+            for grid, axis in zip(grids, points.T, strict=True)]  # fmt: skip
+        law = np.einsum("ia,ib,i->ab", *parts, prior.pmf)
+        # a log-ratio moves by twice the width of a bin over the scale at most, on each axis
+        off = sum(2 * (grid[1] - grid[0]) / noise.scale for grid in grids)
+        likelihoods = np.einsum("ia,ib->iab", *parts)
+        leaks = np.log(likelihoods.max(axis=0) / law)
+        for epsilon in (0.3, 0.55, 0.8):
+            low, high = (float(law[leaks > epsilon + one].sum()) for one in (off, -off))
+            assert low - 1e-9 <= noise.failure_probability(prior, epsilon) <= high + 1e-9
+        assert noise.failure_probability(prior, 0.99 * noise.level(prior)) > 0
+
+    def test_in_the_plane_over_a_set_it_is_not_below_that_of_its_priors(self) -> None:
+        rng = np.random.default_rng(5)
+        over = L1Ball(VECTORS, 0.2)
+        found = Gaussian(3.0).failure_probability(VECTORS, 0.4, over)
+        for _ in range(3):
+            law = Prior(over.minimizer(rng.normal(size=3)), VECTORS.labels)
+            assert found >= Gaussian(3.0).failure_probability(law, 0.4) - 1e-9
+
+    def test_it_is_not_monotone_in_sigma(self) -> None:
+        """Without noise the rare letter fails alone; with some, outcomes near it do that others have."""
+        prior = Prior([0.01, 0.99], [0, 1])
+        failures = [Gaussian(one).failure_probability(prior, 0.6) for one in (0.0, 0.6, 5.0)]
+        assert failures[0] == pytest.approx(0.01, rel=1e-12)
+        assert failures[1] > 1.2 * failures[0]
+        assert failures[2] < failures[0]
+        ages = Prior([0.01, 0.01, 0.98], [0, 20, 40])
+        more = [Gaussian(one).failure_probability(ages, 0.6) for one in (0.0, 60.0, 150.0)]
+        assert more[1] > more[0] > more[2]
 
     def test_ends_and_tails(self) -> None:
         for noise in (Laplace(10.0), Gaussian(10.0), Geometric(10.0)):
@@ -244,6 +342,37 @@ class TestMechanisms:
         clipped = np.clip(outcomes, min(letters), max(letters))
         row = [law[clipped == y].sum() for y in mechanism.outputs]
         assert mechanism.matrix[0] == pytest.approx(row, abs=1e-12)
+
+    def test_geometric_noise_on_vectors_is_a_mechanism_too(self) -> None:
+        prior = Prior([0.5, 0.3, 0.2], [(0, 0), (1, 2), (3, 1)])
+        noise = Geometric(2.0)
+        mechanism = noise.to_mechanism(prior)
+        assert len(mechanism.outputs) == 4 * 3
+        assert mechanism.outputs[-1] == (3, 2)
+        assert leakage_level(prior, mechanism) == pytest.approx(noise.level(prior), abs=1e-12)
+        # the law by its definition, outcomes past the letters added up
+        z = np.arange(-200, 204)
+        for label, row in zip([(0, 0), (1, 2), (3, 1)], mechanism.matrix, strict=True):
+            law = np.ones((1, 1))
+            for place, top in zip(label, (3, 2), strict=True):
+                one = np.exp(-np.abs(z - place) / 2.0)
+                clipped = np.bincount(np.clip(z, 0, top), one / one.sum())
+                law = (law[:, :, None] * clipped).reshape(law.shape[0], -1)
+            assert row == pytest.approx(law.ravel(), abs=1e-12)
+        for epsilon in (0.2, 0.6):
+            joint = prior.pmf[:, None] * mechanism.matrix
+            leaks = np.log(mechanism.matrix.max(axis=0) / joint.sum(axis=0))
+            expected = joint.sum(axis=0)[leaks > epsilon].sum()
+            assert noise.failure_probability(prior, epsilon) == pytest.approx(expected, abs=1e-12)
+
+    def test_bins_of_geometric_noise_have_its_law(self) -> None:
+        prior, edges = Prior([0.5, 0.5], [0, 3]), [-2.5, 0, 1, 2.5, 4]
+        binned = Geometric(1.7).bin_outcomes(prior, edges)
+        z = np.arange(-300, 301)
+        for label, row in zip((0, 3), binned.matrix, strict=True):
+            law = np.exp(-np.abs(z - label) / 1.7)
+            counts = np.bincount(np.searchsorted(edges, z, side="left"), law / law.sum())
+            assert row == pytest.approx(counts, abs=1e-14)
 
     def test_bins_leak_no_more_and_nearly_all(self) -> None:
         for noise in (Laplace(12.0), Gaussian(12.0)):

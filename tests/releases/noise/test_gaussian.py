@@ -16,8 +16,9 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp, ndtr
 from scipy.stats import norm
 
-from pmlopt.releases.noise import BinaryGaussian, plocal_failure, plocal_scale
-from pmlopt.releases.noise.gaussian import GaussianFailure
+from pmlopt.releases.noise import BinaryGaussian, Gaussian, Laplace, plocal_failure, plocal_scale
+from pmlopt.releases.noise.additive import AdditiveNoise
+from pmlopt.releases.noise.leakage_tails import LetterTails, PairFailure
 
 SHARES = st.one_of(st.sampled_from([1e-6, 0.01, 0.25, 0.5]), st.floats(0.01, 0.5))
 SIGMAS = st.one_of(st.sampled_from([0.3, 1.0, 1.5, 2.0]), st.floats(0.1, 20.0))
@@ -252,20 +253,24 @@ def test_plocal_failure_past_every_float() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0])
-@pytest.mark.parametrize("sigma", [0.4, 1.5])
-def test_the_derivatives_in_a_probability_are_those_of_differences(
-    epsilon: float, sigma: float
+@pytest.mark.parametrize("noise", [Gaussian(0.4), Gaussian(1.5), Laplace(0.4), Laplace(1.5)])
+def test_the_slope_in_a_probability_is_that_of_differences(
+    epsilon: float, noise: AdditiveNoise
 ) -> None:
-    failure = GaussianFailure(epsilon, sigma)
-    p, step = np.linspace(0.05, 0.9 * math.exp(-epsilon), 9), 1e-4
+    failure = PairFailure(noise, epsilon)
+    p, step = np.linspace(0.05, 0.9 * failure.max_mass, 9), 1e-5
 
-    def total(mass: FloatArray) -> FloatArray:
-        near, far = failure.letter_tails(failure.make_letters(mass, 1 - mass))
-        return np.asarray(mass * near + (1 - mass) * far)
+    def compute(mass: FloatArray) -> LetterTails:
+        return failure.compute_tails(mass, 1 - mass)
 
-    below, at, above = total(p - step), total(p), total(p + step)
-    letters = failure.make_letters(p, 1 - p)
-    assert failure._slope(letters) == pytest.approx((above - below) / (2 * step), abs=1e-5)
-    assert failure._max_second_derivative(letters, letters) == pytest.approx(
-        (above - 2 * at + below) / step**2, abs=1e-3
-    )
+    below, above = (compute(p + one).weigh(p + one) for one in (-step, step))
+    up, down = failure._bound_slopes(compute(p), compute(p))
+    assert up == pytest.approx((above - below) / (2 * step), abs=1e-5)
+    assert down == pytest.approx(-up, abs=1e-15)
+    # over cells it is bounded
+    up, down = failure._bound_slopes(compute(p[:-1]), compute(p[1:]))
+    for part in np.linspace(0, 1, 5):
+        within = compute(p[:-1] + part * np.diff(p))
+        slope = failure._bound_slopes(within, within)[0]
+        assert (slope <= up + 1e-12).all()
+        assert (-slope <= down + 1e-12).all()

@@ -58,6 +58,9 @@ BLOCKS: dict[str, tuple[ColumnBlock | None, Callable[[FloatArray], float]]] = {
     # what is at least 0 for the columns that are allowed
     "ratio": (build_ratio_block(KEEP), lambda v: v.min() - KEEP * v.max()),
     "mean": (build_mean_block(LAW, 0.85), lambda v: LAW @ v - 0.85 * v.max()),
+    "mean and largest": (
+        build_mean_block(LAW, 0.5, largest=0.2), lambda v: LAW @ v - (0.5 + 0.2) * v.max()
+    ),
     "mean with ends": (
         build_mean_block(0.8 * LAW, KEEP, 0.3, 0.1),
         lambda v: 0.8 * LAW @ v + 0.3 * v.min() - (0.1 + KEEP) * v.max(),

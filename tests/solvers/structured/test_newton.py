@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -258,3 +260,27 @@ def test_small_systems_are_those_of_numpy(size: int) -> None:
         )
         found = solve_factored(factor, right)[:, place]
         assert squares[:, :, place] @ found == pytest.approx(right[:, place])
+
+
+@pytest.mark.parametrize(
+    ("means", "scalars", "outputs", "rows", "added", "by_outputs"),
+    [
+        (1, 2, 4, 13, 0, True),
+        (1, 2, 4, 12, 0, False),
+        (1, 1, 3, 10, 3, True),
+        (1, 1, 3, 10, 4, False),
+    ],
+)
+def test_columns_are_eliminated_last_where_they_have_fewer_numbers_than_the_letters(
+    monkeypatch: pytest.MonkeyPatch,
+    means: int, scalars: int, outputs: int, rows: int, added: int, by_outputs: bool,
+) -> None:  # fmt: skip
+    """For each output those of its means and its scalars; added rows count as well."""
+    monkeypatch.setattr(newton_module, "NewtonSystem", lambda *_: False)
+    monkeypatch.setattr(newton_module, "NewtonSystemByOutputs", lambda *_: True)
+    task: Any = SimpleNamespace(
+        row_offsets=(rows, rows, rows + added), column_means=np.zeros((means, 1)),
+        block=SimpleNamespace(interior_scalars=np.zeros(scalars)), costs=np.zeros((9, outputs)),
+    )  # fmt: skip
+    at: Any = None
+    assert newton_module.build_newton_system(task, at) is by_outputs

@@ -13,8 +13,9 @@ from oracles.designs import FloatArray, linear_program, random_prior
 
 from pmlopt import LDP, PML, ExpectedGain, MinimumMass, Prior, design
 from pmlopt.model.privacy import Requirement
+from pmlopt.solvers import highs
 from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions
-from pmlopt.solvers.structured import interior_point, simplex
+from pmlopt.solvers.structured import interior_point
 from pmlopt.solvers.structured.block_program import BlockLP, SideConstraints
 from pmlopt.solvers.structured.factors import get_lapack
 from pmlopt.solvers.structured.interior_point import follow_central_path
@@ -201,7 +202,7 @@ def test_the_simplex_starts_inside_and_ends_at_the_optimum(
 ) -> None:
     """By a dense linear program over the matrix: the requirement on each column, and sums of one."""
     task = task_of(privacy)
-    found = simplex.solve_by_simplex(task, MethodOptions(deadline=NO_DEADLINE, tolerance=1e-9))
+    found = highs.solve_by_simplex(task, MethodOptions(deadline=NO_DEADLINE, tolerance=1e-9))
     assert found.point is not None
     keep, n, m = np.exp(-0.8), 5, 4
     rows = []
@@ -224,8 +225,8 @@ def test_the_simplex_starts_inside_and_ends_at_the_optimum(
     # a mechanism to start from is a point of the model
     start: list[FloatArray] = []
     solver: Any = SimpleNamespace(setSolution=lambda one: start.append(np.array(one.col_value)))
-    assert simplex._pass_start(solver, task, 0.7 / m + 0.3 * found.point.matrix, None)
-    model = simplex.build_block_model(task)
+    assert highs._pass_start(solver, task, 0.7 / m + 0.3 * found.point.matrix, None)
+    model = highs.build_block_model(task)
     activity = np.zeros(model.num_row_)
     for column, value in enumerate(start[0]):
         entries = slice(model.a_matrix_.start_[column], model.a_matrix_.start_[column + 1])

@@ -1,30 +1,158 @@
-"""The repair of a solver's matrix into one that satisfies the requirement exactly."""
+"""Rounding of numbers and matrices so that what is claimed of them holds in exact arithmetic.
+
+Numbers are rounded to a side, rows to the grid of 2^-53, and a solver's matrix is repaired until it meets
+its requirement exactly.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import Context, Decimal
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from itertools import count
 from typing import Any, TypeVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.arrays import GRID_DENOMINATOR, FloatArray
 from pmlopt.data.mechanism import wrap_checked_matrix
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import Requirement
-from pmlopt.programs.exact.arithmetic import GRID_DENOMINATOR, is_met_exactly, round_rows_to_grid
 from pmlopt.programs.exact.envelope_repair import pair_exponents, repair_by_envelope
+from pmlopt.programs.exact.equality_rounding import polish_matrix, round_with_equalities
+
+_DECIMAL_CONTEXT = Context(prec=60)
+
+
+def round_rows_to_grid(matrix: FloatArray, grid: int = GRID_DENOMINATOR) -> FloatArray:
+    """Round the matrix to multiples of 2^-53, each row summing to exactly one.
+
+    Largest remainders: an entry moves by less than 2^-53; what the row's sum was off beyond that goes
+    to the largest entry.
+
+    Args:
+        matrix: (N, M) non-negative, rows summing to one up to rounding.
+        grid: the common denominator, where it is another one.
+
+    Examples:
+        >>> snapped = round_rows_to_grid(np.array([[1 / 3, 1 / 3, 1 / 3]]))
+        >>> sum(Fraction(v) for v in snapped[0].tolist())
+        Fraction(1, 1)
+    """
+    scaled = matrix * grid  # exact for a power of two
+    # floors leave less than one unit for each entry: remainders decide who gets one
+    counts = np.floor(scaled).astype(np.int64)
+    remainder = np.where(matrix > 0, scaled - counts, -1.0)  # zeros come last, and stay zeros
+    # the argsort of an argsort is the rank of each entry in its row
+    rank = np.argsort(np.argsort(-remainder, axis=1, kind="stable"), axis=1)
+    short = grid - counts.sum(axis=1)
+    counts += (rank < short[:, None]) & (matrix > 0)
+    # what the input's sum was off beyond that: the largest entry notices it least
+    counts[np.arange(len(counts)), counts.argmax(axis=1)] += grid - counts.sum(axis=1)
+    return np.asarray(counts / grid)
+
+
+def scale_to_integers(matrix: FloatArray) -> Any:
+    """Return the matrix times a power of two, as an object array of Python integers, without rounding."""
+    # a float is an integer of 53 bits times a power of two: nothing is rounded
+    mantissas, exponents = np.frexp(matrix)
+    whole = (mantissas * 2.0**53).astype(np.int64).astype(object)
+    # zeros have an exponent that means nothing
+    occurring = exponents[matrix != 0]
+    lowest = int(occurring.min()) if occurring.size else 0
+    return whole << np.where(matrix != 0, exponents - lowest, 0).astype(object)
+
+
+# a few megabytes: a repair needs the powers of all pairs of letters a dozen times
+@lru_cache(32_768)
+def round_exp_down(exponent: float) -> Fraction:
+    """Return a rational at most e^exponent, and within 1e-58 of it relatively; exponent >= 0.
+
+    Examples:
+        >>> round_exp_down(0.0), float(round_exp_down(1.0)) == float(np.exp(1.0))
+        (Fraction(1, 1), True)
+    """
+    if exponent == 0:
+        return Fraction(1)
+    return max(
+        Fraction(1), Fraction(_DECIMAL_CONTEXT.next_minus(_DECIMAL_CONTEXT.exp(Decimal(exponent))))
+    )
+
+
+def round_exp_up(exponent: float) -> Fraction:
+    """Return a rational at least e^exponent, and within 1e-58 of it relatively; exponent >= 0.
+
+    Examples:
+        >>> round_exp_up(0.0), round_exp_up(1.0) > round_exp_down(1.0)
+        (Fraction(1, 1), True)
+    """
+    return (
+        Fraction(_DECIMAL_CONTEXT.next_plus(_DECIMAL_CONTEXT.exp(Decimal(exponent))))
+        if exponent
+        else Fraction(1)
+    )
+
+
+def round_down_to_float(number: Fraction) -> float:
+    """Return the largest float that is at most a rational.
+
+    Examples:
+        >>> round_down_to_float(Fraction(1, 3)) < Fraction(1, 3) < round_up_to_float(Fraction(1, 3))
+        True
+    """
+    # conversion rounds to nearest: at most one step in the wrong direction
+    nearest = float(number)
+    return math.nextafter(nearest, -math.inf) if nearest > number else nearest
+
+
+def round_up_to_float(number: Fraction) -> float:
+    """Return the least float that is at least a rational."""
+    return -round_down_to_float(-number)
+
+
+def is_met_exactly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
+    """Return whether the matrix meets the requirement in rational arithmetic.
+
+    The prior's weights are its counts, or its floats as rationals over their sum; e^epsilon is
+    replaced by a rational below it.
+    """
+    # Python integers: products have more than 64 bits
+    weights = np.array(prior.weights, dtype=object)
+    occurring = matrix[:, matrix.max(axis=0) > 0]  # a column of zeros adds nothing to any bound
+    return bool(
+        np.all(
+            privacy.for_prior(prior).violation(
+                weights, scale_to_integers(occurring), round_exp_down
+            )
+            <= 0
+        )
+    )
+
+
+def has_exact_rows(matrix: FloatArray) -> bool:
+    """Return whether the entries are non-negative and each row sums to exactly one, as rationals."""
+    if (matrix < 0).any():
+        return False
+    if np.array_equal(
+        np.rint(matrix * GRID_DENOMINATOR), matrix * GRID_DENOMINATOR
+    ):  # on the grid: sums in 64-bit integers
+        return bool(
+            ((matrix * GRID_DENOMINATOR).astype(np.int64).sum(axis=1) == GRID_DENOMINATOR).all()
+        )
+    return all(sum(map(Fraction, row)) == 1 for row in matrix.tolist())
+
 
 ENTRY_NOISE_ATOL = 1e-8
 """Conditional probabilities of at most this are taken for a solver's noise, and become zero."""
 
+
 MAX_USUAL_MIXING = 1e-9
 """The share mixed in beyond which it is tried whether small entries are no noise."""
+
 
 MAX_COLUMN_CHANGE = 1e-6
 """Outputs are mixed with their mean one by one only where that moves no entry by more than this."""
@@ -247,136 +375,6 @@ def _compute_mixing_weights(
     return np.asarray(np.max(np.broadcast_arrays(*shares), axis=0))
 
 
-def round_with_equalities(
-    prior: Prior, privacy: Requirement, matrix: FloatArray, mixing: float = 0.0
-) -> FloatArray | None:
-    """Round a matrix to multiples of 2^-53 that meet zero-level ratio bounds as exact equalities.
-
-    A pair that a constant meets with equality, such as one of 0 nats about a secret, holds for all columns of
-    a mechanism only with equality: their sum is a constant. With joint counts the equations have whole
-    coefficients, and the columns that solve them are the combinations of a few columns of whole numbers. Each
-    column is rounded to such a combination, a little below what it was, and what the rows then lack of one
-    solves the equations too: it goes to the most likely output.
-
-    Args:
-        prior: N letters.
-        privacy: the requirement, for this prior.
-        matrix: (N, M) that meets the equations up to a solver's noise; zeros stay zeros, but for one output.
-        mixing: the share of the output law that is mixed in, for the sake of other pairs.
-
-    Returns:
-        (N, M) rows that sum to exactly one; None where there are no such equations, or their coefficients are
-        too large: those of joint laws in floats are.
-    """
-    equations = _list_equations(prior, privacy)
-    if not equations:
-        return None
-    target = matrix / matrix.sum(axis=1, keepdims=True)
-    bases: dict[tuple[int, ...], Any] = {}
-    for column in target.T:
-        # columns of the same zeros share one basis: elimination is done once for each
-        support = tuple(np.flatnonzero(column).tolist())
-        if support and support not in bases:
-            bases[support] = _find_integer_basis(equations, support)
-            if bases[support] is None:
-                return None
-    law = prior.pmf @ target
-    constants = np.array(
-        [int(mass * mixing * GRID_DENOMINATOR) for mass in law.tolist()], dtype=object
-    )
-    sizes = (int(np.abs(basis[2]).sum(axis=1).max()) for basis in bases.values())
-    step = target.shape[1] * max(sizes, default=0)
-    weight = mixing
-    # columns are shrunk at most four times until no row sums to more than one
-    for _ in range(4):
-        whole = _round_to_integers((1 - weight) * target, bases)
-        if whole is None:
-            return None
-        whole = whole + constants
-        # a combination of solutions solves the equations too, since these are linear
-        missing = GRID_DENOMINATOR - whole.sum(axis=1)
-        if missing.min() >= 0:
-            whole[:, int(law.argmax())] += missing
-            return np.asarray((whole / GRID_DENOMINATOR).astype(float))
-        weight += (
-            float(step - missing.min()) / GRID_DENOMINATOR
-        )  # rounding moves a row by less than a step
-    return None
-
-
-def _list_equations(prior: Prior, privacy: Requirement) -> list[list[int]]:
-    """List the integer equations of the ratio bounds of 0 nats that force equality."""
-    ratios = privacy.ratios(np.array(prior.weights, dtype=object))
-    if ratios is None or ratios.exponents.min(initial=1.0) > 0:
-        return []
-    n = ratios.size
-    sides = np.vstack([np.eye(n, dtype=int).astype(object), ratios.rows])
-    scales = np.append(np.ones(n, dtype=object), ratios.scales)
-    found = []
-    for k in np.flatnonzero(ratios.exponents == 0).tolist():
-        up, down = int(ratios.above[k]), int(ratios.below[k])
-        row = [int(v) for v in sides[up] * scales[down] - sides[down] * scales[up]]
-        divisor = math.gcd(*row)
-        # coefficients that sum to zero: a constant meets the pair with equality
-        if divisor and not sum(row):
-            found.append([v // divisor for v in row])
-    return found
-
-
-def _find_integer_basis(
-    equations: list[list[int]], support: tuple[int, ...]
-) -> tuple[list[int], list[int], Any] | None:
-    """Find an integer basis of the equations' solution space on a given support.
-
-    Returns:
-        The free letters, the units of each (the multiples of which the entry of a column is), and the columns
-        (|support|, K); None where they are too large.
-    """
-    # Units of 2^-53 that a step of a column may have, at most 1e-6 of probability: larger ones would show.
-    largest_unit = 2.0**33
-    rows = [[Fraction(row[x]) for x in support] for row in equations]
-    pivots: list[int] = []
-    for place in range(len(support)):
-        done = len(pivots)
-        # exact elimination in fractions: a pivot is zero or it is not
-        first = next((k for k in range(done, len(rows)) if rows[k][place]), None)
-        if first is None:
-            continue
-        rows[done], rows[first] = rows[first], rows[done]
-        rows[done] = [v / rows[done][place] for v in rows[done]]
-        for k, row in enumerate(rows):
-            if k != done and row[place]:
-                rows[k] = [v - row[place] * w for v, w in zip(row, rows[done], strict=True)]
-        pivots.append(place)
-    free = [place for place in range(len(support)) if place not in pivots]
-    columns = np.zeros((len(support), len(free)), dtype=object)
-    for k, place in enumerate(free):
-        # the least multiple of the free letter that makes all pivots whole
-        unit = math.lcm(*(rows[j][place].denominator for j in range(len(pivots))))
-        if unit > largest_unit:
-            return None
-        columns[place, k] = unit
-        for j, pivot in enumerate(pivots):
-            columns[pivot, k] = int(-rows[j][place] * unit)
-    if not free or np.abs(columns).sum(axis=1).max() > largest_unit:
-        return None
-    return free, [int(columns[place, k]) for k, place in enumerate(free)], columns
-
-
-def _round_to_integers(target: FloatArray, bases: dict[tuple[int, ...], Any]) -> Any:
-    """Round to nearby (N, M) integers that solve the equations; None where one would be negative."""
-    whole = np.zeros(target.shape, dtype=object)
-    for y, column in enumerate(target.T):
-        support = np.flatnonzero(column)
-        if not len(support):
-            continue
-        free, units, columns = bases[tuple(support.tolist())]
-        steps = [round(Fraction(float(column[support[place]])) * GRID_DENOMINATOR / unit)
-                 for place, unit in zip(free, units, strict=True)]  # fmt: skip
-        whole[support, y] = columns @ np.array(steps, dtype=object)
-    return None if (whole < 0).any() else whole
-
-
 CONSTANT_SHARES = (0.0, 1e-9, 1e-7)
 """Shares of the law that are mixed in before pairs of no room are met exactly, for the others' sake."""
 
@@ -495,72 +493,3 @@ def _repair_with_equalities(
     if exact is None or np.abs(exact - matrix).max() > MAX_COLUMN_CHANGE:
         return None
     return exact if is_satisfied(prior, privacy, exact) else None
-
-
-def polish_matrix(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray | None:
-    """Project a matrix on its active ratio bounds and row sums, keeping its zeros.
-
-    Solvers leave pairs broken by 1e-10. Where a constant is within a pair by 1e-9 only, mixing that away
-    would take a tenth of the mechanism. The pairs that are broken are kept with equality instead, by the
-    least change of the positive entries that also mends the row sums, until no other pair is broken.
-
-    Args:
-        prior: N letters.
-        privacy: whose list of ratio bounds is to be met.
-        matrix: (N, M) non-negative, close to what it should be.
-
-    Returns:
-        (N, M); None where the requirement is no list of ratio bounds, the equations are too many, or no
-        such matrix is near.
-    """
-    ratios = privacy.list_ratios(prior)
-    if ratios is None or not len(ratios.exponents):
-        return None
-    pairs, sizes = (part.toarray() for part in ratios.excess_rows)
-    # zeros stay zeros: only positive entries may move
-    entries = np.argwhere(matrix > 0)
-    held = np.zeros((len(pairs), matrix.shape[1]), dtype=bool)
-    moved = matrix
-    # violated pairs join the active ones at most six times
-    for _ in range(6):
-        # rounding does not break a pair that keeps four units in the last place
-        margin = (4 * float(np.finfo(float).eps)) * (sizes @ moved)
-        # an active set method: pairs once broken are kept as equations
-        broken = (pairs @ moved > -margin) & ~held
-        if not broken.any() and held.any():
-            break
-        held |= broken
-        # a dense system of a million coefficients takes a fraction of a second
-        if (held.sum() + len(matrix)) * len(entries) > 1_000_000:
-            return None
-        try:
-            moved = _project_on_equations(moved, entries, pairs, held, 2 * margin)
-        except np.linalg.LinAlgError:
-            return None
-    # the equations count as solved where rows are off one by at most 1e-12
-    met = (moved >= 0).all() and np.abs(moved.sum(axis=1) - 1).max() <= 1e-12
-    return moved if met else None
-
-
-def _project_on_equations(
-    moved: FloatArray, entries: Any, pairs: FloatArray, held: Any, margin: FloatArray
-) -> FloatArray:
-    """Make the smallest change that puts active pairs at their margin and row sums at one."""
-    rows, columns = entries.T
-    which, where = np.nonzero(held)
-    system = np.vstack([
-        pairs[which][:, rows] * (where[:, None] == columns),
-        np.arange(len(moved))[:, None] == rows,
-    ])  # fmt: skip
-    right = np.append((-margin - pairs @ moved)[held], 1 - moved.sum(axis=1))
-    # rows of size one, so that least squares weighs all equations alike
-    unit = np.abs(system).max(axis=1, initial=0.0)
-    distinct = unit > 0  # a pair of entries that are all zero stays as it is
-    scaled, wanted = system[distinct] / unit[distinct, None], right[distinct] / unit[distinct]
-    base, corner = np.linalg.qr(
-        scaled.T
-    )  # entries are many more than equations: a small system is left
-    change = base @ np.linalg.lstsq(corner.T, wanted, rcond=None)[0]
-    found = moved.copy()
-    found[rows, columns] += change
-    return found

@@ -30,16 +30,19 @@ from pmlopt import (
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import Requirement
-from pmlopt.programs.exact.arithmetic import is_met_exactly, round_rows_to_grid
-from pmlopt.programs.exact.repair import (
-    RepairedMatrix,
+from pmlopt.programs.exact.equality_rounding import (
     _find_integer_basis,
+    polish_matrix,
+    round_with_equalities,
+)
+from pmlopt.programs.exact.rounding import (
+    RepairedMatrix,
     approximate_repair,
+    is_met_exactly,
     min_mixing_weight,
     polish_and_repair,
-    polish_matrix,
     repair_matrix,
-    round_with_equalities,
+    round_rows_to_grid,
 )
 
 kinds = pytest.mark.parametrize("kind", oracles.KINDS)

@@ -1,0 +1,91 @@
+"""Rows of comma-separated values, read and written."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from pmlopt.core.file_kinds import describe_foreign_file
+from pmlopt.core.files import digest_file as digest_file
+from pmlopt.core.files import read_bytes
+from pmlopt.core.matrix_layout import is_number as is_number
+from pmlopt.core.matrix_layout import parse_number as parse_number
+from pmlopt.errors import FileFormatError
+
+
+def parse_rows(
+    text: Iterable[str], where: object, delimiter: str = ",", not_text: str = ""
+) -> Iterator[list[str]]:
+    """Parse CSV text to rows of equal length.
+
+    Blank lines are no rows, but in a file of one column, where they are missing cells.
+
+    Args:
+        text: its lines, with their ends.
+        where: the file, for messages.
+        delimiter: between cells.
+        not_text: the message where the bytes are not of the encoding.
+
+    Raises:
+        FileFormatError: a row is longer or shorter, a quoted cell does not end, or it is no text.
+    """
+    length, number = 0, 0
+    try:
+        for row in csv.reader(text, delimiter=delimiter, strict=True):
+            if not row and length != 1:
+                continue
+            number += 1
+            length = length or len(row)
+            if len(row or [""]) != length:
+                raise FileFormatError(
+                    f"{where}: row {number} has {len(row)} cells and the header {length}: "
+                    "the file may be cut short"
+                )
+            yield row or [""]  # as some programs write a missing cell
+    except UnicodeError:
+        raise FileFormatError(
+            not_text or f"{where}: is not text in UTF-8, so not a CSV file"
+        ) from None
+    except csv.Error as cause:
+        raise FileFormatError(
+            f"{where}: is not a whole CSV file: row {number + 1}: {cause}"
+        ) from None
+
+
+def read_rows(
+    path: str | os.PathLike[str], content: bytes | None = None, delimiter: str = ",", least: int = 2
+) -> list[list[str]]:
+    """Read a UTF-8 CSV file with at least a header and one row."""
+    content = read_bytes(path) if content is None else content
+    if (foreign := describe_foreign_file(content, small=True)) is not None:
+        raise FileFormatError(f"{path}: {foreign}")
+    stream = io.BytesIO(content)
+    rows = list(parse_rows(io.TextIOWrapper(stream, "utf-8-sig", newline=""), path, delimiter))
+    if len(rows) < least:
+        raise FileFormatError(
+            f"{path}: has {len(rows)} row(s): a header and at least one row are needed"
+        )
+    return rows
+
+
+def encode_csv(rows: Iterable[Sequence[Any]], delimiter: str = ",") -> bytes:
+    r"""Encode rows as CSV that round-trips every cell.
+
+    Examples:
+        >>> encode_csv([["a", 1], ["b\r", 2]])
+        b'a,1\n"b\r","2"\n'
+    """
+    # newline="" keeps line ends inside cells as they are
+    stream = io.StringIO(newline="")
+    plain = csv.writer(stream, lineterminator="\n", delimiter=delimiter)
+    quoted = csv.writer(stream, lineterminator="\n", delimiter=delimiter, quoting=csv.QUOTE_ALL)
+    for row in rows:
+        # the writer does not see that a carriage return needs quotes
+        (quoted if any("\r" in str(cell) for cell in row) else plain).writerow(row)
+    try:
+        return stream.getvalue().encode()
+    except UnicodeEncodeError as cause:
+        raise FileFormatError(f"a label or a cell cannot be written as UTF-8: {cause}") from None

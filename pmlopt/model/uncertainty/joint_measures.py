@@ -1,0 +1,92 @@
+"""The convex program of the joint laws that prove a bound about a secret, over any sets of priors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray
+from pmlopt.core.lazy_imports import cp
+from pmlopt.model.uncertainty.joint_laws import JointLaws
+from pmlopt.solvers.approximate_minimum import solve_approximately
+
+
+class BestJointMeasures:
+    """The weights and joint laws that prove little about the gain of columns under a bound about a secret.
+
+    With measures A_s for the law of the secret of mass w_s, L_t for the laws of the data given t, and H_s
+    given s at its largest mean, it is `min tau` under `p (g - tau) + sum_t L_t <= sum_s H_s`, where L_t has
+    the mass `sum_(s != t) A_s(t)`, and H_s the mass `e^-epsilon w_s - A_s(s)`.
+
+    Args:
+        laws: the set of joint laws.
+    """
+
+    def __init__(self, laws: JointLaws) -> None:
+        self._laws = laws
+        self._compiled: dict[tuple[int, ...], _JointProgram] = {}
+
+    def find(
+        self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
+    ) -> tuple[FloatArray, list[FloatArray]] | None:
+        """Find (S, M) weights, and the measures of the laws given each value, of these at their largest
+        means, and of the secret; None where the program fails.
+
+        Args:
+            p: (N,) the prior of the design.
+            gains: (N, M) the columns g.
+            exp_neg_epsilon: in (0, 1].
+        """
+        unit = float(np.ptp(gains, axis=0).max()) or 1.0
+        if gains.shape not in self._compiled:
+            self._compiled[gains.shape] = _JointProgram.build(self._laws, gains.shape)
+        program = self._compiled[gains.shape]
+        program.costs.value = p[:, None] * (gains - gains.min(axis=0)) / unit
+        program.prior.value, program.factor.value = p[:, None], exp_neg_epsilon
+        solve_approximately(program.problem)
+        found = [program.weights.value, *(one.value for one in program.measures)]
+        if any(value is None or not np.isfinite(value).all() for value in found):
+            return None
+        weights, *measures = (unit * np.maximum(value, 0.0) for value in found)
+        return weights, measures
+
+    def __reduce__(self) -> Any:
+        """Copy and pickle what the programs are built from: those that are compiled do not."""
+        return type(self), (self._laws,)
+
+
+@dataclass(frozen=True)
+class _JointProgram:
+    """The program of the best measures, with its parameters and its variables."""
+
+    problem: cp.Problem
+    costs: cp.Parameter
+    prior: cp.Parameter
+    factor: cp.Parameter
+    weights: cp.Variable
+    measures: list[cp.Variable]
+
+    @classmethod
+    def build(cls, laws: JointLaws, shape: tuple[int, ...]) -> _JointProgram:
+        """Build the program for gains of a shape."""
+        costs, prior = cp.Parameter(shape), cp.Parameter((shape[0], 1))
+        factor, s = cp.Parameter(nonneg=True), laws.law.size
+        low, high = ([cp.Variable(shape, nonneg=True) for _ in range(s)] for _ in range(2))
+        secret = [cp.Variable((s, shape[1]), nonneg=True) for _ in range(s)]
+        # how much of each law there is, in the order of the measures
+        weights, below, above = (cp.Variable((s, shape[1]), nonneg=True) for _ in range(3))
+        tau = cp.Variable((1, shape[1]), nonneg=True)
+        rules = [costs - prior @ tau + sum(low) - sum(high) <= 0]
+        for value, one in enumerate(laws.conditionals):
+            others = [own[value] for other, own in enumerate(secret) if other != value]
+            rules += [
+                below[value] == sum(others),
+                above[value] == factor * weights[value] - secret[value][value],
+                *one.constrain_measures(low[value], below[[value]]),
+                *one.constrain_measures(high[value], above[[value]]),
+                *laws.law.constrain_measures(secret[value], weights[[value]]),
+            ]
+        problem = cp.Problem(cp.Minimize(cp.sum(tau)), rules)
+        return cls(problem, costs, prior, factor, weights, [*low, *high, *secret])

@@ -1,0 +1,186 @@
+"""The interior point by pairs of letters, as a method for linear designs such as those of metric privacy."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.model.privacy.ratios import RatioBounds
+from pmlopt.model.privacy.requirement import read_pair_weights
+from pmlopt.programs.exact.envelope_repair import lower_envelope, pair_exponents
+from pmlopt.programs.linear.constraint_generation import find_essential_pairs
+from pmlopt.programs.linear.peak_mixtures import find_peak_mixture
+from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.programs.program import MethodError
+from pmlopt.solvers.solver_result import (
+    TIME_LIMIT,
+    MethodOptions,
+    PrimalDualPoint,
+    SolverResult,
+    limit_threads,
+    tighten_factor,
+)
+from pmlopt.solvers.structured.pair_columns import PairIterate, PairLP, solve_pair_lp
+
+METHOD_NAME = "pair-ipm"
+
+
+def solve_pairs(program: LinearDesign, ratios: RatioBounds, options: MethodOptions) -> SolverResult:
+    """Solve a design under bounds on pairs of letters to the requested certified gap.
+
+    Args:
+        program: the design.
+        ratios: bounds on pairs of letters, each both ways, above 0 nats.
+        options: what was required.
+    """
+    begin = time.perf_counter()
+    costs = -program.prior.pmf[:, None] * program.centered_gains
+    scale = float(np.abs(costs).max()) or 1.0
+    pairs = _find_tightest_bounds(ratios)
+    exponents = pair_exponents(program.prior, program.privacy)
+    assert exponents is not None
+    members = _choose_members(program, exponents, options.tolerance)
+    task = _build_pair_lp(ratios, pairs, costs / scale, members)
+    if not _has_mutual_rows(task):
+        raise MethodError("a letter has no bound with the letters of least loss for an output")
+    # half of the allowed gap: repair and rounding take a part of the rest
+    allowed = program.compute_allowed_gap(options.tolerance) / scale / 2
+    ready = time.perf_counter()
+    with limit_threads():
+        start = _build_start(program, exponents)
+        ending = solve_pair_lp(task, start, allowed, options.deadline)
+    if not ending.iterations and options.deadline.expired:
+        raise MethodError(f"{TIME_LIMIT}: a first step takes longer than there is")
+    rows = ending.proof.rows
+    message = (
+        f"{ending.message} after {ending.iterations} iterations, with {len(rows.column)} of "
+        f"{len(ratios.exponents) * task.shape[0]} bounds"
+    )
+    matrix = ending.matrix
+    if task.shape[1] < len(matrix):
+        matrix = _extend_columns(program, exponents, matrix, options)
+    witness = _list_weights(pairs, ending.proof, scale)
+    weights = read_pair_weights(witness, (len(ratios.exponents), task.shape[0]))
+    multipliers = ratios.find_row_prices(program.prior.pmf, program.centered_gains, weights)
+    return SolverResult(
+        state="point",
+        finished=ending.gap <= allowed,
+        message=message,
+        iterations=ending.iterations,
+        warm_started=False,
+        compile_seconds=ready - begin,
+        solve_seconds=time.perf_counter() - ready,
+        point=PrimalDualPoint(matrix, multipliers, dual_certificate=witness),
+    )
+
+
+def _find_tightest_bounds(ratios: RatioBounds) -> IntArray:
+    """Return the (N, N) places of the tightest bounds on each pair of letters; -1 where there is none."""
+    places = np.full((ratios.size, ratios.size), -1)
+    order = np.argsort(-ratios.exponents, kind="stable")
+    # of several bounds on one pair the last one, which is the tightest, stays
+    places[ratios.above[order], ratios.below[order]] = order
+    return places
+
+
+def _build_pair_lp(
+    ratios: RatioBounds, places: IntArray, costs: FloatArray, members: IntArray
+) -> PairLP:
+    """Build the linear program of a design, with costs of at most one."""
+    listed = places >= 0
+    factors = np.zeros(listed.shape)
+    # tightened a little, so that rounding of the answer stays inside the bounds
+    factors[listed] = tighten_factor(np.exp(-ratios.exponents))[places[listed]]
+    essential = find_essential_pairs(ratios, ratios.size)
+    first = np.zeros(listed.shape, dtype=bool)
+    first[ratios.above[essential], ratios.below[essential]] = True
+    return PairLP.from_table(costs, members, factors, first | first.T)
+
+
+def _choose_members(program: LinearDesign, exponents: FloatArray, tolerance: float) -> IntArray:
+    """Choose the (M, L) letters of each output: all, or in large designs those at which it loses least."""
+    losses = -program.centered_gains
+    letters, outputs = losses.shape
+    # a factor of L by L for each output, 800 MB of them
+    count = min(letters, math.isqrt(100_000_000 // outputs))
+    # from here on a design of all letters takes half a minute
+    if letters**2 * outputs > 10_000_000:
+        count = min(count, _count_near_letters(losses, exponents, tolerance * program.scale))
+    nearest = np.argpartition(losses, count - 1, axis=0)[:count]
+    return np.ascontiguousarray(np.sort(nearest, axis=0).T)
+
+
+def _count_near_letters(losses: FloatArray, exponents: FloatArray, allowed: float) -> int:
+    """Count the letters of least loss after which a column with one peak loses at most what is allowed.
+
+    The peak is at the letter of least loss. What the optimum loses by columns of so few letters is a tenth of
+    that.
+    """
+    order = np.argsort(losses, axis=0)
+    shares = np.exp(-exponents[:, order[0]])
+    lost = np.take_along_axis(shares * losses, order, axis=0) / shares.sum(axis=0)
+    rest = lost.sum(axis=0) - lost.cumsum(axis=0)
+    return int((rest > allowed).sum(axis=0).max()) + 1
+
+
+def _has_mutual_rows(task: PairLP) -> bool:
+    """Return whether each letter of each output is in a pair, which keeps its entry from being negative."""
+    return all(task.factors[np.ix_(own, own)].any(axis=1).all() for own in task.members)
+
+
+def _build_start(program: LinearDesign, exponents: FloatArray) -> FloatArray:
+    """Build (N, M) columns strictly within every bound: an exponential mechanism and a uniform one, mixed."""
+    near = build_exponential_matrix(program.centered_gains, 0.9 * exponents)
+    return np.asarray(near / 2 + 0.5 / near.shape[1])
+
+
+def _extend_columns(
+    program: LinearDesign, exponents: FloatArray, matrix: FloatArray, options: MethodOptions
+) -> FloatArray:
+    """Extend columns of few letters to the others, and mix them with columns by formula to rows of one."""
+    envelopes = lower_envelope(exponents, matrix)
+    mixture = find_peak_mixture(program, exponents, options, envelopes)
+    return matrix if mixture is None else mixture
+
+
+def _list_weights(places: IntArray, proof: PairIterate, scale: float) -> dict[str, FloatArray]:
+    """List the weights of the pairs at a point, with the places of their pairs and outputs.
+
+    Those are 0 that are not listed.
+    """
+    rows, members = proof.rows, proof.rows.program.members
+    own = members[rows.column, rows.above], members[rows.column, rows.below]
+    weights = proof.weights * rows.unit * rows.factor
+    kept = weights > 0
+    return {
+        "pairs": places[own][kept].astype(float),
+        "outputs": rows.column[kept].astype(float),
+        "weights": scale * weights[kept],
+    }
+
+
+def build_exponential_matrix(gains: FloatArray, exponents: FloatArray) -> FloatArray:
+    """Build `P[x,y] ~ exp(s g[x,y])` with the largest scale s that meets every pair bound.
+
+    A ratio of two rows is `exp(s (g[x,y] - g[z,y]))` over the ratio of their sums, which lies between the
+    least and the largest of these: its logarithm is at most s times their spread over the outputs.
+
+    Args:
+        gains: (N, M).
+        exponents: (N, N) in nats, by which the logarithm of a ratio of two rows is bounded.
+    """
+    scale = np.inf
+    for letter, row in enumerate(gains):
+        # (N,): how far the gains of two letters differ over the outputs, at most
+        spread = np.ptp(gains - row, axis=1)
+        # letters whose gains differ by a constant have equal rows: no bound on the scale
+        bound = spread > 0
+        scale = min(scale, float((exponents[letter][bound] / spread[bound]).min(initial=np.inf)))
+    # at most 0, so that exp cannot overflow
+    shifted = gains - gains.max(axis=1)[:, None]
+    # where rows differ by a number each, all may take the outputs that gain most
+    found = (shifted == 0).astype(float) if np.isinf(scale) else np.exp(scale * shifted)
+    return np.asarray(found / found.sum(axis=1)[:, None])

@@ -1,0 +1,144 @@
+"""The interior point by pairs of letters: optima, all pairs, bounds at every stop, and its proof."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from oracles.designs import FloatArray
+from oracles.ratio_bounds import broken_pairs
+
+from pmlopt import (
+    ExpectedGain,
+    ExpectedLoss,
+    MetricPrivacy,
+    Prior,
+    design,
+    solve,
+)
+from pmlopt.errors import PrivacyError
+from pmlopt.model.privacy.requirement import read_pair_weights
+from pmlopt.programs import Status
+from pmlopt.programs.linear import pair_interior_point
+from pmlopt.programs.linear.certificate import LinearCertificate
+from pmlopt.verification.verify_saved import load_saved
+
+EPSILON = 1.5
+
+
+def draw_plane(size: int, seed: int = 1) -> FloatArray:
+    """Return the distances of random points of a square with a point for each unit of area."""
+    points = np.random.default_rng(seed).random((size, 2)) * size**0.5
+    apart = np.linalg.norm(points[:, None] - points, axis=2)
+    return np.asarray(np.maximum(apart, apart.T))
+
+
+def lay_grid(*sides: int) -> FloatArray:
+    """Return the distances along the streets of a grid."""
+    places = np.array(list(np.ndindex(*sides)))
+    return np.asarray(np.abs(places[:, None] - places).sum(axis=2).astype(float))
+
+
+def on_points(distance: FloatArray, seed: int = 0) -> Any:
+    prior = Prior(np.random.default_rng(seed).dirichlet(np.full(len(distance), 3.0)))
+    return design(prior, MetricPrivacy(EPSILON, distance), ExpectedLoss(distance))
+
+
+@pytest.mark.parametrize("distance", [draw_plane(18), draw_plane(23, 4), lay_grid(6, 7)])
+def test_the_optimum_is_that_of_the_simplex(distance: FloatArray) -> None:
+    program = on_points(distance)
+    result, other = solve(program, "pair-ipm", tolerance=1e-9), solve(program, "highs")
+    assert result.status is Status.OPTIMAL
+    assert result.value == pytest.approx(other.value, abs=1e-7)
+    assert result.bound <= other.value + 1e-9
+    assert not broken_pairs(EPSILON, distance, result.mechanism.matrix)
+    assert result.certificate.verify()
+
+
+def test_gains_and_two_metrics_at_once() -> None:
+    """Of two bounds on one pair the tighter one counts, and its multiplier is at its place."""
+    first, second = draw_plane(18), draw_plane(18, 6)
+    both = MetricPrivacy(1.0, first) & MetricPrivacy(1.0, second)
+    gains = np.random.default_rng(8).random((18, 12))
+    program = design(Prior.uniform(18), both, ExpectedGain(gains))
+    result, other = solve(program, "pair-ipm", tolerance=1e-9), solve(program, "highs")
+    assert result.value == pytest.approx(other.value, abs=1e-7)
+    assert result.bound >= other.value - 1e-9
+    for distance in (first, second):
+        assert not broken_pairs(1.0, distance, result.mechanism.matrix)
+
+
+def test_letters_out_of_pairs_are_left_to_other_methods() -> None:
+    distance = np.full((19, 19), np.inf)
+    distance[:18, :18] = draw_plane(18)
+    distance[18, 18] = 0.0
+    program = design(
+        Prior.uniform(19), MetricPrivacy(EPSILON, distance), ExpectedLoss(draw_plane(19))
+    )
+    assert program.mutual_bounds is None
+    assert solve(program).solver == "constraint-generation"
+
+
+@pytest.mark.parametrize("limit", [1e-3, 0.3])
+def test_a_stop_leaves_a_mechanism_within_all_pairs_and_a_gap_that_holds(limit: float) -> None:
+    distance = draw_plane(49)
+    program = on_points(distance)
+    result = solve(program, time_limit=limit)
+    constant = float((program.prior.pmf @ program.table).min())
+    assert result.value <= constant + 1e-12
+    assert not broken_pairs(EPSILON, distance, result.mechanism.matrix)
+    assert result.certificate.verify()
+    assert -1e-9 <= result.bound <= result.value
+
+
+def test_with_few_letters_for_each_output_the_bound_is_one_and_the_mechanism_feasible(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    distance = draw_plane(25)
+    program = on_points(distance)
+    whole = solve(program, "pair-ipm")
+
+    def choose(*_: object) -> Any:
+        return np.sort(np.argsort(distance, axis=0)[:19], axis=0).T.copy()
+
+    monkeypatch.setattr(pair_interior_point, "_choose_members", choose)
+    result = solve(program, "pair-ipm")
+    assert result.status is Status.UNPROVED
+    assert result.bound <= whole.value + 1e-9
+    # a relaxation of 19 of 25 letters leaves some percent
+    assert result.bound >= 0.9 * whole.value
+    assert whole.bound - 1e-9 <= result.value <= 1.03 * whole.value
+    assert not broken_pairs(EPSILON, distance, result.mechanism.matrix)
+    assert result.certificate.verify()
+
+
+def test_a_saved_proof_is_checked_again_and_a_spoilt_one_fails(tmp_path: Path) -> None:
+    result = solve(on_points(draw_plane(18)), "pair-ipm")
+    path = tmp_path / "mechanism.json"
+    result.save(path)
+    certificate = load_saved(path).certificate
+    assert isinstance(certificate, LinearCertificate)
+    assert certificate.verify()
+    assert set(certificate.witness) == {"pairs", "outputs", "weights"}
+    spoilt = dict(certificate.witness, weights=0.5 * certificate.witness["weights"])
+    assert not replace(certificate, witness=spoilt).verify()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"pairs": [0.0, 5.0]}, {"outputs": [0.0, -1.0]}, {"pairs": [0.5, 1.0]}, {"outputs": [0.0]},
+     {"weights": [[1.0, 1.0]]}, {"weights": [1.0, np.nan]}],
+)  # fmt: skip
+def test_listed_weights_that_fit_no_pair_are_refused(change: dict[str, Any]) -> None:
+    listed = {"pairs": [0.0, 4.0], "outputs": [2.0, 1.0], "weights": [1.0, 3.0]}
+    arrays = {name: np.array(values) for name, values in listed.items()}
+    found = read_pair_weights(arrays, (5, 3)).toarray()
+    assert found[0, 2] == 1.0
+    assert found[4, 1] == 3.0
+    assert found.sum() == 4.0
+    spoilt = {**arrays, **{name: np.array(values) for name, values in change.items()}}
+    with pytest.raises(PrivacyError):
+        read_pair_weights(spoilt, (5, 3))

@@ -1,0 +1,57 @@
+"""Mixtures of columns by formula: within every pair, no better than the optimum, and hardly worse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles.ratio_bounds import broken_pairs
+
+from pmlopt import ExpectedLoss, MetricPrivacy, Prior, design, solve
+from pmlopt.programs.exact.envelope_repair import pair_exponents
+from pmlopt.programs.linear.feasible import find_first_mechanism
+from pmlopt.programs.linear.peak_mixtures import find_peak_mixture
+from pmlopt.solvers.solver_result import Deadline, make_options
+
+SIZE = 20
+POINTS = np.random.default_rng(7).random((SIZE, 2)) * SIZE**0.5
+APART = np.linalg.norm(POINTS[:, None] - POINTS, axis=2)
+APART = np.maximum(APART, APART.T)
+PROGRAM = design(
+    Prior(np.random.default_rng(1).dirichlet(np.full(SIZE, 4.0))),
+    MetricPrivacy(1.0, APART),
+    ExpectedLoss(APART),
+)
+EXPONENTS = pair_exponents(PROGRAM.prior, PROGRAM.privacy)
+
+
+def test_a_mixture_is_within_all_pairs_and_costs_little_more_than_the_best() -> None:
+    assert EXPONENTS is not None
+    matrix = find_peak_mixture(PROGRAM, EXPONENTS, make_options(None, 1e-9))
+    assert matrix is not None
+    np.testing.assert_allclose(matrix.sum(axis=1), 1, atol=1e-9)
+    log_ratios = np.log(matrix[:, matrix.max(axis=0) > 0])
+    assert (log_ratios[:, None] - log_ratios - APART[:, :, None]).max() <= 1e-12
+    value = float((PROGRAM.prior.pmf[:, None] * PROGRAM.table * matrix).sum())
+    best = solve(PROGRAM, "highs").value
+    assert best - 1e-9 <= value <= 1.03 * best
+
+
+def test_columns_of_the_optimum_lead_to_the_optimum() -> None:
+    assert EXPONENTS is not None
+    best = solve(PROGRAM, "highs")
+    options = make_options(None, 1e-9)
+    matrix = find_peak_mixture(PROGRAM, EXPONENTS, options, best.mechanism.matrix)
+    assert matrix is not None
+    value = float((PROGRAM.prior.pmf[:, None] * PROGRAM.table * matrix).sum())
+    assert value == pytest.approx(best.value, abs=1e-8)
+
+
+def test_without_time_there_is_none_and_the_first_mechanism_is_the_mixture() -> None:
+    assert EXPONENTS is not None
+    stopped = make_options(None, 1e-9)
+    stopped = type(stopped)(Deadline.after(1e-9), 1e-9)
+    assert find_peak_mixture(PROGRAM, EXPONENTS, stopped) is None
+    first = find_first_mechanism(PROGRAM).certificate
+    assert first.verify()
+    assert not broken_pairs(1.0, APART, first.mechanism.matrix)
+    assert first.value <= 1.03 * solve(PROGRAM, "highs").value
