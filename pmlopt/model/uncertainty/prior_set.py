@@ -231,6 +231,11 @@ class PriorSet(Record, ABC):
     Source: [grosse2025empirical, eq. (1) and Definition 5].
     """
 
+    USER_NAMES: ClassVar[tuple[str, ...]] = (
+        "contains", "delta", "description", "labels", "list_vertices", "min_mean", "minimizer", "scope",
+        "size",
+    )  # fmt: skip
+
     kind: ClassVar[str]
     """The name of this kind of set in files."""
 
