@@ -33,7 +33,7 @@ def test_a_graded_matrix_has_an_inverse_with_all_digits(size: int) -> None:
     random = np.random.default_rng(size)
     upper: Any = -(2.0 ** random.integers(-27, 27, (2, size, size)))  # whose rationals are short
     entries = np.triu(upper, 1) + np.swapaxes(np.triu(upper, 1), 1, 2)
-    sums = 2.0 ** random.integers(-40, -30, (2, size))
+    sums: Any = 2.0 ** random.integers(-40, -30, (2, size))
     factors = invert_by_factors(entries.copy(), sums.copy())
     assert not np.tril(factors, -1).any()
     for one, row_sums, factor in zip(entries, sums, factors, strict=True):
