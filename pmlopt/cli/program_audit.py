@@ -193,7 +193,7 @@ def _list_measures(program: TraceLeakage, deltas: list[float]) -> dict[str, dict
     }  # fmt: skip
     found = {name: {"nats": of("nats"), "bits": of("bits")} for name, of in measures.items()}
     for delta in deltas:
-        ends = {unit: program.compute_envelope(delta, unit) for unit in ("nats", "bits")}  # type: ignore[arg-type]
+        ends = {unit: program.compute_envelope(delta, unit) for unit in ("nats", "bits")}
         found[f"after processing, but for {delta:g}"] = ends
     return found
 

@@ -13,7 +13,6 @@ import pytest
 
 from pmlopt import LDP, PML, Ledger, Mechanism, Prior, design, solve
 from pmlopt.errors import FileFormatError, InputError, MechanismError, PrivacyError
-from pmlopt.model.utility import as_utility
 from pmlopt.publishing import build_stated_prior, check, read_plan, release, write_release
 from pmlopt.publishing.folder import digest_folder
 from pmlopt.publishing.page import build_sections, render_pages
@@ -316,15 +315,13 @@ class TestPlans:
         made: Any = plan.make_mechanisms(data)
         cells = data.groupby(["level", "sex"]).size()  # which are rounded to tens
         rounded = ((cells + 5) // 10 * 10).clip(lower=10)
-        for column, privacy, utility in (
-            ("level", PML(0.4), "absolute"),
-            ("sex", LDP(0.5), "hamming"),
-        ):
+        plans: Any = (("level", PML(0.4), "absolute"), ("sex", LDP(0.5), "hamming"))
+        for column, privacy, utility in plans:
             prior = Prior.from_counts(rounded.groupby(column).sum())
             assert made[(column,)].certificate.listed_prior.probabilities == pytest.approx(
                 prior.probabilities
             )
-            alone = solve(design(prior, privacy, as_utility(utility)))
+            alone = solve(design(prior, privacy, utility))
             assert made[(column,)].value == pytest.approx(alone.value, abs=1e-9)
         assert len(made["level", "sex"].mechanism.inputs) == 6
         assert made["level", "sex"].certificate.privacy.over.delta == 0.05

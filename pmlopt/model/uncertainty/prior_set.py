@@ -399,7 +399,7 @@ class PriorSet(Record, ABC):
 
         By default they are measures: a multiplier of at least 0 times a prior of the set, by a program.
         """
-        return self._best_measures.find(p, gains, exp_neg_epsilon)
+        return self._best_measures.find_measures(p, gains, exp_neg_epsilon)
 
     @cached_property
     def _best_measures(self) -> BestMeasures:

@@ -400,7 +400,7 @@ def _get_coordinate(row: SweepRow, name: str) -> float:
     return check_real(row.point[name], f"the grid's {name}", SweepError)
 
 
-def make_copy_format(prior: Prior, utility: UtilityLike | str) -> CopyFormat:
+def make_copy_format(prior: Prior, utility: UtilityLike) -> CopyFormat:
     """Return the copy format of a prior's designs."""
     numbers = prior.counts or prior.probabilities.tolist()
     named = isinstance(utility, str)

@@ -183,10 +183,10 @@ class LevelAudit:
             safe = is_surely_above(numbers, self.samples, limit, error)
         else:
             order = np.arange(1.0, len(table) + 1)[:, None]
-            error /= len(table) if self._outcomes is not None else order * (order + 1)
+            parts: Any = len(table) if self._outcomes is not None else order * (order + 1)
             shares = np.exp(self.epsilon) * self.prior.pmf
             possible, draws = shares < 1, numbers[:, None]
             shares = np.where(possible, shares, 0.5)
-            leaky = (is_surely_above(table, draws, shares, error) & possible).any(axis=1)
-            safe = (is_surely_below(table, draws, shares, error) | ~possible).all(axis=1)
+            leaky = (is_surely_above(table, draws, shares, error / parts) & possible).any(axis=1)
+            safe = (is_surely_below(table, draws, shares, error / parts) | ~possible).all(axis=1)
         return int(numbers[leaky].sum()), int(numbers[~safe].sum()), bool(safe.all())

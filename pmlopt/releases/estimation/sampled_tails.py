@@ -177,7 +177,7 @@ def leakage_from_samples(
     seen, error = table.sum(axis=1), (1 - share) / 2
     if not seen.sum():
         raise MechanismError("there are no samples: give at least one")
-    outcomes = [outcomes[k] for k in np.flatnonzero(seen)]
+    outcomes = [outcomes[k] for k in np.flatnonzero(seen).tolist()]
     table, seen = table[seen > 0], seen[seen > 0]
     total = np.full(len(seen), seen.sum())
     with np.errstate(divide="ignore"):

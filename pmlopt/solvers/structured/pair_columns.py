@@ -70,7 +70,8 @@ class PairLP:
 
     def sum_rows(self, entries: FloatArray) -> FloatArray:
         """Sum (M, L) entries over the columns, for each of the N letters."""
-        return np.bincount(self.members.ravel(), entries.ravel(), minlength=len(self.factors))
+        sums = np.bincount(self.members.ravel(), entries.ravel(), minlength=len(self.factors))
+        return np.asarray(sums, dtype=float)
 
     def to_matrix(self, entries: FloatArray) -> FloatArray:
         """Build the (N, M) matrix of (M, L) entries."""
@@ -171,7 +172,7 @@ class PairIterate:
         return float(self.slack @ self.weights) / len(self.slack)
 
     @cached_property
-    def priced(self) -> FloatArray:
+    def added_costs(self) -> FloatArray:
         """Return (M, L) what the rows add to the costs."""
         return self.rows.price(self.weights)
 
@@ -180,7 +181,7 @@ class PairIterate:
         """Return a lower bound on the optimum, but for rounding."""
         program = self.rows.program
         least = program.cutoffs.copy()
-        np.minimum.at(least, program.members.ravel(), (program.costs - self.priced).ravel())
+        np.minimum.at(least, program.members.ravel(), (program.costs - self.added_costs).ravel())
         return float(least.sum())
 
     @cached_property
@@ -255,7 +256,7 @@ def build_start(program: PairLP, matrix: FloatArray) -> PairIterate:
     weights = 0.1 * float(np.abs(program.costs).sum()) / len(slack) / slack
     point = PairIterate(rows, columns, slack, weights, np.zeros(len(matrix)))
     prices = np.full(len(matrix), np.inf)
-    np.minimum.at(prices, program.members.ravel(), (program.costs - point.priced).ravel())
+    np.minimum.at(prices, program.members.ravel(), (program.costs - point.added_costs).ravel())
     return replace(point, prices=prices)
 
 
@@ -350,7 +351,7 @@ class _NewtonSystem:
         # the place of each entry above the diagonal
         places = (starts + np.minimum(rows.above, rows.below)) * size
         places += np.maximum(rows.above, rows.below)
-        sums = point.matrix * point.priced
+        sums = point.matrix * point.added_costs
         inverses = np.empty((columns, size, size))
         total = np.zeros((len(point.prices), len(point.prices)), order="F")
         batch = max(1, 2_500_000 // size**2)  # columns at once, 20 MB of them
@@ -368,7 +369,7 @@ class _NewtonSystem:
             inverses[first:last] = scaled
             _add_inverses(total, scaled, rows.program.members[first:last])
         factor, failed = get_lapack(single=False).factorise(total)
-        residual = rows.program.costs - point.prices[rows.program.members] - point.priced
+        residual = rows.program.costs - point.prices[rows.program.members] - point.added_costs
         return None if failed else cls(point, residual, inverses, factor)
 
     def solve(self, wanted: FloatArray) -> _Step:
@@ -469,8 +470,8 @@ def _find_near_pairs(
         mask[above, below] = True
     if not found:
         return length, (np.empty(0, int), np.empty(0, int), np.empty(0, int))
-    column, above, below = (np.concatenate(part) for part in zip(*found, strict=True))
-    return length, (column, above, below)
+    columns, upper, lower = (np.concatenate(part) for part in zip(*found, strict=True))
+    return length, (columns, upper, lower)
 
 
 def _add_rows(

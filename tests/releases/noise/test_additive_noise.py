@@ -286,6 +286,24 @@ class TestFailures:
             law = Prior(over.minimizer(rng.normal(size=3)), VECTORS.labels)
             assert found >= Gaussian(3.0).failure_probability(law, 0.4) - 1e-9
 
+    @pytest.mark.parametrize("kind", [Gaussian, Laplace])
+    @pytest.mark.parametrize("scale", [1e-4, 1e-3, 0.01, 0.03])
+    def test_little_noise_in_the_plane_reveals_the_rare_letters_only(
+        self, kind: Any, scale: float
+    ) -> None:
+        prior = Prior([0.5, 0.3, 0.2], [(0.0, 0.0), (1.0, 0.1), (0.3, 1.0)])
+        found = kind(scale).failure_probability(prior, 0.8)  # e^-0.8 is below one half
+        assert found == pytest.approx(0.5, abs=1e-6)
+
+    @pytest.mark.parametrize("epsilon", [0.3, 0.55])
+    def test_in_the_plane_it_is_the_same_along_either_axis(self, epsilon: float) -> None:
+        """Of Laplace noise sections jump: the integral across must not miss where."""
+        turned = Prior(VECTORS.pmf, [(0.0, 0.0), (2.0, 1.0), (1.0, 3.0)])
+        one, other = (
+            Laplace(2.0).failure_probability(prior, epsilon) for prior in (VECTORS, turned)
+        )
+        assert one == pytest.approx(other, abs=3e-11)
+
     def test_it_is_not_monotone_in_sigma(self) -> None:
         """Without noise the rare letter fails alone; with some, outcomes near it do that others have."""
         prior = Prior([0.01, 0.99], [0, 1])
