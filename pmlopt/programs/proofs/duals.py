@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import sparse
 from pmlopt.errors import SolverError
-from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, Terms
-from pmlopt.programs.proofs.requirement_rows import MechanismRows
+from pmlopt.programs.proofs.exact_program import ZERO, ExactProgram, Terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,32 +41,42 @@ def prove_bound(program: ExactProgram, costs: Terms) -> DualPoint:
 
 
 def find_multipliers(program: ExactProgram, costs: Terms) -> list[Fraction]:
-    """Find multipliers of the rows by HiGHS, rounded to short binary fractions."""
+    """Find multipliers of the rows by HiGHS, and correct their rounding at its basis."""
     # what all entries of a row of the mechanism share of the costs would hide their differences
-    rest = [costs.get(column, ZERO) for column in range(len(program.columns))]
-    common = {}
+    rest, found = dict(costs), [ZERO] * len(program.rows)
     for place, row in enumerate(program.rows[: program.letter_count]):
-        common[place] = max((rest[k] / value for k, value in row.terms.items()), default=ZERO)
+        found[place] = max(
+            (rest.get(k, ZERO) / value for k, value in row.terms.items()), default=ZERO
+        )
         for column, value in row.terms.items():
-            rest[column] -= common[place] * value
-    unit = round_to_power_of_two(rest)
-    duals = _solve_for_duals(program, np.array([float(cost / unit) for cost in rest]))
-    grid, found = compute_grid([unit]), []
-    for place, (row, dual) in enumerate(zip(program.rows, duals.tolist(), strict=True)):
-        value = Fraction(round(Fraction(dual) * unit * grid)) / grid + common.get(place, ZERO)
-        found.append(value if row.equal else max(value, ZERO))
-    return found
+            rest[column] = rest.get(column, ZERO) - found[place] * value
+    unit = round_to_power_of_two(rest.values())
+    solved = [float(rest.get(column, ZERO) / unit) for column in range(len(program.columns))]
+    rows, columns, system = _find_basis(program, np.array(solved))
+    # each step has all digits of a float of what the steps before it left
+    for _ in range(3):
+        lacks = [program.compute_lack(column, costs, found) for column in columns]
+        size = round_to_power_of_two(lacks)
+        step = system.solve(np.array([float(lack / size) for lack in lacks]))
+        for row, value in zip(rows, step.tolist(), strict=True):
+            found[row] += Fraction(value) * size
+    grid = compute_grid([unit])
+    rounded = [Fraction(round(value * grid)) / grid for value in found]
+    pairs = zip(program.rows, rounded, strict=True)
+    return [value if row.equal else max(value, ZERO) for row, value in pairs]
 
 
-def _solve_for_duals(program: ExactProgram, costs: FloatArray) -> FloatArray:
-    """Return the multipliers of the rows where costs are maximised, in floats."""
+def _find_basis(program: ExactProgram, costs: FloatArray) -> tuple[list[int], list[int], Any]:
+    """Find the rows and columns of the basis where costs are maximised, and factors of its system."""
+    from scipy.sparse.linalg import splu
+
     from pmlopt.solvers import highs
 
     rows = program.rows
     data = np.array([float(value) for row in rows for value in row.terms.values()])
-    columns = [column for row in rows for column in row.terms]
+    places = [column for row in rows for column in row.terms]
     starts = np.cumsum([0, *(len(row.terms) for row in rows)])
-    matrix = sparse.csr_array((data, columns, starts), (len(rows), len(costs)))
+    matrix = sparse.csr_array((data, places, starts), (len(rows), len(costs)))
     right = np.array([float(row.right) for row in rows])
     left = np.where([row.equal for row in rows], right, -np.inf)
     # the objective in large units, since the tolerance of a multiplier is absolute
@@ -77,10 +87,12 @@ def _solve_for_duals(program: ExactProgram, costs: FloatArray) -> FloatArray:
         options |= {"solver": "ipm", "presolve": "on"}
     solver = highs.load_model(model, options)
     solver.run()
-    duals = -np.array(solver.getSolution().row_dual) / large
-    if len(duals) != len(rows) or not np.isfinite(duals).all():
+    basis = solver.getBasis()
+    tight = [place for place, one in enumerate(basis.row_status) if one.name != "kBasic"]
+    basic = [place for place, one in enumerate(basis.col_status) if one.name == "kBasic"]
+    if not basis.valid or len(tight) != len(basic):
         raise SolverError("HiGHS finds no multipliers of the linear program")
-    return duals
+    return tight, basic, splu(matrix[tight][:, basic].T.tocsc())
 
 
 def round_to_power_of_two(numbers: Iterable[Fraction]) -> Fraction:
@@ -107,14 +119,12 @@ def complete_duals(
     Raises:
         SolverError: a variable that no row supports lacks something.
     """
-    entries, supports = program.entries_by_column, _find_supports(program)
+    supports = _find_supports(program)
     found, grid = list(multipliers), compute_grid([*costs.values(), *multipliers])
     for column in reversed(range(len(program.columns))):
         if column in program.completions:
             program.completions[column](found)
-        lack = costs.get(column, ZERO) - sum(
-            (value * found[row] for row, value in entries[column]), ZERO
-        )
+        lack = program.compute_lack(column, costs, found)
         if lack > 0:
             if not supports[column]:
                 raise SolverError(
@@ -124,10 +134,8 @@ def complete_duals(
             _, place = min(supports[column], key=lambda one: (one[0], -found[one[1]]))
             coefficient = program.rows[place].terms[column]
             found[place] += Fraction(math.ceil(lack / coefficient * grid)) / grid
-    signs = [
-        sum((value * found[row] for row, value in own), -costs.get(column, ZERO))
-        for column, own in enumerate(entries)
-    ]
+    columns = range(len(program.columns))
+    signs = [-program.compute_lack(column, costs, found) for column in columns]
     bound = sum((value * row.right for value, row in zip(found, program.rows, strict=True)), ZERO)
     assert min(signs, default=ZERO) >= 0  # exact: nothing was raised after its column was looked at
     return DualPoint(found, signs, bound)
@@ -147,47 +155,3 @@ def _find_supports(program: ExactProgram) -> list[list[tuple[Fraction, int]]]:
                 break
             found[column].append((cost / row.terms[column], place))
     return found
-
-
-def find_fixed_point_multipliers(rows: MechanismRows, costs: Terms) -> list[Fraction]:
-    """Find multipliers of the rows of PML at one prior, and of the mean, without a solver.
-
-    The mean, in the first row, has a little less than the letters collect of the costs. Of what it leaves an
-    output has weights `w_x = max(0, h_x + E p_x T)`, and T is their sum: a fixed point. Where the pairs that
-    may occur all but exclude an output, the weights are larger than a solver in floats finds them.
-    """
-    program, size = rows.program, len(rows.letters)
-    found = [ZERO] * len(program.rows)
-    letters = (costs.get(rows.get_cell(x, 0), ZERO) for x in range(size))
-    found[0] = sum(letters, ZERO) * (1 - Fraction(1, 2**40))
-    (factor,) = program.powers.values()
-    laws, limits = (program.find_rows(kind) for kind in ("q[", "most["))
-    excluded = {
-        column for place in program.find_rows("never[") for column in program.rows[place].terms
-    }
-    for y, law in enumerate(laws):
-        places = zip(
-            limits[y * size : (y + 1) * size], rows.list_column(y), rows.shares, strict=True
-        )
-        own = [
-            (place, p, costs.get(cell, ZERO) - p * found[0])
-            for place, cell, p in places
-            if cell not in excluded
-        ]
-        total = _find_fixed_point([(p, cost) for _, p, cost in own], factor)
-        found[law] = factor * total
-        for place, p, cost in own:
-            found[place] = max(ZERO, cost + factor * p * total)
-    return found
-
-
-def _find_fixed_point(pairs: Sequence[tuple[Fraction, Fraction]], factor: Fraction) -> Fraction:
-    """Find the least T >= 0 with `sum max(0, cost + factor share T) <= T`, or the nearest to that."""
-    total = ZERO
-    while True:
-        used = [(share, cost) for share, cost in pairs if cost + factor * share * total > 0]
-        slope = ONE - factor * sum((share for share, _ in used), ZERO)
-        gained = sum((cost for _, cost in used), ZERO)
-        if gained <= slope * total or slope <= 0:
-            return total
-        total = gained / slope

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 
 from pmlopt.programs.exact.rounding import round_exp_down, round_exp_up
 from pmlopt.solvers.mps import NamedRow
@@ -87,10 +88,6 @@ class ExactProgram:
         """Return the objective at the point."""
         return self.evaluate(self.objective)
 
-    def find_rows(self, prefix: str) -> list[int]:
-        """Find the places of the rows whose names begin with some text."""
-        return [place for place, row in enumerate(self.rows) if row.name.startswith(prefix)]
-
     @property
     def costs(self) -> Terms:
         """Return the terms of what is maximised: the objective, or minus that."""
@@ -108,11 +105,16 @@ class ExactProgram:
                 return row.name
         return None
 
-    @property
+    @cached_property
     def entries_by_column(self) -> list[list[tuple[int, Fraction]]]:
-        """Return the rows of each column with their coefficients."""
+        """Return the rows of each column with their coefficients, of a program that is complete."""
         found: list[list[tuple[int, Fraction]]] = [[] for _ in self.columns]
         for place, row in enumerate(self.rows):
             for column, value in row.terms.items():
                 found[column].append((place, value))
         return found
+
+    def compute_lack(self, column: int, costs: Terms, multipliers: Sequence[Fraction]) -> Fraction:
+        """Compute what the combination of the rows has less of a variable than costs have."""
+        products = (value * multipliers[row] for row, value in self.entries_by_column[column])
+        return costs.get(column, ZERO) - sum(products, ZERO)
