@@ -21,7 +21,7 @@ from pmlopt.programs.exact.rounding import scale_to_integers
 from pmlopt.programs.least_leakage.certificate import ExpectedUtilityFloor, LevelCertificate
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
-from pmlopt.programs.proofs.duals import DualPoint, prove_bound
+from pmlopt.programs.proofs.duals import prove_bound
 from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, Terms
 from pmlopt.programs.proofs.formats import ProvedProgram
 from pmlopt.programs.proofs.readme import format_sentence
@@ -97,7 +97,7 @@ def _(certificate: LinearCertificate) -> list[ProvedProgram]:
     first = prove_feasibility(program, sentence)
     wider, _ = _build_design(certificate, above=True)
     duals = prove_bound(wider, wider.costs)
-    bound = duals.bound if certificate.maximised else -duals.bound
+    bound = wider.sign * wider.bound(duals)
     sentence = format_sentence(
         "optimum", more=more, relation=relation, bound=float(bound),
         gap=float(abs(bound - program.value)), slack=slack,
@@ -105,14 +105,13 @@ def _(certificate: LinearCertificate) -> list[ProvedProgram]:
     return [first, ProvedProgram(wider, sentence, duals)]
 
 
-def _refute(program: ExactProgram, target: Terms, right: Fraction) -> DualPoint | None:
-    """Add the row `target <= right`, and return a contradiction; None where none is found."""
+def _refute(program: ExactProgram, target: Terms, right: Fraction) -> list[Fraction] | None:
+    """Add the row `target <= right`, and return the multipliers of a contradiction; None without any."""
     program.is_maximised, program.objective = True, {}
     duals = prove_bound(program, {column: -value for column, value in target.items()})
-    if duals.bound + right >= 0:
-        return None
     program.add_row("target[all]", target, right)
-    return DualPoint([*duals.rows, ONE], duals.signs, duals.bound + right)
+    duals.append(ONE)
+    return duals if program.bound(duals) < 0 else None
 
 
 def _describe_demand(certificate: LevelCertificate) -> str:
@@ -162,36 +161,41 @@ def _refute_level(certificate: LevelCertificate, level: float) -> ProvedProgram 
     if certificate.expected is not None:
         duals = _refute(program, *_list_target(certificate.expected, program))
     else:
-        duals = _refute_pairs(certificate, program)
+        duals = _refute_pairs(certificate, program, level)
     if duals is None:
         return None
     sentence = format_sentence("no-level", level=level, demand=_describe_demand(certificate))
     return ProvedProgram(program, sentence, duals, is_infeasible=True, level=level)
 
 
-def _refute_pairs(certificate: LevelCertificate, program: MechanismProgram) -> DualPoint | None:
-    """Return a contradiction between a level and the pairs that may occur; None where none is found.
+def _refute_pairs(
+    certificate: LevelCertificate, program: MechanismProgram, level: float
+) -> list[Fraction] | None:
+    """Return the multipliers of a contradiction between a level and the pairs that may occur, or None.
 
     By the multipliers of the letters: no column of mean one collects as much of them as the letters have.
     """
     if certificate.multipliers is None:
         return None
-    count, ones = len(program.letters), np.ones(certificate.allowed.shape)
-    # the rows of the letters are replaced by what they are together, under the prior
-    mean, none = (
-        NamedRow("mean", terms, side, True)
-        for terms, side in (
-            (program.weigh_table(ones), ONE),
-            ({}, ZERO),
-        )
-    )
-    whole = copy(program)
-    whole.rows = [mean, *[none] * (count - 1), *program.rows[count:]]
-    duals = prove_bound(whole, program.weigh_table(certificate.multipliers[:, None] * ones))
-    prices = zip(program.shares, certificate.multipliers.tolist(), strict=True)
-    weights = [share * (duals.bound - Fraction(price)) for share, price in prices]
-    found = DualPoint([*weights, *duals.rows[count:]], duals.signs, sum(weights, ZERO))
-    return found if found.bound < 0 else None
+    prices = [Fraction(price) for price in certificate.multipliers.tolist()]
+    costs = program.weigh_table(np.outer(certificate.multipliers, np.ones(len(program.outputs))))
+    # at the level itself HiGHS takes the excluded outputs for possible, within its tolerance
+    near = _build_level(certificate, level * (1 - 1e-5), above=True)
+    whole = _join_letters(program)
+    duals = prove_bound(whole, costs, _join_letters(near))
+    most = whole.bound(duals)
+    pairs = zip(program.shares, prices, strict=True)
+    found = [*(share * (most - price) for share, price in pairs), *duals[len(prices) :]]
+    return found if program.bound(found) < 0 else None
+
+
+def _join_letters(program: MechanismProgram) -> MechanismProgram:
+    """Replace the rows of the letters by what they are together, under the prior."""
+    count, found = len(program.letters), copy(program)
+    terms = program.weigh_table(np.ones((count, len(program.outputs))))
+    none = NamedRow("none", {}, ZERO, True)
+    found.rows = [NamedRow("mean", terms, ONE, True), *[none] * (count - 1), *program.rows[count:]]
+    return found
 
 
 def _iterate_levels(bound: float, sign: int) -> Iterator[float]:
@@ -297,7 +301,7 @@ def _(certificate: ProcessedFailureCertificate) -> list[ProvedProgram]:
     second = _build_post_processing(certificate, level, above=False)
     duals = prove_bound(second, second.costs)
     reached = format_sentence("mass", level=level, mass=float(first.value))
-    most = format_sentence("most-mass", level=level, mass=float(duals.bound))
+    most = format_sentence("most-mass", level=level, mass=float(second.bound(duals)))
     return [prove_feasibility(first, reached), ProvedProgram(second, most, duals)]
 
 
@@ -311,8 +315,8 @@ def _(certificate: EnvelopeCertificate) -> list[ProvedProgram]:
     for level in _iterate_levels(certificate.bound, 1):
         second = _build_post_processing(certificate, level, above=False)
         duals = prove_bound(second, second.costs)
-        if duals.bound < Fraction(delta):
-            mass = float(duals.bound)
+        if second.bound(duals) < Fraction(delta):
+            mass = float(second.bound(duals))
             text = format_sentence("no-envelope", mass=mass, delta=delta, level=level)
             return [*found, ProvedProgram(second, text, duals, level=level)]
     return found

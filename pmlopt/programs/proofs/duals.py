@@ -1,12 +1,10 @@
-"""Dual points of linear programs over the rationals: from HiGHS in floats, completed in fractions."""
+"""Dual points of linear programs over the rationals: the basis of HiGHS, completed in fractions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -16,115 +14,29 @@ from pmlopt.errors import SolverError
 from pmlopt.programs.proofs.exact_program import ZERO, ExactProgram, Terms
 
 
-@dataclass(frozen=True, eq=False)
-class DualPoint:
-    """Multipliers of the rows of a program, and of the signs of its variables, that prove a bound exactly.
-
-    Attributes:
-        rows: the multipliers of the rows: at least 0 of inequalities.
-        signs: those of `0 <= variable`: by how much the combination of the rows is above the objective.
-        bound: on the objective, or on minus the objective where that is minimised.
-    """
-
-    rows: list[Fraction]
-    signs: list[Fraction]
-    bound: Fraction
-
-
-def prove_bound(program: ExactProgram, costs: Terms) -> DualPoint:
-    """Find a dual point of the maximum of costs: what HiGHS finds, completed in rationals.
-
-    Raises:
-        SolverError: HiGHS finds none, or what a variable lacks cannot be made good.
-    """
-    return complete_duals(program, costs, find_multipliers(program, costs))
-
-
-def find_multipliers(program: ExactProgram, costs: Terms) -> list[Fraction]:
-    """Find multipliers of the rows by HiGHS, and correct their rounding at its basis."""
-    # what all entries of a row of the mechanism share of the costs would hide their differences
-    rest, found = dict(costs), [ZERO] * len(program.rows)
-    for place, row in enumerate(program.rows[: program.letter_count]):
-        found[place] = max(
-            (rest.get(k, ZERO) / value for k, value in row.terms.items()), default=ZERO
-        )
-        for column, value in row.terms.items():
-            rest[column] = rest.get(column, ZERO) - found[place] * value
-    unit = round_to_power_of_two(rest.values())
-    solved = [float(rest.get(column, ZERO) / unit) for column in range(len(program.columns))]
-    rows, columns, system = _find_basis(program, np.array(solved))
-    # each step has all digits of a float of what the steps before it left
-    for _ in range(3):
-        lacks = [program.compute_lack(column, costs, found) for column in columns]
-        size = round_to_power_of_two(lacks)
-        step = system.solve(np.array([float(lack / size) for lack in lacks]))
-        for row, value in zip(rows, step.tolist(), strict=True):
-            found[row] += Fraction(value) * size
-    grid = compute_grid([unit])
-    rounded = [Fraction(round(value * grid)) / grid for value in found]
-    pairs = zip(program.rows, rounded, strict=True)
-    return [value if row.equal else max(value, ZERO) for row, value in pairs]
-
-
-def _find_basis(program: ExactProgram, costs: FloatArray) -> tuple[list[int], list[int], Any]:
-    """Find the rows and columns of the basis where costs are maximised, and factors of its system."""
-    from scipy.sparse.linalg import splu
-
-    from pmlopt.solvers import highs
-
-    rows = program.rows
-    data = np.array([float(value) for row in rows for value in row.terms.values()])
-    places = [column for row in rows for column in row.terms]
-    starts = np.cumsum([0, *(len(row.terms) for row in rows)])
-    matrix = sparse.csr_array((data, places, starts), (len(rows), len(costs)))
-    right = np.array([float(row.right) for row in rows])
-    left = np.where([row.equal for row in rows], right, -np.inf)
-    # the objective in large units, since the tolerance of a multiplier is absolute
-    large, options = 2.0**10, dict(highs.RESTART_OPTIONS)
-    model = highs.build_sparse_model(-costs * large, (0.0, np.inf), (left, right), matrix)
-    # of many outputs together the simplex takes hours
-    if len(costs) > 3000:
-        options |= {"solver": "ipm", "presolve": "on"}
-    solver = highs.load_model(model, options)
-    solver.run()
-    basis = solver.getBasis()
-    tight = [place for place, one in enumerate(basis.row_status) if one.name != "kBasic"]
-    basic = [place for place, one in enumerate(basis.col_status) if one.name == "kBasic"]
-    if not basis.valid or len(tight) != len(basic):
-        raise SolverError("HiGHS finds no multipliers of the linear program")
-    return tight, basic, splu(matrix[tight][:, basic].T.tocsc())
-
-
-def round_to_power_of_two(numbers: Iterable[Fraction]) -> Fraction:
-    """Return a power of two near the largest size of some numbers; 1 where all are 0."""
-    largest = max(map(abs, numbers), default=ZERO)
-    if not largest:
-        return Fraction(1)
-    return Fraction(2) ** (largest.numerator.bit_length() - largest.denominator.bit_length())
-
-
-def compute_grid(numbers: Iterable[Fraction]) -> Fraction:
-    """Return how many steps one has on the grid of multipliers: 2^64 for the largest of some numbers."""
-    return Fraction(2**64) / round_to_power_of_two(numbers)
-
-
-def complete_duals(
-    program: ExactProgram, costs: Terms, multipliers: Sequence[Fraction]
-) -> DualPoint:
-    """Raise multipliers until the combination of the rows is at least the costs, column by column.
+def prove_bound(
+    program: ExactProgram, costs: Terms, near: ExactProgram | None = None
+) -> list[Fraction]:
+    """Find multipliers of the rows whose combination is at least the costs, column by column.
 
     Columns come last first: what a row adds for one of them is no less for those before. In the end the rows
     of the mechanism make good what is left.
 
+    Args:
+        program: whose rows they are: at least 0 of inequalities.
+        costs: the terms of which the right side of the combination is a bound.
+        near: a program with the same names, of which HiGHS finds the basis; left out, the program.
+
     Raises:
-        SolverError: a variable that no row supports lacks something.
+        SolverError: HiGHS finds no basis, or a variable that no row supports lacks something.
     """
-    supports = _find_supports(program)
-    found, grid = list(multipliers), compute_grid([*costs.values(), *multipliers])
+    entries, supports = program.entries_by_column, _find_supports(program)
+    found, grid = _find_multipliers(program, costs, program if near is None else near)
     for column in reversed(range(len(program.columns))):
         if column in program.completions:
             program.completions[column](found)
-        lack = program.compute_lack(column, costs, found)
+        products = (value * found[row] for row, value in entries[column])
+        lack = costs.get(column, ZERO) - sum(products, ZERO)
         if lack > 0:
             if not supports[column]:
                 raise SolverError(
@@ -134,11 +46,74 @@ def complete_duals(
             _, place = min(supports[column], key=lambda one: (one[0], -found[one[1]]))
             coefficient = program.rows[place].terms[column]
             found[place] += Fraction(math.ceil(lack / coefficient * grid)) / grid
-    columns = range(len(program.columns))
-    signs = [-program.compute_lack(column, costs, found) for column in columns]
-    bound = sum((value * row.right for value, row in zip(found, program.rows, strict=True)), ZERO)
-    assert min(signs, default=ZERO) >= 0  # exact: nothing was raised after its column was looked at
-    return DualPoint(found, signs, bound)
+    return found
+
+
+def _find_multipliers(
+    program: ExactProgram, costs: Terms, near: ExactProgram
+) -> tuple[list[Fraction], Fraction]:
+    """Find the multipliers of a basis, rounded to a grid, and how many of its steps one has."""
+    # what all entries of a row of the mechanism share of the costs would hide their differences
+    rest, found = dict(costs), [ZERO] * len(program.rows)
+    for place, row in enumerate(program.rows[: program.letter_count]):
+        shares = (rest.get(column, ZERO) / value for column, value in row.terms.items())
+        found[place] = max(shares, default=ZERO)
+        for column, value in row.terms.items():
+            rest[column] = rest.get(column, ZERO) - found[place] * value
+    unit = _round_to_power_of_two(rest.values())
+    floats = [float(rest.get(column, ZERO) / unit) for column in range(len(program.columns))]
+    tight, basic = _find_basis(near, np.array(floats))
+    system = sparse.linalg.splu(_to_sparse(program)[tight][:, basic].T.tocsc())
+    # each step has some digits of what the steps before it left
+    for _ in range(5):
+        sums = program.combine(found)
+        lacks = [costs.get(column, ZERO) - sums[column] for column in basic]
+        size = _round_to_power_of_two(lacks)
+        step = system.solve(np.array([float(lack / size) for lack in lacks]))
+        for row, value in zip(tight, step.tolist(), strict=True):
+            found[row] += Fraction(value) * size
+    grid = 2**64 / unit
+    rounded = [Fraction(round(value * grid)) / grid for value in found]
+    pairs = zip(program.rows, rounded, strict=True)
+    return [value if row.equal else max(value, ZERO) for row, value in pairs], grid
+
+
+def _find_basis(program: ExactProgram, costs: FloatArray) -> tuple[list[int], list[int]]:
+    """Find the rows and the columns of the basis where costs are maximised, in floats."""
+    from pmlopt.solvers import highs
+
+    right = np.array([float(row.right) for row in program.rows])
+    left = np.where([row.equal for row in program.rows], right, -np.inf)
+    # the objective in large units, since the tolerance of a multiplier is absolute
+    costs, options = -costs * 2.0**10, dict(highs.RESTART_OPTIONS)
+    model = highs.build_sparse_model(costs, (0.0, np.inf), (left, right), _to_sparse(program))
+    # of many outputs together the simplex takes hours
+    if len(costs) > 3000:
+        options |= {"solver": "ipm", "presolve": "on"}
+    solver = highs.load_model(model, options)
+    solver.run()
+    basis = solver.getBasis()
+    tight = [place for place, one in enumerate(basis.row_status) if one.name != "kBasic"]
+    basic = [place for place, one in enumerate(basis.col_status) if one.name == "kBasic"]
+    if not basis.valid or len(tight) != len(basic):
+        raise SolverError("HiGHS finds no basis of the linear program")
+    return tight, basic
+
+
+def _to_sparse(program: ExactProgram) -> sparse.csr_array:
+    """Return the coefficients of the rows in floats."""
+    data = np.array([float(value) for row in program.rows for value in row.terms.values()])
+    places = [column for row in program.rows for column in row.terms]
+    starts = np.cumsum([0, *(len(row.terms) for row in program.rows)])
+    return sparse.csr_array((data, places, starts), (len(program.rows), len(program.columns)))
+
+
+def _round_to_power_of_two(numbers: Iterable[Fraction]) -> Fraction:
+    """Return a power of two near the largest size of some numbers; 1 where all are 0."""
+    largest = max(map(abs, numbers), default=ZERO)
+    if not largest:
+        return Fraction(1)
+    return Fraction(2) ** (largest.numerator.bit_length() - largest.denominator.bit_length())
 
 
 def _find_supports(program: ExactProgram) -> list[list[tuple[Fraction, int]]]:

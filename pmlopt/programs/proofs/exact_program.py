@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 
 from pmlopt.programs.exact.rounding import round_exp_down, round_exp_up
 from pmlopt.solvers.mps import NamedRow
@@ -89,10 +88,14 @@ class ExactProgram:
         return self.evaluate(self.objective)
 
     @property
+    def sign(self) -> int:
+        """Return 1 where more of the objective is better, else -1."""
+        return 1 if self.is_maximised else -1
+
+    @property
     def costs(self) -> Terms:
         """Return the terms of what is maximised: the objective, or minus that."""
-        sign = 1 if self.is_maximised else -1
-        return {column: sign * value for column, value in self.objective.items()}
+        return {column: self.sign * value for column, value in self.objective.items()}
 
     def find_broken_row(self) -> str | None:
         """Return the name of a row, or of a variable, that the point breaks; None where it breaks none."""
@@ -105,16 +108,24 @@ class ExactProgram:
                 return row.name
         return None
 
-    @cached_property
+    @property
     def entries_by_column(self) -> list[list[tuple[int, Fraction]]]:
-        """Return the rows of each column with their coefficients, of a program that is complete."""
+        """Return the rows of each column with their coefficients."""
         found: list[list[tuple[int, Fraction]]] = [[] for _ in self.columns]
         for place, row in enumerate(self.rows):
             for column, value in row.terms.items():
                 found[column].append((place, value))
         return found
 
-    def compute_lack(self, column: int, costs: Terms, multipliers: Sequence[Fraction]) -> Fraction:
-        """Compute what the combination of the rows has less of a variable than costs have."""
-        products = (value * multipliers[row] for row, value in self.entries_by_column[column])
-        return costs.get(column, ZERO) - sum(products, ZERO)
+    def combine(self, multipliers: Sequence[Fraction]) -> list[Fraction]:
+        """Return the coefficients of all columns in a combination of the rows."""
+        found = [ZERO] * len(self.columns)
+        for multiplier, row in zip(multipliers, self.rows, strict=True):
+            for column, value in row.terms.items() if multiplier else ():
+                found[column] += multiplier * value
+        return found
+
+    def bound(self, multipliers: Sequence[Fraction]) -> Fraction:
+        """Return the right side of a combination of the rows."""
+        pairs = zip(multipliers, self.rows, strict=True)
+        return sum((multiplier * row.right for multiplier, row in pairs), ZERO)
