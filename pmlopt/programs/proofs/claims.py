@@ -191,10 +191,10 @@ def _refute_pairs(
 
 def _join_letters(program: MechanismProgram) -> MechanismProgram:
     """Replace the rows of the letters by what they are together, under the prior."""
-    count, found = len(program.letters), copy(program)
+    count, found = program.letter_count, copy(program)
     terms = program.weigh_table(np.ones((count, len(program.outputs))))
-    none = NamedRow("none", {}, ZERO, True)
-    found.rows = [NamedRow("mean", terms, ONE, True), *[none] * (count - 1), *program.rows[count:]]
+    found.letter_count, none = 0, NamedRow("none", {}, ZERO, False)
+    found.rows = [NamedRow("mean", terms, ONE, False), *[none] * (count - 1), *program.rows[count:]]
     return found
 
 

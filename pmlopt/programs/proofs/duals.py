@@ -85,13 +85,14 @@ def _find_basis(program: ExactProgram, costs: FloatArray) -> tuple[list[int], li
     right = np.array([float(row.right) for row in program.rows])
     left = np.where([row.equal for row in program.rows], right, -np.inf)
     # the objective in large units, since the tolerance of a multiplier is absolute
-    costs, options = -costs * 2.0**10, dict(highs.RESTART_OPTIONS)
+    costs = -costs * 2.0**10
     model = highs.build_sparse_model(costs, (0.0, np.inf), (left, right), _to_sparse(program))
-    # of many outputs together the simplex takes hours
-    if len(costs) > 3000:
-        options |= {"solver": "ipm", "presolve": "on"}
-    solver = highs.load_model(model, options)
-    solver.run()
+    solver = highs.load_model(model, highs.RESTART_OPTIONS)
+    # of many outputs together the simplex takes hours, and it ends with an error now and then
+    if len(costs) > 3000 or solver.run().name == "kError":
+        options = {**highs.RESTART_OPTIONS, "solver": "ipm", "presolve": "on"}
+        solver = highs.load_model(model, options)
+        solver.run()
     basis = solver.getBasis()
     tight = [place for place, one in enumerate(basis.row_status) if one.name != "kBasic"]
     basic = [place for place, one in enumerate(basis.col_status) if one.name == "kBasic"]
