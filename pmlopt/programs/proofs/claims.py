@@ -177,7 +177,7 @@ def _refute_pairs(
     """
     if certificate.multipliers is None:
         return None
-    prices = [Fraction(price) for price in certificate.multipliers.tolist()]
+    prices = map(Fraction, certificate.multipliers.tolist())
     costs = program.weigh_table(np.outer(certificate.multipliers, np.ones(len(program.outputs))))
     # at the level itself HiGHS takes the excluded outputs for possible, within its tolerance
     near = _build_level(certificate, level * (1 - 1e-5), above=True)
@@ -185,7 +185,7 @@ def _refute_pairs(
     duals = prove_bound(whole, costs, _join_letters(near))
     most = whole.bound(duals)
     pairs = zip(program.shares, prices, strict=True)
-    found = [*(share * (most - price) for share, price in pairs), *duals[len(prices) :]]
+    found = [*(share * (most - price) for share, price in pairs), *duals[program.letter_count :]]
     return found if program.bound(found) < 0 else None
 
 
@@ -267,17 +267,16 @@ def _build_post_processing(
     letters = make_names(certificate.prior.labels)
     outputs = make_names(certificate.mechanism.outputs)
     shares = _assign_outcomes(certificate.attack.matrix, columns, law, ratio)
-    used = np.flatnonzero(law).tolist()
-    cells = [
-        [program.add_column(f"take[{letter},{outputs[y]}]", own[y]) for y in used]
-        for letter, own in zip(letters, shares, strict=True)
-    ]
-    for place, y in enumerate(used):
-        program.add_row(f"taken[{outputs[y]}]", {row[place]: ONE for row in cells}, ONE)
-    for letter, row, column in zip(letters, cells, columns, strict=True):
-        leaks = {cell: ratio * law[y] - column[y] for cell, y in zip(row, used, strict=True)}
+    used, taken = np.flatnonzero(law).tolist(), [dict[int, Fraction]() for _ in outputs]
+    for letter, own, column in zip(letters, shares, columns, strict=True):
+        cells = {y: program.add_column(f"take[{letter},{outputs[y]}]", own[y]) for y in used}
+        leaks = {cell: ratio * law[y] - column[y] for y, cell in cells.items()}
         program.add_row(f"leak[{letter}]", leaks)
-    program.objective = {cell: law[y] for row in cells for cell, y in zip(row, used, strict=True)}
+        program.objective |= {cell: law[y] for y, cell in cells.items()}
+        for y, cell in cells.items():
+            taken[y][cell] = ONE
+    for y in used:
+        program.add_row(f"taken[{outputs[y]}]", taken[y], ONE)
     return program
 
 

@@ -70,8 +70,8 @@ def _find_multipliers(
         lacks = [costs.get(column, ZERO) - sums[column] for column in basic]
         size = _round_to_power_of_two(lacks)
         step = system.solve(np.array([float(lack / size) for lack in lacks]))
-        for row, value in zip(tight, step.tolist(), strict=True):
-            found[row] += Fraction(value) * size
+        for place, value in zip(tight, step.tolist(), strict=True):
+            found[place] += Fraction(value) * size
     grid = 2**64 / unit
     rounded = [Fraction(round(value * grid)) / grid for value in found]
     pairs = zip(program.rows, rounded, strict=True)

@@ -33,12 +33,7 @@ class MechanismProgram(ExactProgram):
     """
 
     def __init__(
-        self,
-        prior: Prior,
-        mechanism: Mechanism,
-        *,
-        above: bool,
-        allowed: BoolArray | None = None,
+        self, prior: Prior, mechanism: Mechanism, *, above: bool, allowed: BoolArray | None = None
     ) -> None:
         """Add the variables of a mechanism, whose rows sum to one.
 
@@ -226,11 +221,14 @@ def _(over: ChoquetSet, letters: Sequence[str]) -> SetSystem:
 
 
 @singledispatch
-def add_least_mean(over: PriorSet, program: MechanismProgram, name: str, y: int) -> int:
+def add_least_mean(
+    over: PriorSet | ComparedMeans, program: MechanismProgram, name: str, y: int
+) -> int:
     """Add a variable that is at most the mean of the probabilities of an output under each prior of a set.
 
     It is written by linear duality over the inequalities of the set.
     """
+    assert isinstance(over, PriorSet)
     output, cells = program.outputs[y], program.list_column(y)
     system = describe_set(over, program.letters)
     prices = system.find_prices(program.get_values(y))
@@ -316,10 +314,10 @@ def add_requirement(requirement: Requirement, program: MechanismProgram, name: s
         for place, (row, scale) in enumerate(zip(ratios.rows, ratios.scales, strict=True)):
             weights = [Fraction(value) / Fraction(scale) for value in row.tolist()]
             mean = f"mean[{name},{place},{output}]"
-            is_law = weights == program.shares
-            sides.append(
-                program.get_law(y) if is_law else program.define(mean, program.weigh(y, weights))
-            )
+            if weights == program.shares:
+                sides.append(program.get_law(y))
+            else:
+                sides.append(program.define(mean, program.weigh(y, weights)))
         for place, (above, below, exponent) in enumerate(zip(*pairs, strict=True)):
             # one pair of a side with itself cancels
             if above != below:
