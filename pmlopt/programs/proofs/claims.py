@@ -97,7 +97,7 @@ def _(certificate: LinearCertificate) -> list[ProvedProgram]:
     first = prove_feasibility(program, sentence)
     wider, _ = _build_design(certificate, above=True)
     duals = prove_bound(wider, wider.costs)
-    bound = wider.sign * wider.bound(duals)
+    bound = wider.sign * wider.sum_right_sides(duals)
     sentence = format_sentence(
         "optimum", more=more, relation=relation, bound=float(bound),
         gap=float(abs(bound - program.value)), slack=slack,
@@ -111,7 +111,7 @@ def _refute(program: ExactProgram, target: Terms, right: Fraction) -> list[Fract
     duals = prove_bound(program, {column: -value for column, value in target.items()})
     program.add_row("target[all]", target, right)
     duals.append(ONE)
-    return duals if program.bound(duals) < 0 else None
+    return duals if program.sum_right_sides(duals) < 0 else None
 
 
 def _describe_demand(certificate: LevelCertificate) -> str:
@@ -183,10 +183,10 @@ def _refute_pairs(
     near = _build_level(certificate, level * (1 - 1e-5), above=True)
     whole = _join_letters(program)
     duals = prove_bound(whole, costs, _join_letters(near))
-    most = whole.bound(duals)
+    most = whole.sum_right_sides(duals)
     pairs = zip(program.shares, prices, strict=True)
     found = [*(share * (most - price) for share, price in pairs), *duals[program.letter_count :]]
-    return found if program.bound(found) < 0 else None
+    return found if program.sum_right_sides(found) < 0 else None
 
 
 def _join_letters(program: MechanismProgram) -> MechanismProgram:
@@ -300,7 +300,7 @@ def _(certificate: ProcessedFailureCertificate) -> list[ProvedProgram]:
     second = _build_post_processing(certificate, level, above=False)
     duals = prove_bound(second, second.costs)
     reached = format_sentence("mass", level=level, mass=float(first.value))
-    most = format_sentence("most-mass", level=level, mass=float(second.bound(duals)))
+    most = format_sentence("most-mass", level=level, mass=float(second.sum_right_sides(duals)))
     return [prove_feasibility(first, reached), ProvedProgram(second, most, duals)]
 
 
@@ -314,8 +314,8 @@ def _(certificate: EnvelopeCertificate) -> list[ProvedProgram]:
     for level in _iterate_levels(certificate.bound, 1):
         second = _build_post_processing(certificate, level, above=False)
         duals = prove_bound(second, second.costs)
-        if second.bound(duals) < Fraction(delta):
-            mass = float(second.bound(duals))
+        if second.sum_right_sides(duals) < Fraction(delta):
+            mass = float(second.sum_right_sides(duals))
             text = format_sentence("no-envelope", mass=mass, delta=delta, level=level)
             return [*found, ProvedProgram(second, text, duals, level=level)]
     return found

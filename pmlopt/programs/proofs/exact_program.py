@@ -125,7 +125,7 @@ class ExactProgram:
                 found[column] += multiplier * value
         return found
 
-    def bound(self, multipliers: Sequence[Fraction]) -> Fraction:
+    def sum_right_sides(self, multipliers: Sequence[Fraction]) -> Fraction:
         """Return the right side of a combination of the rows."""
         pairs = zip(multipliers, self.rows, strict=True)
         return sum((multiplier * row.right for multiplier, row in pairs), ZERO)

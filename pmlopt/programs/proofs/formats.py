@@ -41,7 +41,7 @@ class ProvedProgram:
         """Return the proved bound on the objective; None where none is."""
         if self.duals is None or self.is_infeasible:
             return None
-        return self.program.sign * self.program.bound(self.duals)
+        return self.program.sign * self.program.sum_right_sides(self.duals)
 
     @property
     def proved_range(self) -> tuple[str, str]:
@@ -97,5 +97,5 @@ def _format_derivation(proved: ProvedProgram, duals: list[Fraction]) -> str:
     weights = {place: sign * value for place, value in enumerate([*signs, *duals]) if value}
     left = f"bound {'L' if sign > 0 else 'G'} {proved.bound} OBJ"
     if proved.is_infeasible:
-        left = f"contradiction L {program.bound(duals)} 0"
+        left = f"contradiction L {program.sum_right_sides(duals)} 0"
     return f"{left} {{ lin {_format_terms(weights)} }} -1"
