@@ -141,7 +141,7 @@ def distances(size: int) -> FloatArray:
     return np.abs(np.subtract.outer(places, places)).astype(float)
 
 
-def all_pairs(losses: FloatArray, epsilon: float, solver: str, **options: float) -> float:
+def all_pairs(losses: FloatArray, epsilon: float, solver: str, **options: Any) -> float:
     """The least loss with a constraint for each pair of letters and each output; the loss is the distance."""
     size = len(losses)
     pairs = np.array(list(permutations(range(size), 2)))

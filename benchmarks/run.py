@@ -53,6 +53,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "large": Benchmark(
         "linear designs up to N = 400, and of 4,000 x 20, beside generic LP solvers"
     ),
+    "ends": Benchmark("metric privacy on many points of planes, grids and roads beside cvxpy"),
     "solvers": Benchmark("solve beside plain cvxpy with each installed solver"),
     "small": Benchmark("processes of the command, and designs on few letters beside cvxpy"),
     "qif_compare": Benchmark("LDP designs beside the library qif"),

@@ -33,6 +33,7 @@ TITLES = {
 """The questions in words, by the types of their programs."""
 
 EVIDENCE = {
+    ("LinearDesign", "pair-ipm"): "benchmarks/ends.py",
     ("LinearDesign", "constraint-generation"): "benchmarks/about_secrets.py",
     ("LinearDesign", "closed-form"): "geometric-line-eight-letters",
     ("LinearDesign", "highs"): "binary-first-region",

@@ -75,3 +75,54 @@ def test_every_page_is_in_the_navigation() -> None:
     )
     pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
     assert listed - {"commands.md"} == pages, "commands.md is written when the site is built"
+
+
+POLICIES = ("SECURITY.md", "CODE_OF_CONDUCT.md", "docs/versioning.md")
+
+
+def test_policies_are_linked_for_contributors_and_travel_with_the_source() -> None:
+    contributing = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]
+    packed = build["targets"]["sdist"]["include"]
+    for name in POLICIES:
+        assert f"]({name})" in contributing, name
+        assert f"/{name}" in packed or f"/{name.partition('/')[0]}" in packed, name
+
+
+def test_links_of_policies_between_files_lead_somewhere() -> None:
+    for name in ("SECURITY.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md"):
+        links = re.findall(r"\]\(([^)#]+)[^)]*\)", (ROOT / name).read_text("utf-8"))
+        local = [link for link in links if "://" not in link]
+        assert [link for link in local if not (ROOT / link).is_file()] == [], name
+
+
+def test_policies_name_no_address_that_does_not_exist() -> None:
+    for name in POLICIES:
+        text = (ROOT / name).read_text("utf-8")
+        assert re.findall(r"[\w.+-]+@[\w-]+\.\w+|mailto:", text) == [], name
+        hosts = set(re.findall(r"https?://([\w.-]+)", text))
+        assert hosts <= {"www.contributor-covenant.org", "semver.org"}, name
+    assert "urls" not in PROJECT
+
+
+def test_security_problems_are_those_of_claims_draws_and_values() -> None:
+    text = (ROOT / "SECURITY.md").read_text("utf-8").lower()
+    for problem in ("false level", "biased draw", "leak of true values", "how to report"):
+        assert problem in text
+
+
+def test_the_template_that_reports_name_is_there() -> None:
+    template = (ROOT / ".github" / "ISSUE_TEMPLATE" / "wrong-claim.yml").read_text("utf-8")
+    assert "name: A claim that is not true" in template
+    for name in ("SECURITY.md", "CONTRIBUTING.md"):
+        words = (ROOT / name).read_text("utf-8").split()
+        assert '"A claim that is not true"' in " ".join(words)
+
+
+def test_the_readiness_that_is_classified_is_that_of_the_version() -> None:
+    (status,) = [
+        name for name in PROJECT["classifiers"] if name.startswith("Development Status ::")
+    ]
+    assert ("Stable" in status) == (int(PROJECT["version"].partition(".")[0]) >= 1)
+    assert ("Typing :: Typed" in PROJECT["classifiers"]) == (ROOT / "pmlopt" / "py.typed").is_file()
+    assert not any(name.startswith("License ::") for name in PROJECT["classifiers"])

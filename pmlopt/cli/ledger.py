@@ -395,7 +395,8 @@ def new_stream(
     chain = Chain.from_sequences(paths, smoothing)
     what: Any = int(about) if about.isdecimal() else about
     levels = None if caps is None else read_numbers(caps, "--caps")
-    first = Stream(chain, PML(epsilon), utility, what, levels)
+    named: Any = utility
+    first = Stream(chain, PML(epsilon), named, what, levels)
     if ending == ".npz":
         StreamPopulation(
             first, dict.fromkeys(form.read_texts(data, [person_column])[0]), designs

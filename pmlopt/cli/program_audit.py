@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, OptionNote
-from pmlopt.cli.printing import (
-    MAX_TABLE_COLUMNS,
-    format_nats,
-    format_number,
-    print_json,
-    print_line,
-    print_table,
-)
+from pmlopt.cli.printing import MAX_TABLE_COLUMNS, format_nats, print_json, print_line, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import read_numbers
 from pmlopt.core.converters import finite_or_none
@@ -29,8 +22,8 @@ if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
     from pmlopt.measures import TraceLeakage
 
-WORDS = {True: "holds", False: "FAILS", None: "is neither shown nor refuted: draw more"}
-"""What is printed of a claim."""
+VERDICTS = {0: "holds", CLAIM_FAILS: "FAILS", NOT_SOLVED: "is neither shown nor refuted: draw more"}
+"""What is printed of a claim, by the exit code."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,13 +33,11 @@ class ProgramOptions:
     traces_file: Annotated[Path | None, OptionNote(
         "Instead of MECHANISM, a deterministic program: a table of its traces with a column count or "
         "probability. A column input holds what an attacker chooses; a column traces, how many a row stands "
-        "for.",
-        "--traces",
+        "for.", "--traces",
     )] = None  # fmt: skip
     samples_file: Annotated[Path | None, OptionNote(
         "Instead of MECHANISM, a black box: one output in each line, or letter,output with --prior; - for a "
-        "pipe.",
-        "--samples",
+        "pipe.", "--samples",
     )] = None  # fmt: skip
     stop: Annotated[bool, OptionNote(
         "With --samples and --epsilon: stop reading when the claim is decided."
@@ -57,195 +48,154 @@ class ProgramOptions:
 
     def is_given(self, mechanism_file: Path | None, *, of_matrix: bool) -> bool:
         """Return whether a program is named, and raise an error for options that do not go together."""
-        sources = (mechanism_file, self.traces_file, self.samples_file)
-        if sources.count(None) != 2:
+        if (mechanism_file, self.traces_file, self.samples_file).count(None) != 2:
             raise InputError("give one of MECHANISM, --traces FILE and --samples FILE")
         if (self.stop or self.edges) and self.samples_file is None:
             raise InputError("--stop and --edges belong to --samples")
         if mechanism_file is None and of_matrix:
-            raise InputError(
-                "--from-samples, --no-header, --normalise and -o belong to MECHANISM: leave them out"
-            )
+            raise InputError("--from-samples, --no-header, --normalise and -o belong to MECHANISM")
         return mechanism_file is None
 
     def audit(
-        self,
-        asked: PrivacyOptions,
-        epsilon: float | None,
-        deltas: str | None,
-        confidence: float | None,
-        as_json: bool,
-    ) -> None:
+        self, asked: PrivacyOptions, epsilon: float | None, deltas: str | None,
+        confidence: float | None, as_json: bool,
+    ) -> None:  # fmt: skip
         """Audit the program, and exit."""
-        _check_claim(asked, epsilon)
+        if asked.is_robust or asked.privacy_name != "pml":
+            raise InputError(
+                "--traces and --samples are about PML for one prior: leave --privacy out"
+            )
+        if asked.delta is not None and (epsilon is None or not 0 <= asked.delta < 1):
+            raise InputError(
+                "--delta is how likely more than --epsilon may be, in [0, 1): give both"
+            )
         if self.traces_file is not None:
-            if confidence is not None:
-                raise InputError("--confidence belongs to --samples: --traces are exact")
-            audit_traces(self.traces_file, asked, epsilon, deltas, as_json)
-        elif self.samples_file is not None:
-            if deltas is not None:
-                raise InputError("--envelope needs MECHANISM or --traces, and --samples are draws")
-            share = 0.95 if confidence is None else confidence
-            audit_outputs(self.samples_file, asked, epsilon, share, self.edges, self.stop, as_json)
+            if confidence is not None or asked.input_files:
+                raise InputError(
+                    "--traces are exact, with their law: leave --confidence and --prior out"
+                )
+            _audit_traces(self.traces_file, epsilon, asked.delta or 0.0, deltas, as_json)
+        if deltas is not None:
+            raise InputError("--envelope needs MECHANISM or --traces, and --samples are draws")
+        self._audit_samples(asked, epsilon, confidence or 0.95, as_json)
+
+    def _audit_samples(
+        self, asked: PrivacyOptions, epsilon: float | None, confidence: float, as_json: bool
+    ) -> None:
+        """Bound what a program reveals from samples, and exit by the verdict on the claim."""
+        from pmlopt.releases.estimation import LevelAudit, leakage_from_samples
+
+        assert self.samples_file is not None
+        prior = replace(asked, delta=None).read_prior() if asked.input_files else None
+        edges = None if self.edges is None else read_numbers(self.edges, "--edges")
+        delta, record = asked.delta or 0.0, dict[str, Any]()
+        with closing(_iterate_file(self.samples_file, prior, edges is not None)) as samples:  # type: ignore[type-var]
+            if self.stop:
+                if epsilon is None:
+                    raise InputError(
+                        "--stop stops when a claim is decided: give --epsilon, and --delta"
+                    )
+                audit = LevelAudit(epsilon, delta, prior, confidence, edges=edges)
+                code = {"confirmed": 0, "refuted": CLAIM_FAILS}.get(audit.run(samples), NOT_SOLVED)
+                record = audit.to_dict()
+            else:
+                found = leakage_from_samples(
+                    list(samples), prior=prior, confidence=confidence, edges=edges
+                )
+                curve = {
+                    f"{d:g}": finite_or_none(found.bound_quantile(d)) for d in (0.1, 0.01, 0.001)
+                }
+                record = {
+                    "samples": found.samples, "outcomes": len(found.outcomes), "confidence": confidence,
+                    "min_level": found.min_level, "quantiles": curve,
+                }  # fmt: skip
+                code = 0
+                if epsilon is not None:
+                    lower, upper = found.bound_tail(epsilon)
+                    refuted = lower > delta or (delta == 0 and found.min_level > epsilon)
+                    code = CLAIM_FAILS if refuted else 0 if upper <= delta else NOT_SOLVED
+                    record |= {
+                        "epsilon": epsilon,
+                        "delta": delta,
+                        "tail": {"lower": lower, "upper": upper},
+                    }
+        _print_samples(record, None if epsilon is None else code, as_json)
+        sys.exit(code)
 
 
-def audit_traces(
-    path: Path, asked: PrivacyOptions, epsilon: float | None, deltas: str | None, as_json: bool
+def _print_samples(record: dict[str, Any], code: int | None, as_json: bool) -> None:
+    """Print bounds from samples, and the verdict on a claim."""
+    if as_json:
+        print_json(record | {"holds": None if code in (None, NOT_SOLVED) else code == 0})
+        return
+    rows = [("samples", f"{record['samples']}, with {record['outcomes']} outcomes")]
+    if "min_level" in record:
+        rows.append(("level at least", format_nats(record["min_level"])))
+    for delta, level in record.get("quantiles", {}).items():
+        rows.append(
+            (f"but for {delta} at most", "not bounded" if level is None else format_nats(level))
+        )
+    if code is not None:
+        ends = "{lower:.4g} to {upper:.4g}".format(**record["tail"])
+        rows.append((f"P(more than {record['epsilon']:g} nats)", ends))
+        rows.append((f"that it is at most {record['delta']:g}", VERDICTS[code]))
+    print_table(["", f"each with confidence {record['confidence']:g}"], rows)
+
+
+def _audit_traces(
+    path: Path, epsilon: float | None, delta: float, deltas: str | None, as_json: bool
 ) -> None:
-    """Print what a program reveals, from counts of its traces; exit with 1 where a claim fails."""
+    """Print what a program reveals, from counts of its traces, and exit by the verdict on the claim."""
     from pmlopt.measures import TraceLeakage
     from pmlopt.releases.estimation.trace_files import load_traces
 
-    if asked.input_files:
-        raise InputError(
-            "--traces has the law of the traces in it: leave out --prior, --counts and --about"
-        )
     found = load_traces(path)
-    programs = {None: found} if isinstance(found, TraceLeakage) else dict(found.programs)
     wanted = [] if deltas is None else read_numbers(deltas, "--envelope")
-    tails = {} if epsilon is None else {
-        name: program.compute_tail(epsilon) for name, program in programs.items()
-    }  # fmt: skip
-    worst = max(tails, key=lambda name: tails[name], default=None)
-    holds = None if epsilon is None else tails[worst] <= Fraction(str(asked.delta or 0))
+    programs = [("", found)] if isinstance(found, TraceLeakage) else [
+        (str(name), found.programs[name]) for name, _ in found.rank_inputs()
+    ]  # fmt: skip
+    tail = None if epsilon is None else max(one.compute_tail(epsilon) for _, one in programs)
+    holds = None if tail is None else tail <= Fraction(str(delta))
     if as_json:
         records = [
-            {**({} if name is None else {"input": name}), **_describe(program, wanted),
-             **({"tail": float(tails[name])} if tails else {})}
-            for name, program in programs.items()
-        ]  # fmt: skip
+            {"input": name, "traces": one.traces, **_list_measures(one, wanted)}
+            for name, one in programs
+        ]
         own = records[0] if isinstance(found, TraceLeakage) else {"inputs": records}
-        claim = {"epsilon": epsilon, "delta": asked.delta or 0.0, "holds": holds}
-        print_json({**own, **claim})
+        claim = {"epsilon": epsilon, "delta": delta, "tail": None if tail is None else float(tail)}
+        print_json({**own, **claim, "holds": holds})
     else:
-        if isinstance(found, TraceLeakage):
-            _print_program(path, found, wanted)
-        else:
+        for name, one in programs:
+            print_line(f"{path.name}{name and f', input {name}'}: {one.traces} traces")
+            measures = _list_measures(one, wanted).items()
             print_table(
-                ["input", "traces", "level", "mean"],
-                [
-                    (str(name), str(programs[name].traces), format_nats(level),
-                     format_nats(programs[name].compute_mean_leakage()))
-                    for name, level in found.rank_inputs()
-                ],
-            )  # fmt: skip
-        if epsilon is not None:
-            of_input = "" if worst is None else f" of the input {worst}"
+                ["measure", "leakage"], [(key, format_nats(of["nats"])) for key, of in measures]
+            )
+        rows = [
+            (str(one.trace), f"{float(one.probability):.9g}", format_nats(one.compute_leakage()))
+            for one in programs[0][1].classes[:MAX_TABLE_COLUMNS]
+        ]
+        print_table(["trace", "probability", "leakage"], rows)
+        if tail is not None:
+            verdict = VERDICTS[0 if holds else CLAIM_FAILS]
             print_line(
-                f"The probability of more than {epsilon:g} nats{of_input} is "
-                f"{format_number(float(tails[worst]))}: the claim of at most {asked.delta or 0.0:g} "
-                f"{WORDS[holds]}."
+                f"More than {epsilon:g} nats have a probability of {float(tail):.9g}: the claim of at most "
+                f"{delta:g} {verdict}."
             )
     sys.exit(CLAIM_FAILS if holds is False else 0)
 
 
-def _describe(program: TraceLeakage, deltas: list[float]) -> dict[str, Any]:
-    """Describe what a program reveals as plain data."""
-    curve = [
-        {"delta": delta, "nats": program.compute_envelope(delta),
-         "bits": program.compute_envelope(delta, "bits")}
-        for delta in deltas
-    ]  # fmt: skip
-    return {**program.to_dict(), "envelope": curve}
-
-
-def _print_program(path: Path, program: TraceLeakage, deltas: list[float]) -> None:
-    """Print the measures of a program, and its most revealing traces."""
-    rows = [
-        ("level", program.level),
-        ("maximal leakage", program.maximal_leakage),
-        ("min-entropy leakage, uniform secrets", program.min_entropy_leakage),
-        ("mean (mutual information)", program.compute_mean_leakage()),
-        *((f"after processing, but for {delta:g}", program.compute_envelope(delta)) for delta in deltas),
-    ]  # fmt: skip
-    print_line(f"{path.name}: {program.traces} traces")
-    print_table(["measure", "leakage"], [(name, format_nats(level)) for name, level in rows])
-    print_table(
-        ["trace", "probability", "leakage"],
-        [
-            (str(one.trace), format_number(float(one.probability)), format_nats(one.compute_leakage()))
-            for one in program.classes[:MAX_TABLE_COLUMNS]
-        ],
-    )  # fmt: skip
-
-
-def audit_outputs(
-    path: Path,
-    asked: PrivacyOptions,
-    epsilon: float | None,
-    confidence: float,
-    edges: str | None,
-    stops: bool,
-    as_json: bool,
-) -> None:
-    """Bound what a program reveals from samples; exit with 1 where a claim is refuted, 3 where it is open."""
-    from pmlopt.releases.estimation import leakage_from_samples
-
-    prior = replace(asked, delta=None).read_prior() if asked.input_files else None
-    cells = None if edges is None else read_numbers(edges, "--edges")
-    samples = _iterate_file(path, prior, cells is not None)
-    if stops:
-        _audit_stream(samples, prior, epsilon, asked.delta or 0.0, confidence, cells, as_json)
-    found = leakage_from_samples(list(samples), prior=prior, confidence=confidence, edges=cells)
-    record: dict[str, Any] = {
-        **found.to_dict(),
-        "quantiles": [{"delta": delta, "nats": finite_or_none(found.bound_quantile(delta))}
-                      for delta in (0.1, 0.01, 0.001)],
+def _list_measures(program: TraceLeakage, deltas: list[float]) -> dict[str, dict[str, float]]:
+    """Return the measures of a program in nats and bits."""
+    measures = {
+        "level": program.compute_level, "maximal leakage": program.compute_maximal_leakage,
+        "mutual information": program.compute_mean_leakage,
     }  # fmt: skip
-    holds = None
-    if epsilon is not None:
-        lower, upper = found.bound_tail(epsilon)
-        allowed = asked.delta or 0.0
-        refuted = lower > allowed or (allowed == 0 and found.min_level > epsilon)
-        holds = False if refuted else True if upper <= allowed else None
-        record |= {
-            "epsilon": epsilon,
-            "delta": allowed,
-            "tail": {"lower": lower, "upper": upper},
-            "holds": holds,
-        }
-    if as_json:
-        print_json(record)
-    else:
-        rows = [
-            ("samples", f"{found.samples}, with {len(found.outcomes)} outcomes"),
-            ("level at least", format_nats(found.min_level)),
-            *((f"but for {delta:g} at most", format_nats(found.bound_quantile(delta)))
-              for delta in (0.1, 0.01, 0.001)),
-        ]  # fmt: skip
-        if epsilon is not None:
-            rows.append((f"P(more than {epsilon:g} nats)", f"{lower:.4g} to {upper:.4g}"))
-            rows.append((f"the claim of {allowed:g}", WORDS[holds]))
-        print_table([path.name, f"each with confidence {confidence:g}"], rows)
-    if epsilon is not None and holds is not True:
-        sys.exit(NOT_SOLVED if holds is None else CLAIM_FAILS)
-
-
-def _audit_stream(
-    samples: Iterator[Any],
-    prior: Prior | None,
-    epsilon: float | None,
-    delta: float,
-    confidence: float,
-    edges: list[float] | None,
-    as_json: bool,
-) -> None:
-    """Read samples until a claim is decided, print the verdict, and exit."""
-    from pmlopt.releases.estimation import LevelAudit
-
-    if epsilon is None:
-        raise InputError("--stop stops when a claim is decided: give --epsilon, and --delta")
-    audit = LevelAudit(epsilon, delta, prior, confidence, edges=edges)
-    verdict = audit.run(samples)
-    if as_json:
-        print_json(audit.to_dict())
-    else:
-        lower, upper = audit.tail_bounds
-        print_table(["claim", f"P(more than {epsilon:g} nats) is at most {delta:g}"], [
-            ("verdict", verdict), ("samples", str(audit.samples)),
-            ("probability", f"{lower:.4g} to {upper:.4g}"), ("confidence", f"{confidence:g}, at any stop"),
-        ])  # fmt: skip
-    sys.exit({"confirmed": 0, "refuted": CLAIM_FAILS, "undecided": NOT_SOLVED}[verdict])
+    found = {name: {"nats": of("nats"), "bits": of("bits")} for name, of in measures.items()}
+    for delta in deltas:
+        ends = {unit: program.compute_envelope(delta, unit) for unit in ("nats", "bits")}
+        found[f"after processing, but for {delta:g}"] = ends
+    return found
 
 
 def _iterate_file(path: Path, prior: Prior | None, as_numbers: bool) -> Iterator[Any]:
@@ -255,16 +205,3 @@ def _iterate_file(path: Path, prior: Prior | None, as_numbers: bool) -> Iterator
     standard = is_standard_stream(path)
     with nullcontext(read_standard_input()) if standard else path.open("rb") as lines:
         yield from iterate_samples(lines, path, prior, as_numbers=as_numbers)
-
-
-def _check_claim(asked: PrivacyOptions, epsilon: float | None) -> None:
-    """Raise an error for options that do not go with programs."""
-    if asked.is_robust or asked.privacy_name != "pml":
-        raise InputError(
-            "--traces and --samples are about PML for one prior: leave --privacy, --radius and "
-            "--confidence-delta out"
-        )
-    if asked.delta is not None and epsilon is None:
-        raise InputError("--delta is how likely more than --epsilon may be: give both")
-    if asked.delta is not None and not 0 <= asked.delta < 1:
-        raise InputError(f"--delta is {asked.delta:g}: give a probability in [0, 1)")

@@ -574,7 +574,8 @@ def _make_command_line(
         ]
         return shlex.join(["pmlopt", "design", *words, *rest, "-o", "mechanism.json"])
 
-    found = replace(sources.make_copy_format(prior, utility[0]), command=write_line, before=before)
+    named: Any = utility[0]
+    found = replace(sources.make_copy_format(prior, named), command=write_line, before=before)
     is_file = Path(utility[0]).suffix.lower() == ".csv"
     return replace(found, utility=f"...  # that of {utility[0]}") if is_file else found
 

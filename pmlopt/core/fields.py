@@ -15,7 +15,7 @@ from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_t
 
 import numpy as np
 
-from pmlopt.core.suggestions import SuggestsAttributes
+from pmlopt.core.suggestions import CompletesUserNames, SuggestsAttributes
 from pmlopt.errors import FileFormatError, InputError
 
 MAX_UNLISTED_LETTERS = 10_000
@@ -109,7 +109,7 @@ class Context:
         return max(MAX_UNLISTED_LETTERS, self.room, getattr(self.given.get("prior"), "size", 0))
 
 
-class Record:
+class Record(CompletesUserNames):
     """The base of classes whose fields define their file format and equality.
 
     A class with `is_form = True` makes the objects of which the constructor of another class with the same
@@ -157,6 +157,11 @@ def have_equal_content(one: Any, other: Any) -> bool:
     if isinstance(one, Mapping):
         return set(one) == set(other) and all(
             have_equal_content(one[key], other[key]) for key in one
+        )
+    if is_dataclass(one) and type(one).__eq__ is object.__eq__:  # one of arrays, without an own ==
+        return all(
+            have_equal_content(getattr(one, part.name), getattr(other, part.name))
+            for part in dataclass_fields(one)
         )
     return bool(one == other)
 
@@ -330,7 +335,7 @@ def get_written_class(kind: type) -> type:
     root = [
         base
         for base in kind.__mro__
-        if base not in (object, ABC, Generic, Record, SuggestsAttributes)
+        if base not in (object, ABC, Generic, Record, CompletesUserNames, SuggestsAttributes)
     ][-1]
     kinds, tag = find_tagged_classes(root), get_tag(kind)
     if not kinds:

@@ -4,10 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 
-class SuggestsAttributes:
+class CompletesUserNames:
+    """A base class whose `dir`, from which editors complete names, has the names that users write.
+
+    They are the `USER_NAMES` of the classes of an object and its own fields. A class of another package is
+    its author's: all its public names are completed.
+
+    Examples:
+        >>> from pmlopt import LDP
+        >>> [name for name in dir(LDP(1.0)) if name.startswith(("e", "le", "su"))]
+        ['epsilon', 'level', 'levels']
+    """
+
+    USER_NAMES: ClassVar[tuple[str, ...]] = ()
+    """What users write of an object, in addition to its fields; where there are none, every public name."""
+
+    def __dir__(self) -> list[str]:
+        kinds = type(self).__mro__
+        listed = {name for kind in kinds for name in vars(kind).get("USER_NAMES", ())}
+        foreign = {
+            name for kind in kinds if not is_own_module(kind.__module__) for name in vars(kind)
+        }
+        shown = listed | foreign | self._list_own_fields()
+        return [
+            name
+            for name in super().__dir__()
+            if is_dunder(name)
+            or (not (name.startswith("_") or name.isupper()) and (name in shown or not listed))
+        ]
+
+    def _list_own_fields(self) -> set[str]:
+        """List the attributes of the object itself that are not cached."""
+        kind = type(self)
+        return {
+            name
+            for name in vars(self)
+            if not isinstance(getattr(kind, name, None), cached_property)
+        }
+
+
+def is_own_module(module: str) -> bool:
+    """Return whether a module is of pmlopt."""
+    return module.partition(".")[0] == "pmlopt"
+
+
+def is_dunder(name: str) -> bool:
+    """Return whether a name is one of Python's own protocols, such as `__len__`."""
+    return name.startswith("__") and name.endswith("__")
+
+
+class SuggestsAttributes(CompletesUserNames):
     """A base class whose `AttributeError` suggests similar names.
 
     Examples:

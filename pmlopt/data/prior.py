@@ -83,6 +83,12 @@ class Prior(SuggestsAttributes, Record):
         "sample": "numpy: rng.choice(prior.size, p=prior.pmf)",
     }  # fmt: skip
 
+    USER_NAMES: ClassVar[tuple[str, ...]] = (
+        "counts", "from_counts", "from_samples", "from_weights", "labels", "max_leakage", "plot", "pmf",
+        "probabilities", "reordered", "samples", "size", "to_latex", "to_pandas", "uniform", "weights",
+        "with_labels",
+    )  # fmt: skip
+
     kind: ClassVar[str] = "prior"
     probabilities: FloatArray
     labels: tuple[Label, ...]

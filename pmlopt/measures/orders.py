@@ -36,12 +36,15 @@ def order_surplus(d: FloatArray, alpha: float) -> FloatArray:
     near = d[small]
     if not near.size:
         return np.asarray(values)
-    coefficient, found, power = alpha / 2, np.zeros_like(near), near**2
     # Of the power series: the rest is below the last digit of a float.
-    for k in range(2, 18 + 2):
-        found += coefficient * power
-        coefficient, power = coefficient * (alpha - k) / (k + 1), power * near
-    values[small] = found
+    coefficients = [alpha / 2]
+    for k in range(2, 18 + 1):
+        coefficients.append(coefficients[-1] * (alpha - k) / (k + 1))
+    found = np.full_like(near, coefficients.pop())
+    for coefficient in reversed(coefficients):
+        found *= near
+        found += coefficient
+    values[small] = found * near**2
     return np.asarray(values)
 
 

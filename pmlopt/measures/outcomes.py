@@ -9,7 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, check_integer, check_real, join_words
-from pmlopt.core.display import format_nats
+from pmlopt.core.display import (
+    format_facts_html,
+    format_nats,
+    format_table_html,
+    pluralize,
+)
 from pmlopt.data.mechanism import MechanismLike, as_mechanism, pair_with_prior
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.errors import PriorError, PrivacyError
@@ -17,6 +22,8 @@ from pmlopt.measures.leakage import ldp_level, lip_levels, maximal_leakage, mutu
 
 MAX_SUMMARY_OUTCOMES = 3
 """The number of outcomes in a summary: those that leak most."""
+OUTCOME_COLUMNS = ("outcome", "probability", "letter", "before", "after", "leakage")
+"""The columns of `OutcomeSummary.table_row`."""
 
 
 def _format_probability(probability: float) -> str:
@@ -213,8 +220,24 @@ class Audit:
 
     def __str__(self) -> str:
         """Return levels and most revealing outcomes as text."""
-        levels = [f"{name} {level:.6g} nats" for name, level in self.levels.items()]
-        return "\n".join([*levels, *map(str, self.outcomes[:MAX_SUMMARY_OUTCOMES])])
+        return "\n".join([*self._format_levels(), *map(str, self.outcomes[:MAX_SUMMARY_OUTCOMES])])
+
+    def __repr__(self) -> str:
+        """Return the levels and the number of outcomes in a line."""
+        counted = pluralize(len(self.outcomes), "outcome")
+        return f"<Audit of {counted}: {', '.join(self._format_levels())}>"
+
+    def _repr_html_(self) -> str:
+        """Return the levels and the most revealing outcomes as a notebook shows them."""
+        levels = {name: f"{level:.6g} nats" for name, level in self.levels.items()}
+        rows = [one.table_row for one in self.outcomes]
+        return format_facts_html("Audit", levels) + format_table_html(
+            "What each outcome reveals", OUTCOME_COLUMNS, rows
+        )
+
+    def _format_levels(self) -> list[str]:
+        """Format each level with its name."""
+        return [f"{name} {level:.6g} nats" for name, level in self.levels.items()]
 
 
 def audit(prior: PriorLike, mechanism: MechanismLike) -> Audit:

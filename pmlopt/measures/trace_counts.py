@@ -13,26 +13,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from itertools import accumulate, groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from pmlopt.core.arrays import (
-    SUM_ATOL,
-    DefaultLabels,
-    Label,
-    check_in_interval,
-    check_labels_of_size,
-)
+from pmlopt.core.arrays import SUM_ATOL, DefaultLabels, Label, check_labels_of_size
 from pmlopt.core.descriptions import describe_value
-from pmlopt.core.display import format_nats
 from pmlopt.core.letter_files import read_letter_texts
 from pmlopt.data.labelled import Numbers, read_vector
 from pmlopt.errors import InputError, MechanismError, PrivacyError
 
 Unit: TypeAlias = Literal["nats", "bits"]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -91,16 +85,10 @@ class TraceLeakage:
 
     @property
     def maximal_leakage(self) -> float:
-        """Return the maximal leakage, in nats."""
+        """Return the maximal leakage in nats; of uniform secrets it is the min-entropy leakage."""
         return self.compute_maximal_leakage()
 
-    @property
-    def min_entropy_leakage(self) -> float:
-        """Return the min-entropy leakage of uniform secrets in nats, which is the maximal leakage.
-
-        Source: [smith2009foundations, Theorem 1].
-        """
-        return self.compute_maximal_leakage()
+    min_entropy_leakage = maximal_leakage
 
     def compute_level(self, unit: Unit = "nats") -> float:
         """Compute the leakage level `-log min P(y)`: the most that a trace reveals."""
@@ -138,9 +126,8 @@ class TraceLeakage:
             >>> leakage_of_counts({"a": 2, "b": 1, "c": 1}).leakage_law("bits")
             ((1.0, Fraction(1, 2)), (2.0, Fraction(1, 2)))
         """
-        masses: dict[Fraction, Fraction] = {}
-        for one in reversed(self.classes):
-            masses[one.probability] = masses.get(one.probability, Fraction(0)) + one.mass
+        groups = groupby(reversed(self.classes), key=lambda one: one.probability)
+        masses = {p: sum((one.mass for one in group), Fraction(0)) for p, group in groups}
         return tuple((compute_log(1 / p, unit), mass) for p, mass in masses.items())
 
     def compute_tail(self, epsilon: float, unit: Unit = "nats") -> Fraction:
@@ -159,10 +146,8 @@ class TraceLeakage:
             >>> leakage_of_counts({"a": 6, "b": 1, "c": 1}).compute_tail(2, "bits")
             Fraction(1, 4)
         """
-        over = (
-            one.mass for one in self.classes if exceeds_level(1 / one.probability, epsilon, unit)
-        )
-        return sum(over, Fraction(0))
+        rare = [one for one in self.classes if exceeds_level(1 / one.probability, epsilon, unit)]
+        return sum((one.mass for one in rare), Fraction(0))
 
     def compute_quantile(self, delta: Any, unit: Unit = "nats") -> float:
         """Compute the least level that the leakage exceeds with probability delta at most.
@@ -180,12 +165,10 @@ class TraceLeakage:
             >>> leakage_of_counts({"a": 6, "b": 1, "c": 1}).compute_quantile("1/4", "bits")
             0.4150374992788438
         """
-        allowed, over = read_delta(delta, closed=True), Fraction(0)
-        for one in self.classes:
-            over += one.mass
-            if over > allowed:
-                return one.compute_leakage(unit)
-        raise AssertionError("the masses of all classes sum to one")
+        allowed = read_fraction(delta, "delta", PrivacyError, below=1)
+        over = accumulate(one.mass for one in self.classes)
+        left = (one for one, mass in zip(self.classes, over, strict=True) if mass > allowed)
+        return next(left).compute_leakage(unit)
 
     def compute_envelope(self, delta: Any, unit: Unit = "nats") -> float:
         """Compute the envelope: the leakage that no processing of the trace exceeds but for delta.
@@ -199,11 +182,11 @@ class TraceLeakage:
         `V(t) = min(1, k / t)`. It is `solve(envelope(prior, mechanism, delta))` in closed form.
 
         Args:
-            delta: in (0, 1): a float, a fraction, or text such as "1/3".
+            delta: in [0, 1): a float, a fraction, or text such as "1/3"; for 0 it is the level.
             unit: nats or bits.
 
         Raises:
-            PrivacyError: delta is not in (0, 1).
+            PrivacyError: delta is not in [0, 1).
 
         Source: [saeidian2026envelopes, Theorem 2] for the envelope; the formula is that of
         `closed_forms.randomized_response_envelope` for a response that keeps every letter.
@@ -213,43 +196,12 @@ class TraceLeakage:
             >>> check.compute_envelope(2**-20, "bits")  # one accept in 2^20, after processing
             20.0
         """
-        probability, rare, best = read_delta(delta), 0, Fraction(1)
-        for one in self.classes:
-            rare += one.traces
-            best = max(best, min(1 / one.probability, rare / probability))
-        return compute_log(best, unit)
-
-    def compute_processed_tail(self, epsilon: float, unit: Unit = "nats") -> float:
-        """Compute the probability `V(t) = min(1, k / t)` that the worst processing reveals `log t` or more.
-
-        The k traces are those of a probability of at most 1/t. See `compute_envelope`.
-
-        Raises:
-            PrivacyError: the level is negative or no number.
-
-        Examples:
-            >>> check = leakage_of_counts({"accept": 1, "reject": 2**32 - 1})
-            >>> check.compute_processed_tail(20, "bits") == 2**-20
-            True
-        """
-        base = math.e if unit == "nats" else 2.0
-        rare = sum(
-            one.traces
-            for one in self.classes
-            if exceeds_level(1 / one.probability, epsilon, unit, or_equals=True)
-        )
-        return min(1.0, rare * base ** -float(epsilon)) if rare else 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the measures as plain data, in nats and in bits."""
-        measures = {
-            name: {
-                "nats": getattr(self, f"compute_{name}")(),
-                "bits": getattr(self, f"compute_{name}")("bits"),
-            }
-            for name in ("level", "maximal_leakage", "mean_leakage")
-        }
-        return {"traces": self.traces, **measures}
+        probability = read_fraction(delta, "delta", PrivacyError, below=1)
+        if not probability:
+            return self.compute_level(unit)
+        rare = accumulate(one.traces for one in self.classes)
+        pairs = zip(self.classes, rare, strict=True)
+        return compute_log(max(min(1 / one.probability, k / probability) for one, k in pairs), unit)
 
     def __str__(self) -> str:
         """Return a sentence on the most revealing trace.
@@ -258,9 +210,9 @@ class TraceLeakage:
             >>> print(leakage_of_counts({"accept": 1, "reject": 3}))
             2 traces; 'accept' reveals most: 1.38629 nats (2 bits), with probability 1/4 each.
         """
-        worst = self.classes[0]
+        worst, nats, bits = self.classes[0], self.compute_level(), self.compute_level("bits")
         return (
-            f"{self.traces} traces; {worst.trace!r} reveals most: {format_level(self.compute_level)}, with "
+            f"{self.traces} traces; {worst.trace!r} reveals most: {nats:.6g} nats ({bits:.6g} bits), with "
             f"probability {worst.probability} each."
         )
 
@@ -276,8 +228,8 @@ class InputLeakages:
     programs: Mapping[Label, TraceLeakage]
 
     def rank_inputs(
-        self, measure: Callable[[TraceLeakage], T] = TraceLeakage.compute_level
-    ) -> list[tuple[Label, T]]:
+        self, measure: Callable[[TraceLeakage], Any] = TraceLeakage.compute_level
+    ) -> list[tuple[Label, Any]]:
         """Rank the public inputs by what they reveal, the worst first: the whole curve of a measure.
 
         Args:
@@ -289,7 +241,7 @@ class InputLeakages:
             [(1, 3.0), (2, 2.0), (4, 1.0)]
         """
         found = [(name, measure(program)) for name, program in self.programs.items()]
-        return sorted(found, key=lambda pair: pair[1], reverse=True)  # type: ignore[arg-type,return-value]
+        return sorted(found, key=itemgetter(1), reverse=True)
 
     @property
     def level(self) -> float:
@@ -327,20 +279,24 @@ def leakage_of_counts(counts: Numbers, traces: Numbers | None = None) -> TraceLe
         >>> leakage_of_counts({"low byte": 2**56}, traces={"low byte": 256}).compute_level("bits")
         8.0
     """
-    what = "the counts"
-    labels, values = read_labelled_numbers(counts, what)
-    numbers = _to_fractions(labels, values, what)
+    labels, values = read_labelled_numbers(counts, "the counts")
+    numbers = [
+        read_fraction(value, f"the counts: that of {label!r}")
+        for label, value in zip(labels, values, strict=True)
+    ]
     copies = [1] * len(labels) if traces is None else _read_copies(traces, labels)
-    total = sum((number * copy for number, copy in zip(numbers, copies, strict=True)), Fraction(0))
+    rows = [row for row in zip(labels, numbers, copies, strict=True) if row[1] * row[2]]
+    total = sum((number * copy for _, number, copy in rows), Fraction(0))
     if not total:
         raise MechanismError("no trace occurs: give a count above 0 for at least one")
-    if any(number.denominator > 1 for number in numbers):
-        _check_total(values, total)
-    classes = [
-        TraceClass(label, number / total, copy)
-        for label, number, copy in zip(labels, numbers, copies, strict=True)
-        if number and copy
-    ]
+    has_floats = any(isinstance(value, float | np.floating) for value in values)
+    is_counted = all(number.denominator == 1 for number in numbers)
+    if not is_counted and abs(total - 1) > (SUM_ATOL if has_floats else 0):
+        raise MechanismError(
+            f"the probabilities sum to {total if total.denominator < 10**9 else float(total)}: give "
+            "probabilities that sum to one, or whole numbers as counts"
+        )
+    classes = [TraceClass(label, number / total, copy) for label, number, copy in rows]
     return TraceLeakage(tuple(sorted(classes, key=lambda one: one.probability)))
 
 
@@ -385,26 +341,22 @@ def compute_log(ratio: Fraction, unit: Unit = "nats") -> float:
     return log(ratio.numerator) - log(ratio.denominator)
 
 
-def exceeds_level(
-    ratio: Fraction, epsilon: float, unit: Unit = "nats", *, or_equals: bool = False
-) -> bool:
+def exceeds_level(ratio: Fraction, epsilon: float, unit: Unit = "nats") -> bool:
     """Return whether the logarithm of a fraction is above a level, decided exactly.
 
     Examples:
-        >>> exceeds_level(Fraction(4), 2, "bits"), exceeds_level(Fraction(4), 2, "bits", or_equals=True)
+        >>> exceeds_level(Fraction(4), 2, "bits"), exceeds_level(Fraction(5), 2, "bits")
         (False, True)
         >>> exceeds_level(Fraction(4), math.log(4))  # the float is below log 4
         True
     """
     check_unit(unit)
-    level = read_level(epsilon)
+    level, digits = read_fraction(epsilon, "epsilon", PrivacyError), 40
     if level > ratio.numerator.bit_length():
         return False
     if level == 0 or (unit == "bits" and level.denominator == 1):
-        limit = Fraction(2) ** int(level)
-        return ratio > limit or (or_equals and ratio == limit)
+        return bool(ratio > 2 ** int(level))
     # no other rational level is the logarithm of a rational, so a finite number of digits decides
-    digits = 40
     while True:
         with localcontext(Context(prec=digits)):
             scale = Decimal(2).ln() if unit == "bits" else Decimal(1)
@@ -416,19 +368,15 @@ def exceeds_level(
         digits *= 2
 
 
-def format_level(measure: Callable[[Unit], float]) -> str:
-    """Format a level in nats and in bits.
-
-    Examples:
-        >>> format_level(leakage_of_counts([1, 3]).compute_level)
-        '1.38629 nats (2 bits)'
-    """
-    nats = measure("nats")
-    text = format_nats(nats) if nats >= 1e-6 or nats == 0 else f"{nats:.6g} nats"
-    return f"{text} ({measure('bits'):.6g} bits)"
+def check_unit(unit: str) -> None:
+    """Raise an error for an unknown unit."""
+    if unit not in get_args(Unit):
+        raise InputError(f"the unit {unit!r} is not known: use 'nats' or 'bits'")
 
 
-def read_fraction(value: Any, what: str) -> Fraction:
+def read_fraction(
+    value: Any, what: str, error: type[InputError] = MechanismError, below: float = math.inf
+) -> Fraction:
     """Read a nonnegative number as an exact fraction.
 
     Examples:
@@ -436,48 +384,19 @@ def read_fraction(value: Any, what: str) -> Fraction:
         (Fraction(1, 3), Fraction(1, 2), Fraction(18446744073709551616, 1))
     """
     plain = value.item() if isinstance(value, np.generic) else value
+    text = plain if isinstance(plain, str) else ""
     try:
         # an exponent of many digits is a number that fills the memory
-        if isinstance(plain, bool) or (
-            isinstance(plain, str) and (len(plain) > 4_000 or re.search(r"[eE][+-]?\d{4}", plain))
-        ):
+        if isinstance(plain, bool) or len(text) > 4_000 or re.search(r"[eE][+-]?\d{4}", text):
             raise TypeError
         number = Fraction(plain)
-    except (TypeError, ValueError, OverflowError, ArithmeticError):
-        raise MechanismError(
-            f"{what} must be a number, such as 3, 0.25 or '1/3', not {describe_value(value)}"
-        ) from None
-    if number < 0:
-        raise MechanismError(f"{what} is {value}: give a number of at least 0")
+    except (TypeError, ValueError, ArithmeticError):
+        found = describe_value(value)
+        raise error(f"{what} must be a number, such as 3, 0.25 or '1/3', not {found}") from None
+    if not 0 <= number < below:
+        ends = "of at least 0" if below == math.inf else f"in [0, {below:g})"
+        raise error(f"{what} is {value}: give a number {ends}")
     return number
-
-
-def read_delta(value: Any, *, closed: bool = False) -> Fraction:
-    """Read a probability delta in (0, 1), or in [0, 1), as an exact fraction."""
-    try:
-        delta = read_fraction(value, "delta")
-    except MechanismError as cause:
-        raise PrivacyError(str(cause)) from None
-    if delta == 0 and closed:
-        return delta
-    check_in_interval(
-        float(delta) if delta else 0.0, "[0, 1)" if closed else "(0, 1)", "delta", PrivacyError
-    )
-    return delta
-
-
-def check_unit(unit: str) -> None:
-    """Raise an error for an unknown unit."""
-    if unit not in get_args(Unit):
-        raise InputError(f"the unit {unit!r} is not known: use 'nats' or 'bits'")
-
-
-def read_level(epsilon: Any) -> Fraction:
-    """Read a level as an exact fraction."""
-    try:
-        return read_fraction(epsilon, "epsilon")
-    except MechanismError as cause:
-        raise PrivacyError(str(cause)) from None
 
 
 def read_labelled_numbers(data: Any, what: str) -> tuple[Sequence[Label], Sequence[Any]]:
@@ -488,16 +407,7 @@ def read_labelled_numbers(data: Any, what: str) -> tuple[Sequence[Label], Sequen
         labels, texts = read_letter_texts(data)
         return check_labels_of_size(labels, None, str(data), MechanismError), texts
     found = read_vector(data, what, MechanismError)
-    values = list(found.values)
-    return found.axes[0] or DefaultLabels(len(values)), values
-
-
-def _to_fractions(labels: Sequence[Label], values: Sequence[Any], what: str) -> list[Fraction]:
-    """Convert the numbers of labels to exact fractions."""
-    return [
-        read_fraction(value, f"{what}: that of {label!r}")
-        for label, value in zip(labels, values, strict=True)
-    ]
+    return found.axes[0] or DefaultLabels(len(found.values)), list(found.values)
 
 
 def _read_copies(data: Any, labels: Sequence[Label]) -> list[int]:
@@ -505,18 +415,9 @@ def _read_copies(data: Any, labels: Sequence[Label]) -> list[int]:
     what = "the numbers of traces"
     names, values = read_labelled_numbers(data, what)
     if isinstance(names, DefaultLabels) and len(names) == len(labels):
-        names = tuple(labels)
-    found = dict(zip(names, _to_fractions(names, values, what), strict=True))
-    if set(found) != set(labels) or any(number.denominator > 1 for number in found.values()):
+        names = labels
+    numbers = [read_fraction(value, what) for value in values]
+    if set(names) != set(labels) or any(number.denominator > 1 for number in numbers):
         raise MechanismError(f"{what} must be whole, one for each label of the counts")
+    found = dict(zip(names, numbers, strict=True))
     return [int(found[label]) for label in labels]
-
-
-def _check_total(values: Sequence[Any], total: Fraction) -> None:
-    """Raise an error for probabilities that do not sum to one: exactly, or for floats up to rounding."""
-    rounded = any(isinstance(value, float | np.floating) for value in values)
-    if abs(total - 1) > (SUM_ATOL if rounded else 0):
-        raise MechanismError(
-            f"the probabilities sum to {total if total.denominator < 10**9 else float(total)}: give "
-            "probabilities that sum to one, or whole numbers as counts"
-        )

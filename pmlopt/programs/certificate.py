@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import cached_property
 from typing import (
@@ -25,7 +25,14 @@ from numpy.typing import NDArray
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.display import format_facts_html
-from pmlopt.core.records import INFINITE, Context, ContextReference, Shape, to_plain
+from pmlopt.core.records import (
+    INFINITE,
+    Context,
+    ContextReference,
+    Shape,
+    have_equal_content,
+    to_plain,
+)
 from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
@@ -151,6 +158,16 @@ class Certificate(ABC):
         super().__init_subclass__(**keywords)
         if "__repr__" not in cls.__dict__:
             cls.__repr__ = Certificate.__repr__  # type: ignore[method-assign]
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether two certificates claim the same with the same proof."""
+        return type(other) is type(self) and all(
+            have_equal_content(getattr(self, one.name), getattr(other, one.name))
+            for one in fields(self)
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.value))
 
     def __repr__(self) -> str:
         """Return the claim in a line."""

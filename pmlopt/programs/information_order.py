@@ -8,13 +8,13 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pmlopt.core.arrays import FloatArray, check_in_interval
+from pmlopt.core.arrays import SUM_ATOL, FloatArray, check_in_interval
 from pmlopt.core.lazy_imports import sparse
-from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.mechanism import Mechanism, as_mechanism
 from pmlopt.errors import MechanismError, SolverError
 from pmlopt.measures.trace_counts import read_fraction
+from pmlopt.solvers import highs
 
 ExactMatrix: TypeAlias = tuple[tuple[Fraction, ...], ...]
 
@@ -30,7 +30,7 @@ class InformationOrder:
 
         sum_z sum_x P[x,z] gain[x][z] - sum_y max_z sum_x Q[x,y] gain[x][z] = separation > 0.
 
-    All numbers are exact fractions, and `check` computes both sides from them.
+    All numbers are exact fractions, and `check` decides from them.
 
     Attributes:
         less: the (N, K) mechanism P.
@@ -38,9 +38,7 @@ class InformationOrder:
         holds: whether P is a processing of Q.
         processing: (M, K), where it is.
         gain: (N, K) nonnegative, where it is not; the largest of each row sum to at most one.
-        distance: the largest total variation distance of a row of P from that of the processing.
-        separation: what the gain earns more from P than from Q, in probability.
-        tolerance: within which P is a processing; 0 for exact numbers.
+        tolerance: the distance up to which P is a processing; 0 for exact numbers.
     """
 
     less: ExactMatrix
@@ -48,31 +46,46 @@ class InformationOrder:
     holds: bool
     processing: ExactMatrix | None
     gain: ExactMatrix | None
-    distance: Fraction
-    separation: Fraction
     tolerance: Fraction
 
     def __bool__(self) -> bool:
         """Return whether P is a processing of Q."""
         return self.holds
 
+    @property
+    def distance(self) -> Fraction | None:
+        """Return the largest total variation distance of a row of P from the processing's."""
+        if self.processing is None:
+            return None
+        columns = list(zip(*self.processing, strict=True))
+        made = [[_dot(row, column) for column in columns] for row in self.more]
+        return max(
+            sum((abs(a - b) for a, b in zip(one, other, strict=True)), Fraction(0)) / 2
+            for one, other in zip(self.less, made, strict=True)
+        )
+
+    @property
+    def separation(self) -> Fraction | None:
+        """Return what the gain earns more from P, by guessing its output, than from Q by the best guesses."""
+        if self.gain is None:
+            return None
+        guesses = list(zip(*self.gain, strict=True))
+        best = [
+            max(_dot(column, one) for one in guesses) for column in zip(*self.more, strict=True)
+        ]
+        return sum(map(_dot, self.less, self.gain), Fraction(0)) - sum(best, Fraction(0))
+
     def check(self) -> bool:
         """Return whether the witness proves the verdict, in exact arithmetic."""
+        distance, separation = self.distance, self.separation
+        witness = (self.processing if self.holds else self.gain) or ()
+        if not all(entry >= 0 for row in witness for entry in row):
+            return False
         if self.holds:
-            kernel = self.processing
-            return (
-                kernel is not None
-                and all(sum(row) == 1 and min(row) >= 0 for row in kernel)
-                and compute_distance(self.less, self.more, kernel)
-                == self.distance
-                <= self.tolerance
-            )
-        gains = self.gain
+            sums_to_one = all(sum(row) == 1 for row in witness)
+            return distance is not None and distance <= self.tolerance and sums_to_one
         return (
-            gains is not None
-            and all(entry >= 0 for row in gains for entry in row)
-            and sum(map(max, gains)) <= 1
-            and compute_separation(self.less, self.more, gains) == self.separation > self.tolerance
+            separation is not None and separation > self.tolerance and sum(map(max, witness)) <= 1
         )
 
 
@@ -92,7 +105,7 @@ def is_less_informative(less: Any, more: Any, tolerance: float | None = None) ->
         less: P, a mechanism or (N, K) numbers: floats, fractions, or text such as "1/3".
         more: Q, (N, M), of the same letters in the same order.
         tolerance: a total variation distance up to which P counts as a processing. Where it is left out, 0 if
-            all entries are whole numbers, fractions or text, and else 1e-9, for the rounding of floats.
+            all entries are whole numbers, fractions or text, and else 1e-8, for the rounding of floats.
 
     Returns:
         An `InformationOrder`, which is true where P is a processing of Q.
@@ -114,53 +127,30 @@ def is_less_informative(less: Any, more: Any, tolerance: float | None = None) ->
         (False, Fraction(1, 8), True)
     """
     (p, p_exact), (q, q_exact) = _read_exact(less, "the first"), _read_exact(more, "the second")
-    if len(p) != len(q):
+    named = isinstance(less, Mechanism) and isinstance(more, Mechanism)
+    if len(p) != len(q) or (named and less.inputs != more.inputs):
         raise MechanismError(
-            f"the mechanisms have {len(p)} and {len(q)} letters: give two on the same letters"
+            f"the mechanisms have {len(p)} and {len(q)} letters, or different letters: give two on the same "
+            "letters, in the same order"
         )
-    if isinstance(less, Mechanism) and isinstance(more, Mechanism) and less.inputs != more.inputs:
-        raise MechanismError(
-            "the mechanisms have different letters, or in another order: give two on the same letters"
-        )
-    if tolerance is None:
-        tolerance = 0.0 if p_exact and q_exact else 1e-9
-    room = Fraction(check_in_interval(tolerance, "[0, 1]", "the tolerance", MechanismError))
-    kernel, gains = _solve_deficiency(_to_floats(p), _to_floats(q))
+    default = 0.0 if p_exact and q_exact else 1e-8
+    room = default if tolerance is None else tolerance
+    allowed = Fraction(check_in_interval(room, "[0, 1]", "the tolerance", MechanismError))
+    kernel, gains = _solve_deficiency(np.array(p, dtype=float), np.array(q, dtype=float))
     for grid in (2**30, 2**60):
-        rounded_gains = _round_gains(gains, grid)
-        separation = compute_separation(p, q, rounded_gains)
-        if separation > room:
-            return InformationOrder(p, q, False, None, rounded_gains, Fraction(0), separation, room)
-    for rounded in _list_candidates(p, q, kernel):
-        distance = compute_distance(p, q, rounded)
-        if distance <= room:
-            return InformationOrder(p, q, True, rounded, None, distance, Fraction(0), room)
+        found = InformationOrder(p, q, False, None, _round_gains(gains, grid), allowed)
+        if found.check():
+            return found
+    for candidate in (
+        _round_kernel(kernel),
+        *(_solve_exactly(p, q, kernel, noise) for noise in (1e-9, 1e-6)),
+    ):
+        found = InformationOrder(p, q, True, candidate, None, allowed)
+        if candidate is not None and found.check():
+            return found
     raise SolverError(
         "it is not decided whether the one mechanism is a processing of the other within a total variation "
-        f"distance of {float(room):g}: allow a larger tolerance"
-    )
-
-
-def compute_distance(p: ExactMatrix, q: ExactMatrix, kernel: ExactMatrix) -> Fraction:
-    """Compute the largest total variation distance of a row of P from that of Q after a processing."""
-    columns = list(zip(*kernel, strict=True))
-    return max(
-        sum(
-            (abs(entry - _dot(row, column)) for entry, column in zip(target, columns, strict=True)),
-            Fraction(0),
-        )
-        / 2
-        for target, row in zip(p, q, strict=True)
-    )
-
-
-def compute_separation(p: ExactMatrix, q: ExactMatrix, gains: ExactMatrix) -> Fraction:
-    """Compute what gains earn from P, by guessing its output, more than from Q by the best guesses."""
-    earned = sum((_dot(row, gain) for row, gain in zip(p, gains, strict=True)), Fraction(0))
-    guesses = list(zip(*gains, strict=True))
-    return earned - sum(
-        (max(_dot(column, guess) for guess in guesses) for column in zip(*q, strict=True)),
-        Fraction(0),
+        f"distance of {room:g}: allow a larger tolerance"
     )
 
 
@@ -171,10 +161,9 @@ def _dot(left: Sequence[Fraction], right: Sequence[Fraction]) -> Fraction:
 
 def _read_exact(data: Any, what: str) -> tuple[ExactMatrix, bool]:
     """Read a mechanism as exact fractions, and whether none of them was a float."""
-    values = data.matrix if isinstance(data, Mechanism) else data
-    if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str):
-        values = Mechanism(data).matrix
-    rows = [list(row) for row in values]
+    if isinstance(data, Mechanism) or not isinstance(data, list | tuple | np.ndarray):
+        data = as_mechanism(data).matrix
+    rows = [list(row) for row in data]
     if not rows or not rows[0] or len(set(map(len, rows))) > 1:
         raise MechanismError(f"{what} mechanism must be a regular table of numbers")
     is_exact = not any(isinstance(entry, float | np.floating) for row in rows for entry in row)
@@ -182,20 +171,12 @@ def _read_exact(data: Any, what: str) -> tuple[ExactMatrix, bool]:
         tuple(read_fraction(entry, f"an entry of {what} mechanism") for entry in row)
         for row in rows
     )
-    if is_exact:
-        for number, row in enumerate(exact):
-            if sum(row) != 1:
-                raise MechanismError(
-                    f"row {number} of {what} mechanism sums to {sum(row)}: give rows that sum to one"
-                )
-    else:
-        Mechanism(np.array(_to_floats(exact)))
+    worst = max((sum(row, Fraction(0)) for row in exact), key=lambda total: abs(total - 1))
+    if abs(worst - 1) > (0 if is_exact else SUM_ATOL):
+        raise MechanismError(
+            f"a row of {what} mechanism sums to {worst if is_exact else float(worst)}, not to one"
+        )
     return exact, is_exact
-
-
-def _to_floats(matrix: ExactMatrix) -> FloatArray:
-    """Convert fractions to floats."""
-    return np.array([[float(entry) for entry in row] for row in matrix])
 
 
 def _solve_deficiency(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -203,34 +184,23 @@ def _solve_deficiency(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatAr
 
     The variables are the processing by rows, the parts of P above it by rows, and the distance.
     """
-    from pmlopt.solvers.highs import RESTART_OPTIONS, build_sparse_model, load_model
-
     (n, outputs), inputs = p.shape, q.shape[1]
-    eye = sparse.eye_array
-    covered = sparse.hstack([
-        sparse.kron(q, eye(outputs)), eye(n * outputs), sparse.csr_array((n * outputs, 1)),
-    ])  # fmt: skip
-    rows = sparse.hstack([
-        sparse.kron(eye(inputs), np.ones((1, outputs))), sparse.csr_array((inputs, n * outputs + 1)),
-    ])  # fmt: skip
-    within = sparse.hstack([
-        sparse.csr_array((n, inputs * outputs)), sparse.kron(eye(n), -np.ones((1, outputs))),
-        np.ones((n, 1)),
-    ])  # fmt: skip
+    eye, ones, empty = sparse.eye_array, np.ones((1, outputs)), sparse.csr_array
+    covered = [sparse.kron(q, eye(outputs)), eye(p.size), empty((p.size, 1))]
+    rows = [sparse.kron(eye(inputs), ones), empty((inputs, p.size + 1))]
+    within = [empty((n, inputs * outputs)), sparse.kron(eye(n), -ones), np.ones((n, 1))]
+    system = sparse.vstack([sparse.hstack(parts) for parts in (covered, rows, within)]).tocsc()
     lower = np.concatenate([p.ravel(), np.ones(inputs), np.zeros(n)])
     upper = np.concatenate([np.full(p.size, np.inf), np.ones(inputs), np.full(n, np.inf)])
-    costs = np.zeros(inputs * outputs + p.size + 1)
-    costs[-1] = 1.0
-    system = sparse.vstack([covered, rows, within]).tocsc()
-    solver = load_model(
-        build_sparse_model(costs, (0.0, np.inf), (lower, upper), system), RESTART_OPTIONS
-    )
+    costs = np.append(np.zeros(system.shape[1] - 1), 1.0)
+    model = highs.build_sparse_model(costs, (0.0, np.inf), (lower, upper), system)
+    solver = highs.load_model(model, highs.RESTART_OPTIONS)
     solver.run()
     solution = solver.getSolution()
     if not (solution.value_valid and solution.dual_valid):
         raise SolverError("HiGHS did not solve the linear program of the two mechanisms")
     kernel = np.array(solution.col_value)[: inputs * outputs].reshape(inputs, outputs)
-    return kernel, np.array(solution.row_dual)[: p.size].reshape(p.shape)
+    return np.maximum(kernel, 0.0), np.array(solution.row_dual)[: p.size].reshape(p.shape)
 
 
 def _round_gains(gains: FloatArray, grid: int) -> ExactMatrix:
@@ -240,86 +210,47 @@ def _round_gains(gains: FloatArray, grid: int) -> ExactMatrix:
     return tuple(tuple(Fraction(entry, total) for entry in row) for row in whole)
 
 
-def _list_candidates(p: ExactMatrix, q: ExactMatrix, kernel: FloatArray) -> Any:
-    """Yield exact processings near a solver's: rounded ones, and exact solutions on their supports."""
-    polished = _polish(_to_floats(p), _to_floats(q), kernel)
-    for matrix in (kernel, polished):
-        yield _round_kernel(matrix)
-    for noise in (1e-9, 1e-7, 1e-5):
-        for matrix in (kernel, polished):
-            found = _solve_exactly(p, q, matrix, matrix > noise)
-            if found is not None:
-                yield found
-
-
 def _round_kernel(kernel: FloatArray) -> ExactMatrix:
-    """Round a processing to fractions with a short denominator where one is near, of rows that sum to one."""
-    rows = []
-    for row in np.clip(kernel, 0.0, None):
-        short = [Fraction(float(entry)).limit_denominator(10**4) for entry in row]
-        near = all(abs(float(a) - b) < 1e-9 for a, b in zip(short, row, strict=True))
-        exact = short if near and sum(short) else [Fraction(float(entry)) for entry in row]
-        total = sum(exact)
-        rows.append(tuple(entry / total for entry in exact))
-    return tuple(rows)
-
-
-def _polish(p: FloatArray, q: FloatArray, kernel: FloatArray) -> FloatArray:
-    """Solve `Q R = P`, `R 1 = 1` again on the support of a solver's processing, by least squares."""
-    inputs, outputs = kernel.shape
-    system = np.vstack(
-        [np.kron(q, np.eye(outputs)), np.kron(np.eye(inputs), np.ones((1, outputs)))]
-    )
-    right = np.concatenate([p.ravel(), np.ones(inputs)])
-    support = kernel.ravel() > 1e-9
-    found = np.zeros(kernel.size)
-    start = kernel.ravel()[support]
-    step = np.linalg.lstsq(system[:, support], right - system[:, support] @ start, rcond=None)[0]
-    found[support] = start + step
-    return np.maximum(found, 0.0).reshape(kernel.shape)
+    """Convert a processing to fractions, and divide its rows by their sums."""
+    exact = [[Fraction(entry) for entry in row] for row in kernel.tolist()]
+    return tuple(tuple(entry / sum(row) for entry in row) for row in exact)
 
 
 def _solve_exactly(
-    p: ExactMatrix, q: ExactMatrix, near: FloatArray, support: NDArray[np.bool_]
+    p: ExactMatrix, q: ExactMatrix, near: FloatArray, noise: float
 ) -> ExactMatrix | None:
-    """Solve `Q R = P`, `R 1 = 1` in fractions on a support, near a processing; None where it has no solution.
+    """Solve `Q R = P`, `R 1 = 1` in fractions, with zeros where a solver's processing has noise.
 
-    Gauss-Jordan elimination; free entries are rounded from the processing that is near.
+    Gauss-Jordan elimination, from the largest entries on, which may move most; entries that remain free are
+    rounded. None where there is no solution.
     """
-    inputs, outputs = support.shape
-    places = [(int(y), int(z)) for y, z in np.argwhere(support)]
-    # the entries that are furthest from 0 become pivots last, for they may be moved
-    places.sort(key=lambda place: near[place])
+    inputs, outputs = near.shape
+    places = sorted(np.argwhere(near > noise).tolist(), key=lambda place: -near[*place])
     equations = [
-        [q[x][y] if column == z else Fraction(0) for y, column in places] + [p[x][z]]
+        [q[x][y] * (column == z) for y, column in places] + [p[x][z]]
         for x in range(len(p))
         for z in range(outputs)
-    ] + [[Fraction(int(y == row)) for y, _ in places] + [Fraction(1)] for row in range(inputs)]
-    free = {
-        k: Fraction(float(near[place])).limit_denominator(10**6) for k, place in enumerate(places)
-    }
+    ] + [[Fraction(y == row) for y, _ in places] + [Fraction(1)] for row in range(inputs)]
     pivots: list[int] = []
-    for k in reversed(range(len(places))):
+    for k in range(len(places)):
         done = len(pivots)
         first = next((r for r in range(done, len(equations)) if equations[r][k]), None)
         if first is None:
             continue
         equations[done], equations[first] = equations[first], equations[done]
         lead = [value / equations[done][k] for value in equations[done]]
-        equations[done] = lead
         for r, row in enumerate(equations):
-            if r != done and row[k]:
-                factor = row[k]
-                equations[r] = [a - factor * b if b else a for a, b in zip(row, lead, strict=True)]
+            if row[k]:
+                equations[r] = [a - row[k] * b if b else a for a, b in zip(row, lead, strict=True)]
+        equations[done] = lead
         pivots.append(k)
     if any(row[-1] for row in equations[len(pivots) :]):
         return None
-    others = [k for k in range(len(places)) if k not in set(pivots)]
-    kernel = [[Fraction(0)] * outputs for _ in range(inputs)]
-    for k in others:
-        kernel[places[k][0]][places[k][1]] = free[k]
+    values = [Fraction(near[*place]).limit_denominator(10**6) for place in places]
+    others = [k for k in range(len(places)) if k not in pivots]
     for row, k in zip(equations, pivots, strict=False):
-        kernel[places[k][0]][places[k][1]] = row[-1] - sum(row[j] * free[j] for j in others)
-    if any(entry < 0 for row in kernel for entry in row):
-        return None
-    return tuple(map(tuple, kernel))
+        values[k] = row[-1] - sum((row[j] * values[j] for j in others), Fraction(0))
+    found = {tuple(place): value for place, value in zip(places, values, strict=True)}
+    return tuple(
+        tuple(found.get((y, z), Fraction(0)) for z in range(outputs)) for y in range(inputs)
+    )

@@ -74,9 +74,20 @@ class Program(SuggestsAttributes, ABC, Generic[C_co]):
         "result": "pmlopt.solve(program)", "add": ".with_constraints(name=constraint)",
     }  # fmt: skip
 
+    USER_NAMES: ClassVar[tuple[str, ...]] = (
+        "added", "channel", "constraints", "delta", "entropy", "epsilon", "given_mechanism", "limit",
+        "maximised", "mechanism", "order", "outputs", "over", "prior", "privacy", "problem", "query", "ratio",
+        "scale", "sense", "tolerance", "utilities", "utility", "variables", "with_constraints", "write_mps",
+    )  # fmt: skip
+    """Of every kind of program; each has some of them."""
+
     build_model: Callable[[], CvxpyModel]
     added: Mapping[str, cp.Constraint] = field(default_factory=dict)
     tolerance: ClassVar[float] = 1e-7
+
+    def _list_own_fields(self) -> set[str]:
+        """List no fields: many are prepared for the methods, and users write the `USER_NAMES`."""
+        return set()
 
     @property
     @abstractmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import (
     TYPE_CHECKING,
@@ -19,7 +19,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.converters import finite_or_none
 from pmlopt.core.display import format_facts_html
-from pmlopt.core.records import ADDED_LATER, to_plain
+from pmlopt.core.records import ADDED_LATER, have_equal_content, to_plain
 from pmlopt.core.suggestions import SuggestsAttributes
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
@@ -208,6 +208,19 @@ class Result(SuggestsAttributes, Generic[C_co]):
             f"{self.status.value}: value {self.value:.9g}, gap {self.gap:.1e}; {self.certificate.statement}; "
             f"{self.solver}"
         )
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether two results have the same in their files, which leave out the warm start."""
+        if not isinstance(other, Result):
+            return NotImplemented
+        own, their = self.to_record, other.to_record
+        return all(
+            have_equal_content(getattr(own, one.name), getattr(their, one.name))
+            for one in fields(ResultRecord)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.status, self.solver, self.certificate))
 
     def __repr__(self) -> str:
         return f"<Result {self}>"

@@ -12,8 +12,13 @@ from pmlopt.core.arrays import FloatArray, IntArray, join_words
 from pmlopt.core.display import format_nats, pluralize
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.measures.estimable import MAX_RANKED_SIZE, estimable
-from pmlopt.measures.outcomes import MAX_SUMMARY_OUTCOMES, list_outcome_warnings, summarize_outcomes
-from pmlopt.programs.reports.pages import OUTCOME_COLUMNS, ReportSection, render_page
+from pmlopt.measures.outcomes import (
+    MAX_SUMMARY_OUTCOMES,
+    OUTCOME_COLUMNS,
+    list_outcome_warnings,
+    summarize_outcomes,
+)
+from pmlopt.programs.reports.pages import ReportSection, render_page
 from pmlopt.programs.result import Result
 from pmlopt.publishing.folder import (
     DESCRIPTION,

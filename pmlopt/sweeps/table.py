@@ -6,7 +6,7 @@ import io
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from itertools import product
@@ -20,6 +20,7 @@ from pmlopt.core.csv_rows import encode_csv
 from pmlopt.core.display import format_table_html, format_table_latex, import_pandas
 from pmlopt.core.files import atomic_write, encode_json_bytes, get_file_format
 from pmlopt.core.lazy_imports import import_optional
+from pmlopt.core.records import have_equal_content
 from pmlopt.errors import SweepError
 from pmlopt.programs.plots import draw_curves
 
@@ -148,6 +149,48 @@ class Sweep:
     names: tuple[str, ...]
     rows: tuple[SweepRow, ...]
 
+    def __len__(self) -> int:
+        """Return the number of points."""
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[SweepRow]:
+        """Iterate over the rows, in grid order."""
+        return iter(self.rows)
+
+    def __bool__(self) -> bool:
+        """Return True, for a table without points too."""
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether two tables have the same columns and cells."""
+        if not isinstance(other, Sweep):
+            return NotImplemented
+        return self.columns == other.columns and have_equal_content(
+            [row.cells for row in self], [row.cells for row in other]
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.names, len(self)))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the table as a stream of Arrow, which polars, DuckDB and pyarrow read.
+
+        Missing values are null. Coordinates that are no plain numbers or text are text, as in files.
+
+        Args:
+            requested_schema: a capsule of the schema that is wanted, of the same columns.
+
+        Raises:
+            MissingExtraError: pyarrow is not installed.
+
+        Examples:
+            >>> import pyarrow
+            >>> row = SweepRow({"epsilon": 0.1}, "optimal", value=0.5)
+            >>> pyarrow.table(Sweep(("epsilon",), (row,)))["value"].to_pylist()
+            [0.5]
+        """
+        return _to_arrow(self, "streams of Arrow").__arrow_c_stream__(requested_schema)
+
     @property
     def columns(self) -> tuple[str, ...]:
         """Return the names of all columns."""
@@ -274,24 +317,28 @@ class Sweep:
 
 def _encode_parquet(table: Sweep) -> bytes:
     """Encode a sweep table as a Parquet file."""
-    pyarrow = import_optional("pyarrow", "files of Parquet")
     parquet = import_optional("pyarrow.parquet", "files of Parquet")
+    stream = io.BytesIO()
+    parquet.write_table(_to_arrow(table, "files of Parquet"), stream)
+    return stream.getvalue()
 
+
+def _to_arrow(table: Sweep, purpose: str) -> Any:
+    """Convert a sweep table to one of pyarrow, with null for missing values."""
+    pyarrow = import_optional("pyarrow", purpose)
     kinds = {
         str: pyarrow.string(),
         float: pyarrow.float64(),
         int: pyarrow.int64(),
         bool: pyarrow.bool_(),
     }
-    columns = list(zip(*(row.cells for row in table.rows), strict=True))
+    columns = list(zip(*(row.cells for row in table), strict=True)) or [()] * len(table.columns)
     arrays = {}
     for name, values in zip(table.columns, columns, strict=True):
         kind = COLUMNS.get(name) or _infer_column_type(values)
         cells = [None if v is None else format_cell(v) if kind is str else kind(v) for v in values]
         arrays[name] = pyarrow.array(cells, type=kinds[kind])
-    stream = io.BytesIO()
-    parquet.write_table(pyarrow.table(arrays), stream)
-    return stream.getvalue()
+    return pyarrow.table(arrays)
 
 
 def _infer_column_type(values: Sequence[Any]) -> type:

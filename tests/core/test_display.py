@@ -1,10 +1,14 @@
 """What notebooks, data frames, papers and pictures get."""
 
 import math
+import re
+import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from saved_cases import REQUIREMENTS
 
 from pmlopt import (
     PML,
@@ -12,14 +16,18 @@ from pmlopt import (
     Mechanism,
     MutualInformation,
     Prior,
+    audit,
     design,
     envelope,
     solve,
+    solvers_for,
     sweep,
 )
 from pmlopt.core.display import format_facts_html, format_table_html
 from pmlopt.errors import MissingExtraError, SweepError
 from pmlopt.model.utility import hamming
+from pmlopt.programs import Alternating, BranchAndBound
+from pmlopt.sweeps.table import SweepRow
 
 PRIOR = Prior.from_counts({"<b>yes</b>": 60, "no": 40})
 
@@ -114,3 +122,69 @@ def test_a_frame_without_pandas_names_the_extra(monkeypatch: Any) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     with pytest.raises(MissingExtraError, match=r"pmlopt\[pandas\]"):
         PRIOR.to_pandas()
+
+
+def test_methods_and_audits_are_printed_in_a_line() -> None:
+    found = audit(PRIOR, [[0.75, 0.25], [0.25, 0.75]])
+    assert repr(found).startswith("<Audit of 2 outcomes: pml 0.")
+    assert f"ldp {math.log(3):.6g} nats" in repr(found)
+    methods = [
+        *solvers_for(design(PRIOR, PML(0.3), "hamming")),
+        *solvers_for(design(PRIOR, PML(0.3), MutualInformation())),
+        *solvers_for(envelope(PRIOR, [[0.75, 0.25], [0.25, 0.75]], 0.2)),
+        Alternating(restarts=4),
+        BranchAndBound(),
+    ]
+    for item in (found, *methods):
+        assert not re.search(r"\n|0x[0-9a-f]{4}|functools|<function", repr(item)), repr(item)
+        assert len(repr(item)) <= 260
+
+
+def test_audits_and_requirements_are_tables_in_notebooks() -> None:
+    page = audit(PRIOR, [[0.75, 0.25], [0.25, 0.75]])._repr_html_()
+    assert f"<td style='text-align:left'>{math.log(3):.6g} nats</td>" in page
+    assert "&lt;b&gt;yes" in page
+    assert "<b>yes" not in page
+
+
+@pytest.mark.parametrize("name", REQUIREMENTS)
+def test_each_requirement_is_a_table_of_its_limits(name: str) -> None:
+    requirement = REQUIREMENTS[name]
+    page = requirement._repr_html_()
+    assert page.count("<table>") == page.count("</table>") == 1
+    for limit, value in requirement.limits.items():
+        assert f">limit of {limit}</th>" in page
+        assert f">{value:.6g} nats</td>" in page
+    # what a repr has of its own brackets is escaped
+    assert not re.search(r"<(?!/?(?:div|b|table|tr|th|td)\b)", page)
+
+
+def test_sweeps_are_counted_and_iterated(table: Any) -> None:
+    assert len(table) == 3
+    assert [row.point["epsilon"] for row in table] == [0.1, 0.2, 0.4]
+    assert bool(replace(table, rows=()))
+    assert len(replace(table, rows=())) == 0
+
+
+def test_sweeps_are_streams_of_arrow(table: Any) -> None:
+    import polars
+    import pyarrow
+
+    failed = SweepRow({"epsilon": 0.8}, "failed", error="no solver")
+    whole = replace(table, rows=(*table.rows, failed))
+    read = pyarrow.table(whole)
+    assert read.column_names == list(whole.columns)
+    assert read["value"].to_pylist() == [*table.column("value").tolist(), None]
+    assert read["error"].to_pylist() == [None, None, None, "no solver"]
+    frame = polars.DataFrame(whole)
+    assert frame["epsilon"].to_list() == [0.1, 0.2, 0.4, 0.8]
+    assert frame["warm_started"].dtype == polars.Boolean
+    assert pyarrow.table(replace(table, rows=())).num_rows == 0
+
+
+def test_streams_of_arrow_name_the_package_that_is_missing(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match="streams of Arrow need pyarrow"):
+        table.__arrow_c_stream__()

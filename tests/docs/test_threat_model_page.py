@@ -5,6 +5,8 @@ import re
 
 from documents import ROOT
 
+from pmlopt.publishing import choose_rounding_step
+
 PAGE = (ROOT / "docs" / "threat_model.md").read_text("utf-8")
 TESTS = re.compile(r"`(tests/[^`]+)`")
 
@@ -31,3 +33,21 @@ def test_the_tests_that_are_named_exist() -> None:
             }
             assert part in defined, f"{file} has no {name}"
             place = defined[part]
+
+
+def test_limitations_lead_to_each_part_of_the_threat_model_that_leaves_something() -> None:
+    limitations = (ROOT / "docs" / "choosing" / "limitations.md").read_text("utf-8")
+    titles = re.findall(r"^##+ (.+)$", PAGE, re.MULTILINE)
+    anchors = {title.lower().replace(" ", "-") for title in titles}
+    linked = set(re.findall(r"threat_model\.md#([\w-]+)", limitations))
+    leaves = {
+        "order-of-rows",
+        "no-exact-count",
+        "files-of-others",
+        "what-ends-with-3",
+        "the-report-to-sign",
+    }
+    assert leaves <= linked <= anchors
+    # the chance that one person moves a stated count is one over the step
+    assert "1 in 10 for\n  small files and 1 in 1,000 for a million people" in limitations
+    assert (choose_rounding_step(200), choose_rounding_step(1_000_000)) == (10, 1_000)

@@ -216,7 +216,8 @@ def test_arguments_that_cannot_be_meant() -> None:
     for epsilon in (-1, math.nan, "x", True):
         with pytest.raises(PrivacyError, match="epsilon"):
             found.compute_tail(epsilon)  # type: ignore[arg-type]
-    for delta in (0, 1, -0.5, "4/3"):
+    assert found.compute_envelope(0) == found.level
+    for delta in (1, -0.5, "4/3", "x"):
         with pytest.raises(PrivacyError, match="delta"):
             found.compute_envelope(delta)
     with pytest.raises(InputError, match="'Bits' is not known"):

@@ -315,10 +315,8 @@ class TestPlans:
         made: Any = plan.make_mechanisms(data)
         cells = data.groupby(["level", "sex"]).size()  # which are rounded to tens
         rounded = ((cells + 5) // 10 * 10).clip(lower=10)
-        for column, privacy, utility in (
-            ("level", PML(0.4), "absolute"),
-            ("sex", LDP(0.5), "hamming"),
-        ):
+        plans: Any = (("level", PML(0.4), "absolute"), ("sex", LDP(0.5), "hamming"))
+        for column, privacy, utility in plans:
             prior = Prior.from_counts(rounded.groupby(column).sum())
             assert made[(column,)].certificate.listed_prior.probabilities == pytest.approx(
                 prior.probabilities

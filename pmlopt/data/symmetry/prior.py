@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -343,6 +343,8 @@ class SymmetricPrior(Prior, ABC):
     `design` takes it like any other, and uses one variable for each orbit of pairs. Where there are at most
     2^16 letters they can be listed, and it is a prior on these for everything else, too.
     """
+
+    USER_NAMES: ClassVar[tuple[str, ...]] = ("listed",)
 
     @property
     @abstractmethod

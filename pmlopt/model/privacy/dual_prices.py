@@ -97,15 +97,19 @@ def compute_net_prices(
 def log_mean_power(law: FloatArray, differences: FloatArray, order: float) -> FloatArray:
     """Compute the logarithm of the mean of `max(1 + d, 0)^order` of differences d with mean 0 under a law."""
     inside = np.maximum(differences, -1.0)
+    logs = np.log1p(inside)
+    tall = logs.max(axis=0)
+    far = order * tall + np.log((law * np.exp(order * (logs - tall))).sum(axis=0))
+    # one and what is added to it, where all differences are small: else its terms would cancel
+    near = np.abs(differences).max(axis=0) < 0.1
+    if not near.any():
+        return np.asarray(far)
     terms = order * (inside - differences)
     if order != 1:
         terms += (order - 1) * order_surplus(inside, order)
     moved = (law * terms).sum(axis=0)
-    tall = np.log1p(inside.max(axis=0))
-    shares = np.exp(order * (np.log1p(inside) - tall))
-    far = order * tall + np.log((law * shares).sum(axis=0))
-    # one and what is added to it, where that is small; else terms would cancel
-    return np.asarray(np.where(np.abs(moved) < 0.5, np.log1p(np.clip(moved, -0.5, 0.5)), far))
+    near &= np.abs(moved) < 0.5
+    return np.asarray(np.where(near, np.log1p(np.where(near, moved, 0.0)), far))
 
 
 def compute_log_slopes(
@@ -123,17 +127,21 @@ def compute_log_slopes(
         beta: above 1.
         room: the logarithm of K.
     """
-    own, e = law[:, None, :], prices[:, None, :]
+    own, e, distant = law[:, None, :], prices[:, None, :], tops > 0
+    found = np.full(tops.shape, -np.inf)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        heights = np.maximum(e + tops, 0.0)
-        peaks = heights.max(axis=0)
-        logs = np.log(heights / np.where(peaks > 0, peaks, 1.0))
-        one, two = (np.log((own * np.exp(order * logs)).sum(axis=0)) for order in (beta - 1, beta))
-        found = np.where(peaks > 0, one - (beta - 1) / beta * two, -np.inf)
-        if (tops > 0).any():
-            d = e / np.where(tops > 0, tops, 1.0)
+        if not distant.all():
+            heights = np.maximum(e + tops, 0.0)
+            peaks = heights.max(axis=0)
+            logs = np.log(heights / np.where(peaks > 0, peaks, 1.0))
+            one, two = (
+                np.log((own * np.exp(order * logs)).sum(axis=0)) for order in (beta - 1, beta)
+            )
+            found = np.where(peaks > 0, one - (beta - 1) / beta * two, -np.inf)
+        if distant.any():
+            d = e / np.where(distant, tops, 1.0)
             one, two = (log_mean_power(own, d, order) for order in (beta - 1, beta))
-            found = np.where(tops > 0, one - (beta - 1) / beta * two, found)
+            found = np.where(distant, one - (beta - 1) / beta * two, found)
     return np.asarray(room + found)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 
@@ -22,7 +22,11 @@ from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import RatioBounds, make_mean_ratios
 from pmlopt.model.privacy.requirement import JOINT_BOUND_HINT, Requirement
 from pmlopt.model.privacy.secret_leakage import GUESSING_MEANING, RobustSecretPML, SecretPML
-from pmlopt.model.privacy.side_information import Known, build_pml_given_known
+from pmlopt.model.privacy.side_information import (
+    Known,
+    SideInformationPML,
+    build_pml_given_known,
+)
 from pmlopt.model.privacy.violations import compute_log_lifts, describe_largest_leak
 from pmlopt.model.uncertainty import PriorSet, pointwise_capacity
 from pmlopt.model.uncertainty.joint_laws import JointLaws
@@ -128,6 +132,33 @@ class PML(MeanBounds):
     name: ClassVar[str] = "pml"
     meaning: ClassVar[str] = GUESSING_MEANING
     about: ClassVar[None] = None
+
+    # The class of the object for pyright, which takes it from here; mypy takes it for PML.
+    @overload
+    def __new__(
+        cls, epsilon: float = ..., over: PriorSet | None = ..., about: None = ..., known: None = ...
+    ) -> Self: ...
+    @overload
+    def __new__(  # type: ignore[misc]
+        cls, epsilon: Sequence[float], over: None = ..., about: None = ..., known: None = ...
+    ) -> LetterBudgets: ...
+    @overload
+    def __new__(  # type: ignore[misc]
+        cls, epsilon: float, over: None = ..., *, about: Secret, known: None = ...
+    ) -> SecretPML: ...
+    @overload
+    def __new__(  # type: ignore[misc]
+        cls, epsilon: float, over: JointLaws, about: Secret, known: None = ...
+    ) -> RobustSecretPML: ...
+    @overload
+    def __new__(  # type: ignore[misc]
+        cls,
+        epsilon: float,
+        over: None = ...,
+        about: Secret | None = ...,
+        *,
+        known: Known | Sequence[int],
+    ) -> SideInformationPML: ...
 
     def __new__(
         cls,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -213,6 +213,14 @@ class RenyiPML(EachOutcomeBound):
     meaning: ClassVar[str] = RobustRenyiPML.meaning
     over: Annotated[PriorSet | None, ADDED_LATER] = None
     about: Annotated[Secret | None, ADDED_LATER] = None
+
+    # The class of the object for pyright, which takes it from here; mypy takes it for RenyiPML.
+    @overload
+    def __new__(
+        cls, alpha: float = ..., epsilon: float = ..., over: None = ..., about: Secret | None = ...
+    ) -> Self: ...
+    @overload
+    def __new__(cls, alpha: float, epsilon: float, over: PriorSet) -> RobustRenyiPML: ...  # type: ignore[misc]
 
     def __new__(
         cls,

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.core.display import format_facts_html
 from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.core.records import Record
 from pmlopt.data.mechanism import Mechanism, MechanismLike
@@ -94,6 +95,11 @@ class Requirement(Record, ABC):
     In addition there are the two things a proof needs: `violation`, the bound in arithmetic of any kind,
     and `support_function`, the support function that turns multipliers into a bound on the utility.
     """
+
+    USER_NAMES: ClassVar[tuple[str, ...]] = (
+        "constraints", "describe_violation", "holds", "level", "levels", "limits", "list_parts", "meanings",
+        "name", "scope", "with_epsilon",
+    )  # fmt: skip
 
     name: ClassVar[str]
     unsupported_hint: ClassVar[str] = "use PML, LDP or LIP"
@@ -310,6 +316,13 @@ class Requirement(Record, ABC):
             return NotImplemented
         both: Requirement = self.conjunction(self, other)
         return both
+
+    def _repr_html_(self) -> str:
+        """Return the limits and what they mean, as a notebook shows them."""
+        limits = {f"limit of {name}": f"{limit:.6g} nats" for name, limit in self.limits.items()}
+        texts = {"meaning": " ".join(self.meanings), "holds": self.scope}
+        facts = {**limits, **{name: text for name, text in texts.items() if text}}
+        return format_facts_html(repr(self), facts)
 
     def cone_block(self, prior: Prior) -> ColumnBlock | None:
         """Return what it requires of one column as a `ColumnBlock`; None where it has no such form, or no

@@ -291,7 +291,11 @@ class RobustSecretPML(Requirement):
         variables = {"column_maximum": top, "least_means": low, "max_means": high}
 
         def get_least_mean(one: PriorSet, column: cp.Expression, place: str) -> cp.Expression:
-            found = one.to_cvxpy(column, top)
+            # sets may take the largest entry into account: it is that of the column itself
+            largest = cp.Variable(shape, name="largest_entry")
+            found = one.to_cvxpy(column, largest)
+            rules[f"largest_{place}"] = column <= np.ones((column.shape[0], 1)) @ largest
+            variables[f"largest_{place}"] = largest
             rules.update({f"{name}_{place}": rule for name, rule in found.constraints.items()})
             variables.update({f"{name}_{place}": own for name, own in found.variables.items()})
             return found.value
@@ -322,7 +326,10 @@ class RobustSecretPML(Requirement):
                 ("high", one, top - matrix),
                 ("outcome", self.over.law, means),
             ):
-                values = own.auxiliary_values(column)
+                values = {
+                    **own.auxiliary_values(column),
+                    "largest": column.max(axis=0, keepdims=True),
+                }
                 found |= {f"{name}_{place}_{value}": numbers for name, numbers in values.items()}
         return found
 
@@ -422,7 +429,7 @@ class RobustSecretPML(Requirement):
         """
         s = self.over.law.size
         if not self._has_polytopes:
-            found = self._best_measures.find(p, gains, exp_neg_epsilon)
+            found = self._best_measures.find_measures(p, gains, exp_neg_epsilon)
             if found is None:  # weights of zero prove the largest gain
                 return [(np.zeros(s), [np.ones(1)] * (3 * s))] * gains.shape[1]
             weights, measures = found

@@ -30,7 +30,7 @@ class BestMeasures:
         self._constrain = constrain
         self._compiled: dict[tuple[int, ...], _DualProgram] = {}
 
-    def find(self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> FloatArray:
+    def find_measures(self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> FloatArray:
         """Find (N, M) measures by a convex program; zeros, which prove the largest gain, where it fails.
 
         Args:
@@ -93,7 +93,7 @@ class CommonPriors:
         self._constraints = tuple(constraints)
         self._compiled: dict[tuple[int, ...], _MeanProgram] = {}
 
-    def find(self, matrix: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    def find_laws(self, matrix: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Find (N, M) priors of least mean for the columns of a matrix, and (K, N, M) parts of the columns
         that prove it, both as near as a solver comes; None where it finds no prior.
         """

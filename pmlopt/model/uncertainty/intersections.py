@@ -85,7 +85,7 @@ class Intersection(PriorSet):
         """Find (N, M) priors of least mean for the columns of a matrix, and (K, N, M) parts of the columns
         that prove it, both as near as a solver comes.
         """
-        found = self._common_priors.find(matrix)
+        found = self._common_priors.find_laws(matrix)
         if found is None:
             raise PrivacyError(f"no prior of {self!r} was found: the sets may have none in common")
         return found

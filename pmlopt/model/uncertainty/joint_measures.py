@@ -28,7 +28,7 @@ class BestJointMeasures:
         self._laws = laws
         self._compiled: dict[tuple[int, ...], _JointProgram] = {}
 
-    def find(
+    def find_measures(
         self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
     ) -> tuple[FloatArray, list[FloatArray]] | None:
         """Find (S, M) weights, and the measures of the laws given each value, of these at their largest

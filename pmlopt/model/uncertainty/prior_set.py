@@ -231,6 +231,11 @@ class PriorSet(Record, ABC):
     Source: [grosse2025empirical, eq. (1) and Definition 5].
     """
 
+    USER_NAMES: ClassVar[tuple[str, ...]] = (
+        "contains", "delta", "description", "labels", "list_vertices", "min_mean", "minimizer", "scope",
+        "size",
+    )  # fmt: skip
+
     kind: ClassVar[str]
     """The name of this kind of set in files."""
 
@@ -394,7 +399,7 @@ class PriorSet(Record, ABC):
 
         By default they are measures: a multiplier of at least 0 times a prior of the set, by a program.
         """
-        return self._best_measures.find(p, gains, exp_neg_epsilon)
+        return self._best_measures.find_measures(p, gains, exp_neg_epsilon)
 
     @cached_property
     def _best_measures(self) -> BestMeasures:

@@ -2,6 +2,7 @@ from .estimation_error import WORKLOADS as WORKLOADS
 from .estimation_error import EstimationError as EstimationError
 from .estimation_error import workload_matrix as workload_matrix
 from .given import UtilityLike as UtilityLike
+from .given import UtilityName as UtilityName
 from .given import as_utility as as_utility
 from .given import list_informations as list_informations
 from .linear import LOSSES as LOSSES

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pmlopt.core.descriptions import describe_value
 from pmlopt.core.frames import to_narwhals
@@ -30,7 +30,22 @@ ABBREVIATIONS = {
 }
 """Other names of utilities, in lower case; the names of gains and losses are those of the expected one."""
 
-UtilityLike: TypeAlias = Utility | str | Callable[[Any, Any], float]
+UtilityName: TypeAlias = Literal[
+    # losses and the gain, of which the expected value is meant
+    "hamming", "absolute", "squared", "match",
+    # informations
+    "mutual-information", "total-variation", "chi-square", "hellinger", "guessing-probability",
+    # the error of an estimate, of all frequencies or of a workload
+    "estimation-error",
+    "estimation-error:identity", "estimation-error:prefix", "estimation-error:range",
+    "estimation-error:mean", "estimation-error:marginals",
+    # other names
+    "MI", "mi", "information", "tv", "chi2", "chi-squared", "0-1", "zero-one", "l1", "l2", "mse",
+    "bayes-vulnerability", "accuracy",
+]  # fmt: skip
+"""The names of pmlopt's utilities, from which an editor completes; `as_utility` takes any text."""
+
+UtilityLike: TypeAlias = Utility | UtilityName | Callable[[Any, Any], float]
 
 
 def list_informations() -> dict[str, Callable[[], SubConvex]]:
@@ -44,12 +59,13 @@ def list_informations() -> dict[str, Callable[[], SubConvex]]:
     return {name: kind for name, kind in known.items() if not get_fields(kind)}
 
 
-def as_utility(given: UtilityLike) -> Utility:
+def as_utility(given: UtilityLike | str) -> Utility:
     """Convert user input to a utility: an object, a name, or a loss d(x, y) of two labels.
 
     The names are those of losses ("hamming"), of the gain "match", of informations ("mutual-information"),
     and "estimation-error", after which a colon and a workload may follow. They are read in any case, with
-    hyphens, spaces or underscores, and so are `ABBREVIATIONS` such as "MI".
+    hyphens, spaces or underscores, and so are `ABBREVIATIONS` such as "MI". For a type checker `UtilityName`
+    lists those of pmlopt: text that a program reads, and names of other packages, are converted here first.
 
     Raises:
         UtilityError: the name is not known, with the nearest that is; or a matrix or a class is given.

@@ -27,6 +27,8 @@ class Utility(Record, ABC):
     A class with a `kind` has that name on the command line and in problem files.
     """
 
+    USER_NAMES: ClassVar[tuple[str, ...]] = ("kind", "maximised", "value")
+
     maximised: ClassVar[bool]
 
     @abstractmethod

@@ -59,9 +59,7 @@ def find_first_mechanism(program: LinearDesign) -> MethodResult[LinearCertificat
 
 
 def _build_exponential_candidates(program: LinearDesign) -> list[FloatArray]:
-    """Return an exponential mechanism within the pair bounds, envelopes of ones with larger exponents, and the
-    best mixture of columns by formula.
-    """
+    """Return an exponential mechanism within the pair bounds, envelopes, and a mixture of peaks."""
     exponents = pair_exponents(program.prior, program.privacy)
     if exponents is None:
         return []

@@ -116,19 +116,11 @@ def build_formulation(
     reason = "constraints as cvxpy has them"
     if known is not None and is_closed_form and only_ratios:
         solvers[CLOSED_FORM] = partial(_return_closed_form, known)
-    if (pairs := program.generated_bounds) is not None:
-        reason = "bounds on pairs of letters, added as they are violated"
-        by_pairs = partial(constraint_generation.generate_constraints, program, pairs)
-        solvers[f"{PAIRS}-by-name"] = by_pairs
-        if not is_closed_form:
-            solvers[PAIRS] = by_pairs
-    if (mutual := program.mutual_bounds) is not None:
-        reason = "bounds on pairs of letters: a block for each output, coupled by the row sums"
-        by_outputs = partial(pair_interior_point.solve_pairs, program, mutual)
-        solvers[f"{MUTUAL_PAIRS}-by-name"] = by_outputs
-        if not is_closed_form:
-            solvers[MUTUAL_PAIRS] = by_outputs
-    elif pairs is None and only_ratios:
+    if by_pairs := _list_pair_solvers(program):
+        reason = "bounds on pairs of letters, of which few matter for an output"
+        solvers |= {f"{name}-by-name": solver for name, solver in by_pairs.items()}
+        solvers |= {} if is_closed_form else by_pairs
+    elif only_ratios:
         reason = "ratio bounds as sparse rows"
     if (task := program.build_block_lp()) is not None:
         reason = "a block for each column, coupled by few numbers"
@@ -143,6 +135,16 @@ def build_formulation(
     _add_classes(solvers, program)
     _add_general_solvers(solvers, program, by_simplex, is_linear)
     return _finish(program, reason, solvers, known, is_closed_form)
+
+
+def _list_pair_solvers(program: LinearDesign) -> dict[str, Solver]:
+    """List the solvers for many bounds on pairs of letters that apply, by name."""
+    solvers: dict[str, Solver] = {}
+    if (mutual := program.mutual_bounds) is not None:
+        solvers[MUTUAL_PAIRS] = partial(pair_interior_point.solve_pairs, program, mutual)
+    if (pairs := program.generated_bounds) is not None:
+        solvers[PAIRS] = partial(constraint_generation.generate_constraints, program, pairs)
+    return solvers
 
 
 def _formulate_bands(
@@ -320,7 +322,10 @@ def find_known_optimum(
     # of bounds on pairs in all columns, where they are many
     ratios = program.bounds_on_pairs
     bounds = 0 if ratios is None else len(ratios.exponents) * program.table.shape[1]
-    if deadline.expired_for(-SECONDS_A_PAIR * bounds):
+    # the linear programs of a proof then take longer than the interior point by pairs; on a line, of which a
+    # closed form is known, letters have few pairs
+    is_dense = ratios is not None and len(ratios.exponents) > 10 * program.prior.size
+    if (is_dense and bounds > 40_000) or deadline.expired_for(-SECONDS_A_PAIR * bounds):
         return None
     prior, gains, near = program.prior, program.centered_gains, CLOSED_FORM_GAP * program.scale
     found, seconds = list_feasible_forms(program), SECONDS_A_PRICE * bounds

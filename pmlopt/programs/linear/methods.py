@@ -164,8 +164,8 @@ AUTOMATIC_METHODS = (
     _make_method(
         pair_interior_point.METHOD_NAME,
         pair_interior_point.METHOD_NAME,
-        "many bounds on pairs of letters, each both ways: interior point with a matrix for each output, which "
-        "only the row sums couple",
+        "many bounds on pairs of letters, each both ways: interior point with a matrix for each output, "
+        "which only the row sums couple",
     ),
     _make_method(
         constraint_generation.METHOD_NAME,

@@ -1,4 +1,4 @@
-"""The interior point by pairs of letters, as a method for linear designs such as those under metric privacy."""
+"""The interior point by pairs of letters, as a method for linear designs such as those of metric privacy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def solve_pairs(program: LinearDesign, ratios: RatioBounds, options: MethodOptio
     costs = -program.prior.pmf[:, None] * program.centered_gains
     scale = float(np.abs(costs).max()) or 1.0
     pairs = _find_tightest_bounds(ratios)
-    members = _choose_members(-program.centered_gains)
+    exponents = pair_exponents(program.prior, program.privacy)
+    assert exponents is not None
+    members = _choose_members(program, exponents, options.tolerance)
     task = _build_pair_lp(ratios, pairs, costs / scale, members)
     if not _has_mutual_rows(task):
         raise MethodError("a letter has no bound with the letters of least loss for an output")
@@ -48,7 +50,8 @@ def solve_pairs(program: LinearDesign, ratios: RatioBounds, options: MethodOptio
     allowed = program.compute_allowed_gap(options.tolerance) / scale / 2
     ready = time.perf_counter()
     with limit_threads():
-        ending = solve_pair_lp(task, _build_start(program), allowed, options.deadline)
+        start = _build_start(program, exponents)
+        ending = solve_pair_lp(task, start, allowed, options.deadline)
     if not ending.iterations and options.deadline.expired:
         raise MethodError(f"{TIME_LIMIT}: a first step takes longer than there is")
     rows = ending.proof.rows
@@ -58,7 +61,7 @@ def solve_pairs(program: LinearDesign, ratios: RatioBounds, options: MethodOptio
     )
     matrix = ending.matrix
     if task.shape[1] < len(matrix):
-        matrix = _extend_columns(program, matrix, options)
+        matrix = _extend_columns(program, exponents, matrix, options)
     witness = _list_weights(pairs, ending.proof, scale)
     weights = read_pair_weights(witness, (len(ratios.exponents), task.shape[0]))
     multipliers = ratios.find_row_prices(program.prior.pmf, program.centered_gains, weights)
@@ -97,34 +100,47 @@ def _build_pair_lp(
     return PairLP.from_table(costs, members, factors, first | first.T)
 
 
-def _choose_members(losses: FloatArray) -> IntArray:
+def _choose_members(program: LinearDesign, exponents: FloatArray, tolerance: float) -> IntArray:
     """Choose the (M, L) letters of each output: all, or in large designs those at which it loses least."""
+    losses = -program.centered_gains
     letters, outputs = losses.shape
     # a factor of L by L for each output, 800 MB of them
     count = min(letters, math.isqrt(100_000_000 // outputs))
+    # from here on a design of all letters takes half a minute
+    if letters**2 * outputs > 10_000_000:
+        count = min(count, _count_near_letters(losses, exponents, tolerance * program.scale))
     nearest = np.argpartition(losses, count - 1, axis=0)[:count]
     return np.ascontiguousarray(np.sort(nearest, axis=0).T)
 
 
+def _count_near_letters(losses: FloatArray, exponents: FloatArray, allowed: float) -> int:
+    """Count the letters of least loss after which a column with one peak loses at most what is allowed.
+
+    The peak is at the letter of least loss. What the optimum loses by columns of so few letters is a tenth of
+    that.
+    """
+    order = np.argsort(losses, axis=0)
+    shares = np.exp(-exponents[:, order[0]])
+    lost = np.take_along_axis(shares * losses, order, axis=0) / shares.sum(axis=0)
+    rest = lost.sum(axis=0) - lost.cumsum(axis=0)
+    return int((rest > allowed).sum(axis=0).max()) + 1
+
+
 def _has_mutual_rows(task: PairLP) -> bool:
     """Return whether each letter of each output is in a pair, which keeps its entry from being negative."""
-    return all(task.first[np.ix_(own, own)].any(axis=1).all() for own in task.members)
+    return all(task.factors[np.ix_(own, own)].any(axis=1).all() for own in task.members)
 
 
-def _build_start(program: LinearDesign) -> FloatArray:
+def _build_start(program: LinearDesign, exponents: FloatArray) -> FloatArray:
     """Build (N, M) columns strictly within every bound: an exponential mechanism and a uniform one, mixed."""
-    exponents = pair_exponents(program.prior, program.privacy)
-    assert exponents is not None
     near = build_exponential_matrix(program.centered_gains, 0.9 * exponents)
     return np.asarray(near / 2 + 0.5 / near.shape[1])
 
 
 def _extend_columns(
-    program: LinearDesign, matrix: FloatArray, options: MethodOptions
+    program: LinearDesign, exponents: FloatArray, matrix: FloatArray, options: MethodOptions
 ) -> FloatArray:
     """Extend columns of few letters to the others, and mix them with columns by formula to rows of one."""
-    exponents = pair_exponents(program.prior, program.privacy)
-    assert exponents is not None
     envelopes = lower_envelope(exponents, matrix)
     mixture = find_peak_mixture(program, exponents, options, envelopes)
     return matrix if mixture is None else mixture

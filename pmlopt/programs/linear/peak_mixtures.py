@@ -1,8 +1,8 @@
 """Mixtures of columns by formula under bounds on pairs of letters, by a linear program of the size of a row.
 
-The columns `e^-d[z,x]` with a peak at a letter z are within the bounds, and so is the larger of two of them, entry
-by entry. A linear program of a row for each letter finds the best mechanism of such columns, each on the output where
-it gains most. In a plane it costs about a hundredth more than the best of all.
+The columns `e^-d[z,x]` with a peak at a letter z are within the bounds, and so is the larger of two of them,
+entry by entry. A linear program of a row for each letter finds the best mechanism of such columns, each on
+the output where it gains most. In a plane it costs about a hundredth more than the best of all.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def find_peak_mixture(
 
     Args:
         program: the design.
-        exponents: (N, N) in nats, by which the logarithm of a ratio of two rows is bounded, with shortest ways.
+        exponents: (N, N) in nats, by which the logarithm of a ratio of two rows is bounded, of shortest ways.
         options: with the deadline.
         others: (N, K) more columns that are within the bounds.
 
@@ -57,7 +57,7 @@ def find_peak_mixture(
 
 
 def _list_peak_columns(exponents: FloatArray) -> FloatArray:
-    """List (N, K) columns: a constant, peaks at each letter, and peaks at each letter and one of its neighbours."""
+    """List (N, K) columns: a constant, a peak at each letter, and peaks at a letter and its neighbour."""
     size = len(exponents)
     peaks = np.exp(-exponents)
     # more neighbours lead to hardly better mechanisms

@@ -20,6 +20,7 @@ from pmlopt.errors import FileFormatError
 from pmlopt.measures.estimable import rank_warnings
 from pmlopt.measures.outcomes import (
     MAX_SUMMARY_OUTCOMES,
+    OUTCOME_COLUMNS,
     OutcomeSummary,
     list_outcome_warnings,
     summarize_outcomes,
@@ -148,9 +149,6 @@ def draw_bars_svg(
         f"<title>{label}</title>{''.join(parts)}</svg>"
     )
 
-
-OUTCOME_COLUMNS = ("outcome", "probability", "letter", "before", "after", "leakage")
-"""The columns of `OutcomeSummary.table_row`."""
 
 MAX_REPORTED_OUTCOMES = 20
 """Outcomes that are listed; the rest leak less, and are counted."""

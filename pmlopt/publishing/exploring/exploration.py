@@ -23,8 +23,8 @@ from pmlopt.core.descriptions import escape_control_characters
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MissingExtraError
-from pmlopt.measures.outcomes import OutcomeSummary, summarize_outcomes
-from pmlopt.programs.reports.pages import MAX_REPORTED_OUTCOMES, OUTCOME_COLUMNS, read_style_sheet
+from pmlopt.measures.outcomes import OUTCOME_COLUMNS, OutcomeSummary, summarize_outcomes
+from pmlopt.programs.reports.pages import MAX_REPORTED_OUTCOMES, read_style_sheet
 
 MAX_PAGE_ENTRIES = 800_000
 """Entries of all matrices on a page, of four bytes each: 4.3 MB. Of more, matrices are left out, and

@@ -9,8 +9,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from pmlopt.core.arrays import (
-    BoolArray,
-    FloatArray,
     Label,
     check_in_interval,
     check_labels_of_size,
@@ -82,18 +80,11 @@ class LevelAudit:
         self.verdict: Verdict = "undecided"
         if outcomes is not None and edges is not None:
             raise InputError("the cells between edges are the outcomes: leave the outcomes out")
-        self._edges = edges
-        self._listed = (
-            None
-            if outcomes is None
-            else check_labels_of_size(outcomes, None, "the outcomes", InputError)
-        )
+        self._edges, self._outcomes, self._next_look = edges, outcomes, 1
         self._places: dict[Any, int] = {}
-        for label in self._listed or ():
+        for label in check_labels_of_size(outcomes or (), None, "the outcomes", InputError):
             find_place(self._places, label)
-        width = 1 if self.prior is None else self.prior.size
-        self._table = np.zeros((max(8, len(self._places)), width))
-        self._next_look = 1
+        self._table = np.zeros((max(8, len(self._places)), self.prior.size if self.prior else 1))
 
     def add_samples(self, samples: Any) -> Verdict:
         """Add samples, and return the verdict after them.
@@ -128,12 +119,11 @@ class LevelAudit:
     @property
     def tail_bounds(self) -> tuple[float, float]:
         """Return bounds on `P(l(Y) > epsilon)`, each right at every time with the confidence."""
-        if not self.samples:
-            return 0.0, 1.0
-        leaky, unsafe = self._count_leaky_and_unsafe()
-        lower, _ = find_sequence_ends(leaky, self.samples, self._error / 2)
-        _, upper = find_sequence_ends(unsafe, self.samples, self._error / 2)
-        return lower, upper
+        leaky, unsafe, _ = self._test_outcomes()
+        ends = [
+            find_sequence_ends(k, self.samples, (1 - self.confidence) / 2) for k in (leaky, unsafe)
+        ]
+        return ends[0][0], ends[1][1]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the claim and the state of the audit as plain data."""
@@ -144,21 +134,11 @@ class LevelAudit:
             "tail": {"lower": lower, "upper": upper},
         }  # fmt: skip
 
-    @property
-    def _error(self) -> float:
-        """Return the probability with which a verdict may be wrong."""
-        return 1 - self.confidence
-
     def _count_samples(self, samples: Any) -> None:
         """Count samples, and look whether the claim is decided where it is time to."""
-        letters, outputs = read_samples(samples, self.prior is not None, self._edges)
-        rows = [0] * len(outputs)
-        if self.prior is not None:
-            rows = indices_of(
-                letters, self.prior.labels, "the letters of the samples", MechanismError
-            )
-        if self._listed is not None:
-            indices_of(outputs, self._listed, "the outputs of the samples", MechanismError)
+        rows, outputs = read_samples(samples, self.prior, self._edges)
+        if self._outcomes is not None:
+            indices_of(outputs, self._outcomes, "the outputs of the samples", MechanismError)
         for row, outcome in zip(rows, outputs, strict=True):
             place = find_place(self._places, outcome)
             if place == len(self._table):
@@ -172,58 +152,41 @@ class LevelAudit:
         """Decide, if it can be decided now: every look is at a stopping time."""
         # with every sample at first, and then whenever there are 3 in 100 more
         self._next_look = self.samples + max(1, self.samples // 32)
-        if self.verdict == "undecided" and self.samples:
-            self.verdict = self._decide()
-
-    def _decide(self) -> Verdict:
-        """Return the verdict on the samples so far."""
-        leaky, unsafe = self._count_leaky_and_unsafe()
-        n, error = self.samples, self._error / 2
+        if self.verdict != "undecided" or not self.samples:
+            return
+        leaky, unsafe, all_safe = self._test_outcomes()
+        n, error = self.samples, (1 - self.confidence) / 2
         if self.delta == 0:
-            table = self._table[: len(self._places)]
-            seen = int((table.sum(axis=1) > 0).sum())
-            # of K outcomes that occur, one has a probability of 1/K at most
+            seen = int((self._table.sum(axis=1) > 0).sum())
+            # of K outcomes of a deterministic program one has a probability of 1/K at most
             many = self.prior is None and math.log(seen) > self.epsilon * (1 + 1e-12)
-            safe = self._listed is not None and bool(self._find_safe(table).all())
-            return "refuted" if leaky or many else "confirmed" if safe else "undecided"
-        if is_surely_below(n - leaky, n, 1 - self.delta, error):
-            return "refuted"
-        return "confirmed" if is_surely_below(unsafe, n, self.delta, error) else "undecided"
+            refuted, confirmed = leaky > 0 or many, self._outcomes is not None and all_safe
+        else:
+            refuted = bool(is_surely_below(n - leaky, n, 1 - self.delta, error))
+            confirmed = bool(is_surely_below(unsafe, n, self.delta, error))
+        self.verdict = "refuted" if refuted else "confirmed" if confirmed else "undecided"
 
-    def _count_leaky_and_unsafe(self) -> tuple[int, int]:
-        """Return how many samples have outcomes that surely leak more than epsilon, or perhaps do."""
+    def _test_outcomes(self) -> tuple[int, int, bool]:
+        """Test all outcomes.
+
+        Returns:
+            How many samples have outcomes that surely leak more than epsilon, how many have others than those
+            that surely do not, and whether there are no others.
+        """
         table = self._table[: len(self._places)]
         numbers = table.sum(axis=1)
-        leaky, safe = self._find_leaky(table), self._find_safe(table)
-        return int(numbers[leaky & (numbers > 0)].sum()), int(numbers[~safe].sum())
-
-    def _spend_error(self) -> FloatArray:
-        """Return the (K, 1) errors of the tests of outcomes for pairs."""
-        size = len(self._places)
-        whole = self._error if self.delta == 0 else self._error / 2
-        order = np.arange(1.0, size + 1)
-        spent = np.full(size, 1 / size) if self._listed is not None else 1 / (order * (order + 1))
-        return np.asarray(whole * spent)[:, None]
-
-    def _find_safe(self, table: FloatArray) -> BoolArray:
-        """Find the outcomes that surely leak epsilon at most."""
+        error = (1 - self.confidence) / (1 if self.delta == 0 else 2)
         if self.prior is None:
-            limit = min(1.0, math.exp(-self.epsilon) * (1 + 1e-12))
-            whole = self._error if self.delta == 0 else self._error / 2
-            return is_surely_above(table[:, 0], self.samples, limit, whole)
-        shares = np.exp(self.epsilon) * self.prior.pmf[None] * (1 - 1e-12)
-        draws, below = table.sum(axis=1, keepdims=True), shares < 1
-        tested = is_surely_below(table, draws, np.where(below, shares, 0.5), self._spend_error())
-        return np.asarray((tested | ~below).all(axis=1))
-
-    def _find_leaky(self, table: FloatArray) -> BoolArray:
-        """Find the outcomes that surely leak more than epsilon."""
-        if self.prior is None:
-            limit = math.exp(-self.epsilon) * (1 - 1e-12)
-            whole = self._error if self.delta == 0 else self._error / 2
+            limit = math.exp(-self.epsilon)
             # at most 1 / limit outcomes are as frequent as that
-            return is_surely_below(table[:, 0], self.samples, limit, whole * limit)
-        shares = np.exp(self.epsilon) * self.prior.pmf[None] * (1 + 1e-12)
-        draws, below = table.sum(axis=1, keepdims=True), shares < 1
-        tested = is_surely_above(table, draws, np.where(below, shares, 0.5), self._spend_error())
-        return np.asarray((tested & below).any(axis=1))
+            leaky = is_surely_below(numbers, self.samples, limit, error * limit)
+            safe = is_surely_above(numbers, self.samples, limit, error)
+        else:
+            order = np.arange(1.0, len(table) + 1)[:, None]
+            parts: Any = len(table) if self._outcomes is not None else order * (order + 1)
+            shares = np.exp(self.epsilon) * self.prior.pmf
+            possible, draws = shares < 1, numbers[:, None]
+            shares = np.where(possible, shares, 0.5)
+            leaky = (is_surely_above(table, draws, shares, error / parts) & possible).any(axis=1)
+            safe = (is_surely_below(table, draws, shares, error / parts) | ~possible).all(axis=1)
+        return int(numbers[leaky].sum()), int(numbers[~safe].sum()), bool(safe.all())

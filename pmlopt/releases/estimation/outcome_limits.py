@@ -35,7 +35,8 @@ def find_spending_lower(successes: FloatArray, draws: FloatArray, error: float) 
 
     def is_allowed(logs: FloatArray) -> BoolArray:
         with np.errstate(divide="ignore", invalid="ignore"):
-            return special.betainc(k, rest + 1, most * np.exp(logs)) <= error * most * np.exp(logs)
+            share = most * np.exp(logs)
+            return np.asarray(special.betainc(k, rest + 1, share) <= error * share)
 
     # bisection of logarithms of the quotient by the end of the interval
     low, _ = bisect_intervals(is_allowed, np.full(len(k), -700.0), np.zeros(len(k)), 64)
@@ -62,7 +63,8 @@ def find_spending_upper(successes: FloatArray, draws: float, error: float) -> Fl
 
     def is_above(logs: FloatArray) -> BoolArray:
         share = np.exp(logs)
-        return special.betaincc(k + 1, np.maximum(draws - k, 1e-300), share) > error * share
+        rest = np.maximum(draws - k, 1e-300)
+        return np.asarray(special.betaincc(k + 1, rest, share) > error * share)
 
     _, high = bisect_intervals(is_above, np.full(len(k), -700.0), np.zeros(len(k)), 64)
     return np.where(k < draws, np.minimum(np.exp(high) * (1 + CONFIDENCE_RTOL), 1.0), 1.0)
@@ -98,7 +100,7 @@ def is_surely_above(
     successes: FloatArray | float,
     draws: FloatArray | float,
     share: FloatArray | float,
-    error: float,
+    error: FloatArray | float,
 ) -> BoolArray:
     """Return whether a share is surely above a threshold p, with errors in proportion to the share.
 
@@ -117,7 +119,7 @@ def is_surely_below(
     successes: FloatArray | float,
     draws: FloatArray | float,
     share: FloatArray | float,
-    error: float,
+    error: FloatArray | float,
 ) -> BoolArray:
     """Return whether a share is surely below a threshold p, with one error at every stopping time.
 
@@ -151,12 +153,9 @@ def find_sequence_ends(successes: int, draws: int, error: float) -> tuple[float,
 
     def is_inside(ends: FloatArray) -> BoolArray:
         with np.errstate(divide="ignore"):
-            return log_beta_mixture(k, draws, np.clip(ends, 1e-300, 1 - 1e-16)) < limit
+            return np.asarray(log_beta_mixture(k, draws, np.clip(ends, 1e-300, 1 - 1e-16)) < limit)
 
-    inner = np.array([share, share])
-    outer = np.array([0.0, 1.0])
-    _, found = bisect_intervals(is_inside, inner, outer, 80)
-    return (
-        float(found[0]) * (1 - CONFIDENCE_RTOL) if successes else 0.0,
-        min(1.0, float(found[1]) * (1 + CONFIDENCE_RTOL)) if successes < draws else 1.0,
-    )
+    _, found = bisect_intervals(is_inside, np.array([share, share]), np.array([0.0, 1.0]), 80)
+    # the end at 0 or 1 is exact where nothing else, or nothing, was seen
+    lower, upper = float(found[0]) * (1 - CONFIDENCE_RTOL), float(found[1]) * (1 + CONFIDENCE_RTOL)
+    return lower if successes else 0.0, min(1.0, upper) if successes < draws else 1.0

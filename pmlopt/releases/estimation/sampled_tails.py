@@ -87,11 +87,9 @@ class SampledLeakage:
         """
         level = check_nonnegative(epsilon, "epsilon", PrivacyError)
         tail = (1 - self.confidence) / 2
-        seen = np.array([
-            float(self.counts[self.lower > level].sum()), float(self.counts[self.upper > level].sum()),
-        ])  # fmt: skip
         if level >= self.max_leakage:
             return 0.0, 0.0
+        seen = np.array([self.counts[ends > level].sum() for ends in (self.lower, self.upper)])
         lower, upper = binomial_intervals(seen, self.samples - seen, tail)
         return float(lower[0]) if seen[0] else 0.0, float(upper[1])
 
@@ -117,24 +115,12 @@ class SampledLeakage:
             (True, inf)
         """
         allowed = check_probability(delta)
-        finite = np.isfinite(self.upper)
-        levels, places = np.unique(self.upper[finite], return_inverse=True)
-        if not len(levels):
-            return self.max_leakage
+        levels = np.unique(self.upper[np.isfinite(self.upper)])
         # the samples whose outcome may leak more than each of the levels
-        over = self.samples - np.cumsum(np.bincount(places, self.counts[finite]))
+        over = np.array([self.counts[self.upper > level].sum() for level in levels])
         ends = binomial_intervals(over, self.samples - over, (1 - self.confidence) / 2)[1]
-        kept = np.flatnonzero(ends <= allowed)
-        return float(levels[kept[0]]) if len(kept) else self.max_leakage
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what bounds rest on as plain data."""
-        return {
-            "samples": self.samples,
-            "outcomes": len(self.outcomes),
-            "confidence": self.confidence,
-            "min_level": {"nats": self.min_level, "bits": self.min_level / math.log(2)},
-        }
+        kept = levels[ends <= allowed]
+        return float(kept[0]) if len(kept) else self.max_leakage
 
 
 def leakage_from_samples(
@@ -181,47 +167,34 @@ def leakage_from_samples(
         True
     """
     share = check_confidence(confidence)
-    if (samples is None) == (counts is None):
-        raise InputError("give the samples, or how often each output was seen by counts=")
-    if samples is None and edges is not None:
-        raise InputError("edges cut samples into cells: give samples that are numbers, not counts")
-    error = (1 - share) / 2
-    if prior is None:
-        outcomes, seen = _count_outputs(samples, counts, edges)
-        limits = _limit_outputs(seen, error) if len(seen) else None
-        # of K outcomes that occur, one has a probability of 1/K at most
-        least, highest = math.log(max(1, len(seen))), math.inf
-    else:
-        known = as_prior(prior)
-        outcomes, table = _count_pairs(samples, counts, known, edges)
-        seen = table.sum(axis=1)
-        limits = _limit_pairs(table, known.pmf, error) if len(seen) else None
-        least, highest = 0.0, known.max_leakage
-    if limits is None:
+    if (samples is None) == (counts is None) or (samples is None and edges is not None):
+        raise InputError(
+            "give samples, with edges or without, or how often each output was seen by counts="
+        )
+    known = None if prior is None else as_prior(prior)
+    count = _read_counts if samples is None else _count_samples
+    outcomes, table = count(counts if samples is None else samples, known, edges)
+    seen, error = table.sum(axis=1), (1 - share) / 2
+    if not seen.sum():
         raise MechanismError("there are no samples: give at least one")
-    level = max(least, float(limits[0].max()))
-    return SampledLeakage(outcomes, seen, *limits, int(seen.sum()), share, level, highest)
-
-
-def _limit_outputs(seen: FloatArray, error: float) -> tuple[FloatArray, FloatArray]:
-    """Compute limits of the leakage of the outcomes of a deterministic program, from (K,) counts."""
-    total = seen.sum()
-    each, places = np.unique(seen, return_inverse=True)
+    outcomes = [outcomes[k] for k in np.flatnonzero(seen).tolist()]
+    table, seen = table[seen > 0], seen[seen > 0]
+    total = np.full(len(seen), seen.sum())
     with np.errstate(divide="ignore"):
-        upper = -np.log(find_spending_lower(each, np.full(len(each), total), error))[places]
-    lower = -np.log(find_spending_upper(each, float(total), error))[places]
-    return np.maximum(lower, 0.0), np.maximum(upper, 0.0)
-
-
-def _limit_pairs(table: FloatArray, p: FloatArray, error: float) -> tuple[FloatArray, FloatArray]:
-    """Compute limits of the leakage of the outcomes of a randomised program, from (K, N) counts of pairs."""
-    draws = np.broadcast_to(table.sum(axis=1, keepdims=True), table.shape).ravel()
-    each = error / len(table)
-    least = find_spending_lower(table.ravel(), draws, each).reshape(table.shape)
-    most = binomial_intervals(table.ravel(), draws - table.ravel(), each)[1].reshape(table.shape)
-    with np.errstate(divide="ignore"):
-        lower, upper = (np.log(ends / p).max(axis=1) for ends in (least, most))
-    return np.maximum(lower, 0.0), np.maximum(upper, 0.0)
+        if known is None:
+            lower = -np.log(find_spending_upper(seen, float(total[0]), error))
+            upper = -np.log(find_spending_lower(seen, total, error))
+        else:
+            flat, draws = table.ravel(), np.repeat(seen, known.size)
+            least = find_spending_lower(flat, draws, error / len(seen)).reshape(table.shape)
+            most = binomial_intervals(flat, draws - flat, error / len(seen))[1].reshape(table.shape)
+            lower, upper = (np.log(ends / known.pmf).max(axis=1) for ends in (least, most))
+    # of K outcomes of a deterministic program one has a probability of 1/K at most
+    level = max(lower.max(), 0.0 if known else math.log(len(seen)))
+    return SampledLeakage(
+        tuple(outcomes), seen, np.maximum(lower, 0.0), np.maximum(upper, 0.0), int(seen.sum()), share,
+        float(level), known.max_leakage if known else math.inf,
+    )  # fmt: skip
 
 
 def samples_needed(
@@ -253,20 +226,17 @@ def samples_needed(
         >>> samples_needed(1.0, 0.01, [1, 1])  # log(0.025) / log(0.99) is 367.03
         368
     """
-    # Samples past which a plan is refused.
-    most_planned = 10**12
-    level = check_nonnegative(epsilon, "epsilon", PrivacyError)
-    allowed, share = check_probability(delta), check_confidence(confidence)
+    level, allowed = check_nonnegative(epsilon, "epsilon", PrivacyError), check_probability(delta)
     chance = check_in_interval(power, "(0, 1)", "the power", InputError, ", such as 0.95")
     known = law if isinstance(law, TraceLeakage) else leakage_of_counts(law)
-    if (tail := known.compute_tail(level)) > allowed:
+    if known.compute_tail(level) > allowed:
         raise PrivacyError(
-            f"the law leaks more than {level:g} nats with probability {float(tail):g}, which is more than "
-            f"{allowed:g}: nothing is to be confirmed"
+            f"the law leaks more than {level:g} nats with probability {float(known.compute_tail(level)):g}, "
+            f"which is more than {allowed:g}: nothing is to be confirmed"
         )
     from scipy.stats import binom
 
-    error, limit = (1 - share) / 2, math.exp(-level)
+    error, limit = (1 - check_confidence(confidence)) / 2, math.exp(-level)
     common = [one for one in known.classes if one.probability > limit]
     masses = np.array([float(one.probability) for one in common])
     numbers = np.array([float(one.traces) for one in common])
@@ -274,18 +244,17 @@ def samples_needed(
 
     def is_enough(samples: int) -> bool:
         """Return whether counts within their quantiles confirm the tail."""
-        seen = binom.ppf(risk, samples, masses)
-        whole = np.full(len(seen), float(samples))
-        relied = find_spending_lower(seen, whole, error) >= limit
+        whole = np.full(len(masses), float(samples))
+        relied = find_spending_lower(binom.ppf(risk, samples, masses), whole, error) >= limit
         rest = max(0.0, 1.0 - float((masses * numbers)[relied].sum()))
         missed = binom.isf((1 - chance) / 2, samples, rest) if rest > 1e-15 else 0.0
         ends = binomial_intervals(np.array([missed]), np.array([samples - missed]), error)
         return bool(ends[1][0] <= allowed)
 
-    if (needed := find_min_integer(is_enough, most_planned)) is None:
+    # a plan of more samples is refused
+    if (needed := find_min_integer(is_enough, 10**12)) is None:
         raise PrivacyError(
-            f"more than {most_planned:.0e} samples would be needed: the tail or the level is too near to "
-            "that of the law"
+            "more than 1e12 samples would be needed: the tail or the level is too near to that of the law"
         )
     return needed
 
@@ -340,39 +309,32 @@ def cut_outputs(values: ArrayLike, edges: Sequence[float]) -> list[str]:
 
 
 def read_samples(
-    samples: Any, is_paired: bool, edges: Sequence[float] | int | None
-) -> tuple[list[Label], list[Label]]:
-    """Read samples as letters, none where they are not paired, and outputs, cut into cells.
+    samples: Any, prior: Prior | None, edges: Sequence[float] | int | None
+) -> tuple[list[int], list[Label]]:
+    """Read samples as indices of letters, zeros without a prior, and outputs, cut into cells.
 
     Where cells are fitted to the first half of the samples, the second half is returned.
     """
     drawn = read_column(samples, "the samples", MechanismError)
-    letters: list[Label] = []
-    if is_paired:
-        for place, pair in enumerate(drawn):
-            if not isinstance(pair, tuple | list) or len(pair) != 2:
-                raise MechanismError(
-                    f"with a prior, samples are pairs of a letter and an output: that at position {place} is "
-                    f"{pair!r}"
-                )
+    rows = [0] * len(drawn)
+    if prior is not None:
+        wrong = [pair for pair in drawn if not isinstance(pair, tuple | list) or len(pair) != 2]
+        if wrong:
+            raise MechanismError(
+                f"with a prior, samples are pairs of a letter and an output, not {wrong[0]!r}"
+            )
         letters, drawn = [pair[0] for pair in drawn], [pair[1] for pair in drawn]
-    if edges is None:
-        return letters, drawn
+        rows = indices_of(letters, prior.labels, "the letters of the samples", MechanismError)
     if isinstance(edges, int | np.integer):
         fitted = len(drawn) // 2
         if not fitted:
             raise MechanismError("the first half of the samples gives the cells: give at least two")
-        cells, letters, drawn = (
-            fit_edges(drawn[:fitted], int(edges)),
-            letters[fitted:],
-            drawn[fitted:],
-        )
-        return letters, list(cut_outputs(drawn, cells))
-    return letters, list(cut_outputs(drawn, edges)) if drawn else []
+        edges, rows, drawn = fit_edges(drawn[:fitted], int(edges)), rows[fitted:], drawn[fitted:]
+    return rows, drawn if edges is None or not drawn else list(cut_outputs(drawn, edges))
 
 
 def find_place(places: dict[Any, int], outcome: Any) -> int:
-    """Return the index of an outcome among those seen before it; a new one is added.
+    """Return the index of an outcome among those before it; a new one is added.
 
     Raises:
         MechanismError: it cannot be the key of a mapping.
@@ -385,43 +347,29 @@ def find_place(places: dict[Any, int], outcome: Any) -> int:
         ) from None
 
 
-def _count_outputs(
-    samples: Any, counts: Numbers | None, edges: Sequence[float] | int | None
-) -> tuple[tuple[Label, ...], FloatArray]:
-    """Count the outputs of samples, or check counts of them; zeros are left out."""
-    if samples is None:
+def _count_samples(
+    samples: Any, prior: Prior | None, edges: Sequence[float] | int | None
+) -> tuple[Sequence[Label], FloatArray]:
+    """Count samples: the outcomes, and (K, N) how often each was seen with each letter."""
+    rows, outputs = read_samples(samples, prior, edges)
+    places: dict[Any, int] = {}
+    codes = [find_place(places, outcome) for outcome in outputs]
+    table = np.zeros((len(places), 1 if prior is None else prior.size))
+    np.add.at(table, (np.array(codes, dtype=int), np.array(rows, dtype=int)), 1.0)
+    first = dict(reversed(list(zip(codes, outputs, strict=True))))
+    return [first[code] for code in range(len(places))], table
+
+
+def _read_counts(
+    counts: Any, prior: Prior | None, _: Sequence[float] | int | None
+) -> tuple[Sequence[Label], FloatArray]:
+    """Read counts: the outcomes, and (K, N) how often each was seen with each letter."""
+    if prior is None:
         labels, values = read_labelled_numbers(counts, "the counts")
-        numbers = check_counts(values, 1) if len(values) else np.zeros(0, dtype=int)
-    else:
-        _, outputs = read_samples(samples, False, edges)
-        places: dict[Any, int] = {}
-        codes = [find_place(places, outcome) for outcome in outputs]
-        named = dict(zip(reversed(codes), reversed(outputs), strict=True))
-        labels, numbers = [named[code] for code in range(len(places))], np.bincount(codes)
-    return tuple(
-        label for label, number in zip(labels, numbers, strict=True) if number
-    ), np.asarray(numbers[numbers > 0], dtype=float)
-
-
-def _count_pairs(
-    samples: Any, counts: Numbers | None, prior: Prior, edges: Sequence[float] | int | None
-) -> tuple[tuple[Label, ...], FloatArray]:
-    """Count pairs as a row of (N,) letters for each output that was seen, or check counts of them."""
-    if samples is None:
-        found = read_labelled_table(counts, "the counts", MechanismError, absent=0)
-        found = found.reorder_axis(0, prior.labels, MechanismError, absent=0)
-        table = check_counts(found.values, 2).T
-        labels: Sequence[Label] = found.axes[1] or DefaultLabels(len(table))
-    else:
-        letters, outputs = read_samples(samples, True, edges)
-        rows = indices_of(letters, prior.labels, "the letters of the samples", MechanismError)
-        places: dict[Any, int] = {}
-        codes = [find_place(places, outcome) for outcome in outputs]
-        named = dict(zip(reversed(codes), reversed(outputs), strict=True))
-        table = np.zeros((len(places), prior.size), dtype=int)
-        np.add.at(table, (codes, rows), 1)
-        labels = [named[code] for code in range(len(places))]
-    occurs = table.sum(axis=1) > 0
-    return tuple(label for label, kept in zip(labels, occurs, strict=True) if kept), np.asarray(
-        table[occurs], dtype=float
-    )
+        if not len(values):
+            return (), np.zeros((0, 1))
+        return labels, check_counts(values, 1)[:, None].astype(float)
+    found = read_labelled_table(counts, "the counts", MechanismError, absent=0)
+    found = found.reorder_axis(0, prior.labels, MechanismError, absent=0)
+    table = check_counts(found.values, 2).T.astype(float)
+    return found.axes[1] or DefaultLabels(len(table)), table

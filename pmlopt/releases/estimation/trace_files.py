@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,6 @@ from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.measures.trace_counts import InputLeakages, TraceLeakage, leakage_of_counts
 from pmlopt.tables.reading import open_table, read_texts
-
-INPUT_HEADER, TRACES_HEADER = "input", "traces"
-"""Headers of the columns of the attacker's public input, and of the number of traces of a class."""
 
 
 def load_traces(path: str | os.PathLike[str]) -> TraceLeakage | InputLeakages:
@@ -47,49 +45,32 @@ def load_traces(path: str | os.PathLike[str]) -> TraceLeakage | InputLeakages:
         return leakage_of_counts(Path(path))
     with open_table(path) as table:
         names = [str(name) for name in table.names]
-        texts = dict(zip(names, read_texts(table, names), strict=True))
-    lowered = {name.strip().lower(): name for name in names}
-    counted = [lowered[name] for name in NUMBER_HEADERS if name in lowered]
-    if not counted and len(names) == 2:
-        counted = names[1:]
-    if len(counted) != 1:
+        texts = dict(
+            zip((name.strip().lower() for name in names), read_texts(table, names), strict=True)
+        )
+    counted = [name for name in NUMBER_HEADERS if name in texts] or list(texts)[1:]
+    copies, inputs = texts.pop("traces", None), texts.pop("input", None)
+    if len(counted) != 1 or len(texts) < 2:
         raise FileFormatError(
-            f"{path}: has the columns {', '.join(names)}: name the column of numbers count or probability"
+            f"{path}: has the columns {', '.join(names)}: give columns of the trace and of its numbers, "
+            "which is named count or probability"
         )
-    special = [lowered[name] for name in (INPUT_HEADER, TRACES_HEADER) if name in lowered]
-    labelled = [name for name in names if name not in (*counted, *special)]
-    if not labelled:
-        raise FileFormatError(f"{path}: has no column of traces")
-    columns = [parse_labels(texts[name]) for name in labelled]
-    traces: Sequence[Label] = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
-    copies = texts[lowered[TRACES_HEADER]] if TRACES_HEADER in lowered else ["1"] * len(traces)
-    inputs: Sequence[Label] = [None] * len(traces)
-    if INPUT_HEADER in lowered:
-        inputs = parse_labels(texts[lowered[INPUT_HEADER]])
-    programs = {
-        one: _compute_rows(
-            [row for row, of in zip(zip(traces, texts[counted[0]], copies, strict=True), inputs, strict=True)
-             if of == one],
-            path if one is None else f"{path}: the input {one!r}",
-        )
-        for one in dict.fromkeys(inputs)
-    }  # fmt: skip
-    return InputLeakages(programs) if INPUT_HEADER in lowered else programs[None]
-
-
-def _compute_rows(rows: Sequence[tuple[Label, str, str]], where: object) -> TraceLeakage:
-    """Compute what a program reveals from rows of trace, number, and number of traces."""
-    numbers, copies = (
-        {trace: number for trace, number, _ in rows},
-        {trace: n for trace, _, n in rows},
-    )
-    if len(numbers) < len(rows):
-        trace = next(one for one, _, _ in rows if sum(other == one for other, _, _ in rows) > 1)
-        raise FileFormatError(f"{where}: the trace {trace!r} occurs twice: add its counts up")
+    numbers = texts.pop(counted[0])
+    columns = [parse_labels(column) for column in texts.values()]
+    traces = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+    programs: dict[Any, tuple[dict[Label, str], dict[Label, str]]] = {}
+    for one, trace, number, copy in zip(
+        inputs or repeat(None), traces, numbers, copies or repeat("1"), strict=False
+    ):
+        rows, times = programs.setdefault(one, ({}, {}))
+        if trace in rows:
+            raise FileFormatError(f"{path}: the trace {trace!r} occurs twice: add its counts up")
+        rows[trace], times[trace] = number, copy
     try:
-        return leakage_of_counts(numbers, copies)
+        found = {one: leakage_of_counts(*counted_rows) for one, counted_rows in programs.items()}
     except InputError as cause:
-        raise type(cause)(f"{where}: {cause}") from None
+        raise type(cause)(f"{path}: {cause}") from None
+    return found[None] if inputs is None else InputLeakages(found)
 
 
 def iterate_samples(
@@ -112,45 +93,28 @@ def iterate_samples(
         ['fast', 'slow']
     """
     keys = ["output"] if prior is None else ["letter", "output"]
-    known: dict[Label, Label] = {}
     for number, line in enumerate(lines, start=1):
         place = f"{where}: line {number}"
-        cells = _read_cells(line, keys, place)
-        if not cells or (number == 1 and [str(cell).strip().lower() for cell in cells] == keys):
+        try:
+            text = line.decode("utf-8-sig").strip()
+        except UnicodeDecodeError:
+            raise FileFormatError(f"{place}: is no text in UTF-8") from None
+        if text.startswith("{"):
+            row = parse_json(line, place)
+            cells = [row.get(key) for key in keys]
+        else:
+            cells = next(csv.reader([text]), []) if prior is not None else [text]
+        if not text or (number == 1 and cells == keys):
             continue
-        output = cells[-1]
+        if len(cells) != len(keys) or None in cells:
+            raise FileFormatError(f"{place}: is no sample, {','.join(keys)}: {text!r:.60}")
         if as_numbers:
             try:
-                output = float(output)
+                cells[-1] = float(cells[-1])
             except (TypeError, ValueError):
-                raise FileFormatError(f"{place}: the output {output!r} is no number") from None
-        if prior is None:
-            yield output
-            continue
-        letter = cells[0]
-        if letter not in known:
-            (index,) = indices_of([letter], prior.labels, place, FileFormatError, text=True)
-            known[letter] = prior.labels[index]
-        yield known[letter], output
-
-
-def _read_cells(line: bytes, keys: Sequence[str], place: str) -> list[Any]:
-    """Read the cells of a line, none of an empty one."""
-    try:
-        text = line.decode("utf-8-sig").strip("\r\n")
-    except UnicodeDecodeError:
-        raise FileFormatError(f"{place}: is no text in UTF-8") from None
-    if not text.strip():
-        return []
-    if text.lstrip().startswith("{"):
-        row = parse_json(line, place)
-        missing = [key for key in keys if key not in row]
-        if missing:
-            raise FileFormatError(f"{place}: the object has no key {missing[0]!r}")
-        return [tuple(row[key]) if isinstance(row[key], list) else row[key] for key in keys]
-    cells = next(csv.reader([text])) if len(keys) > 1 or text.startswith('"') else [text]
-    if len(cells) != len(keys):
-        raise FileFormatError(
-            f"{place}: has {len(cells)} cell(s): each line is a sample, {','.join(keys)}"
-        )
-    return cells
+                raise FileFormatError(f"{place}: the output {cells[-1]!r} is no number") from None
+        if prior is not None:
+            (index,) = indices_of(cells[:1], prior.labels, place, FileFormatError, text=True)
+            yield prior.labels[index], cells[-1]
+        else:
+            yield cells[-1]

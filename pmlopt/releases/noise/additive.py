@@ -217,8 +217,8 @@ class AdditiveNoise(ABC):
 
         Under one prior, and for two numbers over a set, it is that probability, or its supremum, up to 1e-11.
         For more letters over a set the outcomes are those that leak more under any prior of the set, and
-        their probability is the largest over it: an upper bound. For a continuous law it is a bound, by
-        2,048 letters.
+        their probability is the largest over it: an upper bound. Of vectors in a plane the integral across
+        lines is checked to 1e-11, and of a continuous number it is a bound, by 16,384 bins.
 
         Raises:
             PrivacyError: epsilon is negative, letters are no numbers, or they take three dimensions.

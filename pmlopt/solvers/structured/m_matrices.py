@@ -1,8 +1,9 @@
 """Factors of the inverses of many M-matrices, by elimination without subtraction.
 
-An M-matrix is given by its entries off the diagonal, which are at most 0, and its row sums. Elimination then only
-adds numbers of one sign, but for the row sums, and each entry of a factor has nearly all its digits however
-much the matrix is graded. Diagonals that are computed by subtraction have none left where a row nearly sums to 0.
+An M-matrix is given by its entries off the diagonal, which are at most 0, and its row sums. Elimination then
+only adds numbers of one sign, but for the row sums, and each entry of a factor has nearly all its digits
+however much the matrix is graded. Diagonals that are computed by subtraction have none left where a row
+nearly sums to 0.
 
 Source: W. K. Grassmann, M. I. Taksar, D. P. Heyman, Operations Research 33 (1985).
 """

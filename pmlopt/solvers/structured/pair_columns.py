@@ -1,12 +1,13 @@
 """An interior point for columns within bounds on pairs of their entries, which only row sums couple.
 
-`min <C, P>`, rows of P sum to one, and each column v has `v[b] >= k[a,b] v[a]` for every pair of a list. The Newton
-system has a matrix for each column, an M-matrix once its entries are divided by those of the column, and the
-sum of their inverses for the rows. Pairs that others nearly imply come in for a column when they are nearly
-met with equality; until then the steps are limited by them, so that every point meets all pairs.
+`min <C, P>`, rows of P sum to one, and each column v has `v[b] >= k[a,b] v[a]` for every pair of a list.
+The Newton system has a matrix for each column, an M-matrix once its entries are multiplied by those of the
+column, and the sum of their inverses for the rows. Pairs that others nearly imply come in for a column when
+they are nearly met with equality; until then the steps are limited by them, so that every point meets all
+pairs.
 
-A column may have entries for some letters only, its members. The others are then 0 without any bound, which is a
-relaxation: what is proved of it holds.
+A column may have entries for some letters only, its members. The others are then 0 without any bound, which
+is a relaxation: what is proved of it holds.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class PairLP:
     Attributes:
         costs: (M, L) of the entries, a row for each column of the mechanism, of at most one in size.
         members: (M, L) the letters of the entries.
-        cutoffs: (N,) the least cost of each letter in the columns of which it is no member; infinite without one.
+        cutoffs: (N,) the least cost of each letter in the columns of which it is no member; infinite without
+            one.
         factors: (N, N) k, with `v[b] >= k[a,b] v[a]`; 0 where nothing is required, and on the diagonal.
         first: (N, N) the pairs that are in the program of every column from the beginning.
     """
@@ -58,9 +60,18 @@ class PairLP:
         columns, size = self.costs.shape
         return columns, size
 
+    def select_first(self, own: IntArray) -> BoolArray:
+        """Select the (L, L) pairs of members with which a column begins, at least one for each member."""
+        pairs = self.first[np.ix_(own, own)]
+        lonely = np.flatnonzero(~pairs.any(axis=1))
+        nearest = self.factors[np.ix_(own[lonely], own)].argmax(axis=1)
+        pairs[lonely, nearest] = pairs[nearest, lonely] = True
+        return pairs
+
     def sum_rows(self, entries: FloatArray) -> FloatArray:
         """Sum (M, L) entries over the columns, for each of the N letters."""
-        return np.bincount(self.members.ravel(), entries.ravel(), minlength=len(self.factors))
+        sums = np.bincount(self.members.ravel(), entries.ravel(), minlength=len(self.factors))
+        return np.asarray(sums, dtype=float)
 
     def to_matrix(self, entries: FloatArray) -> FloatArray:
         """Build the (N, M) matrix of (M, L) entries."""
@@ -75,8 +86,8 @@ class PairRows:
 
     Attributes:
         program: the program.
-        column, above, below: (R,) the column of each row, and the places of the entries a and b of its pair among
-            the members, sorted by columns.
+        column, above, below: (R,) the column of each row, and the places of the entries a and b of its pair
+            among the members, sorted by columns.
     """
 
     program: PairLP
@@ -120,7 +131,7 @@ class PairRows:
     @classmethod
     def build_first(cls, program: PairLP) -> PairRows:
         """Build the rows with which the method begins."""
-        found = [np.nonzero(program.first[np.ix_(own, own)]) for own in program.members]
+        found = [np.nonzero(program.select_first(own)) for own in program.members]
         column = np.repeat(np.arange(len(found)), [len(above) for above, _ in found])
         above, below = (np.concatenate(side) for side in zip(*found, strict=True))
         return cls(program, column, above, below)
@@ -161,7 +172,7 @@ class PairIterate:
         return float(self.slack @ self.weights) / len(self.slack)
 
     @cached_property
-    def priced(self) -> FloatArray:
+    def added_costs(self) -> FloatArray:
         """Return (M, L) what the rows add to the costs."""
         return self.rows.price(self.weights)
 
@@ -170,7 +181,7 @@ class PairIterate:
         """Return a lower bound on the optimum, but for rounding."""
         program = self.rows.program
         least = program.cutoffs.copy()
-        np.minimum.at(least, program.members.ravel(), (program.costs - self.priced).ravel())
+        np.minimum.at(least, program.members.ravel(), (program.costs - self.added_costs).ravel())
         return float(least.sum())
 
     @cached_property
@@ -245,7 +256,7 @@ def build_start(program: PairLP, matrix: FloatArray) -> PairIterate:
     weights = 0.1 * float(np.abs(program.costs).sum()) / len(slack) / slack
     point = PairIterate(rows, columns, slack, weights, np.zeros(len(matrix)))
     prices = np.full(len(matrix), np.inf)
-    np.minimum.at(prices, program.members.ravel(), (program.costs - point.priced).ravel())
+    np.minimum.at(prices, program.members.ravel(), (program.costs - point.added_costs).ravel())
     return replace(point, prices=prices)
 
 
@@ -340,7 +351,7 @@ class _NewtonSystem:
         # the place of each entry above the diagonal
         places = (starts + np.minimum(rows.above, rows.below)) * size
         places += np.maximum(rows.above, rows.below)
-        sums = point.matrix * point.priced
+        sums = point.matrix * point.added_costs
         inverses = np.empty((columns, size, size))
         total = np.zeros((len(point.prices), len(point.prices)), order="F")
         batch = max(1, 2_500_000 // size**2)  # columns at once, 20 MB of them
@@ -358,7 +369,7 @@ class _NewtonSystem:
             inverses[first:last] = scaled
             _add_inverses(total, scaled, rows.program.members[first:last])
         factor, failed = get_lapack(single=False).factorise(total)
-        residual = rows.program.costs - point.prices[rows.program.members] - point.priced
+        residual = rows.program.costs - point.prices[rows.program.members] - point.added_costs
         return None if failed else cls(point, residual, inverses, factor)
 
     def solve(self, wanted: FloatArray) -> _Step:
@@ -402,15 +413,16 @@ class _NewtonSystem:
 
 
 def _add_inverses(total: FloatArray, factors: FloatArray, members: IntArray) -> None:
-    """Add the inverses of some columns to the lower triangle of the (N, N) matrix of the rows, in place."""
-    size = factors.shape[1]
-    if size == len(total):  # every letter is a member
-        flat = factors.transpose(1, 0, 2).reshape(size, -1)
-        get_lapack(single=False).syrk(1.0, flat.T, beta=1.0, c=total, trans=1, overwrite_c=1)
-        return
+    """Add the inverses of some columns to the upper triangle of the (N, N) matrix of the rows, in place."""
+    from scipy.linalg import lapack
+
     for factor, own in zip(factors, members, strict=True):
-        # members are sorted, so that lower triangles stay lower ones
-        total[np.ix_(own, own)] += factor @ factor.T
+        # the product of a triangle with its transpose is a third of the work of a full one
+        inverse, _ = lapack.dlauum(factor)
+        if len(own) == len(total):
+            total += inverse
+        else:  # members are sorted, so that an upper triangle stays one
+            total[np.ix_(own, own)] += inverse
 
 
 def _find_length(positive: FloatArray, direction: FloatArray) -> float:
@@ -458,8 +470,8 @@ def _find_near_pairs(
         mask[above, below] = True
     if not found:
         return length, (np.empty(0, int), np.empty(0, int), np.empty(0, int))
-    column, above, below = (np.concatenate(part) for part in zip(*found, strict=True))
-    return length, (column, above, below)
+    columns, upper, lower = (np.concatenate(part) for part in zip(*found, strict=True))
+    return length, (columns, upper, lower)
 
 
 def _add_rows(

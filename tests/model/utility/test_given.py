@@ -62,7 +62,8 @@ def test_a_utility_is_its_record(utility: Utility) -> None:
 
 def test_designs_take_utilities_by_name_and_a_function_is_a_loss() -> None:
     prior, privacy = [0.5, 0.3, 0.2], PML(0.5)
-    for name in (*LOSSES, "match", *list_informations(), "estimation-error"):
+    names: Any = (*LOSSES, "match", *list_informations(), "estimation-error")
+    for name in names:
         assert design(prior, privacy, name).utility == as_utility(name)
     program = design([0.5, 0.5], PML(0.5), absolute)
     assert program.utility == ExpectedLoss(absolute)

@@ -12,7 +12,6 @@ from oracles.envelopes import HALVES, QUARTERS, most_mass
 
 from pmlopt import ConvexHull, envelope, solve
 from pmlopt.programs import failure_after_processing
-from pmlopt.programs.envelope import methods
 from pmlopt.programs.envelope.build_certificate import (
     RatioPrograms,
     find_ratio_by_newton,
@@ -95,7 +94,7 @@ def test_all_linear_programs_over_a_set_are_counted(
         solved.append(ratio)
         return run(self, ratio, *rest)
 
-    monkeypatch.setattr(methods.RatioPrograms, "solve_at", count)
+    monkeypatch.setattr(RatioPrograms, "solve_at", count)
     random = np.random.default_rng(3)
     over = ConvexHull(random.dirichlet(np.full(4, 5.0), 2).tolist())
     matrix, prior = random.dirichlet(np.ones(5), 4), np.full(4, 0.25)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 
 from pmlopt import PML, EstimationError, design
 from pmlopt.core.arrays import FloatArray
@@ -140,8 +141,7 @@ def test_letter_weights_are_sought_from_their_best_common_scale(
         begun.append((function, start))
         return SimpleNamespace(x=start)
 
-    given = bounds.optimize
-    stub = SimpleNamespace(minimize=minimize, minimize_scalar=given.minimize_scalar)
+    stub = SimpleNamespace(minimize=minimize, minimize_scalar=minimize_scalar)
     monkeypatch.setattr(bounds, "optimize", stub)
     assert search.maximize_bound() is not None
     [(function, start)] = begun
@@ -173,7 +173,7 @@ def test_a_local_search_ends_at_rises_below_rounding(rise: float, steps: int) ->
     moved: list[int] = []
 
     class Rising(ColumnSearch):
-        start_columns = np.ones((2, 3))  # type: ignore[assignment]
+        start_columns = np.ones((2, 3))
 
         def improve_columns(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> Any:
             moved.append(len(columns))
@@ -249,5 +249,5 @@ def test_equal_weights_are_a_mechanism_where_rows_sum_to_one(
     monkeypatch.setattr(methods, "optimize", SimpleNamespace(nnls=lambda *_: (weights,)))
     monkeypatch.setattr(methods, "certify_estimation", certify)
     with pytest.raises(MethodError, match="no mechanism by formula"):
-        methods._find_first_feasible(program)  # type: ignore[arg-type]
+        methods._find_first_feasible(program)
     assert [matrix.shape for matrix in certified] == ([(3, 6)] if share == 1 else [])

@@ -462,7 +462,7 @@ def test_sixteen_letters_of_which_few_are_common_are_estimated() -> None:
 
 
 def test_a_mechanism_that_estimates_nothing_is_saved_and_read(tmp_path: Path) -> None:
-    program = design(Prior([0.5, 0.3, 0.2]), PML(0.5), "estimation-error")
+    program = design(Prior([0.5, 0.3, 0.2]), PML(0.5), EstimationError())
     certificate = certify_estimation(program, np.ones((3, 1)), None, 0.0)
     assert certificate.value == math.inf
     assert certificate.verify()

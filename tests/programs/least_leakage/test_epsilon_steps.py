@@ -10,8 +10,10 @@ import pytest
 
 from pmlopt import LDP, CoordinateLoss, IIDPrior, least_leakage
 from pmlopt.core.arrays import FloatArray
+from pmlopt.programs.least_leakage import epsilon_search
 from pmlopt.programs.least_leakage.epsilon_program import LeastEpsilon
 from pmlopt.programs.least_leakage.epsilon_search import EpsilonSearch
+from pmlopt.programs.least_leakage.families import round_level_up
 from pmlopt.programs.linear.program import SymmetricDesign
 from pmlopt.solvers.solver_result import make_options
 
@@ -136,8 +138,87 @@ def test_by_orbits_the_first_mixtures_are_just_beyond_the_target_and_half_way_on
     at = program.at(1.0)
     assert isinstance(at, SymmetricDesign)
     _, first, second = tried
+    for lifts in (first, second):
+        assert at.columns.row_sums(lifts) == pytest.approx(np.ones(len(at.columns.masses)))
     value = [at.compute_value(lifts) for lifts in (first, second)]
     # the loss of the uniform outputs is 1.5, of the best 0, and it falls in proportion
     share = 1 - 0.4 / 1.5
     assert 0.4 - value[0] == pytest.approx(1e-7 * (1 - share) * 1.5, rel=1e-2)
     assert value[1] == pytest.approx(1.5 * (1 - (1 + share) / 2), rel=1e-6)
+
+
+# ---------------------------------------------------------------- levels by secants
+
+
+def secant_of(points: dict[float, float], **values: Any) -> Any:
+    """A search for the root of what a level has beyond the target, at levels where that is known."""
+    known = {
+        "short": 0.3, "reached_level": 0.7, "points": points, "side": 1, "blur": 0.0,
+        "_interpolates_exponentials": False,
+        "_scale_level": lambda level: level, "_unscale_level": lambda level: level,
+    }  # fmt: skip
+    return search_of(**{**known, **values})
+
+
+LINE = {0.3: -0.5, 0.5: -0.1, 0.7: 0.3}
+"""`2 (level - .55)`."""
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, 0.55 - 0.02),  # a quarter of the gap that is allowed on the side that was not met last
+        ({"side": -1}, 0.55 + 0.02),
+        ({"short": 0.54}, 0.55 + 0.02),  # where that is known already, the other side
+        ({"blur": 0.04}, 0.55 - 2 * 0.04 / 2),  # twice what a design leaves undecided
+        ({"options": SimpleNamespace(tolerance=0.0)}, 0.55 - 0.05 * 0.05),
+        ({"points": {0.5: 0.1, 0.7: -0.3}}, 0.5),  # a falling secant is rounding
+        ({"points": {0.5: 0.1}}, 0.5),
+    ],
+)
+def test_the_next_level_is_past_the_root_of_the_secant(
+    changes: dict[str, Any], expected: float
+) -> None:
+    search = secant_of(**{"points": LINE, **changes})
+    search.program = SimpleNamespace(compute_allowed_gap=lambda tolerance: 0.08 * tolerance)
+    assert EpsilonSearch._choose_next_level(search, False) == pytest.approx(expected)
+    assert EpsilonSearch._choose_next_level(search, True) == pytest.approx(
+        (search.short + search.reached_level) / 2
+    )
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_design_between_its_value_and_its_bound_is_in_the_middle(
+    monkeypatch: pytest.MonkeyPatch, sign: int
+) -> None:
+    """By what it is beyond the target, at one; how far apart both are may leave a level undecided."""
+    found = SimpleNamespace(value=1 - 0.2 * sign, bound=1 + 0.1 * sign)
+    program = SimpleNamespace(reach=1.0, compute_utility=lambda matrix: 1.25)
+    options = SimpleNamespace(tolerance=1e-3, deadline=SimpleNamespace(expired=True))
+    search = secant_of({}, program=program, options=options, sign=sign, undecided=(0.5, 0.6))
+    search._solve_design = lambda level, accuracy: found
+    search._keep_if_better = lambda *_: False
+    monkeypatch.setattr(epsilon_search, "is_target_unreachable", lambda *_: False)
+    EpsilonSearch._solve_until_decided(search, 0.55)
+    assert search.points[0.55] == pytest.approx(-0.05)
+    assert search.blur == pytest.approx(0.3)
+    assert search.undecided == (0.5, 0.6)
+    excess = EpsilonSearch._compute_target_excess(search, np.eye(2))
+    assert excess == pytest.approx(0.25 * sign)
+
+
+@pytest.mark.parametrize(("allowed", "step"), [(0.08, 0.1), (0.2, 0.2)])
+def test_a_step_of_the_bisection_is_what_is_undecided_or_allowed(
+    allowed: float, step: float
+) -> None:
+    program = SimpleNamespace(compute_allowed_gap=lambda tolerance: allowed)
+    search: Any = object.__new__(EpsilonSearch)
+    search.program, search.options = program, SimpleNamespace(tolerance=1.0)
+    search.undecided = (0.5, 0.6)
+    assert search._bisection_step == pytest.approx(step)
+
+
+def test_a_level_is_rounded_up_by_a_few_digits() -> None:
+    for level in (0.0, 1e-300, 0.3, 2.0):
+        found = round_level_up(level)
+        assert level < found <= level * (1 + 2.0**-49) + 1e-300

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from types import SimpleNamespace
@@ -11,18 +12,41 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from pmlopt import PML, ExpectedGain, Prior, least_leakage, worst_case_utility
+from pmlopt import (
+    LDP,
+    PML,
+    AllPriors,
+    CoordinateLoss,
+    ExpectedGain,
+    IIDPrior,
+    MinimumMass,
+    Prior,
+    least_leakage,
+    worst_case_utility,
+)
 from pmlopt.programs.least_leakage import certificate
-from pmlopt.programs.least_leakage.build_certificate import build_best_allowed, mix_in_best_outputs
-from pmlopt.programs.least_leakage.certificate import LevelMultipliers, NormalizedFloor, bound_level
-from pmlopt.programs.least_leakage.declaring import declare_at_level
+from pmlopt.programs.least_leakage.build_certificate import (
+    build_best_allowed,
+    certify_level,
+    certify_symmetric_level,
+    mix_in_best_outputs,
+)
+from pmlopt.programs.least_leakage.certificate import (
+    LevelMultipliers,
+    NormalizedFloor,
+    bound_exp_neg_level,
+    bound_level,
+    find_highest_rank,
+    find_usable_pairs,
+)
+from pmlopt.programs.least_leakage.declaring import _declare_ratios, declare_at_level
 from pmlopt.programs.least_leakage.level_programs import LevelProgram
 from pmlopt.programs.least_leakage.level_search import (
     LevelSearchResult,
     _make_search_result,
     polish_vertex,
 )
-from pmlopt.programs.least_leakage.program import LeastLeakage
+from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLeakage
 from pmlopt.solvers.solver_result import NO_DEADLINE
 
 P = np.array([0.3, 0.2, 0.4, 0.1])
@@ -102,6 +126,74 @@ def test_the_rounding_of_a_floor_is_of_its_sum_and_of_its_numbers(
     assert floor.solver_target == pytest.approx(floor.min_gain - 0.45)
 
 
+def test_the_numbers_of_a_floor_are_rounded_by_the_size_of_the_table_and_of_the_floor() -> None:
+    """Both of an ulp of their terms: of each letter the largest number counts."""
+    for table, value in ((GAINS - 3, -2.15), (GAINS, 0.85)):
+        program = least_leakage(P, ExpectedGain(table), expected=value, outputs=3)
+        floor = program.floor
+        assert floor is not None
+        size = float(P @ np.abs(table).max(axis=1)) + abs(value)
+        found = floor._input_rounding * floor.unit
+        assert found == pytest.approx(2 * np.finfo(float).eps * size)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_floor_less_its_rounding_is_what_multipliers_prove_a_level_from(exact: bool) -> None:
+    """As a floor that is lower by as much and is not rounded."""
+    near = SimpleNamespace(
+        normalized_gains=GAINS - GAINS.max(axis=1, keepdims=True), min_gain=-0.25, rounding=0.125
+    )
+    lower = SimpleNamespace(normalized_gains=near.normalized_gains, min_gain=-0.375, rounding=0.0)
+    proof = LevelMultipliers(np.array([-0.25, 0.5, 0.125, 0.0]), 0.75)
+    allowed = np.ones((4, 3), dtype=bool)
+    bounds = [
+        bound_exp_neg_level(Prior(P), allowed, floor, proof, exact=exact)  # type: ignore[arg-type]
+        for floor in (near, lower)
+    ]
+    assert bounds[0] == bounds[1]
+    least = SimpleNamespace(normalized_gains=near.normalized_gains, min_gain=-0.125, rounding=0.0)
+    higher = bound_exp_neg_level(Prior(P), allowed, least, proof, exact=exact)  # type: ignore[arg-type]
+    assert higher != bounds[0]
+
+
+@pytest.mark.parametrize("over", [None, AllPriors(3), MinimumMass(3, 0.2)])
+def test_the_highest_rank_is_the_largest_at_which_each_letter_has_an_output(over: Any) -> None:
+    """Over a set one that occurs under each of its priors."""
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        order = np.array([random.permutation(4) + 1 for _ in range(3)])
+
+        def is_possible(rank: int, order: Any = order) -> bool:
+            ranked = order >= rank
+            if over is not None:
+                ranked = find_usable_pairs(ranked, over)
+            return bool(ranked.any(axis=1).all())
+
+        expected = max(rank for rank in range(1, 5) if is_possible(rank))
+        assert find_highest_rank(order, over) == expected
+
+
+def test_a_certificate_by_orbits_records_how_far_its_numbers_were_moved() -> None:
+    program = least_leakage(IIDPrior([0.7, 0.3], 2), CoordinateLoss([[0, 1], [2, 0]]), expected=0.5)
+    assert isinstance(program, SymmetricLeastLeakage)
+    lifts = program.columns.normalize_rows(
+        0.2 + np.random.default_rng(0).random(program.columns.orbits.count)
+    )
+    best = np.asarray(program.floor.normalized_gains == 0, dtype=float)
+    lifts = 0.1 * lifts + 0.9 * program.columns.normalize_rows(best)
+    found = certify_symmetric_level(program, lifts, [LevelMultipliers(np.zeros(3))])
+    moved = np.abs(found.mechanism.scaled_entries - lifts).max()
+    assert found.repair.shift == pytest.approx(moved, abs=1e-15)
+    assert moved < 1e-6
+
+
+def test_the_rows_of_a_certified_mechanism_sum_to_one() -> None:
+    program = least_leakage(P, ExpectedGain(GAINS), expected=0.85, outputs=3)
+    matrix = np.eye(3)[GAINS.argmax(axis=1)]
+    found = certify_level(program, matrix, [LevelMultipliers(np.zeros(4))])
+    assert found.residuals["rows"] < 1e-12
+
+
 def test_an_exact_level_is_rounded_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificate, "bound_exp_neg_level", lambda *_: Fraction(1, 2))
     proof = LevelMultipliers(np.zeros(2))
@@ -164,3 +256,19 @@ def test_outputs_are_closed_whose_letters_are_less_likely_than_the_level_but_for
     ):
         levels.solve_at(share, NO_DEADLINE)
         assert closed.pop().tolist() == expected
+
+
+def test_bounds_on_ratios_are_declared_at_any_level() -> None:
+    """`e^-level v[a] <= v[b]` for each pair of letters; the constraints hold by the most that one misses."""
+    mechanism, level = cp.Variable((3, 2)), cp.Parameter(nonneg=True, value=0.4)
+    privacy: Any = LDP(0.0)
+    declared = _declare_ratios(privacy, Prior(P[:3] / P[:3].sum()), mechanism, level)
+    mechanism.value = np.array([[0.7, 0.3], [0.45, 0.55], [0.2, 0.8]])
+    over = [
+        math.exp(-0.4) * column[a] - column[b]
+        for column in mechanism.value.T
+        for a, b in itertools.permutations(range(3), 2)
+    ]
+    parts = declared.constraints["pairs"]
+    found = np.asarray(parts.args[0].value - parts.args[1].value).ravel()
+    assert sorted(found) == pytest.approx(sorted(over), abs=1e-9)

@@ -40,6 +40,7 @@ from pmlopt.programs.linear.columns import DenseColumns
 from pmlopt.programs.linear.formulation import find_known_optimum
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.solvers.solver_result import make_options
+from pmlopt.solvers.structured.interior_point import follow_central_path
 
 P = np.array([0.5, 0.3, 0.2])
 GAINS = np.array([[1.0, 0.2, 0.0], [0.1, 0.9, 0.3], [0.0, 0.4, 1.2]])
@@ -65,7 +66,7 @@ def test_the_interior_point_ends_where_the_gap_is_half_of_what_is_allowed(
 ) -> None:
     """With the price of what is required next to the gain."""
     endings: list[Any] = []
-    follow = block_interior_point.follow_central_path
+    follow = follow_central_path
 
     def keep(*arguments: Any) -> Any:
         endings.append(follow(*arguments))

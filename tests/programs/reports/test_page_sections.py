@@ -42,10 +42,11 @@ def test_outcomes_that_are_not_listed_are_counted(monkeypatch: pytest.MonkeyPatc
 
 
 def test_information_is_in_nats_and_other_measures_have_no_unit() -> None:
-    for name, unit in (
+    names: Any = (
         ("mutual-information", "mutual information, in nats"),
         ("tv", "total variation"),
-    ):
+    )
+    for name, unit in names:
         certificate: Any = solve(design([0.5, 0.5], PML(0.2), name)).certificate
         measure = make_utility_measure(certificate)
         assert measure is not None

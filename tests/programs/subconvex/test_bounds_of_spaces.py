@@ -73,7 +73,8 @@ def test_closed_bounds_are_rounded_up() -> None:
         allowed=(BoxFamily(1.0, 1.0),), constant_utility=3.0, bound_rounding=lambda rho: 0.0
     )
     found, name = ColumnSpace.compute_bound(constant, RHO, -math.inf, None)
-    assert (found, name) == (pytest.approx(3.04), "constant")
+    assert found == pytest.approx(3.04)
+    assert name == "constant"
 
 
 @pytest.mark.parametrize("better", [False, True])

@@ -15,6 +15,7 @@ from pmlopt import MaximalLeakage, MutualInformation, Prior, design, solve
 from pmlopt.core.arrays import FloatArray
 from pmlopt.model.uncertainty import MinimumMass
 from pmlopt.model.uncertainty.columns import ColumnCone
+from pmlopt.model.uncertainty.cut_polytopes import TIGHT_ATOL
 from pmlopt.programs.subconvex import cost_program, cost_space, prior_cuts
 from pmlopt.programs.subconvex.cost_program import (
     GAP_REACHED,
@@ -43,7 +44,7 @@ def test_a_bound_is_the_best_priced_set_and_the_rounding_of_all_its_terms(
             mass = float(P @ bits)
             worth.append(-math.log(mass) - float((P * rho) @ bits) / mass - price / mass)
     size = 0.7 + float(P @ np.abs(rho)) + price * (2 + 1 / P.min()) - float(P @ np.log(P))
-    expected = float(P @ rho) + 2 * price + max(worth) + (0.01 + cost_space.TIGHT_ATOL) * size
+    expected = float(P @ rho) + 2 * price + max(worth) + (0.01 + TIGHT_ATOL) * size
     found = CostSpace(Prior(P), MutualInformation(), cost).compute_bound(rho, price, None)
     assert found == pytest.approx(expected, rel=1e-12)
 

@@ -183,7 +183,7 @@ def test_the_best_staircase_of_an_order_ends_at_a_letter_within_the_capacity(
     for count in (1, 2, 3):
         mass = float(P[:count].sum())
         low, step, _ = family.compute_values(np.array([mass]), np.zeros(1))
-        lift = float(low[0]) + float(step[0]) * (np.arange(5) < count)
+        lift = np.where(np.arange(5) < count, low[0] + step[0], low[0])
         values.append(float(P @ PHI(lift)) - float((P * rho) @ lift))
     expected = int(np.argmax(values)) + 1
     assert pricer._find_order_cutoff(family, rho, order) == expected == 3

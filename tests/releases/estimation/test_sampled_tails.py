@@ -109,11 +109,11 @@ def test_tests_at_every_time_spend_their_error(threshold: float) -> None:
             lambda k, n: is_surely_below(k, n, threshold, error), share, 600
         )
         assert below <= error
-    # no empty rule: the error that is allowed is used in part
-    assert (
-        crossing_probability(lambda k, n: is_surely_below(k, n, threshold, error), threshold, 600)
-        > 0.01
+    # no empty rule: a part of the error that is allowed is used
+    used = crossing_probability(
+        lambda k, n: is_surely_below(k, n, threshold, error), threshold, 600
     )
+    assert used > 0.001
 
 
 def test_the_confidence_sequence_holds_at_all_times() -> None:
@@ -175,7 +175,7 @@ def test_bounds_get_near_to_the_truth() -> None:
     law = LAWS["rare"]
     found = leakage_from_samples(counts=np.random.default_rng(7).multinomial(10**6, law))
     lower, upper = found.bound_tail(-math.log(LIMIT))
-    assert lower <= tail_of(law, -math.log(LIMIT)) <= upper < 1.03 * lower
+    assert lower <= tail_of(law, -math.log(LIMIT)) <= upper < 1.05 * lower
     assert found.bound_quantile(0.0105) == pytest.approx(-math.log(0.04), rel=0.02)
     drawn = [[75_000, 25_000], [25_000, 75_000]]
     pairs = leakage_from_samples(counts=drawn, prior=[0.5, 0.5])
@@ -222,7 +222,8 @@ def test_forms_of_pairs(samples: Any) -> None:
     other = leakage_from_samples(counts={"x": {1: 2}, "z": {2: 1}}, prior=prior)
     assert found.outcomes == other.outcomes == (1, 2)
     assert found.upper.tolist() == other.upper.tolist()
-    assert found.upper.tolist() == [math.log(4)] * 2
+    # Clopper and Pearson's limits of 0 of 2 and of 1 of 1, with 0.0125 for each of the two outcomes
+    assert found.upper.tolist() == pytest.approx([math.log((1 - 0.0125**0.5) * 4), math.log(4)])
 
 
 def test_outcomes_that_python_takes_for_equal_are_counted_apart() -> None:
@@ -262,8 +263,8 @@ def test_samples_that_are_needed_are_enough(law: Any) -> None:
 
 
 @pytest.mark.parametrize(("arguments", "error", "words"), [
-    ({}, InputError, "give the samples"),
-    ({"samples": [1], "counts": {1: 1}}, InputError, "give the samples"),
+    ({}, InputError, "give samples"),
+    ({"samples": [1], "counts": {1: 1}}, InputError, "give samples"),
     ({"samples": []}, MechanismError, "no samples"), ({"counts": {}}, PmloptError, "no samples"),
     ({"counts": {"a": 0}}, PriorError, "all 0"), ({"counts": {"a": -1}}, PriorError, "whole numbers"),
     ({"counts": {"a": 0.5}}, PriorError, "whole numbers"),
@@ -273,7 +274,7 @@ def test_samples_that_are_needed_are_enough(law: Any) -> None:
     ({"samples": ["a"], "edges": [1.0]}, InputError, "numbers"),
     ({"samples": [1.0], "edges": 3}, MechanismError, "half"),
     ({"samples": [1.0, 2.0], "edges": [2.0, 1.0]}, InputError, "ascend"),
-    ({"counts": {1: 1}, "edges": [1.0]}, InputError, "edges cut"),
+    ({"counts": {1: 1}, "edges": [1.0]}, InputError, "give samples"),
     ({"samples": ["a"], "prior": [0.5, 0.5]}, MechanismError, "pairs"),
     ({"samples": [("w", 1)], "prior": {"x": 0.5, "z": 0.5}}, MechanismError, "'w' is none of"),
     ({"samples": [("x", 1, 2)], "prior": {"x": 0.5, "z": 0.5}}, MechanismError, "pairs"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,9 +31,9 @@ def invert_exactly(entries: FloatArray, row_sums: FloatArray) -> FloatArray:
 def test_a_graded_matrix_has_an_inverse_with_all_digits(size: int) -> None:
     """Its entries span sixteen orders, and its rows sum to less than the rounding of its diagonal."""
     random = np.random.default_rng(size)
-    upper = -(2.0 ** random.integers(-27, 27, (2, size, size)))  # whose rationals are short
+    upper: Any = -(2.0 ** random.integers(-27, 27, (2, size, size)))  # whose rationals are short
     entries = np.triu(upper, 1) + np.swapaxes(np.triu(upper, 1), 1, 2)
-    sums = 2.0 ** random.integers(-40, -30, (2, size))
+    sums: Any = 2.0 ** random.integers(-40, -30, (2, size))
     factors = invert_by_factors(entries.copy(), sums.copy())
     assert not np.tril(factors, -1).any()
     for one, row_sums, factor in zip(entries, sums, factors, strict=True):

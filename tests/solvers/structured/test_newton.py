@@ -283,4 +283,5 @@ def test_columns_are_eliminated_last_where_they_have_fewer_numbers_than_the_lett
         block=SimpleNamespace(interior_scalars=np.zeros(scalars)), costs=np.zeros((9, outputs)),
     )  # fmt: skip
     at: Any = None
-    assert newton_module.build_newton_system(task, at) is by_outputs
+    found: Any = newton_module.build_newton_system(task, at)
+    assert found is by_outputs

@@ -1,0 +1,144 @@
+"""Metric privacy on many points of the plane, on grids and on roads, beside generic solvers.
+
+    python benchmarks/ends.py [--out FOLDER] [--quick] [--sizes 36 64 100] [--large 144 256 400] [--limit 120]
+
+The distance is the loss, epsilon is 1, and there is a point for each unit of area. Smaller sizes are solved
+to the ordinary tolerance, larger ones to a thousandth of the range of the loss. Next to each of the smaller
+ones is the linear program of all pairs in plain cvxpy: HiGHS, its first-order method PDLP, and Clarabel, each
+stopped after `--limit` seconds. Every run is a process of its own; the seconds are those of the processor,
+without the start. The library qif has distances of numbers on a line, and not of these.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from about_secrets import all_pairs
+from common import FloatArray, growth_figure, machine, report, suite_parser
+from limited import Run, limited
+
+from pmlopt import ExpectedLoss, MetricPrivacy, Prior, design, solve
+from pmlopt.model.privacy.metric_privacy import compute_shortest_paths
+from pmlopt.programs.plots import save_figure
+
+GENERIC: Mapping[str, Mapping[str, Any]] = {
+    "HiGHS": {"solver": "HIGHS"},
+    "PDLP of HiGHS": {"solver": "HIGHS", "highs_options": {"solver": "pdlp"}},
+    "Clarabel": {"solver": "CLARABEL"},
+}
+"""The generic ways by name, with what cvxpy is given."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print the tables, and draw the seconds over the number of points."""
+    parser = suite_parser(__doc__)
+    parser.add_argument("--sizes", type=int, nargs="*", default=[36, 64, 100])
+    parser.add_argument("--large", type=int, nargs="*", default=[144, 256, 400])
+    parser.add_argument("--limit", type=float, default=120.0)
+    arguments = parser.parse_args(argv)
+    if arguments.quick:
+        arguments.sizes, arguments.large, arguments.limit = [25], [36], 20.0
+    print(machine())
+    curves: dict[str, tuple[list[float], list[float]]] = {}
+    rows = []
+    for kind in KINDS:
+        for size in (*arguments.sizes, *arguments.large):
+            exact = size in arguments.sizes
+            own = limited("ends:ours", {"kind": kind, "size": size, "exact": exact}, 3600.0)
+            if not own.done:
+                rows.append((kind, size, own.status, "", "", "", *[""] * len(GENERIC)))
+                continue
+            others = [beside(kind, size, name, own, arguments.limit) for name in GENERIC if exact]
+            answer = own.answer
+            rows.append((
+                kind, size, f"{answer['seconds']:.2f}", answer["status"], f"{answer['gap']:.1e}",
+                f"{own.memory:.0f}", *others, *[""] * (len(GENERIC) - len(others)),
+            ))  # fmt: skip
+            sizes, seconds = curves.setdefault(kind, ([], []))
+            sizes.append(size)
+            seconds.append(answer["seconds"])
+    head = (
+        "points", "N", "pmlopt [s]", "status", "gap, share of the range", "memory [MiB]",
+        *(f"{name} / pmlopt" for name in GENERIC),
+    )  # fmt: skip
+    report(arguments.out, "ends", head, rows)
+    if arguments.out is not None and curves:
+        save_figure(growth_figure(curves, "seconds of the processor"), arguments.out / "ends.png")
+
+
+def beside(kind: str, size: int, name: str, own: Run, limit: float) -> str:
+    """Return how many times as long a generic way takes, or at least."""
+    run = limited("ends:generic", {"kind": kind, "size": size, "name": name}, limit)
+    seconds = own.answer["seconds"]
+    if run.status == "time-out":
+        return f"stopped after {limit:.0f} s"
+    if not run.done:
+        return run.status
+    off = run.answer["value"] - own.answer["value"]
+    return f"{run.answer['seconds'] / seconds:.1f}" + (
+        f" (off {off:.0e})" if abs(off) > 1e-4 else ""
+    )
+
+
+def draw_plane(size: int) -> FloatArray:
+    """Return the distances of random points of a square."""
+    points = np.random.default_rng(0).random((size, 2)) * size**0.5
+    apart = np.linalg.norm(points[:, None] - points, axis=2)
+    return np.asarray(np.maximum(apart, apart.T))
+
+
+def lay_grid(size: int) -> FloatArray:
+    """Return the distances along the streets of a grid of about so many corners."""
+    side = round(size**0.5)
+    places = np.array(list(np.ndindex(side, side)))
+    return np.asarray(np.abs(places[:, None] - places).sum(axis=2).astype(float))
+
+
+def lay_roads(size: int) -> FloatArray:
+    """Return the shortest ways along the streets of a grid whose lengths vary by half."""
+    grid, random = lay_grid(size), np.random.default_rng(1)
+    lengths = np.triu(random.uniform(0.5, 1.5, grid.shape), 1)
+    steps = np.where(grid == 1, lengths + lengths.T, np.inf)
+    np.fill_diagonal(steps, 0.0)
+    return compute_shortest_paths(steps)
+
+
+KINDS: Mapping[str, Callable[[int], FloatArray]] = {
+    "plane": draw_plane,
+    "grid": lay_grid,
+    "roads": lay_roads,
+}
+"""The points by name."""
+
+
+def ours(kind: str, size: int, exact: bool) -> dict[str, Any]:
+    """From the distances to the certificate."""
+    distance = KINDS[kind](size)
+    begin = time.process_time()
+    program = design(
+        Prior.uniform(len(distance)), MetricPrivacy(1.0, distance), ExpectedLoss(distance)
+    )
+    result = solve(program, tolerance=1e-7 if exact else 1e-3)
+    seconds = time.process_time() - begin
+    assert result.certificate.verify()
+    return {
+        "seconds": seconds,
+        "value": result.value,
+        "gap": result.gap / program.scale,
+        "status": result.status.value,
+    }
+
+
+def generic(kind: str, size: int, name: str) -> dict[str, Any]:
+    """All pairs in plain cvxpy, without a certificate."""
+    distance = KINDS[kind](size)
+    begin = time.process_time()
+    value = all_pairs(distance, 1.0, **GENERIC[name])
+    return {"seconds": time.process_time() - begin, "value": value}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""`pmlopt audit` on programs: files of traces, files and pipes of samples."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from commands import run, run_fully
+
+TRACES = "trace,count\nequal,1\nother,4294967295\n"
+INPUTS = (
+    "input,trace,probability\nshort,fast,1/2\nshort,slow,1/2\nlong,fast,1/16\nlong,slow,15/16\n"
+)
+COINS = "heads\ntails\n" * 200
+
+
+def run_json(*arguments: object, code: int = 0) -> Any:
+    return json.loads(run_fully(*arguments, "--json", code=code).stdout)
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    (folder / name).write_text(text)
+    return folder / name
+
+
+def test_traces_in_nats_and_bits(tmp_path: Path) -> None:
+    found = run_json("audit", "--traces", write(tmp_path, "t.csv", TRACES), "--envelope", "0.25")
+    assert found["level"] == {"nats": pytest.approx(32 * math.log(2)), "bits": 32.0}
+    assert found["maximal leakage"]["bits"] == 1.0
+    assert found["after processing, but for 0.25"]["bits"] == 2.0
+    text = run("audit", "--traces", tmp_path / "t.csv")
+    assert "32 bits" in text
+    assert "3.35903615e-10 bits" in text
+
+
+def test_a_claim_on_traces_is_decided_exactly(tmp_path: Path) -> None:
+    path = write(tmp_path, "t.csv", "trace,probability\na,3/10\nb,7/10\n")
+    claim = ("audit", "--traces", path, "--epsilon", "1", "--delta")
+    assert "holds" in run(*claim, "0.3")
+    assert "FAILS" in run(*claim, "0.29", code=1)
+    assert "holds" in run("audit", "--traces", path, "--epsilon", "1.21")
+    assert "FAILS" in run("audit", "--traces", path, "--epsilon", "1.2", code=1)
+
+
+def test_the_worst_public_input(tmp_path: Path) -> None:
+    path = write(tmp_path, "t.csv", INPUTS)
+    found = run_json("audit", "--traces", path)
+    assert {one["input"]: one["level"]["bits"] for one in found["inputs"]} == {
+        "short": 1.0,
+        "long": 4.0,
+    }
+    lines = run("audit", "--traces", path).splitlines()
+    assert lines[0] == "t.csv, input long: 2 traces"
+    assert "FAILS" in run("audit", "--traces", path, "--epsilon", "1", code=1)
+
+
+def test_other_forms_of_traces(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"low": [0, 1], "high": ["x", "y"], "count": [1, 3]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    assert run_json("audit", "--traces", tmp_path / "t.parquet")["level"]["bits"] == 2.0
+    lines = write(
+        tmp_path,
+        "t.jsonl",
+        '{"trace": "a", "probability": "1/4"}\n{"trace": "b", "probability": "0.75"}\n',
+    )
+    assert run_json("audit", "--traces", lines)["level"]["bits"] == 2.0
+    plain = write(tmp_path, "t.json", '{"a": "1/4", "b": "3/4"}')
+    assert run_json("audit", "--traces", plain)["level"]["bits"] == 2.0
+    classes = write(tmp_path, "c.csv", f"trace,count,traces\nlow byte,{2**56},256\n")
+    assert run_json("audit", "--traces", classes)["level"]["bits"] == 8.0
+
+
+def test_samples_of_a_file(tmp_path: Path) -> None:
+    path = write(tmp_path, "s.csv", "output\n" + COINS)
+    claim = ("audit", "--samples", path, "--epsilon", "1", "--delta")
+    found = run_json(*claim, "0.02")
+    assert (found["samples"], found["outcomes"], found["holds"]) == (400, 2, True)
+    assert found["tail"]["lower"] == 0
+    assert run_json(*claim, "0.001", code=3)["holds"] is None
+    assert run_json("audit", "--samples", path, "--epsilon", "0.5", code=1)["holds"] is False
+    assert "level at least" in run("audit", "--samples", path)
+
+
+def test_pairs_and_numbers(tmp_path: Path) -> None:
+    prior = write(tmp_path, "p.csv", "letter,probability\n1,0.5\n2,0.5\n")
+    path = write(tmp_path, "s.csv", "letter,output\n" + "1,u\n2,v\n" * 100)
+    found = run_json("audit", "--samples", path, "--prior", prior, "--epsilon", "0.3", code=1)
+    assert 0.5 < found["min_level"] < math.log(2)
+    lines = write(tmp_path, "s.jsonl", '{"letter": 1, "output": "u"}\n' * 10)
+    assert run_json("audit", "--samples", lines, "--prior", prior)["samples"] == 10
+    times = write(tmp_path, "t.txt", "1.5\n7.25\n1.75\n")
+    assert run_json("audit", "--samples", times, "--edges", "5")["outcomes"] == 2
+
+
+@pytest.mark.parametrize(("delta", "code", "verdict"), [
+    ("0.05", 0, "confirmed"), ("0.0001", 3, "undecided"),
+])  # fmt: skip
+def test_a_stop_when_it_is_decided(tmp_path: Path, delta: str, code: int, verdict: str) -> None:
+    path = write(tmp_path, "s.txt", COINS)
+    asked = ("audit", "--samples", path, "--stop", "--epsilon", "1", "--delta", delta)
+    found = run_json(*asked, code=code)
+    assert found["verdict"] == verdict
+    assert (found["samples"] < 400) == (code == 0)
+    assert {"confirmed": "holds", "undecided": "draw more"}[verdict] in run(*asked, code=code)
+
+
+def test_a_pipe_is_read_until_the_claim_is_decided() -> None:
+    """The writer never ends: the reader does."""
+    writer = subprocess.Popen(
+        [sys.executable, "-c", "while True: print('heads\\ntails', flush=True)"],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        reader = subprocess.run(
+            [sys.executable, "-m", "pmlopt", "audit", "--samples", "-", "--stop", "--epsilon", "1",
+             "--delta", "0.05", "--json"],
+            stdin=writer.stdout, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+    finally:
+        writer.kill()
+        writer.wait()
+        assert writer.stdout is not None
+        writer.stdout.close()
+    assert reader.returncode == 0, reader.stderr
+    found = json.loads(reader.stdout)
+    assert found["verdict"] == "confirmed"
+    assert found["samples"] < 400
+
+
+@pytest.mark.parametrize(("name", "text", "words"), [
+    ("t.csv", "trace,count\na,1\na,2\n", "'a' occurs twice"), ("t.csv", "trace,count\na,-1\n", "'a' is -1"),
+    ("t.csv", "trace,count\na,x\n", "not 'x'"), ("t.csv", "a,b,c\n1,2,3\n", "named count or probability"),
+    ("t.csv", "trace,probability\na,1/3\nb,1/3\n", "sum to 2/3"),
+    ("t.csv", "input,count\na,1\n", "give columns of the trace"),
+    ("t.csv", "input,trace,count\nx,a,1\nx,a,2\n", "the trace 'a' occurs twice"),
+    ("t.csv", "trace,count,traces\na,1,0.5\n", "must be whole"), ("t.json", "[1, 2", "t.json"),
+])  # fmt: skip
+def test_files_of_traces_that_are_refused(tmp_path: Path, name: str, text: str, words: str) -> None:
+    assert words in run("audit", "--traces", write(tmp_path, name, text), code=2)
+
+
+@pytest.mark.parametrize(("text", "more", "words"), [
+    ("a\nb\n", ("--edges", "1"), "line 1: the output 'a' is no number"),
+    ("a,b\n", ("--prior", "p.csv"), "line 1: 'a' is none of"),
+    ("1\n", ("--prior", "p.csv"), "is no sample, letter,output"),
+    ('{"x": 1}\n', (), "is no sample, output"), ("", (), "no samples"), ("output\n", (), "no samples"),
+    ("a\n", ("--stop",), "give --epsilon"), ("a\n", ("--delta", "0.1"), "give both"),
+    ("a\n", ("--epsilon", "1", "--delta", "2"), "in [0, 1)"),
+    ("a\n", ("--envelope", "0.1"), "--samples are draws"),
+    ("a\n", ("--privacy", "ldp"), "are about PML"), ("a\n", ("--no-header",), "belong to MECHANISM"),
+    ("a\n", ("--traces", "t.csv"), "give one of MECHANISM"),
+])  # fmt: skip
+def test_samples_that_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, more: tuple[str, ...], words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "p.csv", "letter,probability\n1,0.5\n2,0.5\n")
+    write(tmp_path, "t.csv", TRACES)
+    assert words in run("audit", "--samples", write(tmp_path, "s.txt", text), *more, code=2)
+
+
+def test_one_source_is_named(tmp_path: Path) -> None:
+    assert "give one of MECHANISM" in run("audit", code=2)
+    path = write(tmp_path, "t.csv", TRACES)
+    assert "give one of MECHANISM" in run("audit", path, "--traces", path, code=2)
+    assert "belong to --samples" in run("audit", "--traces", path, "--stop", code=2)
+    assert "--traces are exact" in run("audit", "--traces", path, "--confidence", "0.9", code=2)
+    assert "leave --confidence and --prior out" in run(
+        "audit", "--traces", path, "--prior", path, code=2
+    )

@@ -1,0 +1,51 @@
+"""Prices of the inequalities of a set of priors, and rows that are relaxed: by programs and by hand."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from pmlopt import Mechanism, Prior
+from pmlopt.model.uncertainty import Box, L1Ball, PriorSet
+from pmlopt.programs.proofs.requirement_rows import MechanismRows, describe_set
+
+CENTER = Prior.from_counts({"a": 5, "b": 3, "c": 2})
+BOX = Box(np.array([0.375, 0.125, 0.0625]), np.array([0.625, 0.5, 0.375]))
+
+
+@pytest.mark.parametrize("over", [L1Ball(CENTER, 0.3), BOX], ids=["ball", "box"])
+@pytest.mark.parametrize("values", [[1, 4, 9], [4, 4, 1], [7, 2, 3], [2, 9, 2]])
+def test_prices_prove_the_least_mean_over_the_set(over: PriorSet, values: list[int]) -> None:
+    """By the dual: `base - <right, prices>` with `base <= v_x + <column x, prices>` for each letter."""
+    system = describe_set(over, ["a", "b", "c"])
+    width = max(max(row) for row in system.rows) + 1
+    matrix = np.zeros((len(system.rows), width))
+    for place, row in enumerate(system.rows):
+        matrix[place, list(row)] = [float(value) for value in row.values()]
+    right = np.array([float(value) for value in system.right])
+    costs = np.zeros(width)
+    costs[:3] = values
+    least = linprog(costs, matrix, right, (np.arange(width) < 3)[None].astype(float), [1.0])
+    prices = np.array([float(one) for one in system.find_prices([Fraction(v) for v in values])])
+    assert (prices >= 0).all()
+    bounds = costs + prices @ matrix
+    assert (bounds[3:] >= -1e-12).all()
+    assert bounds[:3].min() - right @ prices == pytest.approx(least.fun)
+
+
+@pytest.mark.parametrize(("equal", "rights"), [(False, [0.75]), (True, [0.75, -0.25])])
+def test_a_row_that_a_mechanism_breaks_is_relaxed_by_that(equal: bool, rights: list[float]) -> None:
+    """`P[0,0] - 1/2`, which is a quarter above zero, and may be as much below it."""
+    mechanism = Mechanism([[0.75, 0.25], [0.5, 0.5]])
+    rows = MechanismRows.build(Prior.from_counts({0: 1, 1: 1}), mechanism, above=False)
+    slack = rows.add_affine_rows("own", np.array([[[1.0, 0.0], [0.0, 0.0]]]), [-0.5], equal=equal)
+    assert slack == Fraction(1, 4)
+    added = [row for row in rows.program.rows if row.name.startswith("added")]
+    assert [float(row.right) for row in added] == rights
+    assert not any(row.equal for row in added)
+    met = rows.add_affine_rows("met", np.array([[[1.0, 0.0], [0.0, 0.0]]]), [-0.75], equal=equal)
+    assert met == 0
+    assert rows.program.rows[-1].equal is equal

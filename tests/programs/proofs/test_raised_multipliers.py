@@ -1,0 +1,86 @@
+"""Rows that make good what multipliers lack, at the cost of the bound and of the columns before."""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pmlopt.programs.proofs.claims import _iterate_levels
+from pmlopt.programs.proofs.duals import (
+    _find_fixed_point,
+    _find_supports,
+    find_fixed_point_multipliers,
+)
+from pmlopt.programs.proofs.readme import _format_program
+
+
+def make_row(right: int, terms: dict[int, int]) -> SimpleNamespace:
+    return SimpleNamespace(
+        right=Fraction(right), terms={at: Fraction(v) for at, v in terms.items()}
+    )
+
+
+def test_a_row_supports_its_last_columns_at_what_the_bound_and_those_before_pay() -> None:
+    """Four of the last column take a quarter of the row, of right side -2 and coefficient -3 before."""
+    rows = [make_row(-2, {0: -3, 2: 4}), make_row(5, {0: 1, 1: 2}), make_row(0, {2: -1, 1: 7})]
+    program: Any = SimpleNamespace(columns=range(3), rows=rows)
+    assert _find_supports(program) == [
+        [(Fraction(5), 1)],
+        [(Fraction(5, 2), 1)],
+        [(Fraction(5, 4), 0)],
+    ]
+
+
+def test_a_fixed_point_is_the_sum_of_what_exceeds_zero_there() -> None:
+    pairs = [
+        (Fraction(1, 2), Fraction(1)),
+        (Fraction(1, 4), Fraction(-9)),
+        (Fraction(1, 4), Fraction(2)),
+    ]
+    factor = Fraction(9, 8)
+    total = _find_fixed_point(pairs, factor)
+    assert total == sum(max(Fraction(0), cost + factor * share * total) for share, cost in pairs)
+    assert total > 0
+
+
+def test_multipliers_of_an_output_are_its_weights_at_the_fixed_point() -> None:
+    """Of what the mean leaves of the costs, which has a little less than all of them together."""
+    factor, shares = Fraction(3, 2), [Fraction(1, 4), Fraction(3, 4)]
+    costs = {0: Fraction(3), 1: Fraction(-9)}
+    places = {"q[": [1], "most[": [2, 3], "never[": []}
+    program = SimpleNamespace(
+        rows=[None] * 4, powers={0.4: factor}, find_rows=lambda kind: places[kind]
+    )
+    rows: Any = SimpleNamespace(
+        program=program, letters=["a", "b"], shares=shares,
+        get_cell=lambda x, y: x, list_column=lambda y: [0, 1],
+    )  # fmt: skip
+    mean, law, *weights = find_fixed_point_multipliers(rows, costs)
+    assert mean == -6 * (1 - Fraction(1, 2**40))
+    left = [cost - p * mean for cost, p in zip(costs.values(), shares, strict=True)]
+    assert weights == [max(0, one + p * law) for one, p in zip(left, shares, strict=True)]
+    assert min(weights) > 0
+
+
+def test_levels_next_to_a_bound_are_tried_from_the_nearest_on() -> None:
+    """On its side, and up to a millionth of it, or of one."""
+    for bound, sign in ((3.0, -1), (0.5, 1), (0.5, -1)):
+        first, *others = _iterate_levels(bound, sign)
+        assert first == bound
+        assert others[-1] == pytest.approx(bound + sign * 1e-6 * max(1.0, bound), abs=1e-12)
+        assert sorted(others, key=lambda level: abs(level - bound)) == others
+
+
+def test_a_rational_is_as_near_to_a_power_as_the_readme_states() -> None:
+    """Of e within 2 (e - 2.71) = .017; a rational of all 70 digits within next to nothing."""
+    exact = Fraction(Context(prec=70).exp(Decimal(1)))
+    for ratio, stated in ((Fraction(271, 100), "0.02"), (exact, "1e-60")):
+        program = SimpleNamespace(
+            columns=[], rows=[], objective={}, above=False, powers={1.0: ratio}
+        )
+        proved: Any = SimpleNamespace(program=program, name="optimum", is_infeasible=False)
+        assert f"below it by less than {stated}." in _format_program(proved)
