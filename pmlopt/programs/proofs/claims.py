@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 from functools import singledispatch
@@ -20,22 +21,12 @@ from pmlopt.programs.exact.rounding import scale_to_integers
 from pmlopt.programs.least_leakage.certificate import ExpectedUtilityFloor, LevelCertificate
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
-from pmlopt.programs.proofs.duals import (
-    DualPoint,
-    complete_duals,
-    find_fixed_point_multipliers,
-    prove_bound,
-)
-from pmlopt.programs.proofs.exact_program import (
-    ONE,
-    ZERO,
-    ExactProgram,
-    Terms,
-)
+from pmlopt.programs.proofs.duals import prove_bound
+from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, Terms
 from pmlopt.programs.proofs.formats import ProvedProgram
 from pmlopt.programs.proofs.readme import format_sentence
 from pmlopt.programs.proofs.requirement_rows import (
-    MechanismRows,
+    MechanismProgram,
     add_named_requirement,
     add_requirement,
 )
@@ -74,9 +65,9 @@ def prove_feasibility(
 @list_proofs.register
 def _(certificate: ListedCertificate) -> list[ProvedProgram]:
     """Prove the requirement only: the utility is no linear function of the mechanism."""
-    rows = MechanismRows.build(certificate.prior, certificate.mechanism, above=False)
-    add_named_requirement(certificate.privacy, certificate.prior, rows)
-    return [prove_feasibility(rows.program, format_sentence("requirement"))]
+    program = MechanismProgram(certificate.prior, certificate.mechanism, above=False)
+    add_named_requirement(certificate.privacy, certificate.prior, program)
+    return [prove_feasibility(program, format_sentence("requirement"))]
 
 
 def _build_design(certificate: LinearCertificate, *, above: bool) -> tuple[ExactProgram, str]:
@@ -85,15 +76,15 @@ def _build_design(certificate: LinearCertificate, *, above: bool) -> tuple[Exact
         raise ProgramError(
             "a constraint that was added to the design is not linear in the mechanism: prove it without"
         )
-    rows, slack = MechanismRows.build(certificate.prior, certificate.mechanism, above=above), ZERO
+    program, slack = MechanismProgram(certificate.prior, certificate.mechanism, above=above), ZERO
     names = make_names([one.name for one in certificate.added_rows])
     for name, one in zip(names, certificate.added_rows, strict=True):
-        own = rows.add_affine_rows(name, one.coefficients, one.offset.tolist(), equal=one.equal)
+        own = program.add_affine_rows(name, one.coefficients, one.offset.tolist(), equal=one.equal)
         slack = max(slack, own)
-    add_named_requirement(certificate.privacy, certificate.prior, rows)
-    rows.program.objective = rows.weigh_table(certificate.table)
-    rows.program.is_maximised = certificate.maximised
-    return rows.program, " " + format_sentence("slack", slack=float(slack)) if slack else ""
+    add_named_requirement(certificate.privacy, certificate.prior, program)
+    program.objective = program.weigh_table(certificate.table)
+    program.is_maximised = certificate.maximised
+    return program, " " + format_sentence("slack", slack=float(slack)) if slack else ""
 
 
 @list_proofs.register
@@ -106,7 +97,7 @@ def _(certificate: LinearCertificate) -> list[ProvedProgram]:
     first = prove_feasibility(program, sentence)
     wider, _ = _build_design(certificate, above=True)
     duals = prove_bound(wider, wider.costs)
-    bound = duals.bound if certificate.maximised else -duals.bound
+    bound = wider.sign * wider.sum_right_sides(duals)
     sentence = format_sentence(
         "optimum", more=more, relation=relation, bound=float(bound),
         gap=float(abs(bound - program.value)), slack=slack,
@@ -114,14 +105,13 @@ def _(certificate: LinearCertificate) -> list[ProvedProgram]:
     return [first, ProvedProgram(wider, sentence, duals)]
 
 
-def _refute(program: ExactProgram, target: Terms, right: Fraction) -> DualPoint | None:
-    """Add the row `target <= right`, and return a contradiction; None where none is found."""
+def _refute(program: ExactProgram, target: Terms, right: Fraction) -> list[Fraction] | None:
+    """Add the row `target <= right`, and return the multipliers of a contradiction; None without any."""
     program.is_maximised, program.objective = True, {}
     duals = prove_bound(program, {column: -value for column, value in target.items()})
-    if duals.bound + right >= 0:
-        return None
     program.add_row("target[all]", target, right)
-    return DualPoint([*duals.rows, ONE], duals.signs, duals.bound + right)
+    duals.append(ONE)
+    return duals if program.sum_right_sides(duals) < 0 else None
 
 
 def _describe_demand(certificate: LevelCertificate) -> str:
@@ -135,69 +125,77 @@ def _describe_demand(certificate: LevelCertificate) -> str:
     return " and ".join(found)
 
 
-def _build_level(certificate: LevelCertificate, level: float, *, above: bool) -> MechanismRows:
+def _build_level(certificate: LevelCertificate, level: float, *, above: bool) -> MechanismProgram:
     """Build the rows of a level with the pairs that may occur."""
-    rows = MechanismRows.build(
+    program = MechanismProgram(
         certificate.prior, certificate.mechanism, above=above, allowed=certificate.allowed
     )
-    add_requirement(PML(level, certificate.privacy.over), rows, "pml")
-    return rows
+    add_requirement(PML(level, certificate.privacy.over), program, "pml")
+    return program
 
 
-def _list_target(expected: ExpectedUtilityFloor, rows: MechanismRows) -> tuple[Terms, Fraction]:
+def _list_target(
+    expected: ExpectedUtilityFloor, program: MechanismProgram
+) -> tuple[Terms, Fraction]:
     """Return the terms and the right side of the row that a target on the expectation is."""
     sign = -1.0 if expected.maximised else 1.0
-    return rows.weigh_table(sign * expected.table), Fraction(sign * expected.value)
+    return program.weigh_table(sign * expected.table), Fraction(sign * expected.value)
 
 
 def _prove_level(certificate: LevelCertificate, level: float) -> ProvedProgram:
     """Prove that a mechanism has a level and meets what is demanded, the target up to rounding."""
-    rows, text = _build_level(certificate, level, above=False), ""
+    program, text = _build_level(certificate, level, above=False), ""
     if certificate.expected is not None:
-        target, right = _list_target(certificate.expected, rows)
-        slack = max(rows.program.evaluate(target) - right, ZERO)
-        rows.program.add_row("target[all]", target, right + slack)
+        target, right = _list_target(certificate.expected, program)
+        slack = max(program.evaluate(target) - right, ZERO)
+        program.add_row("target[all]", target, right + slack)
         text = " " + format_sentence("rounded-target", slack=float(slack)) if slack else ""
     demand = _describe_demand(certificate)
     sentence = format_sentence("level", level=level, demand=demand, slack=text)
-    return prove_feasibility(rows.program, sentence, level)
+    return prove_feasibility(program, sentence, level)
 
 
 def _refute_level(certificate: LevelCertificate, level: float) -> ProvedProgram | None:
     """Prove that no mechanism has a level and all that is demanded; None where no proof is found."""
-    rows = _build_level(certificate, level, above=True)
+    program = _build_level(certificate, level, above=True)
     if certificate.expected is not None:
-        duals = _refute(rows.program, *_list_target(certificate.expected, rows))
+        duals = _refute(program, *_list_target(certificate.expected, program))
     else:
-        duals = _refute_pairs(certificate, rows)
+        duals = _refute_pairs(certificate, program, level)
     if duals is None:
         return None
     sentence = format_sentence("no-level", level=level, demand=_describe_demand(certificate))
-    return ProvedProgram(rows.program, sentence, duals, is_infeasible=True, level=level)
+    return ProvedProgram(program, sentence, duals, is_infeasible=True, level=level)
 
 
-def _refute_pairs(certificate: LevelCertificate, rows: MechanismRows) -> DualPoint | None:
-    """Return a contradiction between a level and the pairs that may occur; None where none is found.
+def _refute_pairs(
+    certificate: LevelCertificate, program: MechanismProgram, level: float
+) -> list[Fraction] | None:
+    """Return the multipliers of a contradiction between a level and the pairs that may occur, or None.
 
     By the multipliers of the letters: no column of mean one collects as much of them as the letters have.
     """
     if certificate.multipliers is None:
         return None
-    program, count, shape = rows.program, len(rows.letters), certificate.allowed.shape
-    costs = rows.weigh_table(np.outer(certificate.multipliers, np.ones(shape[1])))
-    letters, mean = program.rows[:count], rows.weigh_table(np.ones(shape))
-    # their own rows are replaced by what they are together, under the prior
-    program.rows[:count] = [NamedRow("mean", {}, ZERO, True)] * count
-    program.rows[0] = NamedRow("mean", mean, ONE, True)
-    if certificate.privacy.over is None:
-        duals = complete_duals(program, costs, find_fixed_point_multipliers(rows, costs))
-    else:
-        duals = prove_bound(program, costs)
-    program.rows[:count] = letters
-    prices = zip(rows.shares, certificate.multipliers.tolist(), strict=True)
-    weights = [share * (duals.bound - Fraction(price)) for share, price in prices]
-    found = DualPoint([*weights, *duals.rows[count:]], duals.signs, sum(weights, ZERO))
-    return found if found.bound < 0 else None
+    prices = map(Fraction, certificate.multipliers.tolist())
+    costs = program.weigh_table(np.outer(certificate.multipliers, np.ones(len(program.outputs))))
+    # at the level itself HiGHS takes the excluded outputs for possible, within its tolerance
+    near = _build_level(certificate, level * (1 - 1e-5), above=True)
+    whole = _join_letters(program)
+    duals = prove_bound(whole, costs, _join_letters(near))
+    most = whole.sum_right_sides(duals)
+    pairs = zip(program.shares, prices, strict=True)
+    found = [*(share * (most - price) for share, price in pairs), *duals[program.letter_count :]]
+    return found if program.sum_right_sides(found) < 0 else None
+
+
+def _join_letters(program: MechanismProgram) -> MechanismProgram:
+    """Replace the rows of the letters by what they are together, under the prior."""
+    count, found = program.letter_count, copy(program)
+    terms = program.weigh_table(np.ones((count, len(program.outputs))))
+    found.letter_count, none = 0, NamedRow("none", {}, ZERO, False)
+    found.rows = [NamedRow("mean", terms, ONE, False), *[none] * (count - 1), *program.rows[count:]]
+    return found
 
 
 def _iterate_levels(bound: float, sign: int) -> Iterator[float]:
@@ -269,17 +267,16 @@ def _build_post_processing(
     letters = make_names(certificate.prior.labels)
     outputs = make_names(certificate.mechanism.outputs)
     shares = _assign_outcomes(certificate.attack.matrix, columns, law, ratio)
-    used = np.flatnonzero(law).tolist()
-    cells = [
-        [program.add_column(f"take[{letter},{outputs[y]}]", own[y]) for y in used]
-        for letter, own in zip(letters, shares, strict=True)
-    ]
-    for place, y in enumerate(used):
-        program.add_row(f"taken[{outputs[y]}]", {row[place]: ONE for row in cells}, ONE)
-    for letter, row, column in zip(letters, cells, columns, strict=True):
-        leaks = {cell: ratio * law[y] - column[y] for cell, y in zip(row, used, strict=True)}
+    used, taken = np.flatnonzero(law).tolist(), [dict[int, Fraction]() for _ in outputs]
+    for letter, own, column in zip(letters, shares, columns, strict=True):
+        cells = {y: program.add_column(f"take[{letter},{outputs[y]}]", own[y]) for y in used}
+        leaks = {cell: ratio * law[y] - column[y] for y, cell in cells.items()}
         program.add_row(f"leak[{letter}]", leaks)
-    program.objective = {cell: law[y] for row in cells for cell, y in zip(row, used, strict=True)}
+        program.objective |= {cell: law[y] for y, cell in cells.items()}
+        for y, cell in cells.items():
+            taken[y][cell] = ONE
+    for y in used:
+        program.add_row(f"taken[{outputs[y]}]", taken[y], ONE)
     return program
 
 
@@ -303,7 +300,7 @@ def _(certificate: ProcessedFailureCertificate) -> list[ProvedProgram]:
     second = _build_post_processing(certificate, level, above=False)
     duals = prove_bound(second, second.costs)
     reached = format_sentence("mass", level=level, mass=float(first.value))
-    most = format_sentence("most-mass", level=level, mass=float(duals.bound))
+    most = format_sentence("most-mass", level=level, mass=float(second.sum_right_sides(duals)))
     return [prove_feasibility(first, reached), ProvedProgram(second, most, duals)]
 
 
@@ -317,8 +314,8 @@ def _(certificate: EnvelopeCertificate) -> list[ProvedProgram]:
     for level in _iterate_levels(certificate.bound, 1):
         second = _build_post_processing(certificate, level, above=False)
         duals = prove_bound(second, second.costs)
-        if duals.bound < Fraction(delta):
-            mass = float(duals.bound)
+        if second.sum_right_sides(duals) < Fraction(delta):
+            mass = float(second.sum_right_sides(duals))
             text = format_sentence("no-envelope", mass=mass, delta=delta, level=level)
             return [*found, ProvedProgram(second, text, duals, level=level)]
     return found

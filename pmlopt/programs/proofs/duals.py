@@ -1,10 +1,9 @@
-"""Dual points of linear programs over the rationals: from HiGHS in floats, completed in fractions."""
+"""Dual points of linear programs over the rationals: the basis of HiGHS, completed in fractions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
@@ -12,109 +11,32 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import sparse
 from pmlopt.errors import SolverError
-from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, Terms
-from pmlopt.programs.proofs.requirement_rows import MechanismRows
+from pmlopt.programs.proofs.exact_program import ZERO, ExactProgram, Terms
 
 
-@dataclass(frozen=True, eq=False)
-class DualPoint:
-    """Multipliers of the rows of a program, and of the signs of its variables, that prove a bound exactly.
-
-    Attributes:
-        rows: the multipliers of the rows: at least 0 of inequalities.
-        signs: those of `0 <= variable`: by how much the combination of the rows is above the objective.
-        bound: on the objective, or on minus the objective where that is minimised.
-    """
-
-    rows: list[Fraction]
-    signs: list[Fraction]
-    bound: Fraction
-
-
-def prove_bound(program: ExactProgram, costs: Terms) -> DualPoint:
-    """Find a dual point of the maximum of costs: what HiGHS finds, completed in rationals.
-
-    Raises:
-        SolverError: HiGHS finds none, or what a variable lacks cannot be made good.
-    """
-    return complete_duals(program, costs, find_multipliers(program, costs))
-
-
-def find_multipliers(program: ExactProgram, costs: Terms) -> list[Fraction]:
-    """Find multipliers of the rows by HiGHS, rounded to short binary fractions."""
-    # what all entries of a row of the mechanism share of the costs would hide their differences
-    rest = [costs.get(column, ZERO) for column in range(len(program.columns))]
-    common = {}
-    for place, row in enumerate(program.rows[: program.letter_count]):
-        common[place] = max((rest[k] / value for k, value in row.terms.items()), default=ZERO)
-        for column, value in row.terms.items():
-            rest[column] -= common[place] * value
-    unit = round_to_power_of_two(rest)
-    duals = _solve_for_duals(program, np.array([float(cost / unit) for cost in rest]))
-    grid, found = compute_grid([unit]), []
-    for place, (row, dual) in enumerate(zip(program.rows, duals.tolist(), strict=True)):
-        value = Fraction(round(Fraction(dual) * unit * grid)) / grid + common.get(place, ZERO)
-        found.append(value if row.equal else max(value, ZERO))
-    return found
-
-
-def _solve_for_duals(program: ExactProgram, costs: FloatArray) -> FloatArray:
-    """Return the multipliers of the rows where costs are maximised, in floats."""
-    from pmlopt.solvers import highs
-
-    rows = program.rows
-    data = np.array([float(value) for row in rows for value in row.terms.values()])
-    columns = [column for row in rows for column in row.terms]
-    starts = np.cumsum([0, *(len(row.terms) for row in rows)])
-    matrix = sparse.csr_array((data, columns, starts), (len(rows), len(costs)))
-    right = np.array([float(row.right) for row in rows])
-    left = np.where([row.equal for row in rows], right, -np.inf)
-    # the objective in large units, since the tolerance of a multiplier is absolute
-    large, options = 2.0**10, dict(highs.RESTART_OPTIONS)
-    model = highs.build_sparse_model(-costs * large, (0.0, np.inf), (left, right), matrix)
-    # of many outputs together the simplex takes hours
-    if len(costs) > 3000:
-        options |= {"solver": "ipm", "presolve": "on"}
-    solver = highs.load_model(model, options)
-    solver.run()
-    duals = -np.array(solver.getSolution().row_dual) / large
-    if len(duals) != len(rows) or not np.isfinite(duals).all():
-        raise SolverError("HiGHS finds no multipliers of the linear program")
-    return duals
-
-
-def round_to_power_of_two(numbers: Iterable[Fraction]) -> Fraction:
-    """Return a power of two near the largest size of some numbers; 1 where all are 0."""
-    largest = max(map(abs, numbers), default=ZERO)
-    if not largest:
-        return Fraction(1)
-    return Fraction(2) ** (largest.numerator.bit_length() - largest.denominator.bit_length())
-
-
-def compute_grid(numbers: Iterable[Fraction]) -> Fraction:
-    """Return how many steps one has on the grid of multipliers: 2^64 for the largest of some numbers."""
-    return Fraction(2**64) / round_to_power_of_two(numbers)
-
-
-def complete_duals(
-    program: ExactProgram, costs: Terms, multipliers: Sequence[Fraction]
-) -> DualPoint:
-    """Raise multipliers until the combination of the rows is at least the costs, column by column.
+def prove_bound(
+    program: ExactProgram, costs: Terms, near: ExactProgram | None = None
+) -> list[Fraction]:
+    """Find multipliers of the rows whose combination is at least the costs, column by column.
 
     Columns come last first: what a row adds for one of them is no less for those before. In the end the rows
     of the mechanism make good what is left.
 
+    Args:
+        program: whose rows they are: at least 0 of inequalities.
+        costs: the terms of which the right side of the combination is a bound.
+        near: a program with the same names, of which HiGHS finds the basis; left out, the program.
+
     Raises:
-        SolverError: a variable that no row supports lacks something.
+        SolverError: HiGHS finds no basis, or a variable that no row supports lacks something.
     """
     entries, supports = program.entries_by_column, _find_supports(program)
-    found, grid = list(multipliers), compute_grid([*costs.values(), *multipliers])
+    found, grid = _find_multipliers(program, costs, program if near is None else near)
     for column in reversed(range(len(program.columns))):
         if column in program.completions:
             program.completions[column](found)
-        lack = costs.get(column, ZERO) - sum(
-            (value * found[row] for row, value in entries[column]), ZERO
-        )
+        products = (value * found[row] for row, value in entries[column])
+        lack = costs.get(column, ZERO) - sum(products, ZERO)
         if lack > 0:
             if not supports[column]:
                 raise SolverError(
@@ -124,13 +46,75 @@ def complete_duals(
             _, place = min(supports[column], key=lambda one: (one[0], -found[one[1]]))
             coefficient = program.rows[place].terms[column]
             found[place] += Fraction(math.ceil(lack / coefficient * grid)) / grid
-    signs = [
-        sum((value * found[row] for row, value in own), -costs.get(column, ZERO))
-        for column, own in enumerate(entries)
-    ]
-    bound = sum((value * row.right for value, row in zip(found, program.rows, strict=True)), ZERO)
-    assert min(signs, default=ZERO) >= 0  # exact: nothing was raised after its column was looked at
-    return DualPoint(found, signs, bound)
+    return found
+
+
+def _find_multipliers(
+    program: ExactProgram, costs: Terms, near: ExactProgram
+) -> tuple[list[Fraction], Fraction]:
+    """Find the multipliers of a basis, rounded to a grid, and how many of its steps one has."""
+    # what all entries of a row of the mechanism share of the costs would hide their differences
+    rest, found = dict(costs), [ZERO] * len(program.rows)
+    for place, row in enumerate(program.rows[: program.letter_count]):
+        shares = (rest.get(column, ZERO) / value for column, value in row.terms.items())
+        found[place] = max(shares, default=ZERO)
+        for column, value in row.terms.items():
+            rest[column] = rest.get(column, ZERO) - found[place] * value
+    unit = _round_to_power_of_two(rest.values())
+    floats = [float(rest.get(column, ZERO) / unit) for column in range(len(program.columns))]
+    tight, basic = _find_basis(near, np.array(floats))
+    system = sparse.linalg.splu(_to_sparse(program)[tight][:, basic].T.tocsc())
+    # each step has some digits of what the steps before it left
+    for _ in range(5):
+        sums = program.combine(found)
+        lacks = [costs.get(column, ZERO) - sums[column] for column in basic]
+        size = _round_to_power_of_two(lacks)
+        step = system.solve(np.array([float(lack / size) for lack in lacks]))
+        for place, value in zip(tight, step.tolist(), strict=True):
+            found[place] += Fraction(value) * size
+    grid = 2**64 / unit
+    rounded = [Fraction(round(value * grid)) / grid for value in found]
+    pairs = zip(program.rows, rounded, strict=True)
+    return [value if row.equal else max(value, ZERO) for row, value in pairs], grid
+
+
+def _find_basis(program: ExactProgram, costs: FloatArray) -> tuple[list[int], list[int]]:
+    """Find the rows and the columns of the basis where costs are maximised, in floats."""
+    from pmlopt.solvers import highs
+
+    right = np.array([float(row.right) for row in program.rows])
+    left = np.where([row.equal for row in program.rows], right, -np.inf)
+    # the objective in large units, since the tolerance of a multiplier is absolute
+    costs = -costs * 2.0**10
+    model = highs.build_sparse_model(costs, (0.0, np.inf), (left, right), _to_sparse(program))
+    solver = highs.load_model(model, highs.RESTART_OPTIONS)
+    # of many outputs together the simplex takes hours, and it ends with an error now and then
+    if len(costs) > 3000 or solver.run().name == "kError":
+        options = {**highs.RESTART_OPTIONS, "solver": "ipm", "presolve": "on"}
+        solver = highs.load_model(model, options)
+        solver.run()
+    basis = solver.getBasis()
+    tight = [place for place, one in enumerate(basis.row_status) if one.name != "kBasic"]
+    basic = [place for place, one in enumerate(basis.col_status) if one.name == "kBasic"]
+    if not basis.valid or len(tight) != len(basic):
+        raise SolverError("HiGHS finds no basis of the linear program")
+    return tight, basic
+
+
+def _to_sparse(program: ExactProgram) -> sparse.csr_array:
+    """Return the coefficients of the rows in floats."""
+    data = np.array([float(value) for row in program.rows for value in row.terms.values()])
+    places = [column for row in program.rows for column in row.terms]
+    starts = np.cumsum([0, *(len(row.terms) for row in program.rows)])
+    return sparse.csr_array((data, places, starts), (len(program.rows), len(program.columns)))
+
+
+def _round_to_power_of_two(numbers: Iterable[Fraction]) -> Fraction:
+    """Return a power of two near the largest size of some numbers; 1 where all are 0."""
+    largest = max(map(abs, numbers), default=ZERO)
+    if not largest:
+        return Fraction(1)
+    return Fraction(2) ** (largest.numerator.bit_length() - largest.denominator.bit_length())
 
 
 def _find_supports(program: ExactProgram) -> list[list[tuple[Fraction, int]]]:
@@ -147,47 +131,3 @@ def _find_supports(program: ExactProgram) -> list[list[tuple[Fraction, int]]]:
                 break
             found[column].append((cost / row.terms[column], place))
     return found
-
-
-def find_fixed_point_multipliers(rows: MechanismRows, costs: Terms) -> list[Fraction]:
-    """Find multipliers of the rows of PML at one prior, and of the mean, without a solver.
-
-    The mean, in the first row, has a little less than the letters collect of the costs. Of what it leaves an
-    output has weights `w_x = max(0, h_x + E p_x T)`, and T is their sum: a fixed point. Where the pairs that
-    may occur all but exclude an output, the weights are larger than a solver in floats finds them.
-    """
-    program, size = rows.program, len(rows.letters)
-    found = [ZERO] * len(program.rows)
-    letters = (costs.get(rows.get_cell(x, 0), ZERO) for x in range(size))
-    found[0] = sum(letters, ZERO) * (1 - Fraction(1, 2**40))
-    (factor,) = program.powers.values()
-    laws, limits = (program.find_rows(kind) for kind in ("q[", "most["))
-    excluded = {
-        column for place in program.find_rows("never[") for column in program.rows[place].terms
-    }
-    for y, law in enumerate(laws):
-        places = zip(
-            limits[y * size : (y + 1) * size], rows.list_column(y), rows.shares, strict=True
-        )
-        own = [
-            (place, p, costs.get(cell, ZERO) - p * found[0])
-            for place, cell, p in places
-            if cell not in excluded
-        ]
-        total = _find_fixed_point([(p, cost) for _, p, cost in own], factor)
-        found[law] = factor * total
-        for place, p, cost in own:
-            found[place] = max(ZERO, cost + factor * p * total)
-    return found
-
-
-def _find_fixed_point(pairs: Sequence[tuple[Fraction, Fraction]], factor: Fraction) -> Fraction:
-    """Find the least T >= 0 with `sum max(0, cost + factor share T) <= T`, or the nearest to that."""
-    total = ZERO
-    while True:
-        used = [(share, cost) for share, cost in pairs if cost + factor * share * total > 0]
-        slope = ONE - factor * sum((share for share, _ in used), ZERO)
-        gained = sum((cost for _, cost in used), ZERO)
-        if gained <= slope * total or slope <= 0:
-            return total
-        total = gained / slope

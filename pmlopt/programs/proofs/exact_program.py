@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -87,15 +87,15 @@ class ExactProgram:
         """Return the objective at the point."""
         return self.evaluate(self.objective)
 
-    def find_rows(self, prefix: str) -> list[int]:
-        """Find the places of the rows whose names begin with some text."""
-        return [place for place, row in enumerate(self.rows) if row.name.startswith(prefix)]
+    @property
+    def sign(self) -> int:
+        """Return 1 where more of the objective is better, else -1."""
+        return 1 if self.is_maximised else -1
 
     @property
     def costs(self) -> Terms:
         """Return the terms of what is maximised: the objective, or minus that."""
-        sign = 1 if self.is_maximised else -1
-        return {column: sign * value for column, value in self.objective.items()}
+        return {column: self.sign * value for column, value in self.objective.items()}
 
     def find_broken_row(self) -> str | None:
         """Return the name of a row, or of a variable, that the point breaks; None where it breaks none."""
@@ -116,3 +116,16 @@ class ExactProgram:
             for column, value in row.terms.items():
                 found[column].append((place, value))
         return found
+
+    def combine(self, multipliers: Sequence[Fraction]) -> list[Fraction]:
+        """Return the coefficients of all columns in a combination of the rows."""
+        found = [ZERO] * len(self.columns)
+        for multiplier, row in zip(multipliers, self.rows, strict=True):
+            for column, value in row.terms.items() if multiplier else ():
+                found[column] += multiplier * value
+        return found
+
+    def sum_right_sides(self, multipliers: Sequence[Fraction]) -> Fraction:
+        """Return the right side of a combination of the rows."""
+        pairs = zip(multipliers, self.rows, strict=True)
+        return sum((multiplier * row.right for multiplier, row in pairs), ZERO)

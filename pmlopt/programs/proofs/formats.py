@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from pmlopt.programs.proofs.duals import DualPoint
-from pmlopt.programs.proofs.exact_program import ExactProgram
+from pmlopt.programs.proofs.exact_program import ZERO, ExactProgram
 from pmlopt.solvers.mps import NamedProgram
 
 
@@ -18,14 +17,15 @@ class ProvedProgram:
     Attributes:
         program: the program.
         sentence: what is proved, in words.
-        duals: what proves a bound on the objective, or, where the program is infeasible, the contradiction.
+        duals: multipliers of the rows that prove a bound on the objective, or, of an infeasible program,
+            the contradiction.
         is_infeasible: whether it is proved that nothing meets the rows; else the point is a part of it.
         level: the level in nats that it is about, where a least level, or that of an envelope, is claimed.
     """
 
     program: ExactProgram
     sentence: str
-    duals: DualPoint | None = None
+    duals: list[Fraction] | None = None
     is_infeasible: bool = False
     level: float | None = None
 
@@ -41,7 +41,7 @@ class ProvedProgram:
         """Return the proved bound on the objective; None where none is."""
         if self.duals is None or self.is_infeasible:
             return None
-        return self.duals.bound if self.program.is_maximised else -self.duals.bound
+        return self.program.sign * self.program.sum_right_sides(self.duals)
 
     @property
     def proved_range(self) -> tuple[str, str]:
@@ -88,13 +88,14 @@ def iterate_vipr_lines(proved: ProvedProgram) -> Iterator[str]:
         yield _format_derivation(proved, proved.duals)
 
 
-def _format_derivation(proved: ProvedProgram, duals: DualPoint) -> str:
+def _format_derivation(proved: ProvedProgram, duals: list[Fraction]) -> str:
     """Return the bound, or the contradiction, as one combination of the rows."""
+    program, sign = proved.program, proved.program.sign
     # the signs of variables are the first rows, with `at least`
-    sign = 1 if proved.program.is_maximised else -1
-    numbers = [*(-value for value in duals.signs), *duals.rows]
-    weights = {place: sign * value for place, value in enumerate(numbers) if value}
+    sums, costs = program.combine(duals), {} if proved.is_infeasible else program.costs
+    signs = (costs.get(column, ZERO) - value for column, value in enumerate(sums))
+    weights = {place: sign * value for place, value in enumerate([*signs, *duals]) if value}
     left = f"bound {'L' if sign > 0 else 'G'} {proved.bound} OBJ"
     if proved.is_infeasible:
-        left = f"contradiction L {duals.bound} 0"
+        left = f"contradiction L {program.sum_right_sides(duals)} 0"
     return f"{left} {{ lin {_format_terms(weights)} }} -1"

@@ -11,11 +11,9 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.core.descriptions import escape_control_characters
 from pmlopt.data.prior import Prior
 from pmlopt.programs.certificate import Certificate
-from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
 from pmlopt.programs.proofs.formats import ProvedProgram
 from pmlopt.programs.reports.pages import warn_of_sample
-from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 from pmlopt.solvers.mps import make_names
 
 
@@ -34,11 +32,9 @@ def format_sentence(name: str, **values: object) -> str:
 
 def build_readme(certificate: Certificate, proofs: list[ProvedProgram]) -> str:
     """Build the README of a proof."""
-    subject: Certificate = certificate
+    subject: Certificate = getattr(certificate, "kept", certificate)
     if isinstance(certificate, LeastEpsilonCertificate):
         subject = certificate.witness
-    if isinstance(certificate, ThresholdCertificate):
-        subject = certificate.kept
     prior, outputs = subject.listed_prior, subject.mechanism.outputs
     assert prior is not None  # there are proofs of listed priors only
     names = zip(map(_format_label, outputs), make_names(outputs), strict=True)
@@ -83,7 +79,7 @@ def _format_label(label: object) -> str:
 
 def _format_table(certificate: Certificate, prior: Prior) -> str:
     """Format the table of gains or losses, where there is one."""
-    source = certificate.expected if isinstance(certificate, LevelCertificate) else certificate
+    source = getattr(certificate, "expected", certificate)
     table: FloatArray | None = getattr(source, "table", None)
     if table is None:
         return ""

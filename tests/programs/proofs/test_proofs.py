@@ -141,6 +141,24 @@ def test_levels_over_a_set_are_refuted_by_the_pairs_that_may_occur(tmp_path: Pat
         assert Certificate(path.read_text("utf-8")).statement
 
 
+@pytest.mark.parametrize("law", [[0.00436849, 0.68413809, 0.31149342], [1e-7, 0.2 - 1e-7, 0.8]])
+def test_outputs_that_a_level_all_but_excludes_are_refuted_at_the_level(
+    law: list[float], tmp_path: Path
+) -> None:
+    # the last letter never has the first output, nor the first two the last: a level below that of
+    # the rarer side has no column of mean one there, and one of the level has
+    order = np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])
+    over = L1Ball(law, 0.01)
+    proof = solve(worst_case_utility(law, order, 3, over=over)).prove(tmp_path / "proof")
+    reached, refuted = proof.levels
+    # a letter certain given its output: its least probability over the ball
+    rarer = min(law[0] + law[1], law[2]) - 0.005
+    assert reached == pytest.approx(-math.log(rarer), abs=1e-12)
+    assert 0 <= reached - refuted < 1e-12
+    for path in proof.folder.glob("*.vipr"):
+        assert Certificate(path.read_text("utf-8")).statement
+
+
 def test_no_farkas_proof_of_a_level_that_is_reached(tmp_path: Path) -> None:
     result = solve(least_leakage([0.25] * 4, ExpectedGain(np.eye(4)), expected=0.5))
     text = (result.prove(tmp_path / "proof").folder / "feasibility.mps").read_text()

@@ -10,11 +10,8 @@ from typing import Any
 import pytest
 
 from pmlopt.programs.proofs.claims import _iterate_levels
-from pmlopt.programs.proofs.duals import (
-    _find_fixed_point,
-    _find_supports,
-    find_fixed_point_multipliers,
-)
+from pmlopt.programs.proofs.duals import _find_supports, prove_bound
+from pmlopt.programs.proofs.exact_program import ExactProgram
 from pmlopt.programs.proofs.readme import _format_program
 
 
@@ -35,35 +32,19 @@ def test_a_row_supports_its_last_columns_at_what_the_bound_and_those_before_pay(
     ]
 
 
-def test_a_fixed_point_is_the_sum_of_what_exceeds_zero_there() -> None:
-    pairs = [
-        (Fraction(1, 2), Fraction(1)),
-        (Fraction(1, 4), Fraction(-9)),
-        (Fraction(1, 4), Fraction(2)),
-    ]
-    factor = Fraction(9, 8)
-    total = _find_fixed_point(pairs, factor)
-    assert total == sum(max(Fraction(0), cost + factor * share * total) for share, cost in pairs)
-    assert total > 0
-
-
-def test_multipliers_of_an_output_are_its_weights_at_the_fixed_point() -> None:
-    """Of what the mean leaves of the costs, which has a little less than all of them together."""
-    factor, shares = Fraction(3, 2), [Fraction(1, 4), Fraction(3, 4)]
-    costs = {0: Fraction(3), 1: Fraction(-9)}
-    places = {"q[": [1], "most[": [2, 3], "never[": []}
-    program = SimpleNamespace(
-        rows=[None] * 4, powers={0.4: factor}, find_rows=lambda kind: places[kind]
-    )
-    rows: Any = SimpleNamespace(
-        program=program, letters=["a", "b"], shares=shares,
-        get_cell=lambda x, y: x, list_column=lambda y: [0, 1],
-    )  # fmt: skip
-    mean, law, *weights = find_fixed_point_multipliers(rows, costs)
-    assert mean == -6 * (1 - Fraction(1, 2**40))
-    left = [cost - p * mean for cost, p in zip(costs.values(), shares, strict=True)]
-    assert weights == [max(0, one + p * law) for one, p in zip(left, shares, strict=True)]
-    assert min(weights) > 0
+def test_multipliers_are_those_of_the_basis_to_all_digits() -> None:
+    """Of `x <= (1 - d) y` and `y <= 1 + x` it is 1 / d and 1 / d - 1 that prove `x <= 1 / d - 1`."""
+    small = Fraction(1, 2**20)
+    program = ExactProgram(above=True)
+    x, y = (program.add_column(name, Fraction(0)) for name in "xy")
+    program.add_row("first", {x: Fraction(1), y: small - 1})
+    program.add_row("second", {x: Fraction(-1), y: Fraction(1)}, Fraction(1))
+    first, second = prove_bound(program, {x: Fraction(1)})
+    assert 0 <= first - 1 / small < Fraction(1, 2**40)
+    assert 0 <= second - (1 / small - 1) < Fraction(1, 2**40)
+    assert program.sum_right_sides([first, second]) == second
+    assert program.combine([first, second])[x] >= 1
+    assert program.combine([first, second])[y] >= 0
 
 
 def test_levels_next_to_a_bound_are_tried_from_the_nearest_on() -> None:
