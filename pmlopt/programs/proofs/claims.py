@@ -24,7 +24,7 @@ from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.proofs.duals import prove_bound
 from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, Terms
 from pmlopt.programs.proofs.formats import ProvedProgram
-from pmlopt.programs.proofs.readme import format_sentence
+from pmlopt.programs.proofs.readme import format_sentence, round_up_digits
 from pmlopt.programs.proofs.requirement_rows import (
     MechanismProgram,
     add_named_requirement,
@@ -100,7 +100,7 @@ def _(certificate: LinearCertificate) -> list[ProvedProgram]:
     bound = wider.sign * wider.sum_right_sides(duals)
     sentence = format_sentence(
         "optimum", more=more, relation=relation, bound=float(bound),
-        gap=float(abs(bound - program.value)), slack=slack,
+        gap=round_up_digits(abs(bound - program.value)), slack=slack,
     )  # fmt: skip
     return [first, ProvedProgram(wider, sentence, duals)]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from decimal import Context, Decimal
+from decimal import ROUND_UP, Context, Decimal
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files as resource_files
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.descriptions import escape_control_characters
+from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.programs.certificate import Certificate
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
@@ -30,6 +31,17 @@ def format_sentence(name: str, **values: object) -> str:
     return lines[name].format(**values)
 
 
+def round_up_digits(number: Fraction) -> Decimal:
+    """Round a non-negative number up to two digits.
+
+    Examples:
+        >>> f"{round_up_digits(Fraction(45176, 10**17)):.2g}"
+        '4.6e-13'
+    """
+    up = Context(prec=2, rounding=ROUND_UP)
+    return up.divide(Decimal(number.numerator), Decimal(number.denominator))
+
+
 def build_readme(certificate: Certificate, proofs: list[ProvedProgram]) -> str:
     """Build the README of a proof."""
     subject: Certificate = getattr(certificate, "kept", certificate)
@@ -46,6 +58,7 @@ def build_readme(certificate: Certificate, proofs: list[ProvedProgram]) -> str:
         total=sum(prior.weights),
         letters=_format_letters(prior),
         outputs=", ".join(f"{label} as {name}" for label, name in names),
+        matrix=_format_matrix(subject.mechanism),
         table=_format_table(subject, prior),
         programs="".join(map(_format_program, proofs)),
         commands="\n".join(f"viprchk {one.name}.vipr" for one in proofs),
@@ -77,6 +90,22 @@ def _format_label(label: object) -> str:
     return "`" + escape_control_characters(repr(label)).replace("`", "'").replace("|", "\\|") + "`"
 
 
+def _is_small(table: FloatArray) -> bool:
+    """Return whether a reader still looks at all entries of a table."""
+    return table.size <= 400
+
+
+def _format_matrix(mechanism: Mechanism) -> str:
+    """Format the mechanism letter by letter, where it is small enough to look at."""
+    if not _is_small(mechanism.matrix):
+        return "\nThe mechanism is in the file of the result, and in the solution (SOL) of the files.\n"
+    rows = zip(make_names(mechanism.inputs), mechanism.matrix.tolist(), strict=True)
+    lines = (f"- `{name}`: {', '.join(map(repr, row))}" for name, row in rows)
+    return "\n".join(
+        ["\nThe mechanism: of each letter the probabilities of the outputs.\n", *lines, ""]
+    )
+
+
 def _format_table(certificate: Certificate, prior: Prior) -> str:
     """Format the table of gains or losses, where there is one."""
     source = getattr(certificate, "expected", certificate)
@@ -87,8 +116,7 @@ def _format_table(certificate: Certificate, prior: Prior) -> str:
     head = (
         f"\nThe table of {word}; the objective is the prior times it, on each `P[letter,output]`:\n"
     )
-    # entries that a reader still looks at
-    if table.size > 400:
+    if not _is_small(table):
         return f"{head}\nit is in the file of the result, its products with the prior in the objective.\n"
     rows = zip(make_names(prior.labels), table.tolist(), strict=True)
     return "\n".join(
@@ -105,7 +133,13 @@ def _format_program(proved: ProvedProgram) -> str:
     for exponent, ratio in program.powers.items():
         off = 2 * float(abs(Fraction(Context(prec=70).exp(Decimal(exponent))) - ratio)) + 1e-60
         text = f"replaced by {ratio}, {side} it by less than {off:.1g}"
-        powers.append(f"e to {exponent!r} is {text if ratio != 1 else 1}.\n")
+        exact = f"{exponent!r}, which is {Fraction(exponent)},"
+        powers.append(f"e to {exact} is {text if ratio != 1 else 1}.\n")
+    if powers and not _is_attack(proved):
+        powers.append(
+            "Each mechanism that meets the requirement meets these rows.\n" if program.above
+            else "Each mechanism that meets these rows meets the requirement.\n"
+        )  # fmt: skip
     return read_template("program").format(
         name=proved.name,
         columns=len(program.columns),
@@ -114,6 +148,11 @@ def _format_program(proved: ProvedProgram) -> str:
         objective=_describe_objective(proved),
         powers="\n".join(powers),
     )
+
+
+def _is_attack(proved: ProvedProgram) -> bool:
+    """Return whether the program is about a processing of the outputs, and not about a mechanism."""
+    return proved.program.columns[0].startswith("take[")
 
 
 def _describe_objective(proved: ProvedProgram) -> str:
@@ -127,6 +166,8 @@ def _describe_objective(proved: ProvedProgram) -> str:
         end if end.endswith("inf") else f"{end} (about {float(Fraction(end)):.15g})"
         for end in proved.proved_range
     ]
-    is_attack = proved.program.columns[0].startswith("take[")
-    what = "the probability of these outcomes" if is_attack else "as above"
+    what = "the probability of these outcomes" if _is_attack(proved) else "as above"
+    known = [end for end in ends if not end.endswith("inf")]
+    if len(known) == 1:
+        return f"{what}. Its value for the mechanism is {known[0]}; no bound on that of others is proved"
     return f"{what}. Its {verb} value is proved to be from {ends[0]} to {ends[1]}"
