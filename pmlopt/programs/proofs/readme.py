@@ -152,7 +152,7 @@ def _format_program(proved: ProvedProgram) -> str:
 
 def _is_attack(proved: ProvedProgram) -> bool:
     """Return whether the program is about a processing of the outputs, and not about a mechanism."""
-    return proved.program.columns[0].startswith("take[")
+    return any(name.startswith("take[") for name in proved.program.columns)
 
 
 def _describe_objective(proved: ProvedProgram) -> str:
