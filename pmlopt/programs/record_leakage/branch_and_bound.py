@@ -30,9 +30,9 @@ MAX_BATCH_CELLS, MAX_BATCH_ENTRIES = 64, 4_000_000
 MIN_START_PRICE, MIN_START_MULTIPLIER = {True: 0.1, False: 1e-2}, 1e-3
 """A part of a cell starts from the multipliers of the whole, but from no smaller ones, far from the border;
 the price with the law of Y among the variables, and without."""
-EDGE_DENOMINATOR = 1024
-"""Shares at which edges are split are multiples of 1/1024, so that the corners that a proof follows stay
-short rationals."""
+MIN_EDGE_FRACTION, EDGE_DENOMINATOR = 0.1, 1024
+"""A split of an edge keeps this share of it on either side; shares are multiples of 1/1024, so that the
+corners that a proof follows stay short rationals."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,7 +273,7 @@ class CellSearch:
         wide = np.abs(ends[:, :, 0] - ends[:, :, 1]).max(axis=2) > self.MIN_SIMPLEX_WIDTH
         edge = np.where(wide, bends, -math.inf).argmax(axis=1)
         # half way to the middle, so that no part becomes a sliver
-        place = (fraction[cells, edge] + 0.5) / 2
+        place = np.clip((fraction[cells, edge] + 0.5) / 2, MIN_EDGE_FRACTION, 1 - MIN_EDGE_FRACTION)
         return simplex, pairs[edge], np.rint(place * EDGE_DENOMINATOR) / EDGE_DENOMINATOR
 
 

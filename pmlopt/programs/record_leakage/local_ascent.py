@@ -146,7 +146,9 @@ def _solve_entropy_prices(
         open_ = (below < 0) & (above > surplus_tolerance) & (high - low > surplus_tolerance)
         if not open_.any():
             break
-        middle = high - above / np.maximum(above - below, MIN_MASS) * (high - low)
+        # regula falsi, kept off the ends so that the bracket shrinks
+        fraction = np.clip(above / np.maximum(above - below, MIN_MASS), 1e-3, 1 - 1e-3)
+        middle = high - fraction * (high - low)
         found = compute_surplus(middle)
         up, down = open_ & (found >= 0), open_ & (found < 0)
         # Illinois: an end that stays twice counts half, or convergence is one-sided and slow
