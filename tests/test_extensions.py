@@ -25,9 +25,8 @@ from pmlopt.core.records import Shape
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior, as_prior
 from pmlopt.measures import leakage_level
-from pmlopt.programs.certificate import (
-    FLOATS, Certificate, Claim, StoredPrior, check_bound, check_gap, check_mechanism, check_value,
-)
+from pmlopt.programs.certificate import Certificate, StoredPrior, check_gap
+from pmlopt.programs.claims import FLOATS, Claim, check_bound, check_mechanism, check_value
 from pmlopt.programs.program import (
     CvxpyModel, Method, MethodRegistry, MethodResult, Program, build_problem, reject_warm_start,
     refuse_to_certify,

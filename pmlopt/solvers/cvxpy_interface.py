@@ -201,14 +201,22 @@ def write_mps(
 def _list_names(
     parts: Sequence[tuple[str, tuple[int, ...]]], axes: Sequence[list[str] | None]
 ) -> list[str]:
-    """List the names of the entries of arrays, columns first, as cvxpy stacks them."""
+    """List the names of the entries of arrays, columns first, as cvxpy stacks them.
+
+    An entry of a vector is named after a letter or an output only where it is clear which: `rows` are of
+    letters, and other vectors are of what has as many labels as they have entries.
+    """
     found: list[str] = []
     plain = [re.sub(r"[^\w.+-]", "_", name, flags=re.ASCII) for name, _ in parts]
     for number, (name, (_, shape)) in enumerate(zip(plain, parts, strict=True)):
         own = name if plain.count(name) == 1 else f"{name}.{number}"
+        letters, outputs = axes
+        if len(shape) == 1 and name != "rows":
+            fitting = [known for known in axes if known is not None and len(known) == shape[0]]
+            letters = fitting[0] if fitting and all(one == fitting[0] for one in fitting) else None
         names = [
             known if known is not None and len(known) == size else [str(k) for k in range(size)]
-            for size, known in zip(shape, axes, strict=False)
+            for size, known in zip(shape, (letters, outputs), strict=False)
         ]
         for place in np.ndindex(*shape[::-1]):
             index = ",".join(ends[k] for ends, k in zip(names, place[::-1], strict=True))

@@ -195,7 +195,7 @@ def test_design_draws_and_writes_the_lp(counts: Path, tmp_path: Path) -> None:
         mps,
     )
     assert plot.read_bytes().startswith(b"\x89PNG")
-    assert "mechanism(0,1)" in mps.read_text()
+    assert "mechanism[1,2]" in mps.read_text()
 
 
 class TestAudit:
@@ -461,7 +461,10 @@ class TestLeast:
         assert (matrix[self.EXAMPLE == 0] == 0).all()
         assert data["certificate"]["allowed"] == (self.EXAMPLE > 0).tolist()
         assert Mechanism.load(out).matrix.tolist() == matrix.tolist()
-        assert "entries(0)" in lp.read_text()
+        named = lp.read_text()
+        assert "entries[0]" in named
+        assert "rows[a]" in named
+        assert "pml[a]" not in named  # they are of outputs, which are as many as the letters
         text = run(*asked, 2).output
         assert "2 of 3" in text
         check_proved(text)

@@ -14,7 +14,6 @@ import time
 from pathlib import Path
 from typing import Any, NoReturn
 
-import highspy
 import pytest
 from cli.hostile import contents, mechanism, refused, write
 from commands import run
@@ -111,23 +110,6 @@ def test_what_a_program_reads_is_the_result_alone(folder: Path) -> None:
         *DESIGN.split(), "--solver", "highs", "--json", stdout=subprocess.PIPE, cwd=folder
     )
     assert json.loads(done.stdout)["solver"] == "highs"
-
-
-def test_an_mps_file_that_was_cut_short_is_not_written(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As HiGHS leaves it where the disk of the temporary folder is full: without a word."""
-    write_model = highspy.Highs.writeModel
-
-    def cut(solver: Any, name: str) -> Any:
-        status = write_model(solver, name)
-        os.truncate(name, 100)
-        return status
-
-    monkeypatch.setattr(highspy.Highs, "writeModel", cut)
-    assert "cut short" in refused(folder, f"{DESIGN} --mps out.mps -o out.json")
-    monkeypatch.setattr(highspy.Highs, "writeModel", lambda *_: None)  # not written at all
-    assert "MPS format" in refused(folder, f"{DESIGN} --mps out.mps")
 
 
 def interrupted(*_: Any, **__: Any) -> NoReturn:

@@ -390,7 +390,7 @@ def test_a_release_is_published_with_the_ledger(
         sys.exit("power cut")
 
     with monkeypatch.context() as patch:
-        patch.setattr("pmlopt.core.drafts.publish_new", cut)
+        patch.setattr("pmlopt.core.files.publish_new", cut)
         with pytest.raises(SystemExit):
             recorded()
     assert (draft.exists(), target.exists(), Ledger.load(path).releases) == (True, False, 1)

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -34,8 +34,34 @@ from pmlopt.data.sampling.grid_noise import GRID_STEP_BITS
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.releases.noise.letters import PlacedLetters
 
-if TYPE_CHECKING:
-    from pmlopt.releases.noise.additive import AdditiveNoise
+
+class NoiseLaw(Protocol):
+    """The law of noise, as far as tails of a leakage depend on it."""
+
+    @property
+    def scale(self) -> float:
+        """Return the scale of the noise, in the unit of the letters."""
+
+    @property
+    def log_ratio_range(self) -> tuple[float, float]:
+        """Return the slope of the log ratio of two letters at -1 and 1, and its largest size."""
+
+    def compute_log_likelihoods(self, outcomes: FloatArray, line: FloatArray) -> FloatArray:
+        """Compute the log density of each outcome given each letter."""
+
+    def compute_density(self, noise: FloatArray) -> FloatArray:
+        """Compute the density of the noise."""
+
+    def compute_tail(self, noise: FloatArray) -> FloatArray:
+        """Compute the probability of more noise."""
+
+    def compute_cell_masses(
+        self, low: FloatArray, high: FloatArray, line: FloatArray
+    ) -> FloatArray:
+        """Compute the probability of each cell given each letter."""
+
+    def make_edges(self, line: FloatArray) -> FloatArray:
+        """Return the edges of cells of outcomes, outside of which hardly any noise is."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +134,7 @@ class PairFailure:
     Source: [grosse2025empirical, eq. (17)]; the slope by hand.
     """
 
-    noise: AdditiveNoise
+    noise: NoiseLaw
     epsilon: float
 
     @cached_property
@@ -236,7 +262,7 @@ class PairFailure:
 
 
 def bound_leaking_mass(
-    noise: AdditiveNoise,
+    noise: NoiseLaw,
     letters: PlacedLetters,
     places: FloatArray,
     exp_neg_epsilon: float,
@@ -299,7 +325,7 @@ def bound_leaking_mass(
 
 
 def bound_on_lines(
-    noise: AdditiveNoise,
+    noise: NoiseLaw,
     letters: PlacedLetters,
     line: FloatArray,
     offsets: FloatArray,
