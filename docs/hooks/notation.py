@@ -65,6 +65,8 @@ INDEXED = re.compile(rf"{LETTER}'?{INDEX}+'?(?:\({LETTER}(?:, ?{LETTER})*\))?")
 
 def is_formula(code: str) -> bool:
     """Whether code in a line is a formula in plain notation."""
+    if re.fullmatch(r"[A-Za-z0-9]+(?:_[A-Za-z0-9]+){2,}", code):  # a name: no index has an index
+        return False
     return bool(INDEXED.fullmatch(code) or IS_FORMULA.search(code)) and not IS_CODE.search(code)
 
 
