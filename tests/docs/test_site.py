@@ -58,7 +58,8 @@ def test_fractions_are_stacked_and_brackets_match() -> None:
 @pytest.mark.parametrize(
     ("code", "formula"),
     [
-        ("max v <= e^eps w(v)", True), ("min_entropy_leakage", False), ("P[x,y]", True), ("q_N", True), ("N M <= 900", True),
+        ("min_entropy_leakage", False),
+        ("max v <= e^eps w(v)", True), ("P[x,y]", True), ("q_N", True), ("N M <= 900", True),
         ("I(X; Y)", True), ("design(prior, PML(1.0), loss)", False), ("one & other", False),
         ("P == 0", False), ("lifts @ weights == 1", False), ("pip install 'pmlopt[plots]'", False),
         ("result.value", False), ("envelope(..., over=L1Ball(prior, 0.1))", False),
