@@ -146,14 +146,14 @@ class SetSystem:
         rows: their coefficients, by place: first of the letters, then of d.
         right: their right sides.
         find_prices: what the best multipliers of the inequalities are, by linear duality, for some values.
-        find_rest: d of a prior of the set.
+        lower: the lower probabilities, which d makes good what a prior of the set lacks of.
     """
 
     names: list[str]
     rows: list[Terms]
     right: list[Fraction]
     find_prices: Callable[[list[Fraction]], list[Fraction]]
-    find_rest: Callable[[Sequence[Fraction]], list[Fraction]]
+    lower: Sequence[Fraction] = ()
 
 
 @singledispatch
@@ -182,7 +182,7 @@ def describe_set(over: PriorSet, _: Sequence[str]) -> SetSystem:
         return [max(price, ZERO) for price in found or [ZERO] * len(rows)]
 
     names, terms = list(map(str, range(len(rows)))), [dict(enumerate(row)) for row in rows]
-    return SetSystem(names, terms, right, find_prices, lambda _: [])
+    return SetSystem(names, terms, right, find_prices)
 
 
 @describe_set.register
@@ -214,10 +214,7 @@ def _(over: ChoquetSet, letters: Sequence[str]) -> SetSystem:
 
         return list_prices(values, *max(ends, key=compute_mean))
 
-    def find_rest(law: Sequence[Fraction]) -> list[Fraction]:
-        return [max(least - mass, ZERO) for least, mass in zip(lower, law, strict=True)]
-
-    return SetSystem(names, rows, right, find_prices, find_rest)
+    return SetSystem(names, rows, right, find_prices, lower)
 
 
 @singledispatch
@@ -259,7 +256,8 @@ def add_least_mean(
         if size:
             law = np.array([float(multipliers[row] / size) for row in measure[: len(cells)]])
             member = list(over.project_to_rationals(law))
-            near = member + system.find_rest(member)
+            pairs = zip(system.lower, member, strict=False)  # sets of other kinds have none
+            near = member + [max(least - mass, ZERO) for least, mass in pairs]
         for row, share in zip(measure, near, strict=True):
             multipliers[row] = size * share
 
@@ -363,13 +361,11 @@ def _(requirement: ApproximatePML, program: MechanismProgram, name: str) -> None
     factor = program.get_power(min(requirement.epsilon, program.vacuous_exponent))
     laws = [program.get_law(y) for y in range(len(program.outputs))]
     for x, letter in enumerate(program.letters):
-        limits = [{program.get_cell(x, y): ONE, law: -factor} for y, law in enumerate(laws)]
-        own = [
-            program.add_excess(f"{name},{letter},{output}", terms)
-            for output, terms in zip(program.outputs, limits, strict=True)
-        ]
-        delta = Fraction(requirement.delta)
-        program.add_row(f"slack[{name},{letter}]", dict.fromkeys(own, ONE), delta)
+        over = {}
+        for y, output in enumerate(program.outputs):
+            limit = {program.get_cell(x, y): ONE, laws[y]: -factor}
+            over[program.add_excess(f"{name},{letter},{output}", limit)] = ONE
+        program.add_row(f"slack[{name},{letter}]", over, Fraction(requirement.delta))
 
 
 @add_requirement.register
