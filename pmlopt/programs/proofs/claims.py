@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
@@ -18,11 +19,11 @@ from pmlopt.programs.certificate import Certificate, ListedCertificate
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
 from pmlopt.programs.envelope.masses import RationalMechanism
 from pmlopt.programs.exact.rounding import scale_to_integers
-from pmlopt.programs.least_leakage.certificate import ExpectedUtilityFloor, LevelCertificate
+from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.proofs.duals import prove_bound
-from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, Terms
+from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram
 from pmlopt.programs.proofs.formats import ProvedProgram
 from pmlopt.programs.proofs.readme import format_sentence, round_up_digits
 from pmlopt.programs.proofs.requirement_rows import (
@@ -105,12 +106,23 @@ def _(certificate: LinearCertificate) -> list[ProvedProgram]:
     return [first, ProvedProgram(wider, sentence, duals)]
 
 
-def _refute(program: ExactProgram, target: Terms, right: Fraction) -> list[Fraction] | None:
-    """Add the row `target <= right`, and return the multipliers of a contradiction; None without any."""
+def _add_target(program: ExactProgram, value: float, *, relaxed: bool = False) -> Fraction:
+    """Replace the objective by the row that it is no worse than a value.
+
+    Where it is to be relaxed by what the point breaks it, that is returned.
+    """
+    target = {column: -value for column, value in program.costs.items()}
+    right = Fraction(-program.sign * value)
+    slack = max(program.evaluate(target) - right, ZERO) if relaxed else ZERO
     program.is_maximised, program.objective = True, {}
-    duals = prove_bound(program, {column: -value for column, value in target.items()})
-    program.add_row("target[all]", target, right)
-    duals.append(ONE)
+    program.add_row("target[all]", target, right + slack)
+    return slack
+
+
+def _refute_target(program: ExactProgram, value: float) -> list[Fraction] | None:
+    """Add the row of a target, and return the multipliers of a contradiction; None without any."""
+    duals = [*prove_bound(program, program.costs), ONE]
+    _add_target(program, value)
     return duals if program.sum_right_sides(duals) < 0 else None
 
 
@@ -131,24 +143,17 @@ def _build_level(certificate: LevelCertificate, level: float, *, above: bool) ->
         certificate.prior, certificate.mechanism, above=above, allowed=certificate.allowed
     )
     add_requirement(PML(level, certificate.privacy.over), program, "pml")
+    if (expected := certificate.expected) is not None:
+        program.objective = program.weigh_table(expected.table)
+        program.is_maximised = expected.maximised
     return program
-
-
-def _list_target(
-    expected: ExpectedUtilityFloor, program: MechanismProgram
-) -> tuple[Terms, Fraction]:
-    """Return the terms and the right side of the row that a target on the expectation is."""
-    sign = -1.0 if expected.maximised else 1.0
-    return program.weigh_table(sign * expected.table), Fraction(sign * expected.value)
 
 
 def _prove_level(certificate: LevelCertificate, level: float) -> ProvedProgram:
     """Prove that a mechanism has a level and meets what is demanded, the target up to rounding."""
     program, text = _build_level(certificate, level, above=False), ""
     if certificate.expected is not None:
-        target, right = _list_target(certificate.expected, program)
-        slack = max(program.evaluate(target) - right, ZERO)
-        program.add_row("target[all]", target, right + slack)
+        slack = _add_target(program, certificate.expected.value, relaxed=True)
         text = " " + format_sentence("rounded-target", slack=float(slack)) if slack else ""
     demand = _describe_demand(certificate)
     sentence = format_sentence("level", level=level, demand=demand, slack=text)
@@ -159,7 +164,7 @@ def _refute_level(certificate: LevelCertificate, level: float) -> ProvedProgram 
     """Prove that no mechanism has a level and all that is demanded; None where no proof is found."""
     program = _build_level(certificate, level, above=True)
     if certificate.expected is not None:
-        duals = _refute(program, *_list_target(certificate.expected, program))
+        duals = _refute_target(program, certificate.expected.value)
     else:
         duals = _refute_pairs(certificate, program, level)
     if duals is None:
@@ -239,8 +244,7 @@ def _(certificate: LeastEpsilonCertificate) -> list[ProvedProgram]:
     found, design = [replace(first, sentence=text, level=certificate.value)], certificate.proof
     if isinstance(design, LinearCertificate):
         program, slack = _build_design(design, above=True)
-        target = {column: -value for column, value in program.costs.items()}
-        duals = _refute(program, target, Fraction(-reach if design.maximised else reach))
+        duals = _refute_target(program, reach)
         text = format_sentence("not-reached", level=level, target=reach, slack=slack)
         if duals is not None:
             found.append(ProvedProgram(program, text, duals, is_infeasible=True, level=level))
@@ -293,29 +297,26 @@ def _assign_outcomes(attack: FloatArray, columns: Any, law: Any, ratio: Fraction
 
 
 @list_proofs.register
-def _(certificate: ProcessedFailureCertificate) -> list[ProvedProgram]:
-    """Prove the probability of outcomes that leak a level or more, from both sides."""
-    level = certificate.epsilon
-    first = _build_post_processing(certificate, level, above=True)
-    second = _build_post_processing(certificate, level, above=False)
-    duals = prove_bound(second, second.costs)
-    reached = format_sentence("mass", level=level, mass=float(first.value))
-    most = format_sentence("most-mass", level=level, mass=float(second.sum_right_sides(duals)))
-    return [prove_feasibility(first, reached), ProvedProgram(second, most, duals)]
+def _(certificate: EnvelopeCertificate | ProcessedFailureCertificate) -> list[ProvedProgram]:
+    """Prove the probability of outcomes that leak a level or more, from both sides.
 
-
-@list_proofs.register
-def _(certificate: EnvelopeCertificate) -> list[ProvedProgram]:
-    """Prove that outcomes of the probability delta leak the value, and fewer more than the bound."""
-    level, delta = certificate.value, certificate.delta
+    Of an envelope, it is at least delta at the value, and less next to the bound.
+    """
+    if isinstance(certificate, EnvelopeCertificate):
+        names, level, delta = ("envelope", "no-envelope"), certificate.value, certificate.delta
+        levels = _iterate_levels(certificate.bound, 1)
+    else:
+        names, level, delta = ("mass", "most-mass"), certificate.epsilon, math.inf
+        levels = iter([level])
     first = _build_post_processing(certificate, level, above=True)
-    text = format_sentence("envelope", mass=float(first.value), delta=delta, level=level)
-    found = [prove_feasibility(first, text, level)]
-    for level in _iterate_levels(certificate.bound, 1):
+    text = format_sentence(names[0], mass=float(first.value), delta=delta, level=level)
+    claims_level = isinstance(certificate, EnvelopeCertificate)
+    found = [prove_feasibility(first, text, level if claims_level else None)]
+    for level in levels:
         second = _build_post_processing(certificate, level, above=False)
         duals = prove_bound(second, second.costs)
-        if second.sum_right_sides(duals) < Fraction(delta):
-            mass = float(second.sum_right_sides(duals))
-            text = format_sentence("no-envelope", mass=mass, delta=delta, level=level)
-            return [*found, ProvedProgram(second, text, duals, level=level)]
+        if (mass := second.sum_right_sides(duals)) < delta:
+            text = format_sentence(names[1], mass=float(mass), delta=delta, level=level)
+            own = level if claims_level else None
+            return [*found, ProvedProgram(second, text, duals, level=own)]
     return found

@@ -11,7 +11,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import sparse
 from pmlopt.errors import SolverError
-from pmlopt.programs.proofs.exact_program import ZERO, ExactProgram, Terms
+from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, Terms
 
 
 def prove_bound(
@@ -111,9 +111,7 @@ def _to_sparse(program: ExactProgram) -> sparse.csr_array:
 
 def _round_to_power_of_two(numbers: Iterable[Fraction]) -> Fraction:
     """Return a power of two near the largest size of some numbers; 1 where all are 0."""
-    largest = max(map(abs, numbers), default=ZERO)
-    if not largest:
-        return Fraction(1)
+    largest = max(map(abs, numbers), default=ZERO) or ONE
     return Fraction(2) ** (largest.numerator.bit_length() - largest.denominator.bit_length())
 
 

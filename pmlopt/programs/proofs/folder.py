@@ -68,17 +68,16 @@ def write_proof(certificate: Certificate, folder: str | os.PathLike[str]) -> Wri
     if os.path.lexists(target):
         raise FileFormatError(f"{target}: exists already: give the name of a new folder")
     proofs = list_proofs(certificate)
-    draft = None
     try:
         draft = Draft.create(target)
-        _write_files(certificate, proofs, draft.partial_path)
-        draft.seal()
-        draft.publish()
+        try:
+            _write_files(certificate, proofs, draft.partial_path)
+            draft.seal()
+            draft.publish()
+        finally:
+            remove_path(draft.folder)
     except OSError as cause:
         raise FileFormatError(f"{target}: cannot be written: {describe_os_error(cause)}") from cause
-    finally:
-        if draft is not None:
-            remove_path(draft.folder)
     return WrittenProof(
         folder=target,
         sentences={one.name: one.sentence for one in proofs},

@@ -139,21 +139,17 @@ class MechanismProgram(ExactProgram):
 
 @dataclass(frozen=True, eq=False)
 class SetSystem:
-    """The priors Q with `rows (Q, d) <= right` for some d >= 0.
+    """The priors Q that meet some inequalities with some d >= 0.
 
     Attributes:
-        names: of the inequalities.
-        rows: their coefficients, by place: first of the letters, then of d.
-        right: their right sides.
+        program: the inequalities as its rows, on the letters first, then on d.
         find_prices: what the best multipliers of the inequalities are, by linear duality, for some values.
-        find_rest: d of a prior of the set.
+        lower: the lower probabilities, which d makes good what a prior of the set lacks of.
     """
 
-    names: list[str]
-    rows: list[Terms]
-    right: list[Fraction]
+    program: ExactProgram
     find_prices: Callable[[list[Fraction]], list[Fraction]]
-    find_rest: Callable[[Sequence[Fraction]], list[Fraction]]
+    lower: Sequence[Fraction] = ()
 
 
 @singledispatch
@@ -173,16 +169,18 @@ def describe_set(over: PriorSet, _: Sequence[str]) -> SetSystem:
     units = 2.0 ** np.frexp(np.abs(spaces.rows).max(axis=1, initial=0.0))[1]
     system = RowProgram(spaces.rows / units[:, None], spaces.right / units)
     # the last row is the sum of a prior
-    rows, right = system.exact_system[0][:-1], system.exact_system[1][:-1]
+    pairs = list(zip(*system.exact_system, strict=True))[:-1]
+    program = ExactProgram(above=True)
+    for place, (row, right) in enumerate(pairs):
+        program.add_row(str(place), dict(enumerate(row)), right)
 
     def find_prices(values: list[Fraction]) -> list[Fraction]:
         largest = max(values) or ONE
         (basis,) = system.find_bases(np.array([[float(value / largest)] for value in values]))
         found = None if basis is None else system.compute_multipliers(basis, values)
-        return [max(price, ZERO) for price in found or [ZERO] * len(rows)]
+        return [max(price, ZERO) for price in found or [ZERO] * len(pairs)]
 
-    names, terms = list(map(str, range(len(rows)))), [dict(enumerate(row)) for row in rows]
-    return SetSystem(names, terms, right, find_prices, lambda _: [])
+    return SetSystem(program, find_prices)
 
 
 @describe_set.register
@@ -192,12 +190,13 @@ def _(over: ChoquetSet, letters: Sequence[str]) -> SetSystem:
     total, has_upper = Fraction(int(nu.total)), nu.upper is not None
     lower = [Fraction(int(value)) / total for value in nu.lower]
     upper = [Fraction(int(value)) / total for value in (nu.upper if has_upper else [])]
-    rows = [{x: -ONE, size + x: -ONE} for x in range(size)]
-    rows += [{x: ONE} for x in range(len(upper))]
-    rows.append(dict.fromkeys(range(size, 2 * size), ONE))
-    names = [f"lower:{letter}" for letter in letters]
-    names += [*(f"upper:{letter}" for letter in letters[: len(upper)]), "radius"]
-    right = [*(-value for value in lower), *upper, Fraction(int(nu.shift)) / total]
+    program = ExactProgram(above=True)
+    for x, value in enumerate(lower):
+        program.add_row(f"lower:{letters[x]}", {x: -ONE, size + x: -ONE}, -value)
+    for x, value in enumerate(upper):
+        program.add_row(f"upper:{letters[x]}", {x: ONE}, value)
+    shift = dict.fromkeys(range(size, 2 * size), ONE)
+    program.add_row("radius", shift, Fraction(int(nu.shift)) / total)
 
     def list_prices(values: list[Fraction], base: Fraction, cap: Fraction) -> list[Fraction]:
         raised = [min(max(value - base, ZERO), cap) for value in values]
@@ -209,15 +208,11 @@ def _(over: ChoquetSet, letters: Sequence[str]) -> SetSystem:
         ends = [(end, high - low) if has_upper else (low, end - low) for end in set(values)]
 
         def compute_mean(end: tuple[Fraction, Fraction]) -> Fraction:
-            prices = zip(right, list_prices(values, *end), strict=True)
-            return end[0] - sum((side * price for side, price in prices), ZERO)
+            return end[0] - program.sum_right_sides(list_prices(values, *end))
 
         return list_prices(values, *max(ends, key=compute_mean))
 
-    def find_rest(law: Sequence[Fraction]) -> list[Fraction]:
-        return [max(least - mass, ZERO) for least, mass in zip(lower, law, strict=True)]
-
-    return SetSystem(names, rows, right, find_prices, find_rest)
+    return SetSystem(program, find_prices, lower)
 
 
 @singledispatch
@@ -233,12 +228,12 @@ def add_least_mean(
     system = describe_set(over, program.letters)
     prices = system.find_prices(program.get_values(y))
     raised: list[Terms] = [{cell: ONE} for cell in cells]
-    raised += [{} for _ in range(max(map(max, system.rows), default=0) + 1 - len(cells))]
+    raised += [{} for _ in system.lower]
     priced = {}
-    for place, inequality in enumerate(system.names):
-        column = program.add_column(f"price[{name},{inequality},{output}]", prices[place])
-        priced[column] = -system.right[place]
-        for x, value in system.rows[place].items():
+    for inequality, price in zip(system.program.rows, prices, strict=True):
+        column = program.add_column(f"price[{name},{inequality.name},{output}]", price)
+        priced[column] = -inequality.right
+        for x, value in inequality.terms.items():
             raised[x][column] = value
     base = min(program.evaluate(terms) for terms in raised[: len(cells)])
     up = program.add_column(f"base[{name},{output}]", max(base, ZERO))
@@ -259,7 +254,8 @@ def add_least_mean(
         if size:
             law = np.array([float(multipliers[row] / size) for row in measure[: len(cells)]])
             member = list(over.project_to_rationals(law))
-            near = member + system.find_rest(member)
+            pairs = zip(system.lower, member, strict=False)  # sets of other kinds have none
+            near = member + [max(least - mass, ZERO) for least, mass in pairs]
         for row, share in zip(measure, near, strict=True):
             multipliers[row] = size * share
 
@@ -363,13 +359,11 @@ def _(requirement: ApproximatePML, program: MechanismProgram, name: str) -> None
     factor = program.get_power(min(requirement.epsilon, program.vacuous_exponent))
     laws = [program.get_law(y) for y in range(len(program.outputs))]
     for x, letter in enumerate(program.letters):
-        limits = [{program.get_cell(x, y): ONE, law: -factor} for y, law in enumerate(laws)]
-        own = [
-            program.add_excess(f"{name},{letter},{output}", terms)
-            for output, terms in zip(program.outputs, limits, strict=True)
-        ]
-        delta = Fraction(requirement.delta)
-        program.add_row(f"slack[{name},{letter}]", dict.fromkeys(own, ONE), delta)
+        over = {}
+        for y, output in enumerate(program.outputs):
+            limit = {program.get_cell(x, y): ONE, laws[y]: -factor}
+            over[program.add_excess(f"{name},{letter},{output}", limit)] = ONE
+        program.add_row(f"slack[{name},{letter}]", over, Fraction(requirement.delta))
 
 
 @add_requirement.register

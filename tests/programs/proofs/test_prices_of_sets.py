@@ -21,11 +21,12 @@ BOX = Box(np.array([0.375, 0.125, 0.0625]), np.array([0.625, 0.5, 0.375]))
 def test_prices_prove_the_least_mean_over_the_set(over: PriorSet, values: list[int]) -> None:
     """By the dual: `base - <right, prices>` with `base <= v_x + <column x, prices>` for each letter."""
     system = describe_set(over, ["a", "b", "c"])
-    width = max(max(row) for row in system.rows) + 1
-    matrix = np.zeros((len(system.rows), width))
-    for place, row in enumerate(system.rows):
-        matrix[place, list(row)] = [float(value) for value in row.values()]
-    right = np.array([float(value) for value in system.right])
+    rows = system.program.rows
+    width = max(max(row.terms) for row in rows) + 1
+    matrix = np.zeros((len(rows), width))
+    for place, row in enumerate(rows):
+        matrix[place, list(row.terms)] = [float(value) for value in row.terms.values()]
+    right = np.array([float(row.right) for row in rows])
     costs = np.zeros(width)
     costs[:3] = values
     least = linprog(costs, matrix, right, (np.arange(width) < 3)[None].astype(float), [1.0])
