@@ -32,7 +32,9 @@ def test_a_proof_is_written_and_accepted_by_a_checker(saved: Path, tmp_path: Pat
     folder = tmp_path / "proof"
     found = called("prove", saved, "-o", folder)
     assert found.exit_code == 0, found.output
-    assert "No mechanism with these outputs that meets the requirement" in " ".join(found.output.split())
+    assert "No mechanism with these outputs that meets the requirement" in " ".join(
+        found.output.split()
+    )
     verdict = called("verify", folder, "--vipr", CHECKER)
     assert verdict.exit_code == 0, verdict.output
     assert verdict.output.count("accepted") == 2

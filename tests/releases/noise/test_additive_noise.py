@@ -153,7 +153,7 @@ class TestContinuous:
         exact = Laplace(2.0).level(letters)
         assert exact <= Laplace(2.0).level(Continuous.from_samples(sample)) <= exact + 6e-3
 
-    @pytest.mark.parametrize("sigma", [0.5, 1.0, 4.0])
+    @pytest.mark.parametrize("sigma", [1.0, 4.0])
     def test_failures_of_a_uniform_number(self, sigma: float) -> None:
         """Its density is a difference of two normal tails, and the likeliest number the nearest one."""
         y = np.linspace(2 - 9 * sigma, 5 + 9 * sigma, 400_001)
@@ -189,7 +189,7 @@ class TestContinuous:
 
 
 class TestFailures:
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=6, deadline=None)  # 300 are in benchmarks/additive_noise.py
     @given(SEEDS, st.floats(0.05, 0.95))
     def test_of_gaussian_noise_by_quadrature(self, seed: int, part: float) -> None:
         rng = np.random.default_rng(seed)
@@ -245,7 +245,7 @@ class TestFailures:
         with pytest.raises(PrivacyError, match="3 dimensions"):
             Gaussian(2.0).failure_probability(space, 0.5)
 
-    @pytest.mark.parametrize("seed", [1, 2])
+    @pytest.mark.parametrize("seed", [1])
     def test_of_gaussian_noise_in_the_plane_by_sections(self, seed: int) -> None:
         rng = np.random.default_rng(seed)
         size = int(rng.integers(3, 6))
