@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -16,19 +17,48 @@ MeasureConstraint: TypeAlias = "Callable[[cp.Expression, Any], list[cp.Constrain
 """Builds the constraints by which (N, M) measures are priors of a set times (1, M) masses."""
 
 
-class BestMeasures:
+Source = TypeVar("Source")
+CompiledProgram = TypeVar("CompiledProgram")
+
+
+class CompiledPrograms(ABC, Generic[Source, CompiledProgram]):
+    """The programs of one source, each of which is compiled once for a shape of columns.
+
+    Args:
+        source: what the programs are built from.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._compiled: dict[tuple[int, ...], CompiledProgram] = {}
+
+    @abstractmethod
+    def _build_program(self, shape: tuple[int, ...]) -> CompiledProgram:
+        """Build the program for columns of a shape."""
+
+    def get_program(self, shape: tuple[int, ...]) -> CompiledProgram:
+        """Return the program for columns of a shape, which is built the first time."""
+        if shape not in self._compiled:
+            self._compiled[shape] = self._build_program(shape)
+        return self._compiled[shape]
+
+    def __reduce__(self) -> Any:
+        """Copy and pickle what the programs are built from: those that are compiled do not."""
+        return type(self), (self._source,)
+
+
+class BestMeasures(CompiledPrograms[MeasureConstraint, "_DualProgram"]):
     """The measures over a set of priors of which `bound_gain_by_measures` proves little.
 
     The least tau of a column is `min tau` under `sum_x s[x] <= e^-eps theta` and
     `s >= max(0, p (g - tau) + theta Q)`, which is jointly convex in tau, s and the measure theta Q.
 
     Args:
-        constrain: of the set.
+        source: the constraints of the set.
     """
 
-    def __init__(self, constrain: MeasureConstraint) -> None:
-        self._constrain = constrain
-        self._compiled: dict[tuple[int, ...], _DualProgram] = {}
+    def _build_program(self, shape: tuple[int, ...]) -> _DualProgram:
+        return _DualProgram.build(self._source, shape)
 
     def find_measures(self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> FloatArray:
         """Find (N, M) measures by a convex program; zeros, which prove the largest gain, where it fails.
@@ -41,9 +71,7 @@ class BestMeasures:
         unit = float(np.ptp(gains, axis=0).max())
         if unit == 0 or exp_neg_epsilon >= 1:
             return np.zeros(gains.shape)
-        if gains.shape not in self._compiled:
-            self._compiled[gains.shape] = _DualProgram.build(self._constrain, gains.shape)
-        program = self._compiled[gains.shape]
+        program = self.get_program(gains.shape)
         program.costs.value = p[:, None] * (gains - gains.min(axis=0)) / unit
         program.prior.value, program.factor.value = p[:, None], exp_neg_epsilon
         solve_approximately(program.problem)
@@ -51,10 +79,6 @@ class BestMeasures:
         if measures is None or not np.isfinite(measures).all():
             return np.zeros(gains.shape)
         return np.asarray(unit * np.maximum(measures, 0.0))
-
-    def __reduce__(self) -> Any:
-        """Copy and pickle what the programs are built from: those that are compiled do not."""
-        return type(self), (self._constrain,)
 
 
 @dataclass(frozen=True)
@@ -82,35 +106,28 @@ class _DualProgram:
         return cls(cp.Problem(cp.Minimize(cp.sum(tau)), rules), costs, prior, factor, measures)
 
 
-class CommonPriors:
+class CommonPriors(CompiledPrograms[Sequence[MeasureConstraint], "_MeanProgram"]):
     """The priors of least mean that several sets have in common.
 
     Args:
-        constraints: one for each of K sets.
+        source: the constraints, one for each of K sets.
     """
 
-    def __init__(self, constraints: Sequence[MeasureConstraint]) -> None:
-        self._constraints = tuple(constraints)
-        self._compiled: dict[tuple[int, ...], _MeanProgram] = {}
+    def _build_program(self, shape: tuple[int, ...]) -> _MeanProgram:
+        return _MeanProgram.build(self._source, shape)
 
     def find_laws(self, matrix: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Find (N, M) priors of least mean for the columns of a matrix, and (K, N, M) parts of the columns
         that prove it, both as near as a solver comes; None where it finds no prior.
         """
         shape = matrix.shape
-        if shape not in self._compiled:
-            self._compiled[shape] = _MeanProgram.build(self._constraints, shape)
-        program = self._compiled[shape]
+        program = self.get_program(shape)
         program.matrix.value = matrix
         solve_approximately(program.problem)
         if program.laws.value is None:
             return None
         parts = np.array([np.asarray(link.dual_value).reshape(shape) for link in program.links])
         return np.asarray(program.laws.value), parts
-
-    def __reduce__(self) -> Any:
-        """Copy and pickle what the programs are built from: those that are compiled do not."""
-        return type(self), (self._constraints,)
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import cp
+from pmlopt.model.uncertainty.dual_measures import CompiledPrograms
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.solvers.approximate_minimum import solve_approximately
 
 
-class BestJointMeasures:
+class BestJointMeasures(CompiledPrograms[JointLaws, "_JointProgram"]):
     """The weights and joint laws that prove little about the gain of columns under a bound about a secret.
 
     With measures A_s for the law of the secret of mass w_s, L_t for the laws of the data given t, and H_s
@@ -21,12 +21,11 @@ class BestJointMeasures:
     the mass `sum_(s != t) A_s(t)`, and H_s the mass `e^-epsilon w_s - A_s(s)`.
 
     Args:
-        laws: the set of joint laws.
+        source: the set of joint laws.
     """
 
-    def __init__(self, laws: JointLaws) -> None:
-        self._laws = laws
-        self._compiled: dict[tuple[int, ...], _JointProgram] = {}
+    def _build_program(self, shape: tuple[int, ...]) -> _JointProgram:
+        return _JointProgram.build(self._source, shape)
 
     def find_measures(
         self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
@@ -40,9 +39,7 @@ class BestJointMeasures:
             exp_neg_epsilon: in (0, 1].
         """
         unit = float(np.ptp(gains, axis=0).max()) or 1.0
-        if gains.shape not in self._compiled:
-            self._compiled[gains.shape] = _JointProgram.build(self._laws, gains.shape)
-        program = self._compiled[gains.shape]
+        program = self.get_program(gains.shape)
         program.costs.value = p[:, None] * (gains - gains.min(axis=0)) / unit
         program.prior.value, program.factor.value = p[:, None], exp_neg_epsilon
         solve_approximately(program.problem)
@@ -51,10 +48,6 @@ class BestJointMeasures:
             return None
         weights, *measures = (unit * np.maximum(value, 0.0) for value in found)
         return weights, measures
-
-    def __reduce__(self) -> Any:
-        """Copy and pickle what the programs are built from: those that are compiled do not."""
-        return type(self), (self._laws,)
 
 
 @dataclass(frozen=True)
