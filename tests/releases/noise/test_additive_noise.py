@@ -151,7 +151,7 @@ class TestContinuous:
         exact = Laplace(2.0).level(letters)
         assert exact <= Laplace(2.0).level(Continuous.from_samples(sample)) <= exact + 6e-3
 
-    @pytest.mark.parametrize(("sigma", "part"), [(1.0, 0.1), (4.0, 0.6)])
+    @pytest.mark.parametrize(("sigma", "part"), [(2.0, 0.3)])
     def test_failures_of_a_uniform_number(self, sigma: float, part: float) -> None:
         """Its density is a difference of two normal tails, and the likeliest number the nearest one."""
         y = np.linspace(2 - 9 * sigma, 5 + 9 * sigma, 400_001)
@@ -258,7 +258,7 @@ class TestFailures:
 
     @pytest.mark.parametrize(
         ("labels", "epsilons"),
-        [(VECTORS.labels, (0.3, 0.8)), ([(0.0, 0.0), (3.0, 4.0)], (0.55,))],
+        [(VECTORS.labels, (0.8,)), ([(0.0, 0.0), (3.0, 4.0)], (0.55,))],
     )
     def test_of_laplace_noise_in_the_plane_it_is_between_that_of_bins(
         self, labels: Any, epsilons: tuple[float, ...]
@@ -347,7 +347,7 @@ class TestFailures:
 
 
 class TestMechanisms:
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=8, deadline=None)
     @given(SEEDS)
     def test_geometric_noise_as_a_matrix_leaks_the_same(self, seed: int) -> None:
         rng = np.random.default_rng(seed)

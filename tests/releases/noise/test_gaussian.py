@@ -77,7 +77,7 @@ def searched(interval: tuple[float, float], sigma: float, epsilon: float) -> flo
 
 
 class TestFailure:
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=8, deadline=None)
     @given(SHARES, SIGMAS, st.floats(0.02, 3.0), st.booleans())
     def test_of_one_prior_it_is_the_integral(
         self, share: float, sigma: float, epsilon: float, swap: bool
@@ -91,7 +91,7 @@ class TestFailure:
             float(closed(np.array([second]), sigma, epsilon)[0]), abs=1e-12
         )
 
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=8, deadline=None)
     @given(
         SHARES,
         st.floats(1.0, 6.0),
@@ -210,13 +210,13 @@ class TestCalibrate:
     ) -> None:
         # without noise only the rare letter fails, and with some more outcomes do
         noise = BinaryGaussian.calibrate([share, 1 - share], epsilon=epsilon, delta=delta)
-        later = noise.scale * np.linspace(1.0, 3.0, 600) + np.linspace(0.0, 12.0, 600)
+        later = noise.scale * np.linspace(1.0, 3.0, 200) + np.linspace(0.0, 12.0, 200)
         worst = max(BinaryGaussian(noise.prior, s).failure_probability(epsilon) for s in later)
         assert worst <= delta * (1 + 1e-9)
 
 
 class TestLocal:
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(st.floats(1e-3, 20.0), st.floats(1e-12, 0.999))
     def test_scale_and_failure_are_inverses(self, epsilon: float, delta: float) -> None:
         scale = plocal_scale(epsilon, delta)
@@ -225,7 +225,7 @@ class TestLocal:
             scale, rel=1e-9
         )
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=10, deadline=None)
     @given(st.floats(0.05, 5.0), st.floats(1e-9, 0.999))
     def test_the_log_ratio_is_larger_with_probability_delta_at_most(
         self, epsilon: float, delta: float
