@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 from functools import singledispatch
@@ -22,7 +21,7 @@ from pmlopt.programs.exact.rounding import scale_to_integers
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
-from pmlopt.programs.proofs.duals import prove_bound
+from pmlopt.programs.proofs.duals import complete_multipliers, find_least_size, prove_bound
 from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram
 from pmlopt.programs.proofs.formats import ProvedProgram
 from pmlopt.programs.proofs.readme import format_sentence, round_up_digits
@@ -32,7 +31,7 @@ from pmlopt.programs.proofs.requirement_rows import (
     add_requirement,
 )
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
-from pmlopt.solvers.mps import NamedRow, make_names
+from pmlopt.solvers.mps import make_names
 
 
 @singledispatch
@@ -161,45 +160,62 @@ def _prove_level(certificate: LevelCertificate, level: float) -> ProvedProgram:
 
 
 def _refute_level(certificate: LevelCertificate, level: float) -> ProvedProgram | None:
-    """Prove that no mechanism has a level and all that is demanded; None where no proof is found."""
+    """Prove that no mechanism has a level and all that is demanded; None where the multipliers do not."""
+    if not 0 < certificate.bound >= level:
+        return None
     program = _build_level(certificate, level, above=True)
-    if certificate.expected is not None:
-        duals = _refute_target(program, certificate.expected.value)
-    else:
-        duals = _refute_pairs(certificate, program, level)
+    duals = _contradict_level(certificate, program, program.get_power(level))
     if duals is None:
         return None
     sentence = format_sentence("no-level", level=level, demand=_describe_demand(certificate))
     return ProvedProgram(program, sentence, duals, is_infeasible=True, level=level)
 
 
-def _refute_pairs(
-    certificate: LevelCertificate, program: MechanismProgram, level: float
+def _contradict_level(
+    certificate: LevelCertificate, program: MechanismProgram, ratio: Fraction
 ) -> list[Fraction] | None:
-    """Return the multipliers of a contradiction between a level and the pairs that may occur, or None.
+    """Return the multipliers of a contradiction between a level and what is demanded, or None.
 
-    By the multipliers of the letters: no column of mean one collects as much of them as the letters have.
+    No column within the level collects anything of what the multipliers of the letters and of the floor give
+    less their mean, and all columns together do.
     """
-    if certificate.multipliers is None:
-        return None
-    prices = map(Fraction, certificate.multipliers.tolist())
-    costs = program.weigh_table(np.outer(certificate.multipliers, np.ones(len(program.outputs))))
-    # at the level itself HiGHS takes the excluded outputs for possible, within its tolerance
-    near = _build_level(certificate, level * (1 - 1e-5), above=True)
-    whole = _join_letters(program)
-    duals = prove_bound(whole, costs, _join_letters(near))
-    most = whole.sum_right_sides(duals)
-    pairs = zip(program.shares, prices, strict=True)
-    found = [*(share * (most - price) for share, price in pairs), *duals[program.letter_count :]]
-    return found if program.sum_right_sides(found) < 0 else None
-
-
-def _join_letters(program: MechanismProgram) -> MechanismProgram:
-    """Replace the rows of the letters by what they are together, under the prior."""
-    count, found = program.letter_count, copy(program)
-    terms = program.weigh_table(np.ones((count, len(program.outputs))))
-    found.letter_count, none = 0, NamedRow("none", {}, ZERO, False)
-    found.rows = [NamedRow("mean", terms, ONE, False), *[none] * (count - 1), *program.rows[count:]]
+    assert certificate.multipliers is not None
+    values, price, gains = (
+        list(map(Fraction, certificate.multipliers.tolist())),
+        ZERO,
+        program.costs,
+    )
+    target = ZERO
+    if (floor := certificate.normalized_floor) is not None:
+        # the multipliers of the letters are for gains less the best of each letter
+        price = Fraction(max(certificate.weight, 0.0)) / Fraction(floor.unit)
+        table = np.where(certificate.allowed, program.sign * floor.expected.table, -np.inf)
+        best = map(Fraction, table.max(axis=1).tolist())
+        values = [value - price * gain for value, gain in zip(values, best, strict=True)]
+        target = price * program.sign * Fraction(floor.expected.value)
+        _add_target(program, floor.expected.value)
+    found = [ZERO] * len(program.rows)
+    found[-1] = price
+    pairs = list(zip(program.shares, values, strict=True))
+    step = max(share * abs(value) for share, value in pairs) / 2**100
+    mean = sum((share * value for share, value in pairs), target) - step
+    found[: len(pairs)] = [share * (mean - value) for share, value in pairs]
+    places = {row.name: place for place, row in enumerate(program.rows)}
+    for y, least_mean in enumerate(program.least_means.values()):
+        law, shares = least_mean.prove(certificate.get_law(y))
+        cells = {
+            x: (price * gains.get(program.get_cell(x, y), ZERO) - found[x], ratio * law[x])
+            for x in np.flatnonzero(certificate.allowed[:, y]).tolist()
+        }
+        size = find_least_size(list(cells.values()))
+        if size is None:
+            return None
+        for x, (cost, share) in cells.items():
+            place = places[f"most[pml,{program.letters[x]},{program.outputs[y]}]"]
+            found[place] = max(cost + size * share, ZERO)
+        for row, share in shares.items():
+            found[row] = size * ratio * share
+    complete_multipliers(program, {}, found, 1 / step)
     return found
 
 

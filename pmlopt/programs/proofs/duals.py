@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -14,27 +14,42 @@ from pmlopt.errors import SolverError
 from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, Terms
 
 
-def prove_bound(
-    program: ExactProgram, costs: Terms, near: ExactProgram | None = None
-) -> list[Fraction]:
+def prove_bound(program: ExactProgram, costs: Terms) -> list[Fraction]:
     """Find multipliers of the rows whose combination is at least the costs, column by column.
-
-    Columns come last first: what a row adds for one of them is no less for those before. In the end the rows
-    of the mechanism make good what is left.
 
     Args:
         program: whose rows they are: at least 0 of inequalities.
         costs: the terms of which the right side of the combination is a bound.
-        near: a program with the same names, of which HiGHS finds the basis; left out, the program.
 
     Raises:
         SolverError: HiGHS finds no basis, or a variable that no row supports lacks something.
     """
+    found, grid = _find_multipliers(program, costs)
+    entries = program.entries_by_column
+    for column, mean in program.least_means.items():
+        if mean.letters and (
+            size := sum(-value * found[row] for row, value in entries[column] if value < 0)
+        ):
+            law = np.array([max(float(found[row] / size), 0.0) for row in mean.letters])
+            for row, share in mean.prove(law)[1].items():
+                found[row] = size * share
+    complete_multipliers(program, costs, found, grid)
+    return found
+
+
+def complete_multipliers(
+    program: ExactProgram, costs: Terms, found: list[Fraction], grid: Fraction
+) -> None:
+    """Raise multipliers by steps of a grid, so that their combination is at least the costs.
+
+    Columns come last first: what a row adds for one of them is no less for those before. In the end the rows
+    of the mechanism make good what is left.
+
+    Raises:
+        SolverError: a variable that no row supports lacks something.
+    """
     entries, supports = program.entries_by_column, _find_supports(program)
-    found, grid = _find_multipliers(program, costs, program if near is None else near)
     for column in reversed(range(len(program.columns))):
-        if column in program.completions:
-            program.completions[column](found)
         products = (value * found[row] for row, value in entries[column])
         lack = costs.get(column, ZERO) - sum(products, ZERO)
         if lack > 0:
@@ -46,12 +61,26 @@ def prove_bound(
             _, place = min(supports[column], key=lambda one: (one[0], -found[one[1]]))
             coefficient = program.rows[place].terms[column]
             found[place] += Fraction(math.ceil(lack / coefficient * grid)) / grid
-    return found
 
 
-def _find_multipliers(
-    program: ExactProgram, costs: Terms, near: ExactProgram
-) -> tuple[list[Fraction], Fraction]:
+def find_least_size(terms: Sequence[tuple[Fraction, Fraction]]) -> Fraction | None:
+    """Find the least `t >= 0` with `sum max(0, cost + t share) <= t`, by Newton steps; None without any.
+
+    Examples:
+        >>> find_least_size([(Fraction(1), Fraction(1, 4)), (Fraction(-1), Fraction(1, 2))])
+        Fraction(4, 3)
+    """
+    size = ZERO
+    while (sum((max(cost + size * share, ZERO) for cost, share in terms), -size)) > 0:
+        used = [(cost, share) for cost, share in terms if cost + size * share >= 0]
+        room = 1 - sum(share for _, share in used)
+        if room <= 0:
+            return None
+        size = sum((cost for cost, _ in used), ZERO) / room
+    return size
+
+
+def _find_multipliers(program: ExactProgram, costs: Terms) -> tuple[list[Fraction], Fraction]:
     """Find the multipliers of a basis, rounded to a grid, and how many of its steps one has."""
     # what all entries of a row of the mechanism share of the costs would hide their differences
     rest, found = dict(costs), [ZERO] * len(program.rows)
@@ -62,7 +91,7 @@ def _find_multipliers(
             rest[column] = rest.get(column, ZERO) - found[place] * value
     unit = _round_to_power_of_two(rest.values())
     floats = [float(rest.get(column, ZERO) / unit) for column in range(len(program.columns))]
-    tight, basic = _find_basis(near, np.array(floats))
+    tight, basic = _find_basis(program, np.array(floats))
     system = sparse.linalg.splu(_to_sparse(program)[tight][:, basic].T.tocsc())
     # each step has some digits of what the steps before it left
     for _ in range(5):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from pmlopt.core.arrays import FloatArray
 from pmlopt.programs.exact.rounding import round_exp_down, round_exp_up
 from pmlopt.solvers.mps import NamedRow
 
@@ -14,6 +15,20 @@ ZERO, ONE = Fraction(0), Fraction(1)
 
 Terms = dict[int, Fraction]
 """The coefficients of a row or of the objective, by the place of the column; none is zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class LeastMean:
+    """How it follows from rows that a variable is at most the mean of an output under a law.
+
+    Attributes:
+        prove: returns, of a law in floats, one near it in rationals for which it does, and the multipliers of
+            the rows, by their places.
+        letters: the rows whose multipliers are the law; none where other rows prove it.
+    """
+
+    prove: Callable[[FloatArray], tuple[Sequence[Fraction], dict[int, Fraction]]]
+    letters: Sequence[int] = ()
 
 
 @dataclass(eq=False)
@@ -29,7 +44,7 @@ class ExactProgram:
         objective: its terms.
         rows: the rows; the first are those of the letters, where there is a mechanism.
         letter_count: how many rows those are.
-        completions: for some columns what sets multipliers exactly, before that column is looked at.
+        least_means: the variables that are at most a mean under each law of a set.
     """
 
     above: bool
@@ -40,7 +55,7 @@ class ExactProgram:
     objective: Terms = field(default_factory=dict)
     rows: list[NamedRow[Fraction]] = field(default_factory=list)
     letter_count: int = 0
-    completions: dict[int, Callable[[list[Fraction]], None]] = field(default_factory=dict)
+    least_means: dict[int, LeastMean] = field(default_factory=dict)
 
     def get_power(self, exponent: float) -> Fraction:
         """Return the rational for e^exponent, of an exponent of at least 0."""

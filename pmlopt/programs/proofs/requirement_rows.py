@@ -19,7 +19,7 @@ from pmlopt.model.privacy import ApproximatePML, GuessLeakage, Requirement
 from pmlopt.model.privacy.mean_bounds import BoundKind, ComparedMeans, MeanBounds
 from pmlopt.model.uncertainty import ChoquetSet, ConvexHull, PriorSet
 from pmlopt.model.uncertainty.row_programs import RowProgram
-from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, Terms
+from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, LeastMean, Terms
 from pmlopt.solvers.mps import make_names
 
 
@@ -91,7 +91,9 @@ class MechanismProgram(ExactProgram):
     def get_law(self, y: int) -> int:
         """Return the variable of the probability of an output, which is added where it is new."""
         if y not in self._laws:
-            self._laws[y] = self.define(f"q[{self.outputs[y]}]", self.weigh(y, self.shares))
+            column = self.define(f"q[{self.outputs[y]}]", self.weigh(y, self.shares))
+            proof = self.shares, {len(self.rows) - 1: ONE}
+            self._laws[y], self.least_means[column] = column, LeastMean(lambda _: proof)
         return self._laws[y]
 
     def add_letter_rows(
@@ -248,28 +250,29 @@ def add_least_mean(
     least = program.define(f"w[{name},{output}]", {up: ONE, down: -ONE, **priced})
     mean = len(program.rows) - 1
 
-    def complete(multipliers: list[Fraction]) -> None:
-        # those of the measure become a prior of the set, near what they are, times that of the mean
-        size, near = multipliers[mean], [ZERO] * len(measure)
-        if size:
-            law = np.array([float(multipliers[row] / size) for row in measure[: len(cells)]])
-            member = list(over.project_to_rationals(law))
-            pairs = zip(system.lower, member, strict=False)  # sets of other kinds have none
-            near = member + [max(least - mass, ZERO) for least, mass in pairs]
-        for row, share in zip(measure, near, strict=True):
-            multipliers[row] = size * share
+    def prove(law: FloatArray) -> tuple[Sequence[Fraction], dict[int, Fraction]]:
+        member = list(over.project_to_rationals(law))
+        pairs = zip(system.lower, member, strict=False)  # sets of other kinds have none
+        shares = member + [max(least - mass, ZERO) for least, mass in pairs]
+        return member, {mean: ONE, **dict(zip(measure, shares, strict=True))}
 
-    # after the multiplier of the mean is final, and before the variables that came before it
-    program.completions[least - 1] = complete
+    program.least_means[least] = LeastMean(prove, measure[: len(cells)])
     return least
 
 
 @add_least_mean.register
 def _(over: ConvexHull, program: MechanismProgram, name: str, y: int) -> int:
     """Require that the variable is at most the mean under each vertex."""
-    laws = [[Fraction(value) for value in point] for point in over.points.tolist()]
-    means = (program.weigh(y, [value / sum(law) for value in law]) for law in laws)
-    return program.add_least(name, y, enumerate(means))
+    laws = over.exact_laws
+    means = [program.weigh(y, law) for law in laws.tolist()]
+    least, start = program.add_least(name, y, enumerate(means)), len(program.rows) - len(means)
+
+    def prove(law: FloatArray) -> tuple[Sequence[Fraction], dict[int, Fraction]]:
+        shares = over.find_shares(law)
+        return list(shares @ laws), dict(enumerate(shares.tolist(), start))
+
+    program.least_means[least] = LeastMean(prove)
+    return least
 
 
 @add_least_mean.register
