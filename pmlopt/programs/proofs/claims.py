@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import singledispatch
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -33,10 +34,12 @@ from pmlopt.programs.proofs.requirement_rows import (
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 from pmlopt.solvers.mps import make_names
 
+_to_fractions = np.vectorize(Fraction, otypes=[object])
+
 
 @singledispatch
-def list_proofs(certificate: Certificate) -> list[ProvedProgram]:
-    """List the linear programs by which the claims of a certificate are proved.
+def iterate_proofs(certificate: Certificate) -> Iterator[ProvedProgram]:
+    """Yield the linear programs by which the claims of a certificate are proved.
 
     Raises:
         ProgramError: its claims are about no linear program on listed letters.
@@ -62,12 +65,12 @@ def prove_feasibility(
     return ProvedProgram(program, sentence, level=level)
 
 
-@list_proofs.register
-def _(certificate: ListedCertificate) -> list[ProvedProgram]:
+@iterate_proofs.register
+def _(certificate: ListedCertificate) -> Iterator[ProvedProgram]:
     """Prove the requirement only: the utility is no linear function of the mechanism."""
     program = MechanismProgram(certificate.prior, certificate.mechanism, above=False)
     add_named_requirement(certificate.privacy, certificate.prior, program)
-    return [prove_feasibility(program, format_sentence("requirement"))]
+    yield prove_feasibility(program, format_sentence("requirement"))
 
 
 def _build_design(certificate: LinearCertificate, *, above: bool) -> tuple[ExactProgram, str]:
@@ -82,27 +85,27 @@ def _build_design(certificate: LinearCertificate, *, above: bool) -> tuple[Exact
         own = program.add_affine_rows(name, one.coefficients, one.offset.tolist(), equal=one.equal)
         slack = max(slack, own)
     add_named_requirement(certificate.privacy, certificate.prior, program)
-    program.objective = program.weigh_table(certificate.table)
+    program.objective = program.weigh_table(certificate.table, program.shares)
     program.is_maximised = certificate.maximised
     return program, " " + format_sentence("slack", slack=float(slack)) if slack else ""
 
 
-@list_proofs.register
-def _(certificate: LinearCertificate) -> list[ProvedProgram]:
+@iterate_proofs.register
+def _(certificate: LinearCertificate) -> Iterator[ProvedProgram]:
     """Prove that the mechanism meets the rows, and that none is better by more than a gap."""
     program, slack = _build_design(certificate, above=False)
-    value = float(program.value)
+    value = program.value
     more, relation = ("gain", "above") if certificate.maximised else ("loss", "below")
-    sentence = format_sentence("design", more=more, value=value, slack=slack)
-    first = prove_feasibility(program, sentence)
-    wider, _ = _build_design(certificate, above=True)
-    duals = prove_bound(wider, wider.costs)
-    bound = wider.sign * wider.sum_right_sides(duals)
-    sentence = format_sentence(
-        "optimum", more=more, relation=relation, bound=float(bound),
-        gap=round_up_digits(abs(bound - program.value)), slack=slack,
+    text = format_sentence("design", more=more, value=float(value), slack=slack)
+    yield prove_feasibility(program, text)
+    program, _ = _build_design(certificate, above=True)
+    proved = ProvedProgram(program, "", prove_bound(program, program.costs))
+    assert proved.bound is not None
+    text = format_sentence(
+        "optimum", more=more, relation=relation, bound=float(proved.bound),
+        gap=round_up_digits(abs(proved.bound - value)), slack=slack,
     )  # fmt: skip
-    return [first, ProvedProgram(wider, sentence, duals)]
+    yield replace(proved, sentence=text)
 
 
 def _add_target(program: ExactProgram, value: float, *, relaxed: bool = False) -> Fraction:
@@ -116,13 +119,6 @@ def _add_target(program: ExactProgram, value: float, *, relaxed: bool = False) -
     program.is_maximised, program.objective = True, {}
     program.add_row("target[all]", target, right + slack)
     return slack
-
-
-def _refute_target(program: ExactProgram, value: float) -> list[Fraction] | None:
-    """Add the row of a target, and return the multipliers of a contradiction; None without any."""
-    duals = [*prove_bound(program, program.costs), ONE]
-    _add_target(program, value)
-    return duals if program.sum_right_sides(duals) < 0 else None
 
 
 def _describe_demand(certificate: LevelCertificate) -> str:
@@ -143,7 +139,7 @@ def _build_level(certificate: LevelCertificate, level: float, *, above: bool) ->
     )
     add_requirement(PML(level, certificate.privacy.over), program, "pml")
     if (expected := certificate.expected) is not None:
-        program.objective = program.weigh_table(expected.table)
+        program.objective = program.weigh_table(expected.table, program.shares)
         program.is_maximised = expected.maximised
     return program
 
@@ -161,7 +157,7 @@ def _prove_level(certificate: LevelCertificate, level: float) -> ProvedProgram:
 
 def _refute_level(certificate: LevelCertificate, level: float) -> ProvedProgram | None:
     """Prove that no mechanism has a level and all that is demanded; None where the multipliers do not."""
-    if not 0 < certificate.bound >= level:
+    if not 0 <= level <= certificate.bound or certificate.bound == 0:
         return None
     program = _build_level(certificate, level, above=True)
     duals = _contradict_level(certificate, program, program.get_power(level))
@@ -176,45 +172,35 @@ def _contradict_level(
 ) -> list[Fraction] | None:
     """Return the multipliers of a contradiction between a level and what is demanded, or None.
 
-    No column within the level collects anything of what the multipliers of the letters and of the floor give
-    less their mean, and all columns together do.
+    What the multipliers of the letters and of the floor give above a little less than their mean is above 0
+    for all columns together; by the law of an output it is not for a column of it within the level.
     """
     assert certificate.multipliers is not None
-    values, price, gains = (
-        list(map(Fraction, certificate.multipliers.tolist())),
-        ZERO,
-        program.costs,
-    )
-    target = ZERO
+    shares, values = np.array(program.shares), _to_fractions(certificate.multipliers)
+    price, target, gains = ZERO, ZERO, np.full(certificate.allowed.shape, ZERO)
     if (floor := certificate.normalized_floor) is not None:
-        # the multipliers of the letters are for gains less the best of each letter
         price = Fraction(max(certificate.weight, 0.0)) / Fraction(floor.unit)
-        table = np.where(certificate.allowed, program.sign * floor.expected.table, -np.inf)
-        best = map(Fraction, table.max(axis=1).tolist())
-        values = [value - price * gain for value, gain in zip(values, best, strict=True)]
+        gains = price * program.sign * _to_fractions(floor.expected.table)
         target = price * program.sign * Fraction(floor.expected.value)
+        # the multipliers of the letters are for gains less the best of each letter
+        values = values - np.where(certificate.allowed, gains, -np.inf).max(axis=1)
         _add_target(program, floor.expected.value)
-    found = [ZERO] * len(program.rows)
-    found[-1] = price
-    pairs = list(zip(program.shares, values, strict=True))
-    step = max(share * abs(value) for share, value in pairs) / 2**100
-    mean = sum((share * value for share, value in pairs), target) - step
-    found[: len(pairs)] = [share * (mean - value) for share, value in pairs]
+    step = max(shares * abs(values)) / 2**100
+    mean = shares @ values + target - step
+    found, costs = [ZERO] * len(program.rows), shares[:, None] * (values[:, None] + gains - mean)
+    found[-1], found[: len(shares)] = price, shares * (mean - values)
     places = {row.name: place for place, row in enumerate(program.rows)}
     for y, least_mean in enumerate(program.least_means.values()):
-        law, shares = least_mean.prove(certificate.get_law(y))
-        cells = {
-            x: (price * gains.get(program.get_cell(x, y), ZERO) - found[x], ratio * law[x])
-            for x in np.flatnonzero(certificate.allowed[:, y]).tolist()
-        }
-        size = find_least_size(list(cells.values()))
-        if size is None:
+        law, multipliers = least_mean.prove(certificate.get_law(y))
+        used = np.flatnonzero(certificate.allowed[:, y])
+        own, raised = costs[used, y], ratio * np.array(law)[used]
+        if (size := find_least_size(own, raised)) is None:
             return None
-        for x, (cost, share) in cells.items():
+        for x, value in zip(used.tolist(), own + size * raised, strict=True):
             place = places[f"most[pml,{program.letters[x]},{program.outputs[y]}]"]
-            found[place] = max(cost + size * share, ZERO)
-        for row, share in shares.items():
-            found[row] = size * ratio * share
+            found[place] = max(value, ZERO)
+        for row, multiplier in multipliers.items():
+            found[row] = size * ratio * multiplier
     complete_multipliers(program, {}, found, 1 / step)
     return found
 
@@ -225,46 +211,40 @@ def _iterate_levels(bound: float, sign: int) -> Iterator[float]:
     yield from (bound + sign * step * max(1.0, bound) for step in steps)
 
 
-@list_proofs.register
-def _(certificate: LevelCertificate) -> list[ProvedProgram]:
+@iterate_proofs.register
+def _(certificate: LevelCertificate) -> Iterator[ProvedProgram]:
     """Prove that the level is reached, and that none below the bound is."""
-    levels = _iterate_levels(certificate.bound, -1) if certificate.bound > 0 else ()
-    proofs = (_refute_level(certificate, level) for level in levels if level >= 0)
-    refuted = next((proof for proof in proofs if proof is not None), None)
-    first = _prove_level(certificate, certificate.privacy.epsilon)
-    return [first] if refuted is None else [first, refuted]
+    yield _prove_level(certificate, certificate.privacy.epsilon)
+    levels = _iterate_levels(certificate.bound, -1)
+    yield from islice(filter(None, (_refute_level(certificate, level) for level in levels)), 1)
 
 
-@list_proofs.register
-def _(certificate: ThresholdCertificate) -> list[ProvedProgram]:
+@iterate_proofs.register
+def _(certificate: ThresholdCertificate) -> Iterator[ProvedProgram]:
     """Prove that the threshold is kept, and that the next one is not within the level."""
-    level = max(certificate.epsilon, certificate.kept.value)
+    level, beyond = max(certificate.epsilon, certificate.kept.value), certificate.beyond
     text = format_sentence("rank", level=level, rank=certificate.threshold)
-    found = [replace(_prove_level(certificate.kept, level), sentence=text)]
-    beyond = certificate.beyond
-    proof = None if beyond is None else _refute_level(beyond, certificate.epsilon)
-    if proof is not None:
+    yield replace(_prove_level(certificate.kept, level), sentence=text)
+    if beyond is not None and (proof := _refute_level(beyond, certificate.epsilon)) is not None:
         rank = certificate.max_possible_rank
         text = format_sentence("no-rank", level=certificate.epsilon, rank=rank)
-        found.append(replace(proof, sentence=text))
-    return found
+        yield replace(proof, sentence=text)
 
 
-@list_proofs.register
-def _(certificate: LeastEpsilonCertificate) -> list[ProvedProgram]:
+@iterate_proofs.register
+def _(certificate: LeastEpsilonCertificate) -> Iterator[ProvedProgram]:
     """Prove that the target is reached, and, of linear utilities, that it is not at the bound."""
-    first, reach, level = list_proofs(certificate.witness)[0], certificate.reach, certificate.bound
-    text = format_sentence(
-        "reached", sentence=first.sentence, level=certificate.value, target=reach
-    )
-    found, design = [replace(first, sentence=text, level=certificate.value)], certificate.proof
-    if isinstance(design, LinearCertificate):
-        program, slack = _build_design(design, above=True)
-        duals = _refute_target(program, reach)
-        text = format_sentence("not-reached", level=level, target=reach, slack=slack)
-        if duals is not None:
-            found.append(ProvedProgram(program, text, duals, is_infeasible=True, level=level))
-    return found
+    value, level, reach = certificate.value, certificate.bound, certificate.reach
+    first = next(iterate_proofs(certificate.witness))
+    text = format_sentence("reached", sentence=first.sentence, level=value, target=reach)
+    yield replace(first, sentence=text, level=value)
+    if isinstance(certificate.proof, LinearCertificate):
+        program, slack = _build_design(certificate.proof, above=True)
+        duals = [*prove_bound(program, program.costs), ONE]
+        _add_target(program, reach)
+        if program.sum_right_sides(duals) < 0:
+            text = format_sentence("not-reached", level=level, target=reach, slack=slack)
+            yield ProvedProgram(program, text, duals, is_infeasible=True, level=level)
 
 
 def _build_post_processing(
@@ -312,27 +292,30 @@ def _assign_outcomes(attack: FloatArray, columns: Any, law: Any, ratio: Fraction
     return found
 
 
-@list_proofs.register
-def _(certificate: EnvelopeCertificate | ProcessedFailureCertificate) -> list[ProvedProgram]:
+@iterate_proofs.register
+def _(certificate: EnvelopeCertificate | ProcessedFailureCertificate) -> Iterator[ProvedProgram]:
     """Prove the probability of outcomes that leak a level or more, from both sides.
 
     Of an envelope, it is at least delta at the value, and less next to the bound.
     """
     if isinstance(certificate, EnvelopeCertificate):
-        names, level, delta = ("envelope", "no-envelope"), certificate.value, certificate.delta
+        kind, level, delta = "envelope", certificate.value, certificate.delta
         levels = _iterate_levels(certificate.bound, 1)
     else:
-        names, level, delta = ("mass", "most-mass"), certificate.epsilon, math.inf
-        levels = iter([level])
-    first = _build_post_processing(certificate, level, above=True)
-    text = format_sentence(names[0], mass=float(first.value), delta=delta, level=level)
-    claims_level = isinstance(certificate, EnvelopeCertificate)
-    found = [prove_feasibility(first, text, level if claims_level else None)]
+        kind, level, delta, levels = (
+            "mass",
+            certificate.epsilon,
+            math.inf,
+            iter([certificate.epsilon]),
+        )
+    claims_level = delta < math.inf
+    program = _build_post_processing(certificate, level, above=True)
+    text = format_sentence(kind, mass=float(program.value), delta=delta, level=level)
+    yield prove_feasibility(program, text, level if claims_level else None)
     for level in levels:
-        second = _build_post_processing(certificate, level, above=False)
-        duals = prove_bound(second, second.costs)
-        if (mass := second.sum_right_sides(duals)) < delta:
-            text = format_sentence(names[1], mass=float(mass), delta=delta, level=level)
-            own = level if claims_level else None
-            return [*found, ProvedProgram(second, text, duals, level=own)]
-    return found
+        program = _build_post_processing(certificate, level, above=False)
+        duals = prove_bound(program, program.costs)
+        if (mass := program.sum_right_sides(duals)) < delta:
+            text = format_sentence(f"{kind}-bound", mass=float(mass), delta=delta, level=level)
+            yield ProvedProgram(program, text, duals, level=level if claims_level else None)
+            return

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -25,12 +26,9 @@ def prove_bound(program: ExactProgram, costs: Terms) -> list[Fraction]:
         SolverError: HiGHS finds no basis, or a variable that no row supports lacks something.
     """
     found, grid = _find_multipliers(program, costs)
-    entries = program.entries_by_column
-    for column, mean in program.least_means.items():
-        if mean.letters and (
-            size := sum(-value * found[row] for row, value in entries[column] if value < 0)
-        ):
-            law = np.array([max(float(found[row] / size), 0.0) for row in mean.letters])
+    for mean in program.least_means.values():
+        if size := sum((found[row] for row in mean.letters), ZERO):
+            law = np.array([float(found[row] / size) for row in mean.letters])
             for row, share in mean.prove(law)[1].items():
                 found[row] = size * share
     complete_multipliers(program, costs, found, grid)
@@ -63,20 +61,20 @@ def complete_multipliers(
             found[place] += Fraction(math.ceil(lack / coefficient * grid)) / grid
 
 
-def find_least_size(terms: Sequence[tuple[Fraction, Fraction]]) -> Fraction | None:
-    """Find the least `t >= 0` with `sum max(0, cost + t share) <= t`, by Newton steps; None without any.
+def find_least_size(costs: Any, shares: Any) -> Fraction | None:
+    """Find the least `t >= 0` with `sum max(0, costs + t shares) <= t`, by Newton steps; None without any.
 
     Examples:
-        >>> find_least_size([(Fraction(1), Fraction(1, 4)), (Fraction(-1), Fraction(1, 2))])
+        >>> costs = np.array([Fraction(1), Fraction(-1)])
+        >>> find_least_size(costs, np.array([Fraction(1, 4), Fraction(1, 2)]))
         Fraction(4, 3)
     """
     size = ZERO
-    while (sum((max(cost + size * share, ZERO) for cost, share in terms), -size)) > 0:
-        used = [(cost, share) for cost, share in terms if cost + size * share >= 0]
-        room = 1 - sum(share for _, share in used)
+    while (raised := costs + size * shares)[raised > 0].sum() > size:
+        room = 1 - shares[raised >= 0].sum()
         if room <= 0:
             return None
-        size = sum((cost for cost, _ in used), ZERO) / room
+        size = costs[raised >= 0].sum() / room
     return size
 
 

@@ -49,10 +49,8 @@ class MechanismProgram(ExactProgram):
         self.letters, self.outputs = make_names(prior.labels), make_names(mechanism.outputs)
         self._laws: dict[int, int] = {}
         for letter, row in zip(self.letters, mechanism.matrix.tolist(), strict=True):
-            for output, value in zip(self.outputs, row, strict=True):
-                self.add_column(f"P[{letter},{output}]", Fraction(value))
-        for x, letter in enumerate(self.letters):
-            cells = [self.get_cell(x, y) for y in range(len(self.outputs))]
+            pairs = zip(self.outputs, row, strict=True)
+            cells = [self.add_column(f"P[{letter},{y}]", Fraction(value)) for y, value in pairs]
             self.add_row(f"row[{letter}]", dict.fromkeys(cells, ONE), ONE, equal=True)
         self.letter_count = len(self.shares)
         for x, y in [] if allowed is None else np.argwhere(~allowed).tolist():
@@ -79,14 +77,10 @@ class MechanismProgram(ExactProgram):
         """Return the terms of a weighted sum of the probabilities of an output."""
         return dict(zip(self.list_column(y), weights, strict=True))
 
-    def weigh_table(self, table: FloatArray) -> Terms:
-        """Return the terms of the expectation of a table, the floats of which count as rationals."""
-        return {
-            self.get_cell(x, y): self.shares[x] * Fraction(value)
-            for x, row in enumerate(table.tolist())
-            for y, value in enumerate(row)
-            if value
-        }
+    def weigh_table(self, table: Any, weights: Sequence[Fraction]) -> Terms:
+        """Return the terms of a table of floats, which count as rationals, times weights of the letters."""
+        used = ((x, y, float(table[x, y])) for x, y in np.argwhere(table).tolist())
+        return {self.get_cell(x, y): weights[x] * Fraction(value) for x, y, value in used}
 
     def get_law(self, y: int) -> int:
         """Return the variable of the probability of an output, which is added where it is new."""
@@ -129,9 +123,8 @@ class MechanismProgram(ExactProgram):
         """
         most = ZERO
         for place, (table, constant) in enumerate(zip(coefficients, offset, strict=True)):
-            used = [(x, y, float(table[x, y])) for x, y in np.argwhere(table).tolist()]
             for kind, sign in (("added", 1), ("added_back", -1))[: 1 + equal]:
-                terms = {self.get_cell(x, y): sign * Fraction(value) for x, y, value in used}
+                terms = self.weigh_table(sign * table, [ONE] * len(self.letters))
                 right = -sign * Fraction(float(constant))
                 slack = max(self.evaluate(terms) - right, ZERO)
                 self.add_row(f"{kind}[{name},{place}]", terms, right + slack)
@@ -170,17 +163,19 @@ def describe_set(over: PriorSet, _: Sequence[str]) -> SetSystem:
     # powers of two near the largest coefficients: dividing by them is exact
     units = 2.0 ** np.frexp(np.abs(spaces.rows).max(axis=1, initial=0.0))[1]
     system = RowProgram(spaces.rows / units[:, None], spaces.right / units)
-    # the last row is the sum of a prior
-    pairs = list(zip(*system.exact_system, strict=True))[:-1]
-    program = ExactProgram(above=True)
-    for place, (row, right) in enumerate(pairs):
-        program.add_row(str(place), dict(enumerate(row)), right)
+    rows, program = list(zip(*system.exact_system, strict=True))[:-1], ExactProgram(above=True)
+    for place, (row, right) in enumerate(rows):  # the last one is the sum of a prior
+        # less the least coefficient: what they raise is then at least zero
+        least = min(row)
+        program.add_row(
+            str(place), {x: value - least for x, value in enumerate(row)}, right - least
+        )
 
     def find_prices(values: list[Fraction]) -> list[Fraction]:
         largest = max(values) or ONE
         (basis,) = system.find_bases(np.array([[float(value / largest)] for value in values]))
         found = None if basis is None else system.compute_multipliers(basis, values)
-        return [max(price, ZERO) for price in found or [ZERO] * len(pairs)]
+        return [max(price, ZERO) for price in found or [ZERO] * len(rows)]
 
     return SetSystem(program, find_prices)
 
@@ -226,28 +221,24 @@ def add_least_mean(
     It is written by linear duality over the inequalities of the set.
     """
     assert isinstance(over, PriorSet)
-    output, cells = program.outputs[y], program.list_column(y)
-    system = describe_set(over, program.letters)
-    prices = system.find_prices(program.get_values(y))
-    raised: list[Terms] = [{cell: ONE} for cell in cells]
+    output, letters = program.outputs[y], program.letters
+    system, values = describe_set(over, letters), program.get_values(y)
+    raised: list[Terms] = [{cell: ONE} for cell in program.list_column(y)]
     raised += [{} for _ in system.lower]
-    priced = {}
-    for inequality, price in zip(system.program.rows, prices, strict=True):
+    priced: Terms = {}
+    for inequality, price in zip(system.program.rows, system.find_prices(values), strict=True):
         column = program.add_column(f"price[{name},{inequality.name},{output}]", price)
         priced[column] = -inequality.right
         for x, value in inequality.terms.items():
             raised[x][column] = value
-    base = min(program.evaluate(terms) for terms in raised[: len(cells)])
-    up = program.add_column(f"base[{name},{output}]", max(base, ZERO))
-    down = program.add_column(f"debt[{name},{output}]", max(-base, ZERO))
-    measure = []
+    highest = min(program.evaluate(terms) for terms in raised[: len(letters)])
+    base, measure = program.add_column(f"base[{name},{output}]", highest), []
     for place, terms in enumerate(raised):
-        is_letter, letter = place < len(cells), program.letters[place % len(cells)]
-        row = {column: -value for column, value in terms.items()}
-        row |= {up: ONE, down: -ONE} if is_letter else {}
-        kind = "raised" if is_letter else "capped"
+        kind, own = ("raised", {base: ONE}) if place < len(letters) else ("capped", {})
+        row = {**own, **{column: -value for column, value in terms.items()}}
+        letter = letters[place % len(letters)]
         measure.append(program.add_row(f"{kind}[{name},{letter},{output}]", row))
-    least = program.define(f"w[{name},{output}]", {up: ONE, down: -ONE, **priced})
+    least = program.define(f"w[{name},{output}]", {base: ONE, **priced})
     mean = len(program.rows) - 1
 
     def prove(law: FloatArray) -> tuple[Sequence[Fraction], dict[int, Fraction]]:
@@ -256,7 +247,7 @@ def add_least_mean(
         shares = member + [max(least - mass, ZERO) for least, mass in pairs]
         return member, {mean: ONE, **dict(zip(measure, shares, strict=True))}
 
-    program.least_means[least] = LeastMean(prove, measure[: len(cells)])
+    program.least_means[least] = LeastMean(prove, measure[: len(letters)])
     return least
 
 
@@ -307,16 +298,17 @@ def add_requirement(requirement: Requirement, program: MechanismProgram, name: s
             "PML (also over l1 balls, boxes and hulls), LDP, LIP, maximal leakage, ratio bounds, metrics, "
             "approximate PML and guess leakage are"
         )
+    scaled = zip(ratios.rows.tolist(), map(Fraction, ratios.scales), strict=True)
+    weights = [[Fraction(value) / scale for value in row] for row, scale in scaled]
     pairs = [end.tolist() for end in (ratios.above, ratios.below, ratios.exponents)]
     for y, output in enumerate(program.outputs):
         sides = program.list_column(y)
-        for place, (row, scale) in enumerate(zip(ratios.rows, ratios.scales, strict=True)):
-            weights = [Fraction(value) / Fraction(scale) for value in row.tolist()]
+        for place, row in enumerate(weights):
             mean = f"mean[{name},{place},{output}]"
-            if weights == program.shares:
-                sides.append(program.get_law(y))
-            else:
-                sides.append(program.define(mean, program.weigh(y, weights)))
+            is_law = row == program.shares
+            sides.append(
+                program.get_law(y) if is_law else program.define(mean, program.weigh(y, row))
+            )
         for place, (above, below, exponent) in enumerate(zip(*pairs, strict=True)):
             # one pair of a side with itself cancels
             if above != below:
