@@ -23,8 +23,7 @@ from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.proofs.duals import complete_multipliers, find_least_size, prove_bound
-from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram
-from pmlopt.programs.proofs.formats import ProvedProgram
+from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, ProvedProgram
 from pmlopt.programs.proofs.readme import format_sentence, round_up_digits
 from pmlopt.programs.proofs.requirement_rows import (
     MechanismProgram,
@@ -50,27 +49,12 @@ def iterate_proofs(certificate: Certificate) -> Iterator[ProvedProgram]:
     )
 
 
-def prove_feasibility(
-    program: ExactProgram, sentence: str, level: float | None = None
-) -> ProvedProgram:
-    """Prove that the point of a program meets its rows.
-
-    Raises:
-        ProgramError: it does not.
-    """
-    if (broken := program.find_broken_row()) is not None:
-        raise ProgramError(
-            f"the result breaks {broken} of the linear program: check it with `verify`"
-        )
-    return ProvedProgram(program, sentence, level=level)
-
-
 @iterate_proofs.register
 def _(certificate: ListedCertificate) -> Iterator[ProvedProgram]:
     """Prove the requirement only: the utility is no linear function of the mechanism."""
     program = MechanismProgram(certificate.prior, certificate.mechanism, above=False)
     add_named_requirement(certificate.privacy, certificate.prior, program)
-    yield prove_feasibility(program, format_sentence("requirement"))
+    yield ProvedProgram(program, format_sentence("requirement"))
 
 
 def _build_design(certificate: LinearCertificate, *, above: bool) -> tuple[ExactProgram, str]:
@@ -97,7 +81,7 @@ def _(certificate: LinearCertificate) -> Iterator[ProvedProgram]:
     value = program.value
     more, relation = ("gain", "above") if certificate.maximised else ("loss", "below")
     text = format_sentence("design", more=more, value=float(value), slack=slack)
-    yield prove_feasibility(program, text)
+    yield ProvedProgram(program, text)
     program, _ = _build_design(certificate, above=True)
     proved = ProvedProgram(program, "", prove_bound(program, program.costs))
     assert proved.bound is not None
@@ -152,7 +136,7 @@ def _prove_level(certificate: LevelCertificate, level: float) -> ProvedProgram:
         text = " " + format_sentence("rounded-target", slack=float(slack)) if slack else ""
     demand = _describe_demand(certificate)
     sentence = format_sentence("level", level=level, demand=demand, slack=text)
-    return prove_feasibility(program, sentence, level)
+    return ProvedProgram(program, sentence, level=level)
 
 
 def _refute_level(certificate: LevelCertificate, level: float) -> ProvedProgram | None:
@@ -267,16 +251,15 @@ def _build_post_processing(
     letters = make_names(certificate.prior.labels)
     outputs = make_names(certificate.mechanism.outputs)
     shares = _assign_outcomes(certificate.attack.matrix, columns, law, ratio)
-    used, taken = np.flatnonzero(law).tolist(), [dict[int, Fraction]() for _ in outputs]
+    used = np.flatnonzero(law)
     for letter, own, column in zip(letters, shares, columns, strict=True):
-        cells = {y: program.add_column(f"take[{letter},{outputs[y]}]", own[y]) for y in used}
-        leaks = {cell: ratio * law[y] - column[y] for y, cell in cells.items()}
-        program.add_row(f"leak[{letter}]", leaks)
-        program.objective |= {cell: law[y] for y, cell in cells.items()}
-        for y, cell in cells.items():
-            taken[y][cell] = ONE
-    for y in used:
-        program.add_row(f"taken[{outputs[y]}]", taken[y], ONE)
+        cells = [program.add_column(f"take[{letter},{outputs[y]}]", own[y]) for y in used]
+        leaks = (ratio * law - column)[used]
+        program.add_row(f"leak[{letter}]", dict(zip(cells, leaks, strict=True)))
+        program.objective |= dict(zip(cells, law[used], strict=True))
+    for place, y in enumerate(used):
+        takes = range(place, len(program.columns), len(used))
+        program.add_row(f"taken[{outputs[y]}]", dict.fromkeys(takes, ONE), ONE)
     return program
 
 
@@ -311,7 +294,7 @@ def _(certificate: EnvelopeCertificate | ProcessedFailureCertificate) -> Iterato
     claims_level = delta < math.inf
     program = _build_post_processing(certificate, level, above=True)
     text = format_sentence(kind, mass=float(program.value), delta=delta, level=level)
-    yield prove_feasibility(program, text, level if claims_level else None)
+    yield ProvedProgram(program, text, level=level if claims_level else None)
     for level in levels:
         program = _build_post_processing(certificate, level, above=False)
         duals = prove_bound(program, program.costs)

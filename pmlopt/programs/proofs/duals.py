@@ -80,21 +80,22 @@ def find_least_size(costs: Any, shares: Any) -> Fraction | None:
 
 def _find_multipliers(program: ExactProgram, costs: Terms) -> tuple[list[Fraction], Fraction]:
     """Find the multipliers of a basis, rounded to a grid, and how many of its steps one has."""
+    found = [ZERO] * len(program.rows)
+
+    def list_lacks() -> list[Fraction]:
+        sums = program.combine(found)
+        return [costs.get(column, ZERO) - value for column, value in enumerate(sums)]
+
     # what all entries of a row of the mechanism share of the costs would hide their differences
-    rest, found = dict(costs), [ZERO] * len(program.rows)
     for place, row in enumerate(program.rows[: program.letter_count]):
-        shares = (rest.get(column, ZERO) / value for column, value in row.terms.items())
-        found[place] = max(shares, default=ZERO)
-        for column, value in row.terms.items():
-            rest[column] = rest.get(column, ZERO) - found[place] * value
-    unit = _round_to_power_of_two(rest.values())
-    floats = [float(rest.get(column, ZERO) / unit) for column in range(len(program.columns))]
-    tight, basic = _find_basis(program, np.array(floats))
+        found[place] = max(costs.get(column, ZERO) for column in row.terms)
+    lacks = list_lacks()
+    unit = _round_to_power_of_two(lacks)
+    tight, basic = _find_basis(program, np.array([float(lack / unit) for lack in lacks]))
     system = sparse.linalg.splu(_to_sparse(program)[tight][:, basic].T.tocsc())
     # each step has some digits of what the steps before it left
     for _ in range(5):
-        sums = program.combine(found)
-        lacks = [costs.get(column, ZERO) - sums[column] for column in basic]
+        lacks = np.array(list_lacks())[basic].tolist()
         size = _round_to_power_of_two(lacks)
         step = system.solve(np.array([float(lack / size) for lack in lacks]))
         for place, value in zip(tight, step.tolist(), strict=True):

@@ -14,7 +14,7 @@ from pmlopt.core.files import describe_os_error, publish_new
 from pmlopt.errors import FileFormatError
 from pmlopt.programs.certificate import Certificate
 from pmlopt.programs.proofs.claims import iterate_proofs
-from pmlopt.programs.proofs.formats import iterate_mps_lines, iterate_vipr_lines
+from pmlopt.programs.proofs.exact_program import iterate_mps_lines, iterate_vipr_lines
 from pmlopt.programs.proofs.readme import build_readme
 
 

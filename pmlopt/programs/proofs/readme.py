@@ -13,7 +13,7 @@ from pmlopt.core.descriptions import escape_control_characters
 from pmlopt.data.prior import Prior
 from pmlopt.programs.certificate import Certificate
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
-from pmlopt.programs.proofs.formats import ProvedProgram
+from pmlopt.programs.proofs.exact_program import ProvedProgram
 from pmlopt.programs.reports.pages import warn_of_sample
 from pmlopt.solvers.mps import make_names
 

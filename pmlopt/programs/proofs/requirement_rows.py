@@ -110,8 +110,7 @@ class MechanismProgram(ExactProgram):
         value = min(self.evaluate(terms) for _, terms in means)
         least = self.add_column(f"w[{name},{self.outputs[y]}]", value)
         for vertex, terms in means:
-            row = {**{cell: -value for cell, value in terms.items()}, least: ONE}
-            self.add_row(f"vertex[{name},{vertex},{self.outputs[y]}]", row)
+            self.add_limit(f"vertex[{name},{vertex},{self.outputs[y]}]", least, terms)
         return least
 
     def add_affine_rows(
@@ -183,31 +182,24 @@ def describe_set(over: PriorSet, _: Sequence[str]) -> SetSystem:
 @describe_set.register
 def _(over: ChoquetSet, letters: Sequence[str]) -> SetSystem:
     """Describe `{Q: Q >= lower - d, sum d <= shift, Q <= upper}`."""
-    nu, size = over.integer_probability, len(letters)
-    total, has_upper = Fraction(int(nu.total)), nu.upper is not None
-    lower = [Fraction(int(value)) / total for value in nu.lower]
-    upper = [Fraction(int(value)) / total for value in (nu.upper if has_upper else [])]
-    program = ExactProgram(above=True)
+    lower, shift, upper = over.rational_probability
+    size, program, limited = over.size, ExactProgram(above=True), np.flatnonzero(upper < 1).tolist()
     for x, value in enumerate(lower):
         program.add_row(f"lower:{letters[x]}", {x: -ONE, size + x: -ONE}, -value)
-    for x, value in enumerate(upper):
-        program.add_row(f"upper:{letters[x]}", {x: ONE}, value)
-    shift = dict.fromkeys(range(size, 2 * size), ONE)
-    program.add_row("radius", shift, Fraction(int(nu.shift)) / total)
+    for x in limited:
+        program.add_row(f"upper:{letters[x]}", {x: ONE}, upper[x])
+    program.add_row("radius", dict.fromkeys(range(size, 2 * size), ONE), shift)
 
     def list_prices(values: list[Fraction], base: Fraction, cap: Fraction) -> list[Fraction]:
         raised = [min(max(value - base, ZERO), cap) for value in values]
-        return [*raised, *(max(base - value, ZERO) for value in values[: len(upper)]), cap]
+        return [*raised, *(max(base - values[x], ZERO) for x in limited), cap]
 
     def find_prices(values: list[Fraction]) -> list[Fraction]:
         low, high = min(values), max(values)
         # the best are among the values: a base of bounds from both sides, else a cap of a radius
-        ends = [(end, high - low) if has_upper else (low, end - low) for end in set(values)]
-
-        def compute_mean(end: tuple[Fraction, Fraction]) -> Fraction:
-            return end[0] - program.sum_right_sides(list_prices(values, *end))
-
-        return list_prices(values, *max(ends, key=compute_mean))
+        ends = [(end, high - low) if limited else (low, end - low) for end in set(values)]
+        found = [(base, list_prices(values, base, cap)) for base, cap in ends]
+        return max(found, key=lambda one: one[0] - program.sum_right_sides(one[1]))[1]
 
     return SetSystem(program, find_prices, lower)
 
@@ -234,10 +226,9 @@ def add_least_mean(
     highest = min(program.evaluate(terms) for terms in raised[: len(letters)])
     base, measure = program.add_column(f"base[{name},{output}]", highest), []
     for place, terms in enumerate(raised):
-        kind, own = ("raised", {base: ONE}) if place < len(letters) else ("capped", {})
-        row = {**own, **{column: -value for column, value in terms.items()}}
-        letter = letters[place % len(letters)]
-        measure.append(program.add_row(f"{kind}[{name},{letter},{output}]", row))
+        kind, own = ("raised", base) if place < len(letters) else ("capped", None)
+        row_name = f"{kind}[{name},{letters[place % len(letters)]},{output}]"
+        measure.append(program.add_limit(row_name, own, terms))
     least = program.define(f"w[{name},{output}]", {base: ONE, **priced})
     mean = len(program.rows) - 1
 

@@ -274,7 +274,8 @@ def test_viprchk_agrees(kind: str, tmp_path: Path) -> None:
     for path in sorted(proof.folder.glob("*.vipr")):
         changed = tmp_path / "changed.vipr"
         changed.write_text(tamper(path.read_text("utf-8"), rng)[0], "utf-8")
-        assert [one.accepts for one in run_checker(checker, [path, changed])] == [True, False]
+        assert run_checker(checker, path)[0].accepts
+        assert not run_checker(checker, changed)[0].accepts
 
 
 def test_an_exact_solver_finds_the_optimum_within_the_interval(tmp_path: Path) -> None:
