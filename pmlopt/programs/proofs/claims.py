@@ -109,9 +109,9 @@ def _describe_demand(certificate: LevelCertificate) -> str:
     """Describe what a least leakage demands next to the level."""
     expected, found = certificate.expected, []
     if expected is not None:
-        word, side = ("gain", "least") if expected.maximised else ("loss", "most")
-        found.append(format_sentence("expected", word=word, side=side, value=expected.value))
-    if expected is None or not certificate.allowed.all():
+        name = "expected-gain" if expected.maximised else "expected-loss"
+        found.append(format_sentence(name, value=expected.value))
+    if not found or not certificate.allowed.all():
         found.append(format_sentence("pairs"))
     return " and ".join(found)
 

@@ -121,10 +121,8 @@ def _find_basis(program: ExactProgram, costs: FloatArray) -> tuple[list[int], li
         options = {**highs.RESTART_OPTIONS, "solver": "ipm", "presolve": "on"}
         solver = highs.load_model(model, options)
         solver.run()
-    basis = solver.getBasis()
-    tight = [place for place, one in enumerate(basis.row_status) if one.name != "kBasic"]
-    basic = [place for place, one in enumerate(basis.col_status) if one.name == "kBasic"]
-    if not basis.valid or len(tight) != len(basic):
+    tight, basic = highs.read_basis(solver)
+    if not tight or len(tight) != len(basic):
         raise SolverError("HiGHS finds no basis of the linear program")
     return tight, basic
 

@@ -113,16 +113,12 @@ class ExactProgram:
         """Return the terms of what is maximised: the objective, or minus that."""
         return {column: self.sign * value for column, value in self.objective.items()}
 
-    def find_broken_row(self) -> str | None:
-        """Return the name of a row, or of a variable, that the point breaks; None where it breaks none."""
-        for name, value in zip(self.columns, self.values, strict=True):
-            if value < 0:
-                return name
-        for row in self.rows:
-            found = self.evaluate(row.terms)
-            if found > row.right or (row.equal and found < row.right):
-                return row.name
-        return None
+    def list_broken(self) -> list[str]:
+        """List the names of the variables and the rows that the point breaks."""
+        pairs = zip(self.columns, self.values, strict=True)
+        excesses = [(row, self.evaluate(row.terms) - row.right) for row in self.rows]
+        broken = [row.name for row, excess in excesses if excess > 0 or (row.equal and excess)]
+        return [*(name for name, value in pairs if value < 0), *broken]
 
     @property
     def entries_by_column(self) -> list[list[tuple[int, Fraction]]]:
@@ -135,11 +131,10 @@ class ExactProgram:
 
     def combine(self, multipliers: Sequence[Fraction]) -> list[Fraction]:
         """Return the coefficients of all columns in a combination of the rows."""
-        found = [ZERO] * len(self.columns)
-        for multiplier, row in zip(multipliers, self.rows, strict=True):
-            for column, value in row.terms.items() if multiplier else ():
-                found[column] += multiplier * value
-        return found
+        products = [
+            [multipliers[row] * value for row, value in one] for one in self.entries_by_column
+        ]
+        return [sum(one, ZERO) for one in products]
 
     def sum_right_sides(self, multipliers: Sequence[Fraction]) -> Fraction:
         """Return the right side of a combination of the rows."""
@@ -168,11 +163,9 @@ class ProvedProgram:
 
     def __post_init__(self) -> None:
         """Raise a ProgramError where the point is to meet the rows, and does not."""
-        broken = None if self.is_infeasible else self.program.find_broken_row()
-        if broken is not None:
-            raise ProgramError(
-                f"the result breaks {broken} of the linear program: check it with `verify`"
-            )
+        if not self.is_infeasible and (broken := self.program.list_broken()):
+            text = f"the result breaks {broken[0]} of the linear program: check it with `verify`"
+            raise ProgramError(text)
 
     @property
     def name(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import singledispatch
@@ -89,14 +89,6 @@ class MechanismProgram(ExactProgram):
             proof = self.shares, {len(self.rows) - 1: ONE}
             self._laws[y], self.least_means[column] = column, LeastMean(lambda _: proof)
         return self._laws[y]
-
-    def add_letter_rows(
-        self, kind: str, y: int, terms: Mapping[int, Fraction], sign: int = 1
-    ) -> None:
-        """Require of each probability of an output, times a sign, and terms that the sum is at most 0."""
-        for letter, cell in zip(self.letters, self.list_column(y), strict=True):
-            name = f"{kind},{letter},{self.outputs[y]}]"
-            self.add_row(name, {cell: Fraction(sign), **terms})
 
     def add_excess(self, name: str, terms: Terms) -> int:
         """Add a variable that is at least the sum of terms, which may be negative."""
@@ -295,16 +287,14 @@ def add_requirement(requirement: Requirement, program: MechanismProgram, name: s
     for y, output in enumerate(program.outputs):
         sides = program.list_column(y)
         for place, row in enumerate(weights):
-            mean = f"mean[{name},{place},{output}]"
-            is_law = row == program.shares
-            sides.append(
-                program.get_law(y) if is_law else program.define(mean, program.weigh(y, row))
-            )
+            is_law, mean = row == program.shares, program.weigh(y, row)
+            own = f"mean[{name},{place},{output}]"
+            sides.append(program.get_law(y) if is_law else program.define(own, mean))
         for place, (above, below, exponent) in enumerate(zip(*pairs, strict=True)):
             # one pair of a side with itself cancels
             if above != below:
-                terms = {sides[above]: ONE, sides[below]: -program.get_power(exponent)}
-                program.add_row(f"pair[{name},{place},{output}]", terms)
+                terms = {sides[below]: program.get_power(exponent)}
+                program.add_limit(f"pair[{name},{place},{output}]", sides[above], terms)
 
 
 @add_requirement.register
@@ -314,18 +304,16 @@ def _(requirement: MeanBounds, program: MechanismProgram, name: str) -> None:
         if one.kind == BoundKind.SUM_OF_MAX:
             _bound_sum_of_largest(one.exponent, program, name)
             continue
-        is_mean = one.kind == BoundKind.MAX_OVER_MEAN
-        most = program.vacuous_exponent if is_mean else MAX_EXPONENT
+        most = program.vacuous_exponent if one.kind == BoundKind.MAX_OVER_MEAN else MAX_EXPONENT
         if program.above and one.exponent > most:
             continue  # of a bound on the optimum a row may be left out
         factor = program.get_power(min(one.exponent, most))
-        for y in range(len(program.outputs)):
-            if one.kind == BoundKind.MEAN_OVER_MIN:
-                law = {program.get_law(y): 1 / factor}
-                program.add_letter_rows(f"least[{name}", y, law, sign=-1)
-            else:
-                side = add_least_mean(one.smaller, program, name, y)
-                program.add_letter_rows(f"most[{name}", y, {side: -factor})
+        is_floor = one.kind == BoundKind.MEAN_OVER_MIN
+        for y, output in enumerate(program.outputs):
+            side = program.get_law(y) if is_floor else add_least_mean(one.smaller, program, name, y)
+            for letter, cell in zip(program.letters, program.list_column(y), strict=True):
+                kind, low, high = ("least", side, cell) if is_floor else ("most", cell, side)
+                program.add_limit(f"{kind}[{name},{letter},{output}]", low, {high: factor})
 
 
 def _bound_sum_of_largest(exponent: float, program: MechanismProgram, name: str) -> None:
@@ -333,7 +321,8 @@ def _bound_sum_of_largest(exponent: float, program: MechanismProgram, name: str)
     tops = []
     for y, output in enumerate(program.outputs):
         tops.append(program.add_column(f"top[{name},{output}]", max(program.get_values(y))))
-        program.add_letter_rows(f"under_top[{name}", y, {tops[-1]: -ONE})
+        for letter, cell in zip(program.letters, program.list_column(y), strict=True):
+            program.add_limit(f"under_top[{name},{letter},{output}]", cell, {tops[-1]: ONE})
     # past the number of letters the bound is none
     right = program.get_power(min(exponent, math.log(len(program.letters)) + 1e-6))
     program.add_row(f"tops[{name}]", dict.fromkeys(tops, ONE), right)
