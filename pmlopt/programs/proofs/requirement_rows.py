@@ -17,8 +17,7 @@ from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import ApproximatePML, GuessLeakage, Requirement
 from pmlopt.model.privacy.mean_bounds import BoundKind, ComparedMeans, MeanBounds
-from pmlopt.model.uncertainty import ChoquetSet, ConvexHull, PriorSet
-from pmlopt.model.uncertainty.row_programs import RowProgram
+from pmlopt.model.uncertainty import ChoquetSet, ConvexHull, Polytope, PriorSet
 from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, LeastMean, Terms
 from pmlopt.solvers.mps import make_names
 
@@ -145,30 +144,23 @@ def describe_set(over: PriorSet, _: Sequence[str]) -> SetSystem:
     Raises:
         ProgramError: the set is no polytope that is known in rationals.
     """
-    spaces, some = over.half_spaces(), over.project_to_rationals(np.full(over.size, 1 / over.size))
-    if spaces is None or some is None:
-        raise ProgramError(
-            f"{over!r} is no set of priors with rational linear rows: l1 balls, boxes, least masses, "
-            "polytopes and hulls of listed priors are, and a hull or a box around it has such a proof"
-        )
-    # powers of two near the largest coefficients: dividing by them is exact
-    units = 2.0 ** np.frexp(np.abs(spaces.rows).max(axis=1, initial=0.0))[1]
-    system = RowProgram(spaces.rows / units[:, None], spaces.right / units)
-    rows, program = list(zip(*system.exact_system, strict=True))[:-1], ExactProgram(above=True)
-    for place, (row, right) in enumerate(rows):  # the last one is the sum of a prior
+    raise ProgramError(
+        f"{over!r} is no set of priors with rational linear rows: l1 balls, boxes, least masses, "
+        "polytopes and hulls of listed priors are, and a hull or a box around it has such a proof"
+    )
+
+
+@describe_set.register
+def _(over: Polytope, _: Sequence[str]) -> SetSystem:
+    """Describe the rows of the set, divided by powers of two."""
+    program = ExactProgram(above=True)
+    *rows, _total = zip(*over.row_program.exact_system, strict=True)
+    for place, (row, right) in enumerate(rows):
         # less the least coefficient: what they raise is then at least zero
         least = min(row)
-        program.add_row(
-            str(place), {x: value - least for x, value in enumerate(row)}, right - least
-        )
-
-    def find_prices(values: list[Fraction]) -> list[Fraction]:
-        largest = max(values) or ONE
-        (basis,) = system.find_bases(np.array([[float(value / largest)] for value in values]))
-        found = None if basis is None else system.compute_multipliers(basis, values)
-        return [max(price, ZERO) for price in found or [ZERO] * len(rows)]
-
-    return SetSystem(program, find_prices)
+        terms = {x: value - least for x, value in enumerate(row)}
+        program.add_row(str(place), terms, right - least)
+    return SetSystem(program, over.find_prices)
 
 
 @describe_set.register
