@@ -8,11 +8,9 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import singledispatch
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import PML
 from pmlopt.programs.certificate import Certificate, ListedCertificate
@@ -54,7 +52,7 @@ def _(certificate: ListedCertificate) -> Iterator[ProvedProgram]:
     """Prove the requirement only: the utility is no linear function of the mechanism."""
     program = MechanismProgram(certificate.prior, certificate.mechanism, above=False)
     add_named_requirement(certificate.privacy, certificate.prior, program)
-    yield ProvedProgram(program, format_sentence("requirement"))
+    yield ProvedProgram("feasibility", program, format_sentence("requirement"))
 
 
 def _build_design(certificate: LinearCertificate, *, above: bool) -> tuple[ExactProgram, str]:
@@ -70,7 +68,7 @@ def _build_design(certificate: LinearCertificate, *, above: bool) -> tuple[Exact
         slack = max(slack, own)
     add_named_requirement(certificate.privacy, certificate.prior, program)
     program.objective = program.weigh_table(certificate.table, program.shares)
-    program.is_maximised = certificate.maximised
+    program.sign = 1 if certificate.maximised else -1
     return program, " " + format_sentence("slack", slack=float(slack)) if slack else ""
 
 
@@ -81,9 +79,9 @@ def _(certificate: LinearCertificate) -> Iterator[ProvedProgram]:
     value = program.value
     more, relation = ("gain", "above") if certificate.maximised else ("loss", "below")
     text = format_sentence("design", more=more, value=float(value), slack=slack)
-    yield ProvedProgram(program, text)
+    yield ProvedProgram("feasibility", program, text)
     program, _ = _build_design(certificate, above=True)
-    proved = ProvedProgram(program, "", prove_bound(program, program.costs))
+    proved = ProvedProgram("optimum", program, "", prove_bound(program, program.costs))
     assert proved.bound is not None
     text = format_sentence(
         "optimum", more=more, relation=relation, bound=float(proved.bound),
@@ -100,7 +98,7 @@ def _add_target(program: ExactProgram, value: float, *, relaxed: bool = False) -
     target = {column: -value for column, value in program.costs.items()}
     right = Fraction(-program.sign * value)
     slack = max(program.evaluate(target) - right, ZERO) if relaxed else ZERO
-    program.is_maximised, program.objective = True, {}
+    program.sign, program.objective = 1, {}
     program.add_row("target[all]", target, right + slack)
     return slack
 
@@ -124,7 +122,7 @@ def _build_level(certificate: LevelCertificate, level: float, *, above: bool) ->
     add_requirement(PML(level, certificate.privacy.over), program, "pml")
     if (expected := certificate.expected) is not None:
         program.objective = program.weigh_table(expected.table, program.shares)
-        program.is_maximised = expected.maximised
+        program.sign = 1 if expected.maximised else -1
     return program
 
 
@@ -136,7 +134,7 @@ def _prove_level(certificate: LevelCertificate, level: float) -> ProvedProgram:
         text = " " + format_sentence("rounded-target", slack=float(slack)) if slack else ""
     demand = _describe_demand(certificate)
     sentence = format_sentence("level", level=level, demand=demand, slack=text)
-    return ProvedProgram(program, sentence, level=level)
+    return ProvedProgram("feasibility", program, sentence, level=level)
 
 
 def _refute_level(certificate: LevelCertificate, level: float) -> ProvedProgram | None:
@@ -148,7 +146,7 @@ def _refute_level(certificate: LevelCertificate, level: float) -> ProvedProgram 
     if duals is None:
         return None
     sentence = format_sentence("no-level", level=level, demand=_describe_demand(certificate))
-    return ProvedProgram(program, sentence, duals, is_infeasible=True, level=level)
+    return ProvedProgram("infeasibility", program, sentence, duals, level)
 
 
 def _contradict_level(
@@ -228,7 +226,7 @@ def _(certificate: LeastEpsilonCertificate) -> Iterator[ProvedProgram]:
         _add_target(program, reach)
         if program.sum_right_sides(duals) < 0:
             text = format_sentence("not-reached", level=level, target=reach, slack=slack)
-            yield ProvedProgram(program, text, duals, is_infeasible=True, level=level)
+            yield ProvedProgram("infeasibility", program, text, duals, level)
 
 
 def _build_post_processing(
@@ -248,11 +246,14 @@ def _build_post_processing(
     exact = RationalMechanism.from_floats(certificate.prior, certificate.mechanism.matrix)
     unit, program = Fraction(1, exact.total), ExactProgram(above)
     columns, law, ratio = exact.columns * unit, exact.laws[0] * unit, program.get_power(level)
-    letters = make_names(certificate.prior.labels)
-    outputs = make_names(certificate.mechanism.outputs)
-    shares = _assign_outcomes(certificate.attack.matrix, columns, law, ratio)
-    used = np.flatnonzero(law)
-    for letter, own, column in zip(letters, shares, columns, strict=True):
+    given = scale_to_integers(certificate.attack.matrix) * ONE
+    given = given / given.sum(axis=1)[:, None]
+    # an outcome leaks through the letter of which it is likeliest
+    joint, letters = columns @ given, make_names(certificate.prior.labels)
+    leaking = (joint.max(axis=0) >= ratio * (law @ given)).astype(bool)
+    outputs, used = make_names(certificate.mechanism.outputs), np.flatnonzero(law)
+    for x, (letter, column) in enumerate(zip(letters, columns, strict=True)):
+        own = given[:, leaking & (joint.argmax(axis=0) == x)].sum(axis=1) + ZERO
         cells = [program.add_column(f"take[{letter},{outputs[y]}]", own[y]) for y in used]
         leaks = (ratio * law - column)[used]
         program.add_row(f"leak[{letter}]", dict(zip(cells, leaks, strict=True)))
@@ -261,18 +262,6 @@ def _build_post_processing(
         takes = range(place, len(program.columns), len(used))
         program.add_row(f"taken[{outputs[y]}]", dict.fromkeys(takes, ONE), ONE)
     return program
-
-
-def _assign_outcomes(attack: FloatArray, columns: Any, law: Any, ratio: Fraction) -> Any:
-    """Return for each letter the shares of outputs that become outcomes which leak through it."""
-    given = scale_to_integers(attack) * ONE
-    given = given / given.sum(axis=1)[:, None]
-    joint, masses = columns @ given, law @ given
-    found = np.full(columns.shape, ZERO, dtype=object)
-    for z, best in enumerate(joint.argmax(axis=0).tolist()):
-        if masses[z] and joint[best, z] >= ratio * masses[z]:
-            found[best] = found[best] + given[:, z]
-    return found
 
 
 @iterate_proofs.register
@@ -285,20 +274,16 @@ def _(certificate: EnvelopeCertificate | ProcessedFailureCertificate) -> Iterato
         kind, level, delta = "envelope", certificate.value, certificate.delta
         levels = _iterate_levels(certificate.bound, 1)
     else:
-        kind, level, delta, levels = (
-            "mass",
-            certificate.epsilon,
-            math.inf,
-            iter([certificate.epsilon]),
-        )
+        kind, level, delta = "mass", certificate.epsilon, math.inf
+        levels = iter([level])
     claims_level = delta < math.inf
     program = _build_post_processing(certificate, level, above=True)
     text = format_sentence(kind, mass=float(program.value), delta=delta, level=level)
-    yield ProvedProgram(program, text, level=level if claims_level else None)
+    yield ProvedProgram("feasibility", program, text, level=level if claims_level else None)
     for level in levels:
         program = _build_post_processing(certificate, level, above=False)
         duals = prove_bound(program, program.costs)
         if (mass := program.sum_right_sides(duals)) < delta:
             text = format_sentence(f"{kind}-bound", mass=float(mass), delta=delta, level=level)
-            yield ProvedProgram(program, text, duals, level=level if claims_level else None)
+            yield ProvedProgram("optimum", program, text, duals, level if claims_level else None)
             return

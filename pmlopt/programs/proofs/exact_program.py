@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Literal
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import ProgramError
@@ -39,7 +40,7 @@ class ExactProgram:
     Attributes:
         above: whether powers of e are replaced by rationals just above them, or all by such just below.
         powers: the rationals that were used, by exponent.
-        is_maximised: whether more of the objective is better.
+        sign: 1 where more of the objective is better, else -1.
         columns: the names of the variables.
         values: those of the point.
         objective: its terms.
@@ -50,7 +51,7 @@ class ExactProgram:
 
     above: bool
     powers: dict[float, Fraction] = field(default_factory=dict)
-    is_maximised: bool = True
+    sign: int = 1
     columns: list[str] = field(default_factory=list)
     values: list[Fraction] = field(default_factory=list)
     objective: Terms = field(default_factory=dict)
@@ -104,11 +105,6 @@ class ExactProgram:
         return self.evaluate(self.objective)
 
     @property
-    def sign(self) -> int:
-        """Return 1 where more of the objective is better, else -1."""
-        return 1 if self.is_maximised else -1
-
-    @property
     def costs(self) -> Terms:
         """Return the terms of what is maximised: the objective, or minus that."""
         return {column: self.sign * value for column, value in self.objective.items()}
@@ -147,52 +143,46 @@ class ProvedProgram:
     """A linear program with what a file proves of it.
 
     Attributes:
+        name: of the files: feasibility, that the point meets the rows; optimum, that nothing is better than a
+            bound, either; infeasibility, that nothing meets the rows.
         program: the program.
         sentence: what is proved, in words.
-        duals: multipliers of the rows that prove a bound on the objective, or, of an infeasible program,
-            the contradiction.
-        is_infeasible: whether it is proved that nothing meets the rows; else the point is a part of it.
+        duals: multipliers of the rows that prove the bound, or the contradiction.
         level: the level in nats that it is about, where a least level, or that of an envelope, is claimed.
     """
 
+    name: Literal["feasibility", "optimum", "infeasibility"]
     program: ExactProgram
     sentence: str
-    duals: list[Fraction] | None = None
-    is_infeasible: bool = False
+    duals: Sequence[Fraction] = ()
     level: float | None = None
 
     def __post_init__(self) -> None:
         """Raise a ProgramError where the point is to meet the rows, and does not."""
-        if not self.is_infeasible and (broken := self.program.list_broken()):
+        if self.name != "infeasibility" and (broken := self.program.list_broken()):
             text = f"the result breaks {broken[0]} of the linear program: check it with `verify`"
             raise ProgramError(text)
 
     @property
-    def name(self) -> str:
-        """Return the name of the files."""
-        if self.is_infeasible:
-            return "infeasibility"
-        return "feasibility" if self.duals is None else "optimum"
-
-    @property
     def bound(self) -> Fraction | None:
         """Return the proved bound on the objective; None where none is."""
-        if self.duals is None or self.is_infeasible:
+        if self.name != "optimum":
             return None
         return self.program.sign * self.program.sum_right_sides(self.duals)
 
     @property
     def proved_range(self) -> tuple[str, str]:
         """Return between which numbers the optimum is proved to be."""
-        value, none = str(self.program.value), "inf" if self.program.is_maximised else "-inf"
-        other = none if self.bound is None else str(self.bound)
-        return (value, other) if self.program.is_maximised else (other, value)
+        value, is_maximised = str(self.program.value), self.program.sign > 0
+        if self.bound is None:
+            return (value, "inf") if is_maximised else ("-inf", value)
+        return (value, str(self.bound)) if is_maximised else (str(self.bound), value)
 
 
 def iterate_mps_lines(proved: ProvedProgram) -> Iterator[str]:
     """Yield the lines of the program in the format MPS, with rationals as `p/q`."""
     own = proved.program
-    named = NamedProgram(proved.name, own.is_maximised, own.columns, own.objective, own.rows)
+    named = NamedProgram(proved.name, own.sign > 0, own.columns, own.objective, own.rows)
     return named.iterate_lines()
 
 
@@ -208,31 +198,31 @@ def iterate_vipr_lines(proved: ProvedProgram) -> Iterator[str]:
     yield f"% {proved.sentence}"
     yield f"VER 1.0\nVAR {columns}"
     yield from program.columns
-    yield f"INT 0\nOBJ {'max' if program.is_maximised else 'min'}"
+    yield f"INT 0\nOBJ {'max' if program.sign > 0 else 'min'}"
     yield _format_terms(program.objective)
     yield f"CON {columns + len(program.rows)} {columns}"
     for place, name in enumerate(program.columns):
         yield f"sign:{name} G 0 1 {place} 1"
     for row in program.rows:
         yield f"{row.name} {'E' if row.equal else 'L'} {row.right} {_format_terms(row.terms)}"
-    if proved.is_infeasible:
+    if proved.name == "infeasibility":
         yield "RTP infeas\nSOL 0"
     else:
         point = {place: value for place, value in enumerate(program.values) if value}
         yield f"RTP range {' '.join(proved.proved_range)}\nSOL 1\nmechanism {_format_terms(point)}"
-    yield f"DER {int(proved.duals is not None)}"
-    if proved.duals is not None:
-        yield _format_derivation(proved, proved.duals)
+    yield f"DER {int(proved.name != 'feasibility')}"
+    if proved.name != "feasibility":
+        yield _format_derivation(proved)
 
 
-def _format_derivation(proved: ProvedProgram, duals: list[Fraction]) -> str:
+def _format_derivation(proved: ProvedProgram) -> str:
     """Return the bound, or the contradiction, as one combination of the rows."""
     program, sign = proved.program, proved.program.sign
+    left, costs = f"bound {'L' if sign > 0 else 'G'} {proved.bound} OBJ", program.costs
+    if proved.bound is None:
+        left, costs = f"contradiction L {program.sum_right_sides(proved.duals)} 0", {}
     # the signs of variables are the first rows, with `at least`
-    sums, costs = program.combine(duals), {} if proved.is_infeasible else program.costs
+    sums = program.combine(proved.duals)
     signs = (costs.get(column, ZERO) - value for column, value in enumerate(sums))
-    weights = {place: sign * value for place, value in enumerate([*signs, *duals]) if value}
-    left = f"bound {'L' if sign > 0 else 'G'} {proved.bound} OBJ"
-    if proved.is_infeasible:
-        left = f"contradiction L {program.sum_right_sides(duals)} 0"
+    weights = {place: sign * value for place, value in enumerate([*signs, *proved.duals]) if value}
     return f"{left} {{ lin {_format_terms(weights)} }} -1"

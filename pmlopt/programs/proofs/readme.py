@@ -128,12 +128,12 @@ def _format_program(proved: ProvedProgram) -> str:
 
 def _describe_objective(proved: ProvedProgram) -> str:
     """Describe what the linear program optimises."""
-    if proved.is_infeasible or not proved.program.objective:
-        return format_sentence("contradiction" if proved.is_infeasible else "no-objective")
+    if not proved.program.objective:
+        return format_sentence(f"{proved.name}-without-objective")
     ends = [end for end in proved.proved_range if not end.endswith("inf")]
     texts = [f"{end} (about {float(Fraction(end)):.15g})" for end in ends]
     is_attack = proved.program.columns[0].startswith("take[")
     what = "the probability of these outcomes" if is_attack else "as above"
-    verb = "largest" if proved.program.is_maximised else "least"
+    verb = "largest" if proved.program.sign > 0 else "least"
     name = "range" if texts[1:] else "value"
     return format_sentence(name, what=what, verb=verb, ends=" to ".join(texts))

@@ -326,11 +326,12 @@ def _(requirement: ApproximatePML, program: MechanismProgram, name: str) -> None
     factor = program.get_power(min(requirement.epsilon, program.vacuous_exponent))
     laws = [program.get_law(y) for y in range(len(program.outputs))]
     for x, letter in enumerate(program.letters):
-        over = {}
-        for y, output in enumerate(program.outputs):
-            limit = {program.get_cell(x, y): ONE, laws[y]: -factor}
-            over[program.add_excess(f"{name},{letter},{output}", limit)] = ONE
-        program.add_row(f"slack[{name},{letter}]", over, Fraction(requirement.delta))
+        over = [
+            program.add_excess(f"{name},{letter},{y}", {program.get_cell(x, k): ONE, law: -factor})
+            for k, (y, law) in enumerate(zip(program.outputs, laws, strict=True))
+        ]
+        delta = Fraction(requirement.delta)
+        program.add_row(f"slack[{name},{letter}]", dict.fromkeys(over, ONE), delta)
 
 
 @add_requirement.register
@@ -343,8 +344,9 @@ def _(requirement: GuessLeakage, program: MechanismProgram, name: str) -> None:
         law, joint = program.get_law(y), program.weigh(y, program.shares)
         values = sorted(share * program.values[cell] for cell, share in joint.items())
         edge = program.add_column(f"edge[{name},{output}]", values[-count])
-        terms = {edge: Fraction(count), law: -limit}
-        for letter, (cell, share) in zip(program.letters, joint.items(), strict=True):
-            inside = f"{name},{letter},{output}"
-            terms[program.add_excess(inside, {cell: share, edge: -ONE})] = ONE
+        over = [
+            program.add_excess(f"{name},{letter},{output}", {cell: share, edge: -ONE})
+            for letter, (cell, share) in zip(program.letters, joint.items(), strict=True)
+        ]
+        terms = {edge: Fraction(count), law: -limit, **dict.fromkeys(over, ONE)}
         program.add_row(f"guesses[{name},{output}]", terms)
