@@ -22,7 +22,7 @@ from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertif
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.proofs.duals import complete_multipliers, find_least_size, prove_bound
 from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, ProvedProgram
-from pmlopt.programs.proofs.readme import format_sentence, round_up_digits
+from pmlopt.programs.proofs.readme import format_sentence, round_digits
 from pmlopt.programs.proofs.requirement_rows import (
     MechanismProgram,
     add_named_requirement,
@@ -69,24 +69,30 @@ def _build_design(certificate: LinearCertificate, *, above: bool) -> tuple[Exact
     add_named_requirement(certificate.privacy, certificate.prior, program)
     program.objective = program.weigh_table(certificate.table, program.shares)
     program.sign = 1 if certificate.maximised else -1
-    return program, " " + format_sentence("slack", slack=float(slack)) if slack else ""
+    return program, _describe_slack("slack", slack)
+
+
+def _describe_slack(name: str, slack: Fraction) -> str:
+    """Describe by how much rows are relaxed, where they are."""
+    return " " + format_sentence(name, slack=round_digits(slack, 3, up=True)) if slack else ""
 
 
 @iterate_proofs.register
 def _(certificate: LinearCertificate) -> Iterator[ProvedProgram]:
     """Prove that the mechanism meets the rows, and that none is better by more than a gap."""
-    program, slack = _build_design(certificate, above=False)
+    (program, slack), is_gain = _build_design(certificate, above=False), certificate.maximised
+    more, relation, side = ("gain", "above", "least") if is_gain else ("loss", "below", "most")
     value = program.value
-    more, relation = ("gain", "above") if certificate.maximised else ("loss", "below")
-    text = format_sentence("design", more=more, value=float(value), slack=slack)
+    shown = round_digits(value, 15, up=not is_gain)
+    text = format_sentence("design", more=more, side=side, value=shown, slack=slack)
     yield ProvedProgram("feasibility", program, text)
     program, _ = _build_design(certificate, above=True)
     proved = ProvedProgram("optimum", program, "", prove_bound(program, program.costs))
     assert proved.bound is not None
-    text = format_sentence(
-        "optimum", more=more, relation=relation, bound=float(proved.bound),
-        gap=round_up_digits(abs(proved.bound - value)), slack=slack,
-    )  # fmt: skip
+    bound = round_digits(proved.bound, 15, up=is_gain)
+    gap = round_digits(abs(proved.bound - value), 2, up=True)
+    names = {"more": more, "relation": relation}
+    text = format_sentence("optimum", **names, bound=bound, gap=gap, slack=slack)
     yield replace(proved, sentence=text)
 
 
@@ -131,7 +137,7 @@ def _prove_level(certificate: LevelCertificate, level: float) -> ProvedProgram:
     program, text = _build_level(certificate, level, above=False), ""
     if certificate.expected is not None:
         slack = _add_target(program, certificate.expected.value, relaxed=True)
-        text = " " + format_sentence("rounded-target", slack=float(slack)) if slack else ""
+        text = _describe_slack("rounded-target", slack)
     demand = _describe_demand(certificate)
     sentence = format_sentence("level", level=level, demand=demand, slack=text)
     return ProvedProgram("feasibility", program, sentence, level=level)
@@ -278,12 +284,14 @@ def _(certificate: EnvelopeCertificate | ProcessedFailureCertificate) -> Iterato
         levels = iter([level])
     claims_level = delta < math.inf
     program = _build_post_processing(certificate, level, above=True)
-    text = format_sentence(kind, mass=float(program.value), delta=delta, level=level)
+    mass = round_digits(program.value, 15, up=False)
+    text = format_sentence(kind, mass=mass, delta=delta, level=level)
     yield ProvedProgram("feasibility", program, text, level=level if claims_level else None)
     for level in levels:
         program = _build_post_processing(certificate, level, above=False)
         duals = prove_bound(program, program.costs)
-        if (mass := program.sum_right_sides(duals)) < delta:
-            text = format_sentence(f"{kind}-bound", mass=float(mass), delta=delta, level=level)
+        if (most := program.sum_right_sides(duals)) < delta:
+            mass = round_digits(most, 15, up=True)
+            text = format_sentence(f"{kind}-bound", mass=mass, delta=delta, level=level)
             yield ProvedProgram("optimum", program, text, duals, level if claims_level else None)
             return

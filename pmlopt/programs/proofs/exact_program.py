@@ -105,6 +105,12 @@ class ExactProgram:
         return self.evaluate(self.objective)
 
     @property
+    def kinds(self) -> set[str]:
+        """Return what variables and rows are: the parts of their names before the brackets."""
+        names = *self.columns, *(row.name for row in self.rows)
+        return {name.partition("[")[0] for name in names}
+
+    @property
     def costs(self) -> Terms:
         """Return the terms of what is maximised: the objective, or minus that."""
         return {column: self.sign * value for column, value in self.objective.items()}

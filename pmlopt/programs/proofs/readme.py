@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from decimal import ROUND_UP, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files as resource_files
@@ -31,15 +31,15 @@ def format_sentence(name: str, **values: object) -> str:
     return lines[name].format(**values)
 
 
-def round_up_digits(number: Fraction) -> Decimal:
-    """Round a non-negative number up to two digits.
+def round_digits(number: Fraction, digits: int, *, up: bool) -> Decimal:
+    """Round a number up, or down, to some digits.
 
     Examples:
-        >>> f"{round_up_digits(Fraction(45176, 10**17)):.2g}"
+        >>> f"{round_digits(Fraction(45176, 10**17), 2, up=True):.2g}"
         '4.6e-13'
     """
-    up = Context(prec=2, rounding=ROUND_UP)
-    return up.divide(Decimal(number.numerator), Decimal(number.denominator))
+    context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR)
+    return context.divide(Decimal(number.numerator), Decimal(number.denominator))
 
 
 def build_readme(certificate: Certificate, proofs: list[ProvedProgram]) -> str:
@@ -54,6 +54,8 @@ def build_readme(certificate: Certificate, proofs: list[ProvedProgram]) -> str:
     if hasattr(goal, "table"):
         rows = _format_rows(prior, goal.table, "the objective, times the prior")
         table = f"\n{format_sentence('table', word=word)}\n\n{rows}\n"
+    kinds = {kind for one in proofs for kind in one.program.kinds}
+    meanings = read_template("meanings").splitlines()
     return read_template("readme").format(
         sentences="\n".join(f"- `{one.name}.vipr`: {one.sentence}" for one in proofs),
         warnings="".join(f"\n**{warning}**\n" for warning in warn_of_sample(certificate)),
@@ -64,6 +66,7 @@ def build_readme(certificate: Certificate, proofs: list[ProvedProgram]) -> str:
         outputs=", ".join(f"{label} as {name}" for label, name in _name_labels(mechanism.outputs)),
         matrix=_format_rows(prior, mechanism.matrix, "the solution (SOL)"),
         table=table,
+        meanings="\n".join(line for line in meanings if line.split("`")[1] in kinds),
         programs="".join(map(_format_program, proofs)),
         commands="\n".join(f"viprchk {one.name}.vipr" for one in proofs),
     )
@@ -104,36 +107,30 @@ def _format_rows(prior: Prior, table: FloatArray, place: str) -> str:
 
 
 def _format_program(proved: ProvedProgram) -> str:
-    """Format the size of a linear program, what its rows and columns mean, and its powers of e."""
-    program, meanings = proved.program, read_template("meanings").splitlines()
-    names = [*program.columns, *(row.name for row in program.rows)]
-    kinds = {name.partition("[")[0] for name in names}
-    side, powers = "above" if program.above else "below", []
+    """Format the size of a linear program, what it optimises, and its powers of e."""
+    program, powers = proved.program, []
+    side = "above" if program.above else "below"
     for exponent, ratio in program.powers.items():
         off = 2 * float(abs(Fraction(Context(prec=70).exp(Decimal(exponent))) - ratio)) + 1e-60
         powers.append(format_sentence(
             "power", exponent=exponent, exact=Fraction(exponent), ratio=ratio, side=side, off=off
         ))  # fmt: skip
-    if powers and "take" not in kinds:
+    if powers and "take" not in program.kinds:
         powers.append(format_sentence(f"with-powers-{side}"))
     return read_template("program").format(
         name=proved.name,
         columns=len(program.columns),
         rows=len(program.rows),
-        meanings="\n".join(line for line in meanings if line.split("`")[1] in kinds),
         objective=_describe_objective(proved),
         powers="\n\n".join(powers),
     )
 
 
 def _describe_objective(proved: ProvedProgram) -> str:
-    """Describe what the linear program optimises."""
+    """Describe the value of the objective that is proved."""
     if not proved.program.objective:
         return format_sentence(f"{proved.name}-without-objective")
     ends = [end for end in proved.proved_range if not end.endswith("inf")]
     texts = [f"{end} (about {float(Fraction(end)):.15g})" for end in ends]
-    is_attack = proved.program.columns[0].startswith("take[")
-    what = "the probability of these outcomes" if is_attack else "as above"
     verb = "largest" if proved.program.sign > 0 else "least"
-    name = "range" if texts[1:] else "value"
-    return format_sentence(name, what=what, verb=verb, ends=" to ".join(texts))
+    return format_sentence("range" if texts[1:] else "value", verb=verb, ends=" to ".join(texts))
