@@ -87,13 +87,12 @@ def _(certificate: LinearCertificate) -> Iterator[ProvedProgram]:
     text = format_sentence("design", more=more, side=side, value=shown, slack=slack)
     yield ProvedProgram("feasibility", program, text)
     program, _ = _build_design(certificate, above=True)
-    proved = ProvedProgram("optimum", program, "", prove_bound(program, program.costs))
-    assert proved.bound is not None
-    bound = round_digits(proved.bound, 15, up=is_gain)
-    gap = round_digits(abs(proved.bound - value), 2, up=True)
+    duals = prove_bound(program, program.costs)
+    exact = program.sign * program.sum_right_sides(duals)
+    bound, gap = round_digits(exact, 15, up=is_gain), round_digits(abs(exact - value), 2, up=True)
     names = {"more": more, "relation": relation}
     text = format_sentence("optimum", **names, bound=bound, gap=gap, slack=slack)
-    yield replace(proved, sentence=text)
+    yield ProvedProgram("optimum", program, text, duals)
 
 
 def _add_target(program: ExactProgram, value: float, *, relaxed: bool = False) -> Fraction:

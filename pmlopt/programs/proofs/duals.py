@@ -26,9 +26,12 @@ def prove_bound(program: ExactProgram, costs: Terms) -> list[Fraction]:
         SolverError: HiGHS finds no basis, or a variable that no row supports lacks something.
     """
     found, grid = _find_multipliers(program, costs)
-    for mean in program.least_means.values():
-        if size := sum((found[row] for row in mean.letters), ZERO):
-            law = np.array([float(found[row] / size) for row in mean.letters])
+    entries = program.entries_by_column
+    for column, mean in program.least_means.items():
+        if mean.letters:
+            # as much as the variable needs, of a law of the set near the multipliers
+            size = sum((-value * found[row] for row, value in entries[column] if value < 0), ZERO)
+            law = np.array([float(found[row] / size) if size else 1.0 for row in mean.letters])
             for row, share in mean.prove(law)[1].items():
                 found[row] = size * share
     complete_multipliers(program, costs, found, grid)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Literal
 
 from pmlopt.core.arrays import FloatArray
@@ -133,10 +134,11 @@ class ExactProgram:
 
     def combine(self, multipliers: Sequence[Fraction]) -> list[Fraction]:
         """Return the coefficients of all columns in a combination of the rows."""
-        products = [
-            [multipliers[row] * value for row, value in one] for one in self.entries_by_column
-        ]
-        return [sum(one, ZERO) for one in products]
+        found = [ZERO] * len(self.columns)
+        for multiplier, row in zip(multipliers, self.rows, strict=True):
+            for column, value in row.terms.items() if multiplier else ():
+                found[column] += multiplier * value
+        return found
 
     def sum_right_sides(self, multipliers: Sequence[Fraction]) -> Fraction:
         """Return the right side of a combination of the rows."""
@@ -164,12 +166,12 @@ class ProvedProgram:
     level: float | None = None
 
     def __post_init__(self) -> None:
-        """Raise a ProgramError where the point is to meet the rows, and does not."""
-        if self.name != "infeasibility" and (broken := self.program.list_broken()):
+        """Raise a ProgramError where it is to be proved that the point meets the rows, and it does not."""
+        if self.name == "feasibility" and (broken := self.program.list_broken()):
             text = f"the result breaks {broken[0]} of the linear program: check it with `verify`"
             raise ProgramError(text)
 
-    @property
+    @cached_property
     def bound(self) -> Fraction | None:
         """Return the proved bound on the objective; None where none is."""
         if self.name != "optimum":
