@@ -258,7 +258,7 @@ def _build_post_processing(
     leaking = (joint.max(axis=0) >= ratio * (law @ given)).astype(bool)
     outputs, used = make_names(certificate.mechanism.outputs), np.flatnonzero(law)
     for x, (letter, column) in enumerate(zip(letters, columns, strict=True)):
-        own = given[:, leaking & (joint.argmax(axis=0) == x)].sum(axis=1) + ZERO
+        own = given[:, leaking & (joint.argmax(axis=0) == x)].sum(axis=1)
         cells = [program.add_column(f"take[{letter},{outputs[y]}]", own[y]) for y in used]
         leaks = (ratio * law - column)[used]
         program.add_row(f"leak[{letter}]", dict(zip(cells, leaks, strict=True)))
