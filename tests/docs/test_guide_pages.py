@@ -14,6 +14,11 @@ GUIDE = re.search(
     re.MULTILINE | re.DOTALL,
 )
 PAGES = re.findall(r": (\S+\.md)$", GUIDE[1] if GUIDE else "", re.MULTILINE)
+IDIOMS = re.compile(
+    r"(?<![\w-])(tells?|told|is asked|says|said|in hand|beside|alone|by itself|no longer|was found)(?![\w-])"
+)
+"""Words in a sense of their own, or of history: *reveals*, *is required*, *states*, *next to*, *only*."""
+
 FOR_WHOM = ("This page is for ", "For readers who ")
 
 
@@ -52,3 +57,14 @@ def test_pages_begin_with_their_reader() -> None:
 
 def test_proofs_are_on_pages_of_theory() -> None:
     assert [name for name in PAGES if "*Proof.*" in read_page(name)] == []
+
+
+def test_sentences_use_the_words_of_the_field() -> None:
+    folders = [
+        f"{folder}/{path.name}"
+        for folder in ("choosing", "tutorials")
+        for path in (ROOT / "docs" / folder).glob("*.md")
+    ]
+    for name in [*PAGES, *folders, "getting_started.md", "index.md"]:
+        sentences = re.sub(r"`[^`]*`", "", prose(read_page(name)))
+        assert [found[0] for found in IDIOMS.finditer(sentences)] == [], name
