@@ -210,12 +210,13 @@ class Polytope(PriorSet):
 
     @cached_property
     def _inner_law(self) -> tuple[Fraction, ...]:
-        """Return the average of some vertices, which is a prior of the set for certain.
+        """Return the average of some vertices, which is a prior of the set for certain, and within each row
+        by as much as some prior is.
 
         Raises:
             PrivacyError: only rounding leaves a prior within the rows.
         """
-        every = np.hstack([np.eye(self.size), -np.eye(self.size)])
+        every = np.hstack([np.eye(self.size), -np.eye(self.size), self.row_program.rows.T])
         bases = [one for one in self.row_program.find_bases(every) if one is not None]
         laws = {law for one in bases if (law := self.row_program.compute_vertex(one)) is not None}
         if not laws:

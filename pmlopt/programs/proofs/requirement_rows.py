@@ -43,7 +43,7 @@ class MechanismProgram(ExactProgram):
             allowed: (N, M) the pairs that may occur; left out, all.
         """
         super().__init__(above)
-        self.weights = np.array(prior.weights, dtype=object)
+        self.weights = prior.integer_weights
         self.shares = [Fraction(weight) / self.weights.sum() for weight in prior.weights]
         self.letters, self.outputs = make_names(prior.labels), make_names(mechanism.outputs)
         self._laws: dict[int, int] = {}
