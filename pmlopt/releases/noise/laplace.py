@@ -124,7 +124,8 @@ class Geometric(Laplace):
             )
         axes = [np.arange(low, high + 1) for low, high in zip(lows, highs, strict=True)]
         grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
-        distances = np.array([np.abs(grid - point).sum(axis=1) for point in letters.points])
+        parts = zip(grid.T, letters.points.T, strict=True)
+        distances = np.sum([np.abs(y - x[:, None]) for y, x in parts], axis=0)
         # what is past an end is collected there: all from it on, 1 / (1 - e^(-1/b)) times its own part
         own_part = -math.expm1(-1 / self.scale) if self.scale > 1e-3 else 1.0
         inner = ((grid > lows) & (grid < highs)).sum(axis=1)

@@ -75,13 +75,14 @@ class NoiseLaw(ABC):
     def compute_log_likelihoods(self, outcomes: FloatArray, line: FloatArray) -> FloatArray:
         """Compute (N, K) logarithms of the densities at outcomes, over that of the likeliest letter."""
         # past the last letter differences of distances are constant, and those of large numbers lose them
-        inside = np.abs(np.clip(outcomes, line.min(), line.max()) - line[:, None])
-        further = inside - inside.min(axis=0)
+        nearby = np.minimum(np.maximum(outcomes, line.min()), line.max())
+        inside = np.abs(nearby - line[:, None])
+        nearest = inside.min(axis=0)
+        further = inside - nearest
         with np.errstate(over="ignore"):
             if self.power == 2:
                 # a difference of squares as a product: squares of large numbers would lose it
-                away = np.abs(outcomes - line[:, None])
-                further = further * ((away + away.min(axis=0)) / 2) / self.scale
+                further *= ((inside + nearest) / 2 + np.abs(outcomes - nearby)) / self.scale
             return np.asarray(-further / self.scale)
 
     def bound_log_ratios(self, distances: FloatArray) -> FloatArray:

@@ -109,8 +109,7 @@ class PairFailure:
     @cached_property
     def log_ratio_range(self) -> tuple[float, float]:
         """Return how far an outcome is from 0 per nat of its log-ratio up to the largest, and that."""
-        # the letters are 2 apart
-        largest = float(self.noise.bound_log_ratios(np.array(2.0)))
+        largest = 2 / self.noise.scale if self.noise.power == 1 else math.inf
         return self.noise.scale**self.noise.power / 2, largest
 
     @cached_property
@@ -303,9 +302,10 @@ def bound_on_lines(
 def _bound_ratios(ends: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Bound (N, C) ratios `r_j` on C cells from below and above, by log-likelihoods (2, N, C) at the ends."""
     cells = np.arange(ends.shape[2])
-    least = (ends - ends.max(axis=1, keepdims=True)).min(axis=0)
+    least = np.minimum(*(ends - ends.max(axis=1, keepdims=True)))
     # r_j is at most the ratio to any one letter: to the likeliest at an end
-    most = [(ends - ends[:, top, cells][:, None]).max(axis=0) for top in ends.argmax(axis=1)]
+    tops = [ends[:, top, cells][:, None] for top in ends.argmax(axis=1)]
+    most = [np.maximum(*(ends - top)) for top in tops]
     return np.exp(least), np.exp(np.minimum(np.minimum(*most), 0.0))
 
 

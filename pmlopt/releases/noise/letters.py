@@ -38,12 +38,13 @@ def read_points(labels: Sequence[Label], whole: bool) -> FloatArray:
         raise PrivacyError(
             "noise is added to numbers, or to vectors of equally many numbers: give such letters"
         )
-    for label, row in zip(labels, rows, strict=True):
-        if not all(map(_is_float, row)):
-            raise PrivacyError(
-                f"the letter {label!r} is no finite number that a float holds, and no tuple of such numbers: "
-                "noise is added to numbers; give letters that are numbers"
-            )
+    parts = zip(labels, rows, strict=True)
+    broken = [label for label, row in parts for value in row if not _is_float(value)]
+    if broken:
+        raise PrivacyError(
+            f"the letter {broken[0]!r} is no finite number that a float holds, and no tuple of such numbers: "
+            "noise is added to numbers; give letters that are numbers"
+        )
     points = np.array(rows, dtype=float)
     return check_integers(points) if whole else points
 
