@@ -32,6 +32,7 @@ import click
 
 from pmlopt import __version__
 from pmlopt.cli.completion import complete_by
+from pmlopt.cli.help_pages import GroupedCommand
 from pmlopt.cli.meant_names import COMMANDS_MEANT, OPTIONS_MEANT
 from pmlopt.cli.printing import (
     check_output,
@@ -234,7 +235,7 @@ def _print_usage_errors_as_json(as_json: bool) -> Iterator[None]:
         sys.exit(error.exit_code)
 
 
-class StrictCommand(click.Command):
+class StrictCommand(GroupedCommand):
     """A command that rejects repeated options, except for cumulative ones."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -585,7 +586,7 @@ class SolveOptions(SolverChoice):
     ) -> None:
         """Print a result as a table, or as JSON with additional fields."""
         if self.as_json:
-            print_json({**(record or {}), **result.to_dict()})
+            print_json("result", {**(record or {}), **result.to_dict()})
         else:
             print_result(result, title, rows)
 

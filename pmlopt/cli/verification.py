@@ -132,7 +132,7 @@ def prove_command(
     for warning in warn_of_sample(certificate):
         print_line(f"warning: {warning}", err=True)
     if as_json:
-        print_json(found.to_dict())
+        print_json("proof", found.to_dict())
         return
     print_table(["file", "what it proves"], list(found.sentences.items()))
     print_line(f"Wrote {found.folder}: its README.md states how to check it.")
@@ -162,9 +162,14 @@ def _run_checker(checker: str, place: Path, as_json: bool) -> int:
             place = write_proof(_load_certificate(place), Path(folder) / "proof").folder
         verdicts = run_checker(checker, list_certificates(place))
     if as_json:
-        print_json([
-            {"file": one.path.name, "accepts": one.accepts, "output": one.output} for one in verdicts
-        ])  # fmt: skip
+        print_json("verdict", {
+            "kind": "proof",
+            "statement": f"the certificates of {place.name} by {checker}",
+            "holds": all(one.accepts for one in verdicts),
+            "parts": [
+                {"part": one.path.name, "holds": one.accepts, "detail": one.output} for one in verdicts
+            ],
+        })  # fmt: skip
     else:
         for one in verdicts:
             print_line(one.output.rstrip())
@@ -176,7 +181,7 @@ def _run_checker(checker: str, place: Path, as_json: bool) -> int:
 def print_verification(verdict: Verdict, saved_file: Path, as_json: bool) -> None:
     """Print the verdict on a saved file, as text or as JSON."""
     if as_json:
-        print_json(verdict.to_dict())
+        print_json("verdict", verdict.to_dict())
         return
     print_line(f"{saved_file.name}: {verdict.kind}: {verdict.statement}")
     rows: list[tuple[Any, ...]] = [

@@ -41,9 +41,9 @@ class WrittenProof:
         return {
             "folder": str(self.folder),
             "proved": self.sentences,
-            "value": str(self.value),
-            "bound": None if self.bound is None else str(self.bound),
-            "levels": list(self.levels),
+            "exact_value": str(self.value),
+            "exact_bound": None if self.bound is None else str(self.bound),
+            "level_ends": list(self.levels),
         }
 
     def __str__(self) -> str:

@@ -289,7 +289,9 @@ def bound_leaking_mass(
         return letters.max_mean(masses[:, 0])
     # Lobatto's nodes have the ends of a panel: a jump next to one, which inner nodes miss, is seen
     basis = np.polynomial.legendre.Legendre.basis(9)
-    nodes = np.concatenate([[-1.0], special.roots_jacobi(8, 1, 1)[0], [1.0]])  # the slope's zeros between
+    nodes = np.concatenate(
+        [[-1.0], special.roots_jacobi(8, 1, 1)[0], [1.0]]
+    )  # the slope's zeros between
     shares = 2 / (90 * basis(nodes) ** 2)
 
     def integrate_panels(left: FloatArray, right: FloatArray) -> FloatArray:
