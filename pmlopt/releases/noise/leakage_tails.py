@@ -24,45 +24,17 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
-from scipy import special
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.maxima import bound_maximum
+from pmlopt.core.quadrature import integrate_on_panels
 from pmlopt.data.prior import Prior
 from pmlopt.data.sampling.grid_noise import GRID_STEP_BITS
 from pmlopt.model.uncertainty.prior_set import PriorSet
+from pmlopt.releases.noise.laws import NoiseLaw
 from pmlopt.releases.noise.letters import PlacedLetters
-
-
-class NoiseLaw(Protocol):
-    """The law of noise, as far as tails of a leakage depend on it."""
-
-    @property
-    def scale(self) -> float:
-        """Return the scale of the noise, in the unit of the letters."""
-
-    @property
-    def log_ratio_range(self) -> tuple[float, float]:
-        """Return the slope of the log ratio of two letters at -1 and 1, and its largest size."""
-
-    def compute_log_likelihoods(self, outcomes: FloatArray, line: FloatArray) -> FloatArray:
-        """Compute the log density of each outcome given each letter."""
-
-    def compute_density(self, noise: FloatArray) -> FloatArray:
-        """Compute the density of the noise."""
-
-    def compute_tail(self, noise: FloatArray) -> FloatArray:
-        """Compute the probability of more noise."""
-
-    def compute_cell_masses(
-        self, low: FloatArray, high: FloatArray, line: FloatArray
-    ) -> FloatArray:
-        """Compute the probability of each cell given each letter."""
-
-    def make_edges(self, line: FloatArray) -> FloatArray:
-        """Return the edges of cells of outcomes, outside of which hardly any noise is."""
 
 
 @dataclass(frozen=True)
@@ -152,12 +124,19 @@ class PairFailure:
         return high, float(kept - Fraction(high)), low, float(lost - Fraction(low))
 
     @cached_property
+    def log_ratio_range(self) -> tuple[float, float]:
+        """Return how far an outcome is from 0 per nat of its log-ratio up to the largest, and that."""
+        # the letters are 2 apart
+        largest = float(self.noise.bound_log_ratios(np.array(2.0)))
+        return self.noise.scale**self.noise.power / 2, largest
+
+    @cached_property
     def max_mass(self) -> float:
         """Return the probability, rounded up, above which a letter's outcomes cannot leak more.
 
         There t is the largest log-ratio that an outcome has, and F may jump.
         """
-        largest = self.noise.log_ratio_range[1]
+        largest = self.log_ratio_range[1]
         # expm1: for large scales both exponents are near 0, where 1 - e^x cancels
         share = math.expm1(self.epsilon - largest) / math.expm1(-largest)
         return self.parts[0] * share * (1 + 1e-14)
@@ -184,7 +163,7 @@ class PairFailure:
         """Compute the tails of letters of probabilities p, from p, 1 - p and e^-eps - p."""
         left = self.subtract_mass(mass, other) if rest is None else rest
         possible = (left > 0) & (mass <= self.max_mass)
-        stretch, largest = self.noise.log_ratio_range
+        stretch, largest = self.log_ratio_range
         with np.errstate(all="ignore"):
             # t = -log(1 - share): log1p keeps the digits of a small share
             share = self.parts[2] / other
@@ -213,13 +192,14 @@ class PairFailure:
             slopes += self._bound_slopes(low, high)[::turn]
         half = np.maximum(right - middle, middle - left)
         # a cell on which a tail ends, or a slope that is no float, gives no bound by the slope
-        return values, np.fmin(ends, values + half * np.maximum(slopes.max(axis=0), 0.0))
+        above = np.fmin(ends, values + half * np.maximum(slopes.max(axis=0), 0.0))
+        return values, above * (1 + self.rtol)
 
     def _bound_slopes(self, low: LetterTails, high: LetterTails) -> FloatArray:
         """Bound T' and -T' on cells from above; NaN where the tail is 0 at the right end only."""
         peak = np.maximum(low.density, high.density)
         within = (low.start <= 1) & (high.start >= 1)
-        top = self.noise.log_ratio_range[0] * self.noise.compute_density(np.zeros(1))
+        top = self.log_ratio_range[0] * self.noise.compute_density(np.zeros(1))
         with np.errstate(all="ignore"):
             found = (
                 low.near - high.far - low.factor * np.minimum(low.density, high.density),
@@ -241,25 +221,8 @@ class PairFailure:
         low, high = min(masses.first, masses.second)
         edges = np.append(np.linspace(low, high, 65), [self.max_mass, 1 - self.max_mass])
         edges = np.unique(np.clip(edges, low, high))
-        left, right = edges[:-1], edges[1:]
-        bounds, best, closed = np.ones(len(left)), 0.0, 0.0
-        # halvings of a cell: more than a float has digits
-        for _ in range(64):
-            values, above = self.bound_on_cells(left, right)
-            # the bound over a cell holds for its halves too, so it never needs to grow
-            bounds = np.minimum(bounds, above * (1 + self.rtol))
-            # values are lower bounds on the supremum: they decide which cells are closed
-            best = max(best, float(values.max()))
-            wide = bounds > best + min(1e-11, max(1e-6 * best, 1e-20))
-            closed = max(closed, best, float(bounds[~wide].max(initial=0.0)))
-            most = max(closed, float(bounds[wide].max(initial=0.0)))
-            clear = enough is not None and (best > enough or most <= enough)
-            if clear or not 0 < wide.sum() < 500_000:
-                break
-            middle = (left + (right - left) / 2)[wide]
-            left, right = np.append(left[wide], middle), np.append(middle, right[wide])
-            bounds = np.tile(bounds[wide], 2)
-        return min(1.0, most)
+        slack = lambda best: min(1e-11, max(1e-6 * best, 1e-20))  # noqa: E731
+        return min(1.0, bound_maximum(self.bound_on_cells, edges, slack, 0.0, enough))
 
 
 def bound_leaking_mass(
@@ -271,9 +234,8 @@ def bound_leaking_mass(
 ) -> float:
     """Bound the largest probability of the outcomes that leak more than epsilon from above.
 
-    On a line it is too large by at most 1e-13. In the plane it is integrated over lines, by Gauss and
-    Lobatto on panels that are halved; what both halves of a panel differ from it by is added to the
-    probability, though they are nearer to it.
+    On a line it is too large by at most 1e-13. In the plane it is integrated over lines, and the error of the
+    integral is added, though it is nearer.
 
     Args:
         noise: of a positive scale.
@@ -287,44 +249,22 @@ def bound_leaking_mass(
         here, weights = np.zeros((len(line), 1)), np.ones((len(line), 1))
         masses = bound_on_lines(noise, letters, line, here, weights, exp_neg_epsilon, enough)
         return letters.max_mean(masses[:, 0])
-    # Lobatto's nodes have the ends of a panel: a jump next to one, which inner nodes miss, is seen
-    basis = np.polynomial.legendre.Legendre.basis(9)
-    nodes = np.concatenate(
-        [[-1.0], special.roots_jacobi(8, 1, 1)[0], [1.0]]
-    )  # the slope's zeros between
-    shares = 2 / (90 * basis(nodes) ** 2)
 
-    def integrate_panels(left: FloatArray, right: FloatArray) -> FloatArray:
-        half = (right - left) / 2
-        across = ((left + half)[:, None] + half[:, None] * nodes).ravel()
+    def bound_across(across: FloatArray, weights: FloatArray) -> FloatArray:
         offsets = noise.compute_log_likelihoods(across, first)
-        weights = noise.compute_density(across - first[:, None]) * np.outer(half, shares).ravel()
-        found = bound_on_lines(noise, letters, line, offsets, weights, exp_neg_epsilon)
-        return np.asarray(found.reshape(len(first), len(left), -1).sum(axis=2))
+        densities = noise.compute_density(across - first[:, None])
+        return bound_on_lines(noise, letters, line, offsets, densities * weights, exp_neg_epsilon)
+
+    def is_enough(masses: FloatArray, error: float) -> bool:
+        return enough is not None and abs(letters.max_mean(masses) - enough) > error
 
     # around each letter, for noise that is small next to distances has narrow peaks, which no halving finds
     away = noise.scale * np.append(0.0, 2.0 ** np.arange(10))
     around = (first[:, None] + np.append(-away, away)).ravel()
     ends = noise.make_edges(first)[[0, -1]]
     edges = np.unique(np.clip(np.append(around, ends), *ends))
-    left, right = edges[:-1], edges[1:]
-    panels = integrate_panels(left, right)
-    settled, error = np.zeros(len(first)), 0.0
-    for _ in range(45):
-        middle = left + (right - left) / 2
-        both = np.append(left, middle), np.append(middle, right)
-        halves = integrate_panels(*both).reshape(len(first), 2, -1)
-        apart = np.abs(halves.sum(axis=1) - panels).max(axis=0)
-        found = letters.max_mean(settled + halves.sum(axis=(1, 2)))
-        spread = error + float(apart.sum())
-        if spread < 1e-11 or (enough is not None and abs(found - enough) > spread):
-            break
-        wide = apart > 1e-14
-        settled += halves[:, :, ~wide].sum(axis=(1, 2))
-        error += float(apart[~wide].sum())
-        left, right = (one.reshape(2, -1)[:, wide].ravel() for one in both)
-        panels = halves[:, :, wide].reshape(len(first), -1)
-    return min(1.0, found + spread)
+    masses, error = integrate_on_panels(bound_across, edges, 1e-11, is_enough)
+    return min(1.0, letters.max_mean(masses) + error)
 
 
 def bound_on_lines(
@@ -357,7 +297,7 @@ def bound_on_lines(
     low = np.zeros((lines, len(line)))
     for _ in range(45):
         logs = [noise.compute_log_likelihoods(y, line) + offsets[:, at] for y in (left, right)]
-        least, most = _bound_ratios(*logs)
+        least, most = _bound_ratios(np.array(logs))
         opened = letters.min_mean(least) < limit
         inside = opened & (letters.min_mean(most) < limit)
         masses = (noise.compute_cell_masses(left, right, line) * weights[:, at]).T
@@ -375,19 +315,13 @@ def bound_on_lines(
     return high.T
 
 
-def _bound_ratios(at_left: FloatArray, at_right: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Bound (N, C) ratios `r_j` on C cells from below and above, by log-likelihoods at their ends."""
-    cells = np.arange(at_left.shape[1])
-    least = np.minimum(at_left - at_left.max(axis=0), at_right - at_right.max(axis=0))
-    most = np.zeros_like(least)
-    for ends in (at_left, at_right):
-        # r_j is at most the ratio to any one letter: to the likeliest at an end
-        likeliest = ends.argmax(axis=0)
-        against = np.maximum(
-            at_left - at_left[likeliest, cells], at_right - at_right[likeliest, cells]
-        )
-        most = np.minimum(most, against)
-    return np.exp(least), np.exp(most)
+def _bound_ratios(ends: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Bound (N, C) ratios `r_j` on C cells from below and above, by log-likelihoods (2, N, C) at the ends."""
+    cells = np.arange(ends.shape[2])
+    least = (ends - ends.max(axis=1, keepdims=True)).min(axis=0)
+    # r_j is at most the ratio to any one letter: to the likeliest at an end
+    most = [(ends - ends[:, top, cells][:, None]).max(axis=0) for top in ends.argmax(axis=1)]
+    return np.exp(least), np.exp(np.minimum(np.minimum(*most), 0.0))
 
 
 def raise_for_grid(failure: float, coarseness: float) -> float:
@@ -405,10 +339,10 @@ def raise_for_grid(failure: float, coarseness: float) -> float:
     return min(1.0, failure + min(1.0, 80 * failure) * coarseness)
 
 
-def choose_coarseness(scale: float, largest: float) -> float:
-    """Return the relative step of the grid of noise on letters up to a size.
+def choose_coarseness(scale: float, points: FloatArray) -> float:
+    """Return the relative step of the grid of noise on letters at points.
 
     An outcome of more than 53 bits is rounded to a float, which is a coarser grid there: next to 1 its step
     is 2^-53, and as much as 2^-47 of the scale 39 deviations out.
     """
-    return max(2.0**-GRID_STEP_BITS, 2.0**-50 * (largest / scale))
+    return max(2.0**-GRID_STEP_BITS, 2.0**-50 * (float(np.abs(points).max()) / scale))
