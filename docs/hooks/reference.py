@@ -7,6 +7,7 @@ library to its file.
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from mkdocs.structure.files import File
 from public_names import ROOT, TOPICS, anchors, modules
 
 from pmlopt.cli import main
+from pmlopt.cli.help_pages import find_example, group_options
 from pmlopt.cli.options import BAD_INPUT, BUG, CLAIM_FAILS, CLOSED, INTERRUPTED, NOT_SOLVED
 
 PROBLEMS = ROOT / "problems"
@@ -107,21 +109,38 @@ def commands_page() -> str:
         ' `eval "$(_PMLOPT_COMPLETE=bash_source pmlopt)"` (or `zsh_source`) makes a shell complete commands,'
         " options, and the names of utilities, requirements and problems.\n",
     ]
+    parts += json_section()
     for path, command in walk(main, "pmlopt"):
         context = click.Context(command, info_name=path)
         usage = " ".join(command.collect_usage_pieces(context))
         parts.append(f"\n## {path}\n\n```text\n{path} {usage}\n```\n\n{paragraphs(command.help)}\n")
-        rows = [
-            record
-            for option in command.get_params(context)
-            if (record := option.get_help_record(context))
-        ]
-        if rows:
-            parts.append("\n| option | meaning |\n| --- | --- |\n")
+        for title, options in group_options(context, command).items():
+            parts.append(f"\n| {title.lower() or 'other'} option | meaning |\n| --- | --- |\n")
             parts += [
-                f"| `{flag.replace('|', ',')}` | {cell(meaning)} |\n" for flag, meaning in rows
+                f"| `{flag.replace('|', ',')}` | {cell(meaning)} |\n" for flag, meaning in options
             ]
+        if example := find_example(context):
+            parts.append(f"\n```text\n{example}\n```\n")
     return "".join(parts)
+
+
+def json_section() -> list[str]:
+    """The kinds of JSON that commands print, and their keys, from the schema."""
+    schema = json.loads((ROOT / "docs" / "output.schema.json").read_text("utf-8"))
+    kinds = [
+        f"| `{one['properties']['format']['const']}` | {cell(one['description'])} | "
+        + ", ".join(f"`{key}`" for key in one["properties"] if key != "format") + " |\n"
+        for one in schema["oneOf"]
+    ]  # fmt: skip
+    keys = [
+        f"| `{key}` | {cell(one['description'])} |\n" for key, one in schema["properties"].items()
+    ]
+    return [
+        "\n## JSON\n\nWith `--json` a command prints one object, whose `format` names its kind; "
+        "[a schema](output.schema.json) lists the keys. `pmlopt release` prints its `release.json`.\n\n"
+        "| format | what it is | keys |\n| --- | --- | --- |\n", *kinds,
+        "\nA key means the same in every kind:\n\n| key | meaning |\n| --- | --- |\n", *keys,
+    ]  # fmt: skip
 
 
 def walk(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:

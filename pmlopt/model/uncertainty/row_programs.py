@@ -57,18 +57,9 @@ class RowProgram:
         for column in matrix.T:
             solver.changeColsCost(n, letters, np.ascontiguousarray(column))
             solver.run()
-            basis = solver.getBasis()
-            names = [status.name for status in basis.col_status]
-            tight = [status.name for status in basis.row_status]
             optimal = solver.getModelStatus().name == "kOptimal"
-            yield (
-                (
-                    tuple(y for y, name in enumerate(tight) if name != "kBasic"),
-                    tuple(x for x, name in enumerate(names) if name == "kBasic"),
-                )
-                if optimal
-                else None
-            )
+            tight, basic = highs.read_basis(solver)
+            yield (tuple(tight), tuple(basic)) if optimal else None
 
     def find_nearest(self, law: Sequence[Fraction]) -> list[Fraction] | None:
         """Find a prior within the rows that is nearest in l1 to another one outside, without rounding; None
@@ -99,11 +90,10 @@ class RowProgram:
         )
         solver = highs.load_model(model, highs.RESTART_OPTIONS)
         solver.run()
-        basis = solver.getBasis()
-        moves = [status.name for status in basis.col_status]
-        tight = [r for r, status in enumerate(basis.row_status) if status.name != "kBasic"]
-        moved = [k % len(law) for k, name in enumerate(moves) if name == "kBasic"]
-        emptied = [k % len(law) for k, name in enumerate(moves) if name == "kUpper"]
+        tight, moved = highs.read_basis(solver)
+        moved = [k % len(law) for k in moved]
+        ends = solver.getBasis().col_status
+        emptied = [k % len(law) for k, status in enumerate(ends) if status.name == "kUpper"]
         found = [Fraction(0) if x in emptied or x in moved else law[x] for x in range(len(law))]
         if len(tight) != len(moved):
             return None
