@@ -181,7 +181,7 @@ def _(over: ChoquetSet, letters: Sequence[str]) -> SetSystem:
     def find_prices(values: list[Fraction]) -> list[Fraction]:
         low, high = min(values), max(values)
         # the best are among the values: a base of bounds from both sides, else a cap of a radius
-        ends = [(end, high - low) if limited else (low, end - low) for end in set(values)]
+        ends = [(end, high) if limited else (low, end - low) for end in set(values)]
         found = [(base, list_prices(values, base, cap)) for base, cap in ends]
         return max(found, key=lambda one: one[0] - program.sum_right_sides(one[1]))[1]
 
