@@ -160,7 +160,8 @@ def solve(
             break  # a user's class contradicts itself: a worse mechanism would only hide it
     best = select_best_result(question, program, attempts, options.deadline, begin)
     # the value of one method and the bound of another may prove what neither does
-    if _closes_gap(best.certificate, allowed) and not best.certificate.failures:
+    is_closed = best.status is Status.UNPROVED and _closes_gap(best.certificate, allowed)
+    if is_closed and not best.certificate.failures:
         return replace(best, status=Status.OPTIMAL)
     return best
 

@@ -213,9 +213,57 @@ class ColumnCone:
 
         None past a limit of vertices, which is at most 20,000.
         """
+        return cut_cube(self.laws, self.exp_neg_epsilon, min(limit, MAX_CUT_VERTICES))
+
+    @property
+    def laws(self) -> FloatArray:
+        """Return the (K, N) priors of a cone for some priors of a set."""
         laws = self.priors.list_vertices()
-        assert laws is not None  # a cone of some priors of a set is of their hull
-        return cut_cube(laws, self.exp_neg_epsilon, min(limit, MAX_CUT_VERTICES))
+        assert laws is not None
+        return laws
+
+    def add_deepest_cuts(
+        self, cube: CutCube, columns: FloatArray, limit: int
+    ) -> tuple[FloatArray, CutCube, bool]:
+        """Cut by the worst priors of (N, K) columns over the whole set, the deepest first.
+
+        Args:
+            cube: the vertices for the priors of the cone.
+            columns: (N, K), allowed by these priors.
+            limit: the number of vertices at which no more cuts come in.
+
+        Returns:
+            (L, N) the priors of the cone and the new ones, their vertices, and whether the limit was reached.
+        """
+        laws, least = self.laws, self.exp_neg_epsilon
+        assert self.relaxed is not None
+        found = np.array([self.relaxed.minimizer(column) for column in columns.T])
+        depths = least * columns.max(axis=0) - (found.T * columns).sum(axis=0)
+        is_new = np.abs(found[:, None, :] - laws).max(axis=2).min(axis=1) > 1e-9
+        added = list(laws)
+        for k in np.argsort(-depths, kind="stable"):
+            if not is_new[k] or np.abs(found[k] - added).max(axis=1).min() <= 1e-8:
+                continue
+            cut = cube.cut_by(found[k], least)
+            if len(cut.vertices) > limit:
+                return np.array(added), cube, True
+            cube = cut
+            added.append(found[k])
+        return np.array(added), cube, False
+
+    def list_cut_columns(self, p: FloatArray, limit: int) -> FloatArray:
+        """List (N, K) extreme columns of mean one under p that priors of the whole set allow, a few more than
+        the whole set does: those of a cone that is cut as deep as the limit on columns lets it.
+        """
+        cone, cube, is_full = self, self.member_cube, False
+        assert cube is not None
+        assert self.relaxed is not None
+        while not is_full:
+            laws, cube, is_full = cone.add_deepest_cuts(cube, cube.vertices.T, limit)
+            if len(laws) == len(cone.laws):
+                break
+            cone = ColumnCone.from_members(self.relaxed, self.exp_neg_epsilon, laws)
+        return to_mean_one(p, cube.vertices.T)
 
     def _list_single_between(self) -> FloatArray:
         """List the (N, K) columns with entries 0 and 1 but for one fractional value."""

@@ -491,6 +491,10 @@ def build_design_columns(prior: Prior, privacy: Requirement) -> DesignColumns:
     batches: Sequence[ColumnBatch] | None = None
     if prior.size == 1:
         batches = []
+    elif isinstance(allowed, ColumnCone) and allowed.relaxed and allowed.member_cube:
+        # of a curved cone on 3 letters 256 columns are near enough, on 4 letters 1,024
+        most = min(4 ** (prior.size + 1), 2_000)
+        batches = [DenseBatch(allowed.list_cut_columns(p, most), True)]
     elif isinstance(allowed, ColumnCone | RatioBounds):
         entries = allowed.extreme_columns(p, MAX_ESTIMATION_COLUMNS)
         if entries is not None and entries.shape[1] <= MAX_ESTIMATION_COLUMNS:

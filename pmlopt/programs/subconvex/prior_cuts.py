@@ -65,7 +65,7 @@ class _CutRounds:
         """Run rounds until the gap is closed or a limit is reached."""
         p, space, n = self.program.prior.pmf, self.program.space, self.program.prior.size
         allowed = 0.9 * self.program.compute_allowed_gap(self.options.tolerance)
-        self.pool, priors = np.ones((n, 1)), _get_whole_set(self.cone)
+        self.pool = np.ones((n, 1))
         self.cube = self.cone.member_cube
         while True:
             assert self.cube is not None
@@ -75,7 +75,7 @@ class _CutRounds:
             bound, used, duals = self._solve_over(relaxed)
             if bound < self.upper:
                 self.upper, self.multipliers = bound, duals / p
-                self.best_laws = _get_laws(self.cone)
+                self.best_laws = self.cone.laws
             near = space.column_values(relaxed) - duals @ relaxed
             # columns far below the bound are of no use to a mechanism near it
             chosen = np.argsort(-near, kind="stable")[: 200 * n]
@@ -91,7 +91,7 @@ class _CutRounds:
             if self.rounds >= 60:  # the best mechanism is then returned with its gap
                 ending = "no proof within the rounds"
                 break
-            if not self._add_laws(priors, relaxed[:, used]):
+            if not self._add_laws(relaxed[:, used]):
                 ending = (
                     "the extreme columns are too many to list" if self.is_full else "no prior cuts"
                 )
@@ -115,28 +115,18 @@ class _CutRounds:
         reduced = np.where(used, np.inf, reduced)
         self.pool = self.pool[:, np.argsort(-reduced, kind="stable")[: 400 * len(self.pool)]]
 
-    def _add_laws(self, priors: PriorSet, columns: FloatArray) -> bool:
-        """Add the worst priors of columns as cuts, the deepest first, until the extreme columns are too many
-        to list; return whether any is new.
-        """
+    def _add_laws(self, columns: FloatArray) -> bool:
+        """Add the worst priors of columns as cuts, as far as the limit allows; return whether any is new."""
         assert self.cube is not None
-        laws, least = _get_laws(self.cone), self.cone.exp_neg_epsilon
-        found = np.array([priors.minimizer(column) for column in columns.T])
-        depths = least * columns.max(axis=0) - (found.T * columns).sum(axis=0)
-        is_new = np.abs(found[:, None, :] - laws).max(axis=2).min(axis=1) > 1e-9
-        added = list(laws)
-        for k in np.argsort(-depths, kind="stable"):
-            if not is_new[k] or np.abs(found[k] - added).max(axis=1).min() <= 1e-8:
-                continue
-            cube = self.cube.cut_by(found[k], least)
-            if len(cube.vertices) > MAX_CUT_VERTICES:
-                self.is_full = True
-                break
-            self.cube = cube
-            added.append(found[k])
-        if len(added) == len(laws):
+        known = len(self.cone.laws)
+        laws, self.cube, self.is_full = self.cone.add_deepest_cuts(
+            self.cube, columns, MAX_CUT_VERTICES
+        )
+        if len(laws) == known:
             return False
-        self.cone = ColumnCone.from_members(priors, least, np.array(added))
+        self.cone = ColumnCone.from_members(
+            _get_whole_set(self.cone), self.cone.exp_neg_epsilon, laws
+        )
         return True
 
     def _final_columns(self) -> tuple[FloatArray, FloatArray]:
@@ -151,13 +141,6 @@ def _get_whole_set(cone: ColumnCone) -> PriorSet:
     """Return the full set of priors that a cone approximates."""
     assert cone.relaxed is not None
     return cone.relaxed
-
-
-def _get_laws(cone: ColumnCone) -> FloatArray:
-    """Return the (K, N) priors of which a cone is."""
-    laws = cone.priors.list_vertices()
-    assert laws is not None
-    return laws
 
 
 def cut_by_worst_priors(
@@ -177,7 +160,7 @@ def cut_by_worst_priors(
     result = SolverResult(
         state="point",
         finished=ending != TIME_LIMIT,
-        message=f"{ending}, {rounds.rounds} rounds, {len(_get_laws(cone))} priors",
+        message=f"{ending}, {rounds.rounds} rounds, {len(cone.laws)} priors",
         iterations=rounds.iterations,
         warm_started=False,
         compile_seconds=0.0,

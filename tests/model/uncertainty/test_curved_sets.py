@@ -14,6 +14,7 @@ from oracles.divergence_balls import BALLS
 from pmlopt import (
     LDP,
     PML,
+    ChiSquareBall,
     ConvexHull,
     EstimationError,
     ExpectedLoss,
@@ -101,6 +102,20 @@ def test_worst_cases_on_three_letters_are_cut_to_the_level(name: str) -> None:
     best = solve(best_worst_case(p, order, found.value + 1e-6, over=ball))
     assert best.value == 3
     assert best.certificate.verify()
+
+
+def test_an_error_of_estimation_on_three_letters_is_least_for_the_ball() -> None:
+    p = np.array([0.5, 0.3, 0.2])
+    ball = ChiSquareBall(p, 0.1)
+    found = solve(design(p, PML(1.0, over=ball), EstimationError()))
+    assert found.status.value == "optimal"
+    assert found.certificate.verify()
+    # some of its priors allow more, and 24 of them hardly more
+    turns = np.linspace(0, 2 * math.pi, 24, endpoint=False)
+    base = np.linalg.svd(np.ones((1, 3)))[2][1:]
+    hull = ConvexHull(ball.find_minimizers((np.stack([np.cos(turns), np.sin(turns)]).T @ base).T).T)
+    within = solve(design(p, PML(1.0, over=hull), EstimationError()))
+    assert within.value - 1e-7 <= found.value <= 1.01 * within.value
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -14,6 +14,7 @@ import pytest
 from pmlopt import (
     PML,
     ChiSquareBall,
+    ConvexHull,
     MaximalLeakage,
     MutualInformation,
     Prior,
@@ -180,14 +181,12 @@ def test_columns_are_pulled_until_the_least_mean_over_the_whole_set_is_their_sha
     assert found[:, ~short] == pytest.approx(lifts[:, ~short])
 
 
-def test_priors_that_are_known_cut_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_priors_that_are_known_cut_nothing() -> None:
     laws = np.array([[0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1]])
-    monkeypatch.setattr(prior_cuts, "_get_laws", lambda cone: laws)
-    work: Any = object.__new__(_CutRounds)
-    work.cone, work.cube = SimpleNamespace(exp_neg_epsilon=0.6), CutCube.from_size(4)
-    priors: Any = SimpleNamespace(minimizer=lambda column: laws[int(column[0])] + 1e-12)
-    assert not work._add_laws(priors, np.array([[0.0, 1.0, 1.0]] * 4))
-    assert len(work.cube.vertices) == 16
+    whole: Any = SimpleNamespace(minimizer=lambda column: laws[int(column[0])] + 1e-12)
+    cone, cube = ColumnCone(ConvexHull(laws), 0.6, whole), CutCube.from_size(4)
+    found, same, is_full = cone.add_deepest_cuts(cube, np.array([[0.0, 1.0, 1.0]] * 4), 100)
+    assert (len(found), same, is_full) == (2, cube, False)
 
 
 def test_the_deepest_cuts_come_in_until_the_columns_are_too_many(
@@ -222,15 +221,15 @@ def test_a_round_of_cuts_adds_the_columns_of_most_worth_and_ends_at_nine_tenths_
 
     monkeypatch.setattr(prior_cuts, "pull_into_cone", pull)
     monkeypatch.setattr(prior_cuts, "to_mean_one", lambda p, lifts: lifts)
-    monkeypatch.setattr(prior_cuts, "_get_whole_set", lambda cone: None)
-    monkeypatch.setattr(prior_cuts, "_get_laws", lambda cone: np.zeros((1, 4)))
     work: Any = object.__new__(_CutRounds)
     work.program = SimpleNamespace(
         prior=SimpleNamespace(pmf=P, size=4),
         space=SimpleNamespace(column_values=lambda lifts: lifts[0]),
         compute_allowed_gap=lambda tolerance: tolerance,
     )
-    work.cone = SimpleNamespace(member_cube=SimpleNamespace(vertices=listed.T))
+    work.cone = SimpleNamespace(
+        member_cube=SimpleNamespace(vertices=listed.T), laws=np.zeros((1, 4))
+    )
     work.options, work.rounds, work.upper = MethodOptions(Deadline(1.0, lambda: 2.0), 0.1), 0, 9.0
     values = iter([1.0, 1.0 - gap])
     work._solve_over = lambda lifts: (next(values), np.zeros(lifts.shape[1], dtype=bool), duals)
