@@ -167,7 +167,7 @@ def _run_checker(checker: str, place: Path, as_json: bool) -> int:
             "statement": f"the certificates of {place.name} by {checker}",
             "holds": all(one.accepts for one in verdicts),
             "parts": [
-                {"part": one.path.name, "holds": one.accepts, "detail": one.output} for one in verdicts
+                {"part": one.file, "holds": one.accepts, "detail": one.output} for one in verdicts
             ],
         })  # fmt: skip
     else:

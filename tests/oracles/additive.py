@@ -142,8 +142,8 @@ def gaussian_failure(points: FloatArray, p: FloatArray, sigma: float, epsilon: f
     above = excesses(grid)
     # an extremum between points of the grid may be on the other side of zero
     inner, more = above[1:-1], []
-    peaks = (inner >= above[:-2]) & (inner >= above[2:]) & (inner <= 0)
-    dips = (inner <= above[:-2]) & (inner <= above[2:]) & (inner >= 0)
+    peaks = (inner >= above[:-2]) & (inner > above[2:]) & (inner <= 0)
+    dips = (inner <= above[:-2]) & (inner < above[2:]) & (inner >= 0)
     for at, sign in ((peaks, -1), (dips, 1)):
         for i in np.flatnonzero(at):
             found = minimize_scalar(

@@ -36,12 +36,15 @@ class Gaussian(AdditiveNoise):
     def calibrate(
         cls, prior: Letters, epsilon: float, delta: float, over: PriorSet | None = None
     ) -> Self:
-        """Calibrate sigma: down to it the failure probability is delta at most, and just below it is not.
+        """Calibrate sigma: its failure probability is delta at most, and just below it is not.
 
-        The failure probability is not monotone in sigma: without noise only rare letters fail, and with some
-        more outcomes do. Sigmas are tried from a large one down, each 2 % below the last (25 % in the plane,
-        where each takes a second), until one fails; no noise is the answer only if none does, nor 0 itself.
-        A failure between two sigmas that were tried may be missed, and sigmas below the answer may do again.
+        The first is certain: the bound on the failure probability was computed at the sigma that is returned
+        (in the plane up to the error of an integral). That it is the least is not proved, nor that larger
+        ones hold: the failure probability is not monotone in sigma, since without noise only rare letters
+        fail, and with some more outcomes do. Sigmas are tried from a large one down, each 2 % below the last
+        (25 % in the plane, where each takes a second), until one fails; no noise is the answer only if none
+        does, nor 0 itself. A failure between two sigmas that were tried may be missed, and sigmas below the
+        answer may do again.
 
         Args:
             prior: letters that are numbers, or vectors that span a plane.

@@ -13,8 +13,13 @@ letter; given the other it is `e^-t g`. Then
     T(p)  = p near + (1 - p) far
     T'(p) = near - far - E (1 - E) / ((1 - p) (E - p)) g
 
-and the failure probability is `F(p) = T(p) + T(1 - p)`. In p the factor of g rises, and near and far fall; g
-has one maximum. That bounds T' on an interval, and the supremum is found from above by branch and bound.
+and the failure probability is `F(p) = T(p) + T(1 - p)`. The derivative of `log g` at t is `1/2 - k t`, with
+k = 0 for Laplace noise and sigma^2 / 4 for Gaussian noise, so that T''(p) has the sign of
+
+    E (1 - E) k t - (1 - E) (E - p) - E ((1 - E) / 2 + (E - p) + (1 - p)),
+
+which rises in p: T is concave up to some p, and convex from there on. Tangents and chords bound it on an
+interval, and the supremum of F is found from above by branch and bound.
 """
 
 from __future__ import annotations
@@ -30,6 +35,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.maxima import bound_maximum
 from pmlopt.core.quadrature import integrate_on_panels
+from pmlopt.core.roots import bisect
 from pmlopt.data.prior import Prior
 from pmlopt.data.sampling.grid_noise import GRID_STEP_BITS
 from pmlopt.model.uncertainty.prior_set import PriorSet
@@ -71,29 +77,6 @@ def _round_toward(value: Fraction, end: float) -> float:
     near = float(value)
     right = near >= value if end > 0 else near <= value
     return near if right else math.nextafter(near, end)
-
-
-@dataclass(frozen=True)
-class LetterTails:
-    """What the tail term of a letter is made of, in arrays; 0 where no outcome can leak more than epsilon.
-
-    Attributes:
-        start: the outcome from which on more is leaked; inf for none.
-        near: the probability of these outcomes given the letter.
-        far: the probability given the other letter.
-        density: g, of the log-ratio at the start.
-        factor: of g in the slope.
-    """
-
-    start: FloatArray
-    near: FloatArray
-    far: FloatArray
-    density: FloatArray
-    factor: FloatArray
-
-    def weigh(self, mass: FloatArray) -> FloatArray:
-        """Compute the tail term for a probability of the letter."""
-        return self.far + mass * (self.near - self.far)
 
 
 @dataclass(frozen=True)
@@ -157,10 +140,30 @@ class PairFailure:
         # the large parts first: close floats subtract exactly, and the small part is not lost
         return np.where(mass <= 0.5, (kept - mass) + kept_rest, (other - lost) - lost_rest)
 
+    @cached_property
+    def convex_from(self) -> float:
+        """Return the probability of a letter from which on its tail term is convex; below it is concave."""
+        kept, _, lost, _ = self.parts
+        bend = 0.0 if self.noise.power == 1 else self.log_ratio_range[0] / 2
+
+        def is_convex(mass: float) -> bool:
+            left = kept - mass
+            # at the end of the terms, where the threshold is infinite
+            if left <= 0:
+                return True
+            threshold = math.log1p(lost / left)
+            concave = lost * left + kept * (lost / 2 + left + 1 - mass)
+            return kept * lost * bend * threshold >= concave
+
+        return 0.0 if is_convex(0.0) else bisect(is_convex, 0.0, kept, 0.0)
+
     def compute_tails(
         self, mass: FloatArray, other: FloatArray, rest: FloatArray | None = None
-    ) -> LetterTails:
-        """Compute the tails of letters of probabilities p, from p, 1 - p and e^-eps - p."""
+    ) -> tuple[FloatArray, FloatArray]:
+        """Compute T and T' of letters of probabilities p, from p, 1 - p and e^-eps - p.
+
+        They are 0 where no outcome can leak more than epsilon.
+        """
         left = self.subtract_mass(mass, other) if rest is None else rest
         possible = (left > 0) & (mass <= self.max_mass)
         stretch, largest = self.log_ratio_range
@@ -169,44 +172,24 @@ class PairFailure:
             share = self.parts[2] / other
             threshold = np.where(share < 0.5, -np.log1p(-share), np.log(other) - np.log(left))
             start = np.where(possible, stretch * np.minimum(threshold, largest), np.inf)
-            factor = np.where(possible, self.parts[0] * share / left, 0.0)
             density = stretch * self.noise.compute_density(start - 1)
-            tails = self.noise.compute_tail(start - 1), self.noise.compute_tail(start + 1)
-        return LetterTails(start, *tails, density, factor)
+            near, far = self.noise.compute_tail(start - 1), self.noise.compute_tail(start + 1)
+            lost = np.where(possible, density * self.parts[0] * share / left, 0.0)
+        return far + mass * (near - far), near - far - lost
 
     def bound_on_cells(self, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Compute F in the middle of cells of p, and upper bounds on F over the cells.
-
-        It is at most what the ends of tails and weights allow, and what the slope does.
-        """
-        middle = left + (right - left) / 2
-        values, ends = np.zeros(len(left)), np.zeros(len(left))
-        slopes = np.zeros((2, len(left)))
+        """Compute F in the middle of cells of p, and upper bounds on F over the cells."""
+        cells = np.array([left, left + (right - left) / 2, right])
+        values, ends = np.zeros(len(left)), np.zeros((2, len(left)))
         for turn in (1, -1):
-            # the second letter has 1 - p, so its cells run from right to left
-            pairs = [(p, 1 - p)[::turn] for p in (left, middle, right)[::turn]]
-            low, at, high = (self.compute_tails(*pair) for pair in pairs)
-            values += at.weigh(pairs[1][0])
-            # past the largest mass the tail is 0, so within a cell no larger weight can come with it
-            ends += low.weigh(np.minimum(pairs[2][0], self.max_mass))
-            slopes += self._bound_slopes(low, high)[::turn]
-        half = np.maximum(right - middle, middle - left)
-        # a cell on which a tail ends, or a slope that is no float, gives no bound by the slope
-        above = np.fmin(ends, values + half * np.maximum(slopes.max(axis=0), 0.0))
-        return values, above * (1 + self.rtol)
-
-    def _bound_slopes(self, low: LetterTails, high: LetterTails) -> FloatArray:
-        """Bound T' and -T' on cells from above; NaN where the tail is 0 at the right end only."""
-        peak = np.maximum(low.density, high.density)
-        within = (low.start <= 1) & (high.start >= 1)
-        top = self.log_ratio_range[0] * self.noise.compute_density(np.zeros(1))
-        with np.errstate(all="ignore"):
-            found = (
-                low.near - high.far - low.factor * np.minimum(low.density, high.density),
-                low.far - high.near + high.factor * np.where(within, top, peak),
-            )
-        ended = np.isfinite(low.start) & ~np.isfinite(high.start)
-        return np.where(ended, np.nan, found)
+            # the second letter has 1 - p
+            mass, other = (cells, 1 - cells)[::turn]
+            terms, slopes = self.compute_tails(mass, other)
+            values += terms[1]
+            # chords are above a convex function, and tangents above a concave one
+            tangents = terms[1] + slopes[1] * (mass[::2] - mass[1])
+            ends += np.where(mass[1] >= self.convex_from, terms[::2], tangents)
+        return values, ends.max(axis=0) * (1 + self.rtol)
 
     def find_supremum(self, masses: LetterMasses, enough: float | None = None) -> float:
         """Find an upper bound on F over priors with bounded letter probabilities, at most 1e-11 above.
@@ -216,10 +199,12 @@ class PairFailure:
         if masses.alone is not None:
             mass = np.array([float(p) for p in masses.alone])
             rest = np.array([float(self.exp_neg_epsilon - p) for p in masses.alone])
-            found = self.compute_tails(mass, mass[::-1], rest).weigh(mass).sum()
+            found = self.compute_tails(mass, mass[::-1], rest)[0].sum()
             return min(1.0, float(found) * (1 + self.rtol))
         low, high = min(masses.first, masses.second)
-        edges = np.append(np.linspace(low, high, 65), [self.max_mass, 1 - self.max_mass])
+        # F jumps where a tail ends
+        kinks = np.array([self.max_mass, self.convex_from])
+        edges = np.concatenate([np.linspace(low, high, 65), kinks, 1 - kinks])
         edges = np.unique(np.clip(edges, low, high))
         slack = lambda best: min(1e-11, max(1e-6 * best, 1e-20))  # noqa: E731
         return min(1.0, bound_maximum(self.bound_on_cells, edges, slack, 0.0, enough))
