@@ -10,7 +10,7 @@ import pytest
 
 from pmlopt import ExpectedGain, KLBall, least_leakage, worst_case_utility
 from pmlopt.programs.least_leakage.certificate import LevelMultipliers
-from pmlopt.programs.least_leakage.level_programs import PriorCutLevelProgram
+from pmlopt.programs.least_leakage.level_programs import PriorCutLevelProgram, _compute_slope
 from pmlopt.programs.least_leakage.level_search import LevelProgramFamily
 from pmlopt.programs.least_leakage.methods import _find_closed_form
 from pmlopt.solvers.solver_result import NO_DEADLINE
@@ -72,3 +72,11 @@ def test_priors_are_added_until_the_level_holds_over_the_set_and_no_further() ->
     columns = columns / columns.max(axis=0)
     assert program.over is not None
     assert (program.over.min_mean(columns) >= 0.45 * (1 - 1e-6)).all()
+
+
+@pytest.mark.parametrize(("share", "slope"), [(0.25, 0.0), (0.75, 4 / 3), (1.25, 0.8)])
+def test_a_share_past_all_letters_ends_in_the_last_one(share: float, slope: float) -> None:
+    """Of two even letters with their own outputs: 1 less the gain of the letter in which it ends, over it."""
+    prior: Any = SimpleNamespace(pmf=np.array([0.5, 0.5]))
+    design: Any = SimpleNamespace(prior=prior, table=np.eye(2))
+    assert _compute_slope(design, np.eye(2), np.zeros(2), share) == pytest.approx(slope)
