@@ -76,7 +76,7 @@ def _describe_claim(certificate: Certificate) -> str:
     """Describe the requirement, and what it means, where there is one."""
     privacy = getattr(certificate, "privacy", None)
     if privacy is None:
-        return f"{escape_control_characters(certificate.statement)}."
+        return f"The claim is that {escape_control_characters(certificate.statement)}."
     scope = f" The bound holds {privacy.scope}." if privacy.scope else ""
     name = escape_control_characters(repr(privacy))
     return f"The requirement is `{name}`. {' '.join(privacy.meanings)}{scope}"

@@ -122,7 +122,7 @@ def test_a_least_level_by_its_closed_form(tmp_path: Path) -> None:
     assert 0 < math.log(2) - refuted < 1e-9
 
 
-@pytest.mark.parametrize("number", [2, 17, 25, 30, 56])
+@pytest.mark.parametrize("number", [17, 25, 56])
 def test_levels_that_all_but_exclude_an_output_are_refuted(number: int, tmp_path: Path) -> None:
     rng = np.random.default_rng([1, number])
     result = KINDS["worst-level-over-ball"](rng, int(rng.integers(3, 10)))
