@@ -567,7 +567,7 @@ class SolveOptions(SolverChoice):
     ) -> None:
         """Print a result as a table, or as JSON with additional fields."""
         if self.as_json:
-            print_json({**(record or {}), **result.to_dict()})
+            print_json("result", {**(record or {}), **result.to_dict()})
         else:
             print_result(result, title, rows)
 

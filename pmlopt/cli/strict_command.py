@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
+from pmlopt.cli.help_pages import GroupedCommand
 from pmlopt.cli.meant_names import OPTIONS_MEANT
 
 
-class StrictCommand(click.Command):
+class StrictCommand(GroupedCommand):
     """A command that rejects repeated options, except for cumulative ones.
 
     Args:

@@ -402,6 +402,7 @@ class Prior(SuggestsAttributes, Record):
 
 
 PriorLike: TypeAlias = Prior | Numbers
+"""A prior, or its probabilities, which have the letters 0, 1, ..."""
 
 
 def as_prior(prior: PriorLike) -> Prior:

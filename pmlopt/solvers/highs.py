@@ -345,6 +345,15 @@ def _read_point(solver: highspy.Highs, task: BlockLP) -> PrimalDualPoint:
     return PrimalDualPoint(matrix, task.to_certificate_multipliers(np.array(solution.row_dual[:n])))
 
 
+def read_basis(solver: highspy.Highs) -> tuple[list[int], list[int]]:
+    """Read the rows that are tight at the basis of HiGHS, and its columns; none where it has no basis."""
+    basis = solver.getBasis()
+    if not basis.valid:
+        return [], []
+    tight = [row for row, status in enumerate(basis.row_status) if status.name != "kBasic"]
+    return tight, [place for place, one in enumerate(basis.col_status) if one.name == "kBasic"]
+
+
 def _save_basis(solver: highspy.Highs) -> Mapping[str, NDArray[Any]]:
     """Save the HiGHS basis as arrays; empty if invalid."""
     basis = solver.getBasis()

@@ -98,30 +98,22 @@ class RatioBounds:
         """
         if not len(self.exponents):
             return 0 * matrix.max(axis=0)
-        found, near = None, None
-        if (
-            matrix.dtype == object and self._is_letter_pair.all()
-        ):  # each rounded to the nearest; zeros stay zeros
-            near = np.asarray(matrix / (matrix.max() or 1)).astype(float)
-            near = np.where(matrix == 0, 0.0, np.maximum(near, 5e-324))
-        for part in self._split_pairs(matrix):
-            if matrix.dtype != object:
-                own = part._float_violation(matrix)
-            elif near is None:
-                own = part._exact_violations(matrix, power).max(axis=0)
-            else:
-                own = part._exact_violation(matrix, near, power)
-            found = own if found is None else np.maximum(found, own)
-        return found
-
-    def _float_violation(self, matrix: FloatArray) -> FloatArray:
-        """Compute the largest scaled violation of each column in floats."""
-        return np.asarray((self._evaluate_differences(matrix) / self._pair_units).max(axis=0))
+        if matrix.dtype == object:
+            return self._compute_exact_violation(matrix, power)
+        found = [
+            (part._evaluate_differences(matrix) / part._pair_units).max(axis=0)
+            for part in self._split_pairs(matrix)
+        ]
+        return np.max(found, axis=0)
 
     def _evaluate_differences(self, matrix: FloatArray) -> FloatArray:
         """Compute (K, M) `<num_k, v> - e^exponent <den_k, v>` for all pairs and columns."""
-        sides = np.vstack([matrix, self._float_rows @ matrix]) if len(self._float_rows) else matrix
+        sides = self._compute_sides(matrix)
         return np.asarray(sides[self.above] - np.exp(self.exponents)[:, None] * sides[self.below])
+
+    def _compute_sides(self, matrix: FloatArray) -> FloatArray:
+        """Compute (N + R, M) the entries of each column and its products with the rows."""
+        return np.vstack([matrix, self._float_rows @ matrix]) if len(self._float_rows) else matrix
 
     @cached_property
     def _pair_units(self) -> FloatArray:
@@ -129,42 +121,45 @@ class RatioBounds:
         room = -self._evaluate_differences(np.ones((self.size, 1)))
         return np.where(room > 0, room, 1.0)
 
-    def _exact_violation(self, matrix: Any, near: FloatArray, power: Callable[[float], Any]) -> Any:
+    def _compute_exact_violation(self, matrix: Any, power: Callable[[float], Any]) -> Any:
         """Compute each column's largest violation in exact arithmetic; pairs with much slack are skipped.
 
         Args:
             matrix: (N, M) whole numbers.
-            near: (N, M) the same over one number, as floats, of which only those of zeros are 0.
             power: as for `violation`.
         """
         # Floats above this have all their digits.
         full_digits = 1e-290
-        up, down = near[self.above], near[self.below]
-        # A bound that holds by this share in floats holds: three roundings and an exponential are a part.
-        clear = up * (1 + (2.0**-46)) <= np.exp(self.exponents)[:, None] * down
-        clear &= (down > full_digits) & ((up > full_digits) | (up == 0))
-        found = 0 * matrix.max(axis=0)
-        for k, y in np.argwhere(~clear).tolist():
-            factor = power(float(self.exponents[k]))
-            over = (
-                factor.denominator * matrix[self.above[k], y]
-                - factor.numerator * matrix[self.below[k], y]
-            )
-            found[y] = max(found[y], over)
-        return found
+        # the same over one number, each rounded to the nearest; zeros stay zeros
+        near = np.asarray(matrix / (matrix.max() or 1)).astype(float)
+        sides = self._compute_sides(np.where(matrix == 0, 0.0, np.maximum(near, 5e-324)))
+        # A bound that holds by this share in floats holds: the roundings of two sums of positive numbers and
+        # of an exponential are a part of it.
+        share = 2.0**-46 + self.size * 2.0**-51
+        found, products = 0 * matrix.max(axis=0), dict[tuple[int, int], int]()
 
-    def _exact_violations(self, matrix: Any, power: Callable[[float], Any]) -> Any:
-        """Compute the (K, M) violations in exact arithmetic, each pair up to a positive factor."""
-        sides = np.vstack([matrix, self.rows @ matrix])
-        scales = np.append(np.ones(self.size, dtype=object), np.asarray(self.scales).astype(object))
-        factors = [Fraction(power(exponent)) for exponent in self.exponents.tolist()]
-        # left to itself numpy puts whole numbers from 2^63 to 2^64 next to smaller ones into floats
-        upper, lower = (
-            np.array([getattr(f, part) for f in factors], dtype=object)
-            for part in ("numerator", "denominator")
-        )
-        above = sides[self.above] * (scales[self.below] * lower)[:, None]
-        return above - sides[self.below] * (scales[self.above] * upper)[:, None]
+        def compute_side(side: int, y: int) -> int:
+            """Return a whole entry, or the product of a column with a row, times the row's scale."""
+            if side < self.size:
+                return int(matrix[side, y])
+            if (side, y) not in products:
+                products[side, y] = self.rows[side - self.size] @ matrix[:, y]
+            return products[side, y]
+
+        scales = [1] * self.size + self.scales.tolist()
+        for part in self._split_pairs(matrix):
+            up, down = sides[part.above], sides[part.below]
+            clear = up * (1 + share) <= np.exp(part.exponents)[:, None] * down
+            clear &= (down > full_digits) & ((up > full_digits) | (up == 0))
+            for k in np.flatnonzero(~clear.all(axis=1)).tolist():
+                above, below = int(part.above[k]), int(part.below[k])
+                factor = Fraction(power(float(part.exponents[k])))
+                upper = scales[above] * factor.numerator
+                lower = scales[below] * factor.denominator
+                for y in np.flatnonzero(~clear[k]).tolist():
+                    over = lower * compute_side(above, y) - upper * compute_side(below, y)
+                    found[y] = max(found[y], over)
+        return found
 
     @cached_property
     def _is_letter_pair(self) -> BoolArray:

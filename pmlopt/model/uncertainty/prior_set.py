@@ -21,7 +21,7 @@ from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.dual_measures import BestMeasures
-from pmlopt.model.uncertainty.support_functions import bound_gain_by_measures
+from pmlopt.model.uncertainty.support_functions import bound_gain_by_measures, sharpen_measures
 from pmlopt.solvers.structured.block_program import ColumnBlock
 
 
@@ -406,9 +406,14 @@ class PriorSet(Record, ABC):
     ) -> FloatArray:
         """Find (T, M) optimal multipliers of `e^-eps max v <= w(v)` for each column.
 
-        By default they are measures: a multiplier of at least 0 times a prior of the set, by a program.
+        By default they are measures: a multiplier of at least 0 times a prior of the set, by a program; the
+        digits that its solver has not are found by cutting planes.
         """
-        return self._best_measures.find_measures(p, gains, exp_neg_epsilon)
+        found, columns = self._best_measures.find_measures(p, gains, exp_neg_epsilon)
+        if columns is None:
+            return found
+        measures = found.sum(axis=0) * self.find_members(found)
+        return sharpen_measures(measures, columns, p, gains, exp_neg_epsilon, self.minimizer)
 
     @cached_property
     def _best_measures(self) -> BestMeasures:

@@ -274,20 +274,22 @@ def mix_with_constant(
         MechanismError: not even a constant will do.
     """
 
-    def mix_with_law(law: FloatArray) -> tuple[float, FloatArray]:
+    def mix_with_law(start: float, law: FloatArray) -> tuple[float, FloatArray]:
         def round_mixture(theta: float) -> FloatArray:
             return round_rows_to_grid((1 - theta) * clean + theta * law)
 
         return min_mixing_weight(
-            missing(clean, law), round_mixture, holds, lambda candidate: missing(candidate, law)
+            start, round_mixture, holds, lambda candidate: missing(candidate, law)
         )
 
-    own = mix_with_law(prior.pmf @ clean)
-    # a dozen roundings of one number: no other law needs fewer by more than that
-    if own[0] <= 2.0**-49:
-        return own
     used = clean.max(axis=0) > 0
-    return min(own, mix_with_law(used / used.sum()), key=lambda found: found[0])
+    laws = [(missing(clean, law), law) for law in (prior.pmf @ clean, used / used.sum())]
+    (start, law), (other_start, other) = sorted(laws, key=lambda entry: entry[0])
+    found = mix_with_law(start, law)
+    # a weight is at least what the chord reveals first; a dozen roundings of one number are none to reduce
+    if found[0] <= max(other_start, 2.0**-49):
+        return found
+    return min(found, mix_with_law(other_start, other), key=lambda mixed: mixed[0])
 
 
 T = TypeVar("T")

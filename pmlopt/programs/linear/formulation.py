@@ -127,7 +127,7 @@ def build_formulation(
         by_blocks = partial(block_interior_point.solve_block_lp, program, task)
         solvers[BLOCKS] = solvers[f"{BLOCKS}-by-name"] = by_blocks
     by_simplex = partial(solve_by_cvxpy, program, "highs", {})
-    if only_ratios and entries <= MAX_SIMPLEX_ENTRIES and program.bounds_on_pairs is None:
+    if only_ratios and entries <= MAX_SIMPLEX_ENTRIES and not by_pairs:
         by_simplex = partial(_solve_ratio_rows, program)
     is_linear = only_ratios or bool(program.problem.is_lp())
     if is_linear and entries <= MAX_SIMPLEX_ENTRIES:
