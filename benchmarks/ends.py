@@ -1,6 +1,13 @@
-"""Metric privacy on many points of the plane, on grids and on roads, beside generic solvers.
+"""The ends of the range, few letters, many letters and many points of a metric, beside generic solvers.
 
     python benchmarks/ends.py [--out FOLDER] [--quick] [--sizes 36 64 100] [--large 144 256 400] [--limit 120]
+        [--letters 200 400 1000]
+
+The first table has designs on eight letters and a sweep of them, and designs on many, in processor seconds
+and as ratios to PML on as many letters and to the same linear program in plain cvxpy. A sweep is beside
+single designs. Mutual information is maximised, which cvxpy cannot state.
+
+The second has metric privacy on points of the plane, on grids and on roads.
 
 The distance is the loss, epsilon is 1, and there is a point for each unit of area. Smaller sizes are solved
 to the ordinary tolerance, larger ones to a thousandth of the range of the loss. Next to each of the smaller
@@ -13,14 +20,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
-from about_secrets import all_pairs
-from common import FloatArray, growth_figure, machine, report, suite_parser
+from about_secrets import all_pairs, distances
+from common import FloatArray, growth_figure, instance, machine, report, suite_parser, table
 from limited import Run, limited
+from small import KINDS as REQUIREMENTS
+from small import plain
 
-from pmlopt import ExpectedLoss, MetricPrivacy, Prior, design, solve
+from pmlopt import (
+    PML,
+    ExpectedGain,
+    ExpectedLoss,
+    MetricPrivacy,
+    MutualInformation,
+    Prior,
+    design,
+    solve,
+    sweep,
+)
 from pmlopt.model.privacy.metric_privacy import compute_shortest_paths
 from pmlopt.programs.plots import save_figure
 
@@ -38,10 +59,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--sizes", type=int, nargs="*", default=[36, 64, 100])
     parser.add_argument("--large", type=int, nargs="*", default=[144, 256, 400])
     parser.add_argument("--limit", type=float, default=120.0)
+    parser.add_argument("--letters", type=int, nargs="*", default=[200, 400, 1000])
     arguments = parser.parse_args(argv)
+    repeats, count = 60, 1_000
     if arguments.quick:
         arguments.sizes, arguments.large, arguments.limit = [25], [36], 20.0
+        arguments.letters, repeats, count = [50], 3, 10
     print(machine())
+    rows = [*compare_small(repeats), compare_sweep(count)]
+    rows += [row for size in arguments.letters for row in compare_large(size, arguments.limit)]
+    table(("work", "pmlopt [ms]", "/ PML", "HiGHS / pmlopt", "Clarabel / pmlopt"), rows)
+    print()
     curves: dict[str, tuple[list[float], list[float]]] = {}
     rows = []
     for kind in KINDS:
@@ -67,6 +95,91 @@ def main(argv: Sequence[str] | None = None) -> None:
     report(arguments.out, "ends", head, rows)
     if arguments.out is not None and curves:
         save_figure(growth_figure(curves, "seconds of the processor"), arguments.out / "ends.png")
+
+
+def measure(work: Callable[[], Any]) -> float:
+    """Return the processor milliseconds that a piece of work takes."""
+    begin = time.process_time()
+    work()
+    return 1e3 * (time.process_time() - begin)
+
+
+def solve_small(name: str, solver: str) -> Any:
+    """Solve a design on eight letters, or the same by a solver of cvxpy."""
+    prior, size = Prior(instance("random", 8, 1)[0]), 8
+    if name == "information":
+        return solve(design(prior, PML(1.0), MutualInformation()))
+    program = design(prior, REQUIREMENTS[name](size), ExpectedLoss(distances(size)))
+    return plain(program, solver) if solver else solve(program)
+
+
+def compare_small(repeats: int) -> list[tuple[str, ...]]:
+    """Compare designs on eight letters with PML and with plain cvxpy, in turn in one process."""
+    keys = [
+        *product(("PML", "metric", "about a secret"), ("", "HIGHS", "CLARABEL")),
+        ("information", ""),
+    ]
+    works = {key: partial(solve_small, *key) for key in keys}
+    seconds = {key: [measure(work) for _ in range(2)][1:] for key, work in works.items()}
+    for _ in range(repeats):
+        for key, work in works.items():
+            seconds[key].append(measure(work))
+    found = {key: float(np.median(values)) for key, values in seconds.items()}
+    rows: list[tuple[str, ...]] = []
+    for (name, solver), own in found.items():
+        if not solver:
+            others = [found[key] for key in ((name, "HIGHS"), (name, "CLARABEL")) if key in found]
+            ratios = (own / found["PML", ""], *(other / own for other in others))
+            rows.append((f"{name}, 8 letters", f"{own:.1f}", *(f"{one:.1f}" for one in ratios)))
+    return rows
+
+
+def compare_sweep(count: int) -> tuple[str, ...]:
+    """Compare a design of a sweep on eight letters with a single one."""
+    prior, gains = instance("random", 8, 1)[0], np.random.default_rng(0).random((8, 8))
+    levels = np.linspace(0.1, 2.0, count).tolist()
+
+    def build(epsilon: float) -> Any:
+        return design(Prior(prior), PML(epsilon), ExpectedGain(gains))
+
+    single = measure(lambda: [solve(build(epsilon)) for epsilon in levels]) / count
+    each = measure(lambda: sweep(build, {"epsilon": levels})) / count
+    return f"each of a sweep of {count:,}", f"{each:.1f}", f"{each / single:.1f}"
+
+
+def compare_large(size: int, limit: float) -> list[tuple[str, ...]]:
+    """Compare PML and information on many letters, and PML with plain cvxpy, each in a process."""
+    limits = {"PML": 3600.0, "information": 3600.0, "HIGHS": limit, "CLARABEL": limit}
+    runs = {
+        kind: limited("ends:design_large", {"size": size, "kind": kind}, seconds)
+        for kind, seconds in limits.items()
+    }
+    found = {kind: run.answer["seconds"] for kind, run in runs.items() if run.done}
+    rows: list[tuple[str, ...]] = []
+    for kind in ("PML", "information"):
+        if kind not in found or "PML" not in found:
+            rows.append((f"{kind}, {size} letters", runs[kind].status))
+            continue
+        others = [
+            f"{found[other] / found[kind]:.1f}" if other in found else f"{runs[other].status}, {limit:.0f} s"
+            for other in ("HIGHS", "CLARABEL")
+        ]  # fmt: skip
+        ratio, more = f"{found[kind] / found['PML']:.1f}", others if kind == "PML" else []
+        rows.append((f"{kind}, {size} letters", f"{1e3 * found[kind]:.0f}", ratio, *more))
+    return rows
+
+
+def design_large(size: int, kind: str) -> dict[str, Any]:
+    """From the prior to the certificate, or the same in plain cvxpy, in processor seconds."""
+    random = np.random.default_rng(0)
+    prior, gains = Prior(random.dirichlet(np.full(size, 5.0))), random.random((size, size))
+    if kind == "information":
+        seconds = measure(lambda: solve(design(prior, PML(1.0), MutualInformation())))
+    elif kind == "PML":
+        seconds = measure(lambda: solve(design(prior, PML(1.0), ExpectedGain(gains))))
+    else:
+        seconds = measure(lambda: plain(design(prior, PML(1.0), ExpectedGain(gains)), kind))
+    return {"seconds": seconds / 1e3}
 
 
 def beside(kind: str, size: int, name: str, own: Run, limit: float) -> str:
