@@ -126,7 +126,9 @@ class ProgramOptions:
 def _print_samples(record: dict[str, Any], code: int | None, as_json: bool) -> None:
     """Print bounds from samples, and the verdict on a claim."""
     if as_json:
-        print_json(record | {"holds": None if code in (None, NOT_SOLVED) else code == 0})
+        print_json(
+            "sample-audit", record | {"holds": None if code in (None, NOT_SOLVED) else code == 0}
+        )
         return
     rows = [("samples", f"{record['samples']}, with {record['outcomes']} outcomes")]
     if "min_level" in record:
@@ -157,13 +159,13 @@ def _audit_traces(
     tail = None if epsilon is None else max(one.compute_tail(epsilon) for _, one in programs)
     holds = None if tail is None else tail <= Fraction(str(delta))
     if as_json:
-        records = [
-            {"input": name, "traces": one.traces, **_list_measures(one, wanted)}
-            for name, one in programs
-        ]
+        records = [_describe_program(name, one, wanted) for name, one in programs]
         own = records[0] if isinstance(found, TraceLeakage) else {"inputs": records}
-        claim = {"epsilon": epsilon, "delta": delta, "tail": None if tail is None else float(tail)}
-        print_json({**own, **claim, "holds": holds})
+        ends = None if tail is None else {"lower": float(tail), "upper": float(tail)}
+        print_json(
+            "program-audit",
+            {**own, "epsilon": epsilon, "delta": delta, "tail": ends, "holds": holds},
+        )
     else:
         for name, one in programs:
             print_line(f"{path.name}{name and f', input {name}'}: {one.traces} traces")
@@ -185,10 +187,27 @@ def _audit_traces(
     sys.exit(CLAIM_FAILS if holds is False else 0)
 
 
+def _describe_program(name: str, program: TraceLeakage, deltas: list[float]) -> dict[str, Any]:
+    """Describe what a program reveals as plain data, in nats and in bits."""
+    measures = _list_measures(program, [])
+    bounds = {delta: program.compute_envelope(delta, "nats") for delta in deltas}
+    return {
+        "input": name,
+        "traces": program.traces,
+        "level": program.level,
+        "levels": {key: of["nats"] for key, of in measures.items()},
+        "levels_in_bits": {key: of["bits"] for key, of in measures.items()},
+        "envelope": [
+            {"delta": delta, "value": bound, "bound": bound, "status": "optimal"}
+            for delta, bound in bounds.items()
+        ],
+    }
+
+
 def _list_measures(program: TraceLeakage, deltas: list[float]) -> dict[str, dict[str, float]]:
     """Return the measures of a program in nats and bits."""
     measures = {
-        "level": program.compute_level, "maximal leakage": program.compute_maximal_leakage,
+        "pml": program.compute_level, "maximal leakage": program.compute_maximal_leakage,
         "mutual information": program.compute_mean_leakage,
     }  # fmt: skip
     found = {name: {"nats": of("nats"), "bits": of("bits")} for name, of in measures.items()}

@@ -31,9 +31,11 @@ def write(folder: Path, name: str, text: str) -> Path:
 
 def test_traces_in_nats_and_bits(tmp_path: Path) -> None:
     found = run_json("audit", "--traces", write(tmp_path, "t.csv", TRACES), "--envelope", "0.25")
-    assert found["level"] == {"nats": pytest.approx(32 * math.log(2)), "bits": 32.0}
-    assert found["maximal leakage"]["bits"] == 1.0
-    assert found["after processing, but for 0.25"]["bits"] == 2.0
+    assert found["level"] == pytest.approx(32 * math.log(2))
+    assert found["levels_in_bits"]["pml"] == 32.0
+    assert found["levels_in_bits"]["maximal leakage"] == 1.0
+    (bound,) = (one["bound"] for one in found["envelope"])
+    assert bound == pytest.approx(2 * math.log(2), rel=1e-15)
     text = run("audit", "--traces", tmp_path / "t.csv")
     assert "32 bits" in text
     assert "3.35903615e-10 bits" in text
@@ -51,7 +53,7 @@ def test_a_claim_on_traces_is_decided_exactly(tmp_path: Path) -> None:
 def test_the_worst_public_input(tmp_path: Path) -> None:
     path = write(tmp_path, "t.csv", INPUTS)
     found = run_json("audit", "--traces", path)
-    assert {one["input"]: one["level"]["bits"] for one in found["inputs"]} == {
+    assert {one["input"]: one["levels_in_bits"]["pml"] for one in found["inputs"]} == {
         "short": 1.0,
         "long": 4.0,
     }
@@ -63,17 +65,17 @@ def test_the_worst_public_input(tmp_path: Path) -> None:
 def test_other_forms_of_traces(tmp_path: Path) -> None:
     frame = pd.DataFrame({"low": [0, 1], "high": ["x", "y"], "count": [1, 3]})
     frame.to_parquet(tmp_path / "t.parquet")
-    assert run_json("audit", "--traces", tmp_path / "t.parquet")["level"]["bits"] == 2.0
+    assert run_json("audit", "--traces", tmp_path / "t.parquet")["levels_in_bits"]["pml"] == 2.0
     lines = write(
         tmp_path,
         "t.jsonl",
         '{"trace": "a", "probability": "1/4"}\n{"trace": "b", "probability": "0.75"}\n',
     )
-    assert run_json("audit", "--traces", lines)["level"]["bits"] == 2.0
+    assert run_json("audit", "--traces", lines)["levels_in_bits"]["pml"] == 2.0
     plain = write(tmp_path, "t.json", '{"a": "1/4", "b": "3/4"}')
-    assert run_json("audit", "--traces", plain)["level"]["bits"] == 2.0
+    assert run_json("audit", "--traces", plain)["levels_in_bits"]["pml"] == 2.0
     classes = write(tmp_path, "c.csv", f"trace,count,traces\nlow byte,{2**56},256\n")
-    assert run_json("audit", "--traces", classes)["level"]["bits"] == 8.0
+    assert run_json("audit", "--traces", classes)["levels_in_bits"]["pml"] == 8.0
 
 
 def test_samples_of_a_file(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import largest_log_entry_ratios, log_entry_ratios, log_product_ratios
 from pmlopt.model.privacy.basic_columns import list_basic_columns
-from pmlopt.model.uncertainty.prior_set import LinearRows
+from pmlopt.model.uncertainty.prior_set import LinearRows, find_row_multipliers
 from pmlopt.solvers.structured.block_program import ColumnBlock
 
 MAX_RATIO_EXPONENT = 700.0
@@ -73,7 +73,9 @@ class RatioBounds:
         found = np.empty((len(self.exponents), matrix.shape[1]))
         found[single] = log_entry_ratios(matrix[self.above[single]], matrix[self.below[single]])
         if not single.all():
-            above, below = (side[~single] for side in self.differences)
+            above, below = self.differences
+            if single.any():
+                above, below = above[~single], below[~single]
             found[~single] = log_product_ratios(above, below, matrix)
         return found
 
@@ -180,22 +182,40 @@ class RatioBounds:
     @cached_property
     def differences(self) -> tuple[Any, Any]:
         """Return the (K, N) numerator and denominator matrices, sparse."""
-        every = sparse.vstack(
-            [sparse.eye_array(self.size), sparse.csr_array(self._float_rows)], format="csr"
-        )
-        return every[self.above], every[self.below]
+        ones = np.ones(len(self.exponents))
+        return self._weigh_sides(self.above, ones), self._weigh_sides(self.below, ones)
 
     @cached_property
     def excess_rows(self) -> tuple[Any, Any]:
         """Return the (K, N) matrices of `num - e^exponent den` and `num + e^exponent den`, sparse."""
-        above, below = self.differences
-        factors = sparse.diags_array(np.exp(self.exponents))
-        return (above - factors @ below).tocsr(), (above + factors @ below).tocsr()
+        above = self._weigh_sides(self.above, np.ones(len(self.exponents)))
+        below = self._weigh_sides(self.below, np.exp(self.exponents))
+        return above - below, above + below
+
+    def _weigh_sides(self, sides: IntArray, factors: FloatArray) -> sparse.csr_array:
+        """Return the (K, N) rows of the sides of the pairs, each times a factor.
+
+        The array is put together by hand: operations of sparse arrays would take most of the time of a design
+        on few letters.
+        """
+        row, letter = np.nonzero(self._float_rows)
+        letters = np.append(np.arange(self.size), letter)
+        values = np.append(np.ones(self.size), self._float_rows[row, letter])
+        counts = np.append(
+            np.ones(self.size, dtype=int), np.bincount(row, minlength=len(self.rows))
+        )
+        lengths, ends = counts[sides], np.cumsum(counts)
+        starts = np.append(0, np.cumsum(lengths))
+        # where each entry of a side is among those of all sides
+        places = np.arange(starts[-1]) + np.repeat(ends[sides] - starts[1:], lengths)
+        entries = values[places] * np.repeat(factors, lengths)
+        return sparse.csr_array((entries, letters[places], starts), (len(sides), self.size))
 
     @property
     def slack(self) -> float:
         """Return the smallest slack of a constant column over the pairs, in nats; inf without pairs."""
-        above, below = (side.sum(axis=1) for side in self.differences)
+        sums = np.append(np.ones(self.size), self._float_rows.sum(axis=1))
+        above, below = sums[self.above], sums[self.below]
         with np.errstate(divide="ignore"):
             return float((self.exponents + np.log(below) - np.log(above)).min(initial=np.inf))
 
@@ -275,12 +295,12 @@ class RatioBounds:
             return found
         distinct, unit, scaled = self._distinct_pairs
         scale = float(np.abs(gains).max()) or 1.0
-        rows = column_rows or LinearRows(
-            sparse.csr_array((0, self.size)), sparse.csr_array((0, 0)), np.zeros(0)
+        weights = (
+            find_row_multipliers(p, gains / scale, scaled, np.zeros(0))
+            if column_rows is None
+            else column_rows.find_multipliers(p, gains / scale, scaled)
         )
-        found[distinct] = (
-            scale * rows.find_multipliers(p, gains / scale, scaled)[: len(unit)] / unit[:, None]
-        )
+        found[distinct] = scale * weights[: len(unit)] / unit[:, None]
         return found
 
     def find_prices(self, p: FloatArray, gains: FloatArray) -> tuple[FloatArray, FloatArray] | None:
@@ -340,10 +360,16 @@ class RatioBounds:
     def _distinct_pairs(self) -> tuple[BoolArray, FloatArray, Any]:
         """Return the (K,) mask of pairs with different sides, and these pairs normalized."""
         pairs, sizes = self.excess_rows
-        unit = abs(pairs).max(axis=1).toarray().ravel()
+        unit = _find_row_sizes(pairs)
         # A pair whose sides differ by no more than this share of them bounds nothing in floats.
-        distinct = unit > 1e-14 * sizes.max(axis=1).toarray().ravel()
-        return distinct, unit[distinct], sparse.diags_array(1 / unit[distinct]) @ pairs[distinct]
+        distinct = unit > 1e-14 * _find_row_sizes(sizes)
+        kept = pairs if distinct.all() else pairs[distinct]
+        scaled = kept.data / np.repeat(unit[distinct], np.diff(kept.indptr))
+        return (
+            distinct,
+            unit[distinct],
+            sparse.csr_array((scaled, kept.indices, kept.indptr), kept.shape),
+        )
 
     def extreme_columns(self, p: FloatArray, limit: int) -> FloatArray | None:
         """Enumerate all (N, K) extreme columns of mean one under p; None for too many bases.
@@ -492,7 +518,7 @@ def make_block(
     # Rows of a column: their number squared is the work for each of its entries.
     if rows.sum() > min(16, ratios.size) or not ratios.slack > MIN_SLACK_NATS:
         return None
-    above, below = (side[rows].toarray() for side in ratios.differences)
+    above, below = (side.toarray()[rows] for side in ratios.differences)
     pairs = below - keeps[rows, None] * above
     return ColumnBlock(
         lower=np.zeros(1),
@@ -514,6 +540,13 @@ def _find_mean_pairs(ratios: RatioBounds, p: FloatArray) -> IntArray:
     return found if len(np.unique(ratios.above[found])) == ratios.size else found[:0]
 
 
+def _find_row_sizes(rows: sparse.csr_array) -> FloatArray:
+    """Find the largest absolute entry of each row."""
+    found = np.zeros(rows.shape[0])
+    np.maximum.at(found, np.repeat(np.arange(len(found)), np.diff(rows.indptr)), np.abs(rows.data))
+    return found
+
+
 def _find_joint_multipliers(pairs: Any, p: FloatArray, gains: FloatArray) -> FloatArray | None:
     """Find (K, M) optimal pair multipliers of `max sum_xy p[x] g[x,y] P[x,y]` by one LP.
 
@@ -531,7 +564,7 @@ def _find_joint_multipliers(pairs: Any, p: FloatArray, gains: FloatArray) -> Flo
     from pmlopt.solvers import highs
 
     (k, n), m = pairs.shape, gains.shape[1]
-    unit = abs(pairs).max(axis=1).toarray().ravel()
+    unit = _find_row_sizes(pairs)
     costs = (p[:, None] * gains).T.ravel()
     scale = float(np.abs(costs).max()) or 1.0
     within = sparse.kron(sparse.eye_array(m), sparse.diags_array(1 / unit) @ pairs)
