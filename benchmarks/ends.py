@@ -13,7 +13,8 @@ The distance is the loss, epsilon is 1, and there is a point for each unit of ar
 to the ordinary tolerance, larger ones to a thousandth of the range of the loss. Next to each of the smaller
 ones is the linear program of all pairs in plain cvxpy: HiGHS, its first-order method PDLP, and Clarabel, each
 stopped after `--limit` seconds. Every run is a process of its own; the seconds are those of the processor,
-without the start. The library qif has distances of numbers on a line, and not of these.
+without the start. Before these come a level from few samples, steps of a stream, and frequencies of many
+letters. The library qif has distances of numbers on a line, and not of these.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 from about_secrets import all_pairs, distances
 from common import FloatArray, growth_figure, instance, machine, report, suite_parser, table
@@ -33,17 +35,21 @@ from small import plain
 
 from pmlopt import (
     PML,
+    Chain,
     ExpectedGain,
     ExpectedLoss,
     MetricPrivacy,
     MutualInformation,
     Prior,
     design,
+    estimate,
     solve,
     sweep,
 )
 from pmlopt.model.privacy.metric_privacy import compute_shortest_paths
 from pmlopt.programs.plots import save_figure
+from pmlopt.releases import Stream
+from pmlopt.releases.estimation import level_from_samples
 
 GENERIC: Mapping[str, Mapping[str, Any]] = {
     "HiGHS": {"solver": "HIGHS"},
@@ -70,6 +76,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     rows += [row for size in arguments.letters for row in compare_large(size, arguments.limit)]
     table(("work", "pmlopt [ms]", "/ PML", "HiGHS / pmlopt", "Clarabel / pmlopt"), rows)
     print()
+    head: tuple[str, ...] = ("work", "pmlopt [s]", "generic / pmlopt")
+    report(arguments.out, "ends-small", head, compare_small_work(arguments.quick, arguments.limit))
     curves: dict[str, tuple[list[float], list[float]]] = {}
     rows = []
     for kind in KINDS:
@@ -180,6 +188,70 @@ def design_large(size: int, kind: str) -> dict[str, Any]:
     else:
         seconds = measure(lambda: plain(design(prior, PML(1.0), ExpectedGain(gains)), kind))
     return {"seconds": seconds / 1e3}
+
+
+def compare_small_work(quick: bool, limit: float) -> list[tuple[str, ...]]:
+    """Return rows of a level from 5 draws, of steps of a stream, and of frequencies of many letters."""
+    steps, letters = (10, 60) if quick else (60, 1000)
+    rows: list[tuple[str, ...]] = []
+    for name, target, arguments in (
+        ("level from 5 draws at each of 2 letters", "ends:bound_levels", {}),
+        (
+            f"step of a stream, 20 states on a line, {steps} steps",
+            "ends:step_stream",
+            {"steps": steps},
+        ),
+        (f"frequencies of {letters:,} letters", "ends:estimate_frequencies", {"letters": letters}),
+    ):
+        run = limited(target, arguments, limit * 10)
+        generic = run.answer.get("generic")
+        seconds = run.answer.get("seconds", float("nan"))
+        ratio = "none" if generic is None else f"{generic / seconds:.1f}"
+        rows.append((name, f"{seconds:.3f}" if run.done else run.status, ratio))
+    return rows
+
+
+def bound_levels() -> dict[str, float]:
+    """Over all counts of 5 draws at each of two letters; a generic way is not known."""
+    level_from_samples([0.5, 0.5], [[3, 2], [1, 4]])  # what is imported is not counted
+    begin = time.process_time()
+    for first, second in np.ndindex(6, 6):
+        level_from_samples([0.7, 0.3], [[first, 5 - first], [second, 5 - second]])
+    return {"seconds": (time.process_time() - begin) / 36}
+
+
+def step_stream(steps: int) -> dict[str, float]:
+    """The median step, beside the last design in cvxpy with HiGHS."""
+    rng, states = np.random.default_rng(0), 20
+    line = np.eye(states) / 2 + np.eye(states, k=1) / 4 + np.eye(states, k=-1) / 4
+    kernel = line / line.sum(axis=1, keepdims=True)
+    stream = Stream(Chain(np.full(states, 1 / states), kernel), PML(1.0), "hamming")
+    state, seconds = 0, []
+    for _ in range(steps):
+        begin = time.process_time()
+        stream.release(state, rng)
+        seconds.append(time.process_time() - begin)
+        state = int(rng.choice(states, p=kernel[state]))
+    program = stream.program()
+    begin = time.process_time()
+    program.problem.solve(solver="HIGHS")
+    return {"seconds": float(np.median(seconds)), "generic": time.process_time() - begin}
+
+
+def estimate_frequencies(letters: int) -> dict[str, float]:
+    """Of randomized response, beside the most likely ones in cvxpy with Clarabel, without their errors."""
+    rng = np.random.default_rng(0)
+    matrix = np.full((letters, letters), 1.0) + (np.e - 1) * np.eye(letters)
+    matrix /= matrix.sum(axis=1, keepdims=True)
+    counts = rng.multinomial(100 * letters, rng.dirichlet(np.ones(letters)) @ matrix)
+    begin = time.process_time()
+    estimate(matrix, counts)
+    seconds = time.process_time() - begin
+    shares = cp.Variable(letters, nonneg=True)
+    likelihood = counts / counts.sum() @ cp.log(matrix.T @ shares)
+    begin = time.process_time()
+    cp.Problem(cp.Maximize(likelihood), [cp.sum(shares) == 1]).solve(solver="CLARABEL")
+    return {"seconds": seconds, "generic": time.process_time() - begin}
 
 
 def beside(kind: str, size: int, name: str, own: Run, limit: float) -> str:

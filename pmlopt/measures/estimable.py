@@ -141,15 +141,20 @@ def estimable(mechanism: MechanismLike) -> Estimable:
         rank 2 of 3, the frequency of 2; 2 never occurs
     """
     m = as_mechanism(mechanism)
-    left, sizes, _ = np.linalg.svd(m.matrix)
+    sizes = np.linalg.svd(m.matrix, compute_uv=False)
     # relative to the largest: entries are rounded in proportion to it
-    rank = int((sizes > RANK_RTOL * sizes[0]).sum())
-    # a unit vector is in the range iff its part in the orthogonal complement is 0
-    inside = np.linalg.norm(left[:, rank:], axis=1) <= 1e-9
+    rank, letters = int((sizes > RANK_RTOL * sizes[0]).sum()), len(m.matrix)
+    if rank == letters:  # everything is determined, and directions need not be known
+        basis, inside = np.eye(letters), np.ones(letters, dtype=bool)
+    else:
+        left = np.linalg.svd(m.matrix)[0]
+        # a unit vector is in the range iff its part in the orthogonal complement is 0
+        inside = np.linalg.norm(left[:, rank:], axis=1) <= 1e-9
+        basis = _reduce_to_echelon(left[:, :rank].T.copy())
     return Estimable(
         mechanism=m,
         rank=rank,
-        basis=_reduce_to_echelon(left[:, :rank].T.copy()),
+        basis=basis,
         letters=tuple(label for label, kept in zip(m.inputs, inside, strict=True) if kept),
         never=tuple(
             label for label, occurs in zip(m.outputs, m.support, strict=True) if not occurs

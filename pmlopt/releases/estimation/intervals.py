@@ -229,8 +229,8 @@ def goodness_of_fit(
     occurs = matrix.max(axis=0) > 0
     outputs = int(occurs.sum())
     # Frequencies up to this are taken for zero.
-    face = matrix[frequencies > 1e-9]
-    degrees = outputs - int(np.linalg.matrix_rank(face, tol=RANK_RTOL * np.linalg.norm(face, 2)))
+    sizes = np.linalg.svd(matrix[frequencies > 1e-9], compute_uv=False)
+    degrees = outputs - int((sizes > RANK_RTOL * sizes[0]).sum())
     # an output occurred that no frequencies emit
     if math.isinf(statistic):
         return GoodnessOfFit(statistic, max(degrees, 0), 0.0)
