@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from datetime import date
 
 import numpy as np
@@ -95,6 +96,22 @@ class Tally:
         ]
 
 
+def list_largest(rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
+    """The largest share of wrong bounds of each kind and program, over sizes and levels: head and rows."""
+    largest: dict[str, dict[str, float]] = {}
+    for bound, program, _, _, wrong, _ in rows:
+        place, _, end = bound.partition(" from ")
+        kind = f"{place.split()[0]}, from {end}" if end else bound
+        one = largest.setdefault(kind, {})
+        one[program] = max(one.get(program, 0.0), float(wrong))
+    programs = list(dict.fromkeys(row[1] for row in rows))
+    shown = {
+        kind: [f"{found[name]:.4f}" if name in found else "-" for name in programs]
+        for kind, found in largest.items()
+    }
+    return ["wrong bound", *programs], [[kind, *shares] for kind, shares in shown.items()]
+
+
 def bound_counts(table: np.ndarray, prior: FloatArray | None) -> SampledLeakage:
     """Bound a program from (K, N) counts of outcomes and letters; (K, 1) without a prior."""
     outcomes, letters = np.nonzero(table)
@@ -105,36 +122,42 @@ def bound_counts(table: np.ndarray, prior: FloatArray | None) -> SampledLeakage:
     )  # fmt: skip
 
 
-def count_fixed(tally: Tally, runs: int, sizes: Sequence[int], rng: np.random.Generator) -> None:
-    """Count wrong bounds at fixed numbers of samples."""
+def count_tail(tally: Tally, name: str, found: SampledLeakage, epsilon: float, tail: float) -> None:
+    """Count wrong bounds on a tail: the lower one is above it where the true claim is refuted, the upper one
+    below it where a claim that is false by a hair is confirmed.
+    """
+    over = tail * (1 + 1e-12) or 1e-300
+    low = over < 1 and found.decide_claim(epsilon, over) == "refuted"
+    high = tail > 0 and found.decide_claim(epsilon, tail * (1 - 1e-12)) == "confirmed"
+    tally.add(f"tail at {epsilon:.3g} from below", name, found.samples, low)
+    tally.add(f"tail at {epsilon:.3g} from above", name, found.samples, high)
+
+
+def count_fixed(runs: int, samples: int, rng: np.random.Generator) -> Tally:
+    """Count wrong bounds at a fixed number of samples."""
+    tally = Tally()
     for name, law in laws().items():
-        levels, level = (EPSILON, 2.0), -math.log(law.min())
-        for samples in sizes:
-            for _ in range(runs):
-                found = bound_counts(rng.multinomial(samples, law)[:, None], None)
-                for epsilon in levels:
-                    lower, upper = found.bound_tail(epsilon)
-                    tail = tail_of(law, epsilon)
-                    at = f"tail at {epsilon:.3g}"
-                    tally.add(f"{at} from below", name, samples, lower > tail * (1 + 1e-12))
-                    tally.add(f"{at} from above", name, samples, upper < tail * (1 - 1e-12))
-                too_high = found.decide_claim(level + 1e-12) == "refuted"
-                tally.add("level from below", name, samples, too_high)
+        for _ in range(runs):
+            found = bound_counts(rng.multinomial(samples, law)[:, None], None)
+            for epsilon in (EPSILON, 2.0):
+                count_tail(tally, name, found, epsilon, tail_of(law, epsilon))
+            count_level(tally, name, found, -math.log(law.min()))
     for name, matrix in matrices().items():
         leakages, q = leakage_of(matrix)
         joint = (PRIOR[:, None] * matrix).ravel()
-        for samples in sizes:
-            for _ in range(runs):
-                drawn = rng.multinomial(samples, joint).reshape(matrix.shape)
-                found = bound_counts(drawn.T, PRIOR)
-                for epsilon in (float(leakages[1]) - 1e-9, 0.8, 1.3):
-                    lower, upper = found.bound_tail(epsilon)
-                    tail = float(q[leakages > epsilon].sum())
-                    at = f"tail at {epsilon:.3g}"
-                    tally.add(f"{at} from below", name, samples, lower > tail * (1 + 1e-12))
-                    tally.add(f"{at} from above", name, samples, upper < tail * (1 - 1e-12))
-                too_high = found.decide_claim(float(leakages.max()) + 1e-12) == "refuted"
-                tally.add("level from below", name, samples, too_high)
+        for _ in range(runs):
+            found = bound_counts(rng.multinomial(samples, joint).reshape(matrix.shape).T, PRIOR)
+            for epsilon in (float(leakages[1]) - 1e-9, 0.8, 1.3):
+                tail = float(q[leakages > epsilon].sum())
+                count_tail(tally, name, found, epsilon, tail)
+            count_level(tally, name, found, float(leakages.max()))
+    return tally
+
+
+def count_level(tally: Tally, name: str, found: SampledLeakage, level: float) -> None:
+    """Count whether the bound on the level is above it, where the true claim is refuted."""
+    too_high = found.decide_claim(level + 1e-12) == "refuted"
+    tally.add("level from below", name, found.samples, too_high)
 
 
 def claims(tails: Mapping[str, float]) -> Iterator[tuple[str, float, str]]:
@@ -146,11 +169,12 @@ def claims(tails: Mapping[str, float]) -> Iterator[tuple[str, float, str]]:
             yield name, tail * (1 - 1e-6), "confirmed"
 
 
-def count_stopped(tally: Tally, runs: int, most: int, rng: np.random.Generator) -> None:
+def count_stopped(runs: int, most: int, rng: np.random.Generator) -> Tally:
     """Count wrong verdicts at any look, with up to a number of samples.
 
     The tests of outcomes are those of `LevelAudit`, for all runs at once: one after the other takes hours.
     """
+    tally = Tally()
     looks = np.unique(np.geomspace(5, most, 50).astype(int))
     known = {name: law for name, law in laws().items() if len(law) < 1_000}
     for name, delta, wrong in claims({name: tail_of(law, EPSILON) for name, law in known.items()}):
@@ -171,6 +195,7 @@ def count_stopped(tally: Tally, runs: int, most: int, rng: np.random.Generator) 
         model = LevelAudit(epsilon, delta, PRIOR, CONFIDENCE)
         for err in find_errors(letters, drawn, looks, model, wrong):
             tally.add(f"{wrong} wrongly, any stop", name, most, err)
+    return tally
 
 
 def find_errors(
@@ -285,16 +310,24 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=64)
     arguments = parser.parse_args(argv)
     print(machine())
-    rng = np.random.default_rng(arguments.seed)
     runs = 5 if arguments.quick else arguments.runs
-    sizes = (300,) if arguments.quick else (300, 3_000)
-    tally = Tally()
-    count_fixed(tally, runs, sizes, rng)
-    report(arguments.out, "program_audits", HEAD, tally.rows(), show=False)
-    count_stopped(tally, runs, 200 if arguments.quick else 2_000, rng)
-    report(arguments.out, "program_audits", HEAD, tally.rows())
+    sizes = [300] if arguments.quick else [300, 3_000]
     wide = (100, 1_000) if arguments.quick else (100, 1_000, 10_000, 100_000)
-    found = widths(1 if arguments.quick else 10, wide, rng)
+    most = 200 if arguments.quick else 2_000
+    *fixed, stopped, wider = np.random.default_rng(arguments.seed).spawn(len(sizes) + 2)
+    with ProcessPoolExecutor() as pool:
+        # each part has numbers of its own, so that the order of their ends does not matter
+        found_soon = pool.submit(widths, 1 if arguments.quick else 10, wide, wider)
+        parts = [
+            pool.submit(count_fixed, runs, n, rng) for n, rng in zip(sizes, fixed, strict=True)
+        ]
+        parts.append(pool.submit(count_stopped, runs, most, stopped))
+        tally = Tally()
+        for part in parts:
+            tally.wrong |= part.result().wrong
+        found = found_soon.result()
+    report(arguments.out, "program_audits", HEAD, tally.rows())
+    report(arguments.out, "program_audits-errors", *list_largest(tally.rows()))
     rows = [
         [name, f"{samples:,}", *(f"{value:.4g}" for value in values)]
         for (name, samples), values in found.items()

@@ -104,13 +104,16 @@ class ProgramOptions:
         code, holds, words = (0, None, "") if epsilon is None else VERDICTS[verdict]
         if as_json:
             content = [head | {"leakages": _give_both_units(levels)} for head, levels in records]
-            print_json((content[0] if len(content) == 1 else {"inputs": content}) | {
-                "epsilon": epsilon, "delta": delta, "tail": {"lower": lower, "upper": upper}, "holds": holds,
-            })  # fmt: skip
+            tail = None if epsilon is None else {"lower": lower, "upper": upper}
+            claim = {"epsilon": epsilon, "delta": asked.delta, "tail": tail, "holds": holds}
+            print_json((content[0] if len(content) == 1 else {"inputs": content}) | claim)
             sys.exit(code)
         for head, levels in records:
             print_line(", ".join(f"{name} {value}" for name, value in head.items()))
-            print_table(["", "leakage"], [(name, format_nats(one)) for name, one in levels.items()])
+            cells = [
+                format_nats(one) if one < math.inf else "not bounded" for one in levels.values()
+            ]
+            print_table(["", "leakage"], list(zip(levels, cells, strict=True)))
         if epsilon is not None:
             between = f"{lower:.9g}" if lower == upper else f"{lower:.9g} to {upper:.9g}"
             print_line(

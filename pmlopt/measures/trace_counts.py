@@ -81,7 +81,8 @@ class TraceLeakage:
             >>> leakage_of_counts([2, 1, 1]).compute_mean_leakage("bits")
             1.5
         """
-        return math.fsum(float(p) * compute_log(1 / p, unit) for p in self.law.values())
+        traces = Counter(self.law.values())
+        return math.fsum(traces[p] * float(p) * compute_log(1 / p, unit) for p in traces)
 
     def leakage_law(self, unit: Unit = "nats") -> tuple[tuple[float, Fraction], ...]:
         """Compute the law of the leakage l(Y).
@@ -215,8 +216,12 @@ def leakage_of_counts(counts: Numbers) -> TraceLeakage:
             f"the probabilities sum to {total if total.denominator < 10**9 else float(total)}: give "
             "probabilities that sum to one, or whole numbers as counts"
         )
-    pairs = sorted(zip(numbers, range(len(numbers)), strict=True))
-    return TraceLeakage({labels[place]: number / total for number, place in pairs if number})
+    # fractions are compared and divided slowly, and few are different
+    shares_of = {number: number / total for number in sorted(set(numbers)) if number}
+    ranks = {number: rank for rank, number in enumerate(shares_of)}
+    kept = [(label, number) for label, number in zip(labels, numbers, strict=True) if number]
+    kept.sort(key=lambda pair: ranks[pair[1]])
+    return TraceLeakage({label: shares_of[number] for label, number in kept})
 
 
 def leakage_of_inputs(tables: Mapping[Any, Numbers]) -> dict[Label, TraceLeakage]:

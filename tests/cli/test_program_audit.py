@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,10 @@ def test_samples_of_a_file(tmp_path: Path) -> None:
     text = run("audit", "--samples", path)
     assert "level, at least" in text
     assert " nats = " in text
+    assert "leakage but for 0.001, at most  not bounded" in text
+    found = run_json("audit", "--samples", path)
+    assert found["leakages"]["leakage but for 0.001, at most"] == {"nats": None, "bits": None}
+    assert found["tail"] is None
 
 
 def test_pairs_and_numbers(tmp_path: Path) -> None:
@@ -142,6 +147,31 @@ def test_a_pipe_is_read_until_the_claim_is_decided() -> None:
     found = json.loads(reader.stdout)
     assert found["holds"] is True
     assert found["samples"] < 400
+
+
+def test_an_audit_that_is_interrupted_prints_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bounds are valid at every time, so also at the one that the user chooses."""
+
+    def iterate_until_interrupted(*_: object) -> Iterator[str]:
+        yield from ["heads", "tails"] * 100
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pmlopt.cli.program_audit.iterate_samples", iterate_until_interrupted)
+    asked = (
+        "audit",
+        "--samples",
+        tmp_path / "s.txt",
+        "--stop",
+        "--epsilon",
+        "1",
+        "--delta",
+        "0.01",
+    )
+    found = run_json(*asked, code=3)
+    assert 190 <= found["samples"] <= 200
+    assert 0 <= found["tail"]["lower"] < 0.01 < found["tail"]["upper"] < 1
 
 
 @pytest.mark.parametrize(("name", "text", "words"), [

@@ -226,8 +226,8 @@ class SampledLeakage:
             if place == len(self.outcomes):
                 self.outcomes.append(output)
             places.append(place)
-        more = max(0, len(self.outcomes) - len(self._counts))
-        self._counts = np.pad(self._counts, ((0, more and max(more, len(self._counts))), (0, 0)))
+        if (more := len(self.outcomes) - len(self._counts)) > 0:
+            self._counts = np.pad(self._counts, ((0, max(more, len(self._counts))), (0, 0)))
         np.add.at(self._counts, (np.array(places, dtype=int), letters), times)
 
 
