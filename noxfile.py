@@ -89,8 +89,9 @@ def few(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Lint and format, without changing anything."""
-    session.install("ruff>=0.9")
+    """Lint, format and spelling, without changing anything."""
+    session.install("codespell>=2.4", "ruff>=0.9")
+    session.run("codespell")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
 

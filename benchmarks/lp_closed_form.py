@@ -103,7 +103,7 @@ def library(repeats: int, pattern: str) -> tuple[list[list[str]], list[list[str]
                 f"{row.ratio:.0f}",
             ]  # fmt: skip
         rows[not row.linear].append([
-            row.id, row.relation, row.closed_form, "yes" if row.agrees else "NO", *cells, row.problem or ""
+            row.id, row.relation, row.closed_form, "yes" if row.holds else "NO", *cells, row.problem or ""
         ])  # fmt: skip
     assert not (wrong := [row[0] for part in rows for row in part if row[3] != "yes"]), wrong
     return rows

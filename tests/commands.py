@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
+from typing import Any
 
+import jsonschema
 from click.testing import CliRunner, Result
 
 from pmlopt.cli import main
 
+OUTPUT_SCHEMA: dict[str, Any] = json.loads(
+    (Path(__file__).parents[1] / "docs" / "output.schema.json").read_text("utf-8")
+)
+VALIDATOR = jsonschema.Draft202012Validator(OUTPUT_SCHEMA)
+
 
 def run_fully(*arguments: object, code: int = 0) -> Result:
-    """What becomes of a command, given its exit code."""
+    """What becomes of a command, given its exit code; JSON that it prints has the keys of the schema."""
     result = CliRunner().invoke(main, [str(argument) for argument in arguments])
     assert result.exit_code == code, result.output
+    if "--json" in arguments and result.stdout:
+        check_output_schema(json.loads(result.stdout))
     return result
+
+
+def check_output_schema(content: Any) -> None:
+    """Fail where JSON of a command has other keys than docs/output.schema.json, or other types."""
+    assert isinstance(content, dict), "a list has no format"
+    if content.get("format") == "pmlopt release 2":  # a release.json
+        return
+    kinds = [one["properties"]["format"]["const"] for one in OUTPUT_SCHEMA["oneOf"]]
+    place = kinds.index(content["format"])
+    own = OUTPUT_SCHEMA["oneOf"][place]["properties"]
+    faults = [one.message for one in VALIDATOR.iter_errors(content)]
+    assert not faults, f"{faults}; {sorted(set(content) ^ set(own))}"
 
 
 def run(*arguments: object, code: int = 0) -> str:

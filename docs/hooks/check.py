@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from citations import KEY, REFERENCES, entries
 from public_names import ROOT, anchors, modules, top_names
+from searching import missed
 
 LARGEST = 150_000
 """Bytes of a page of the reference."""
@@ -130,8 +131,8 @@ def unlisted(site: Path, pages: dict[Path, Page]) -> Iterator[str]:
         ):
             yield f"pmlopt.{name} is in no module of the reference"
     for module in modules():
-        page = pages.get(site / module.page.removesuffix(".md") / "index.html")
         for name in module.names:
+            page = pages.get(site / module.page_of(name).removesuffix(".md") / "index.html")
             if page is None or module.identifier(name) not in page.ids:
                 yield f"{module.identifier(name)} is public and not described"
 
@@ -157,6 +158,7 @@ def main(folder: str) -> int:
     seconds = time.monotonic() - start
     found = [] if built.returncode == 0 else ["mkdocs build --strict failed"]
     found += faults(Path(folder).resolve())
+    found += missed(Path(folder).resolve())
     if seconds > LONGEST_BUILD:
         found.append(f"built in {seconds:.0f} s")
     print("\n".join(found))

@@ -1,49 +1,51 @@
-"""Tutorials as notebooks for download, made from their pages: text, Python cells and shell cells."""
+"""Tutorials as notebooks for download, made from their pages: text, Python cells and shell cells.
+
+Page and notebook show what the cells print when the site is built.
+"""
 
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
-FENCE = re.compile(
-    r"^(?:<!--\s*not run:[^\n]*-->\n+)?```(bash|python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL
-)
+from outputs import list_blocks, run_page, show_outputs
+
 FOLDER = "tutorials/"
-SHELL = ("pmlopt ", "printf ")
-"""What a block starts with that a shell runs; other blocks of text stay text."""
 
 
-def cells(page: str) -> list[dict[str, Any]]:
+def cells(page: str, printed: list[str]) -> list[dict[str, Any]]:
     """The cells of a notebook: the page between its blocks of code, and each block."""
     found, end = [], 0
-    for block in FENCE.finditer(page):
-        if block[1] == "text" and not block[2].startswith(SHELL):
-            continue
-        found += [_text(page[end : block.start()]), _code(block[1], block[2])]
+    for block, text in zip(list_blocks(page), printed, strict=True):
+        found += [
+            _text(page[end : block.start()]),
+            _code(block["language"], block["code"], text),
+        ]
         end = block.end()
     return [cell for cell in (*found, _text(page[end:])) if "".join(cell["source"]).strip()]
 
 
-def notebook(page: str) -> bytes:
-    """A notebook in the format 4.5, without outputs."""
-    made = [{"id": f"cell-{place}", **cell} for place, cell in enumerate(cells(page))]
+def notebook(page: str, printed: list[str] | None = None) -> bytes:
+    """A notebook in the format 4.5, with what its cells print where that is given."""
+    shown = [""] * len(list_blocks(page)) if printed is None else printed
+    made = [{"id": f"cell-{place}", **cell} for place, cell in enumerate(cells(page, shown))]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     found = {"cells": made, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(found, indent=1, ensure_ascii=False).encode()
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
-    """Write the notebook of a tutorial beside its page, and link to it; called by mkdocs."""
+    """Run a tutorial, write its notebook beside its page, and link to it; called by mkdocs."""
     path = page.file.src_uri
     if not path.startswith(FOLDER) or path.endswith("index.md"):
         return markdown
+    printed = run_page(markdown)
     target = Path(config["site_dir"]) / FOLDER / f"{Path(path).stem}.ipynb"
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(notebook(markdown))
+    target.write_bytes(notebook(markdown, printed))
     depth = "../" if config.get("use_directory_urls", True) else ""
-    title, _end, rest = markdown.partition("\n")
+    title, _end, rest = show_outputs(markdown, printed).partition("\n")
     return f'{title}\n\n<a href="{depth}{target.name}" download>Download this page as a notebook</a>\n{rest}'
 
 
@@ -55,13 +57,13 @@ def _text(source: str) -> dict[str, Any]:
     }
 
 
-def _code(language: str, code: str) -> dict[str, Any]:
-    source = code if language == "python" else f"%%bash\n{code}"
-    lines = source.rstrip("\n").splitlines(keepends=True)
+def _code(language: str, code: str, printed: str) -> dict[str, Any]:
+    source = code if language == "python" else f"%%bash\nset -e\n{code}"
+    lines = printed.splitlines(keepends=True)
     return {
         "cell_type": "code",
         "metadata": {},
-        "source": lines,
-        "outputs": [],
+        "source": source.rstrip("\n").splitlines(keepends=True),
+        "outputs": [{"output_type": "stream", "name": "stdout", "text": lines}] if lines else [],
         "execution_count": None,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -47,9 +48,20 @@ PROGRAM_FILES = ("program", "certificate", "design_certificate", "design_program
 """Modules of `pmlopt.programs` that hold what builders and solve return; methods where they are public."""
 
 
+INNER = ("core.", "data.", "programs", "releases.noise", "model.")
+"""Modules from which users do not import: what is public of them has a shorter name."""
+
+TYPE_ALIASES = {
+    "pmlopt.data.prior": ("PriorLike",),
+    "pmlopt.model.utility.given": ("UtilityLike",),
+    "pmlopt.programs.program": ("Outputs",),
+}
+"""Types that signatures name, by the module that defines them."""
+
+
 @dataclass(frozen=True)
 class Module:
-    """A page of the reference.
+    """A module with public names.
 
     Attributes:
         path: dotted, such as `pmlopt.measures.leakage`.
@@ -65,12 +77,26 @@ class Module:
 
     @property
     def page(self) -> str:
-        """The page of the site."""
-        return f"reference/{self.path.removeprefix('pmlopt.')}.md"
+        """The page of the names that no public module passes on."""
+        return f"reference/internals/{self.path.removeprefix('pmlopt.')}.md"
 
     def identifier(self, name: str) -> str:
         """The anchor of a name."""
         return f"{self.path}.{name}"
+
+    def page_of(self, name: str) -> str:
+        """The page of a name: one of its own under the name that users write, else that of the module."""
+        written = written_names().get((self.path, name))
+        if written is None:
+            return self.page
+        # where names differ by case only, as of a class and a function, some file systems know one file
+        twin = _count_spellings()[written.lower()] > 1 and name[0].islower()
+        return f"reference/{written.removeprefix('pmlopt.')}{'-function' if twin else ''}.md"
+
+    @property
+    def internals(self) -> tuple[str, ...]:
+        """The names that no public module passes on."""
+        return tuple(name for name in self.names if (self.path, name) not in written_names())
 
 
 def file_of(module: str) -> Path:
@@ -154,6 +180,42 @@ def packages() -> tuple[str, ...]:
 
 
 @cache
+def written_names() -> dict[tuple[str, str], str]:
+    """The name that users write, such as `pmlopt.design`, by the defining module and the name there."""
+    found = {
+        (module, name): f"pmlopt.{name}"
+        for name, module in imported(PACKAGE / "__init__.pyi").items()
+    }
+    stubs = {path.stem: path for path in PACKAGE.glob("*.pyi") if path.stem != "__init__"}
+    for public, stub in sorted(stubs.items()):
+        for node in tree(stub).body:
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                origin = node.module.removeprefix("pmlopt.")
+                _add_names(found, origin, f"pmlopt.{public}")
+    for parts in TOPICS.values():
+        for part in parts:
+            if not part.startswith(INNER):
+                _add_names(found, part, f"pmlopt.{part}")
+    for package in packages():
+        _add_names(found, package, f"pmlopt.{package}")
+    return found
+
+
+@cache
+def _count_spellings() -> Counter[str]:
+    """How many written names there are but for their case."""
+    return Counter(written.lower() for written in written_names().values())
+
+
+def _add_names(found: dict[tuple[str, str], str], part: str, public: str) -> None:
+    """Add the names that a module or package lists, where they have no shorter form."""
+    path = file_of(part)
+    origin = imported(path) if path.name == "__init__.py" else {}
+    for name in listed(path):
+        found.setdefault((origin.get(name, f"pmlopt.{part}"), name), f"{public}.{name}")
+
+
+@cache
 def modules() -> tuple[Module, ...]:
     """Every module that defines something public, by topic."""
     public: dict[str, set[str]] = {}
@@ -171,6 +233,8 @@ def modules() -> tuple[Module, ...]:
         origin = imported(path) if path.name == "__init__.py" else {}
         for name in listed(path):
             public.setdefault(origin.get(name, f"pmlopt.{part}"), set()).add(name)
+    for dotted, aliases in TYPE_ALIASES.items():
+        public.setdefault(dotted, set()).update(aliases)
     found = []
     for dotted, names in public.items():
         inside = dotted.removeprefix("pmlopt.")
@@ -191,7 +255,8 @@ def anchors() -> dict[str, tuple[str, str]]:
     found: dict[str, set[tuple[str, str]]] = {}
     for module in modules():
         for name in module.names:
-            place = (module.page, module.identifier(name))
+            page = module.page_of(name)
+            place = (page, module.identifier(name))
             rooms = module.path.split(".")[1:]
             short = [f"{room}.{name}" for room in rooms] + [f"{'.'.join(rooms[:2])}.{name}"]
             for written in (
@@ -202,7 +267,7 @@ def anchors() -> dict[str, tuple[str, str]]:
             ):
                 found.setdefault(written, set()).add(place)
             for member in members(module.path, name):
-                place = (module.page, f"{module.identifier(name)}.{member}")
+                place = (page, f"{module.identifier(name)}.{member}")
                 for written in (f"{name}.{member}", f"pmlopt.{name}.{member}", place[1]):
                     found.setdefault(written, set()).add(place)
     places = {
@@ -213,7 +278,8 @@ def anchors() -> dict[str, tuple[str, str]]:
     for name, path in top_names().items():
         for module in modules():
             if module.path == path and name in module.names:
-                places[name] = places[f"pmlopt.{name}"] = (module.page, module.identifier(name))
+                place = (module.page_of(name), module.identifier(name))
+                places[name] = places[f"pmlopt.{name}"] = place
     return places
 
 

@@ -1,24 +1,38 @@
 """Pages that are written when the site is built: the reference, the command line, the problem library.
 
-A page of the reference is a module; mkdocstrings fills it. Wherever a page or a docstring names something
-public in code style, the name becomes a link to its place in the reference, and that of a problem of the
-library to its file.
+A page of the reference is a public name; mkdocstrings fills it. Wherever a page or a docstring names
+something public in code style, the name becomes a link to its place in the reference, and that of a
+problem of the library to its file.
 """
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from posixpath import relpath
 from typing import Any
 
 import click
 from mkdocs.structure.files import File
-from public_names import ROOT, TOPICS, anchors, modules
+from public_names import (
+    ROOT,
+    TOPICS,
+    Module,
+    anchors,
+    file_of,
+    imported,
+    modules,
+    tree,
+    written_names,
+)
 
 from pmlopt.cli import main
+from pmlopt.cli.help_pages import find_example, group_options
 from pmlopt.cli.options import BAD_INPUT, BUG, CLAIM_FAILS, CLOSED, INTERRUPTED, NOT_SOLVED
 
 PROBLEMS = ROOT / "problems"
@@ -42,33 +56,149 @@ CODE = re.compile(r"<code>([A-Za-z_][\w.-]*)((?:\([^<]*\))?)</code>")
 
 
 def reference_pages() -> dict[str, str]:
-    """The pages of the reference: one for each topic, one for each module."""
-    pages = {"reference/index.md": reference_index()}
+    """The pages of the reference: one for each public name, and one for each module with internals."""
+    pages = {
+        "reference/index.md": reference_index(),
+        "reference/internals/index.md": internals_index(),
+    }
     for module in modules():
-        names = "".join(f"        - {name}\n" for name in module.names)
-        pages[module.page] = (
-            f"---\ntitle: {short(module.path)}\n---\n# `{module.path}`\n\n"
-            f"::: {module.path}\n    options:\n      show_root_heading: false\n"
-            f"      show_root_toc_entry: false\n"
-            f"      heading_level: 2\n      members:\n{names}"
-        )
+        for name in module.names:
+            if name not in module.internals:
+                pages[module.page_of(name)] = name_page(module, name)
+        if module.internals:
+            names = "".join(f"        - {name}\n" for name in module.internals)
+            pages[module.page] = (
+                f"---\ntitle: {short(module.path)}\n---\n# `{module.path}`\n\n"
+                f"{''.join(place_aliases(module, name) for name in module.internals)}"
+                f"::: {module.path}\n    options:\n      show_root_heading: false\n"
+                f"      show_root_toc_entry: false\n"
+                f"      heading_level: 2\n      members:\n{names}"
+            )
     return pages
 
 
+def name_page(module: Module, name: str) -> str:
+    """The page of a public name, under the name that users write."""
+    written = written_names()[module.path, name]
+    # what `import pmlopt` offers is found before the longer names that begin alike
+    boost = "search: {boost: 0.003}\n" if written.count(".") == 1 else ""
+    return (
+        f"---\ntitle: {written}\ntags: [{name}]\n{boost}---\n{place_aliases(module, name)}"
+        f"::: {module.identifier(name)}\n    options:\n      show_root_heading: true\n"
+        f"      heading: {written}\n      toc_label: {name}\n      heading_level: 1\n"
+        f"{returns_of(module, name)}{see_also(module, name)}"
+    )
+
+
+def place_aliases(module: Module, name: str) -> str:
+    """Anchors for the other paths by which annotations and texts refer to a name, so that they link here."""
+    rooms = module.path.split(".")
+    above = {".".join(rooms[:length]) for length in range(1, len(rooms))}
+    paths = {f"{room}.{name}" for room in above} | {
+        written_names().get((module.path, name), "pmlopt")
+    }
+    known = {
+        f"{room}.{passed}"
+        for room in above if file_of(room).name == "__init__.py"
+        for passed, origin in imported(file_of(room)).items() if origin == module.path
+    }  # fmt: skip
+    written = {
+        path
+        for path in paths
+        if path.count(".") and (path in known or path in written_names().values())
+    }
+    placed = sorted(written - {module.identifier(name)})
+    return "".join(f"[](){{#{path}}}\n" for path in placed) + "\n" * bool(placed)
+
+
+def returns_of(module: Module, name: str) -> str:
+    """What a function returns, by its annotation, where its docstring has no section on it."""
+    functions = [
+        node
+        for node in tree(file_of(module.path)).body
+        if isinstance(node, ast.FunctionDef) and node.name == name and node.returns is not None
+    ]
+    described = [ast.get_docstring(node) or "" for node in functions]
+    if not functions or any(re.search(r"^(Returns|Yields):", text, re.M) for text in described):
+        return ""
+    stated = functions[:-1] or functions  # by its overloads, where it has any
+    kinds = dict.fromkeys(ast.unparse(node.returns).strip("'") for node in stated if node.returns)
+    linked = (re.sub(r"[A-Za-z_][\w.]*", r"`\g<0>`", kind.replace("|", "or")) for kind in kinds)
+    return f"\n**Returns:** {' or '.join(linked).replace('[', ' [').replace('`or`', 'or')}\n"
+
+
+def see_also(module: Module, name: str) -> str:
+    """The names of the same module, and the pages that use a name."""
+    near = [f"`{other}`" for other in module.names if other not in (name, *module.internals)][:8]
+    depth = "../" * module.page_of(name).count("/")
+    used = [f"[{title}]({depth}{page})" for page, title, text in guides() if uses(text, name)][:6]
+    found = ", ".join(near), ", ".join(used)
+    lines = [
+        f"{head}: {line}."
+        for head, line in zip(("Of the same kind", "In use"), found, strict=True)
+        if line
+    ]
+    return "\n## See also\n\n" + "\n\n".join(lines) + "\n" if lines else ""
+
+
+def uses(text: str, name: str) -> bool:
+    """Whether a page has a name in its code."""
+    return (
+        re.search(rf"(?<![\w.-]){name}\(|import [^\n]*\b{name}\b|`(?:pmlopt\.)?{name}[`(]", text)
+        is not None
+    )
+
+
+@cache
+def guides() -> list[tuple[str, str, str]]:
+    """The pages that are written by hand, with title and text: tutorials first."""
+    docs = ROOT / "docs"
+    found = []
+    for path in [*sorted(docs.glob("tutorials/*.md")), *sorted(docs.glob("*.md"))]:
+        text = path.read_text("utf-8")
+        title = re.search(r"^# (.*)$", text, re.MULTILINE)
+        if title is not None and path.stem not in ("index", "parts", "theorems", "architecture"):
+            found.append((path.relative_to(docs).as_posix(), re.sub("[`*]", "", title[1]), text))
+    return found
+
+
 def reference_index() -> str:
-    """The reference by topic: each module with what it is about and its names."""
+    """The reference by topic: each name with what it is."""
     parts = [
-        "# Reference\n\nEverything of `pmlopt` that is public. A name is imported from `pmlopt` itself where"
-        " it is there (`from pmlopt import design`), else from its package (`pmlopt.noise.BinaryLaplace`).\n"
+        "# Reference\n\nEverything of `pmlopt` that users import, under the name that they write:"
+        " `from pmlopt import design`, `from pmlopt.noise import BinaryLaplace`. What certificates and"
+        " methods are made of is in [a part of its own](internals/index.md).\n"
     ]
     for topic in filled():
-        parts.append(f"\n## {topic}\n\n| module | what it has | names |\n| --- | --- | --- |\n")
-        for module in modules():
-            if module.topic == topic:
-                link = f"[{short(module.path)}]({module.page.removeprefix('reference/')})"
-                names = ", ".join(f"`{name}`" for name in module.names)
-                parts.append(f"| {link} | {module.about} | {names} |\n")
+        rows = [
+            f"| [`{written_names()[module.path, name]}`]({module.page_of(name).removeprefix('reference/')})"
+            f" | {cell(first_line(module, name))} |\n"
+            for module in modules() if module.topic == topic
+            for name in module.names if name not in module.internals
+        ]  # fmt: skip
+        if rows:
+            parts += [f"\n## {topic}\n\n| name | what it is |\n| --- | --- |\n", *rows]
     return "".join(parts)
+
+
+def internals_index() -> str:
+    """The modules that define what users do not import."""
+    rows = [
+        f"| [{short(module.path)}]({Path(module.page).name}) | {cell(module.about)} |\n"
+        for module in modules() if module.internals
+    ]  # fmt: skip
+    return (
+        "# Internals\n\nWhat public functions return and are made of.\n\n"
+        "| module | what it has |\n| --- | --- |\n" + "".join(rows)
+    )
+
+
+def first_line(module: Module, name: str) -> str:
+    """The first paragraph of the docstring of a name."""
+    for node in tree(file_of(module.path)).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
+            return (ast.get_docstring(node) or "").split("\n\n")[0].replace("\n", " ")
+    return ""
 
 
 def filled() -> list[str]:
@@ -107,21 +237,38 @@ def commands_page() -> str:
         ' `eval "$(_PMLOPT_COMPLETE=bash_source pmlopt)"` (or `zsh_source`) makes a shell complete commands,'
         " options, and the names of utilities, requirements and problems.\n",
     ]
+    parts += json_section()
     for path, command in walk(main, "pmlopt"):
         context = click.Context(command, info_name=path)
         usage = " ".join(command.collect_usage_pieces(context))
         parts.append(f"\n## {path}\n\n```text\n{path} {usage}\n```\n\n{paragraphs(command.help)}\n")
-        rows = [
-            record
-            for option in command.get_params(context)
-            if (record := option.get_help_record(context))
-        ]
-        if rows:
-            parts.append("\n| option | meaning |\n| --- | --- |\n")
+        for title, options in group_options(context, command).items():
+            parts.append(f"\n| {title.lower() or 'other'} option | meaning |\n| --- | --- |\n")
             parts += [
-                f"| `{flag.replace('|', ',')}` | {cell(meaning)} |\n" for flag, meaning in rows
+                f"| `{flag.replace('|', ',')}` | {cell(meaning)} |\n" for flag, meaning in options
             ]
+        if example := find_example(context):
+            parts.append(f"\n```text\n{example}\n```\n")
     return "".join(parts)
+
+
+def json_section() -> list[str]:
+    """The kinds of JSON that commands print, and their keys, from the schema."""
+    schema = json.loads((ROOT / "docs" / "output.schema.json").read_text("utf-8"))
+    kinds = [
+        f"| `{one['properties']['format']['const']}` | {cell(one['description'])} | "
+        + ", ".join(f"`{key}`" for key in one["properties"] if key != "format") + " |\n"
+        for one in schema["oneOf"]
+    ]  # fmt: skip
+    keys = [
+        f"| `{key}` | {cell(one['description'])} |\n" for key, one in schema["properties"].items()
+    ]
+    return [
+        "\n## JSON\n\nWith `--json` a command prints one object, whose `format` names its kind; "
+        "[a schema](output.schema.json) lists the keys. `pmlopt release` prints its `release.json`.\n\n"
+        "| format | what it is | keys |\n| --- | --- | --- |\n", *kinds,
+        "\nA key means the same in every kind:\n\n| key | meaning |\n| --- | --- |\n", *keys,
+    ]  # fmt: skip
 
 
 def walk(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
@@ -205,8 +352,15 @@ def navigation() -> dict[str, list[dict[str, Any]]]:
     ]
     entries: list[dict[str, Any]] = [{"By topic": "reference/index.md"}]
     for topic in filled():
-        pages = [{short(module.path): module.page} for module in modules() if module.topic == topic]
-        entries.append({topic: pages})
+        pages = [
+            {short(written_names()[module.path, name]): module.page_of(name)}
+            for module in modules() if module.topic == topic
+            for name in module.names if name not in module.internals
+        ]  # fmt: skip
+        if pages:
+            entries.append({topic: pages})
+    inner = [{short(module.path): module.page} for module in modules() if module.internals]
+    entries.append({"Internals": [{"By module": "reference/internals/index.md"}, *inner]})
     return {"Reference": entries, "Problem library": [{"All": "library/index.md"}, *library]}
 
 

@@ -365,7 +365,7 @@ def histogram(
     rows = zip(counts, shown, strict=True)
     files.atomic_write(output, encode_csv([(column, "count"), *rows]))
     if as_json:
-        print_json({
+        print_json("histogram", {
             "scale": noise.scale, "level": noise.level, "dp_level": noise.dp_level if noise.scale else None,
             "min_mass": noise.min_mass, "public": ["number of records", _public_set(public_classes)],
             "counts": dict(zip(counts, shown, strict=True)),

@@ -156,7 +156,7 @@ def audit_orbits(
         levels |= columns.compute_levels(mechanism.scaled_entries)
         holds = columns.is_met_exactly(mechanism.masses) and space.orbits.is_consistent
     if as_json:
-        print_json({
+        print_json("audit", {
             "level": levels["pml"],
             "levels": {name: finite_or_none(level) for name, level in levels.items()},
             "claimed": None if claim is None else claim.limits,
@@ -203,7 +203,7 @@ def solve_command(
             )
         ]
     run.print_answer(
-        result, f"{instance.title} [{instance.id}]", rows, {"id": instance.id, "agrees": agrees}
+        result, f"{instance.title} [{instance.id}]", rows, {"id": instance.id, "holds": agrees}
     )
     sys.exit(CLAIM_FAILS if agrees is False else exit_code_of(result))
 
@@ -257,7 +257,6 @@ def design(
     It is optimal for a prior, a privacy bound and a utility, and comes with a proof of both.
     """
     from pmlopt.programs.designs import design as build
-    from pmlopt.releases.ledger_entries import build_remaining_requirement
 
     run.check()
     if (ledger_file is not None) != within_ledger or (epsilon is None and not within_ledger):
@@ -281,6 +280,8 @@ def design(
     prior = asked.read_prior()
     privacy = None if epsilon is None else asked.build_requirement(epsilon, prior)
     if ledger_file is not None:
+        from pmlopt.releases.ledger_entries import build_remaining_requirement
+
         left = build_remaining_requirement(ledger_file, prior)
         privacy = left if privacy is None else privacy & left
     assert privacy is not None
@@ -380,7 +381,7 @@ def audit(
     wanted = [] if deltas is None else read_numbers(deltas, "--envelope")
     curve = solve_from_largest(lambda delta: envelope(prior, mechanism, delta), wanted)
     if as_json:
-        print_json({
+        print_json("audit", {
             "level": levels["pml"],
             "levels": {name: finite_or_none(level) for name, level in levels.items()},
             "privacy": asked.privacy_name,

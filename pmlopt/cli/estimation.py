@@ -226,9 +226,9 @@ def _print_posterior(found: Estimate, prior: Prior | None, worth: float, as_json
         after.letters, after.intervals, mean=after.mean, standard_deviation=spread
     )
     if as_json:
-        print_json({
+        print_json("posterior", {
             "people": found.people, "confidence": found.confidence, "prior": what, "worth": worth,
-            "estimates": records, "error": after.error.tolist(),
+            "estimates": records, "standard_errors": after.error.tolist(),
         })  # fmt: skip
         return
     print_line(
@@ -280,7 +280,7 @@ def people_needed_command(
     needed = people_needed(prior, mechanism, half_width, confidence, workload, intervals)
     asked = {"half_width": half_width, "confidence": confidence, "intervals": intervals}
     if as_json:
-        print_json({"people": needed, **asked})
+        print_json("people-needed", {"people": needed, **asked})
         return
     held = f"with a confidence of {confidence:g} ({intervals})"
     print_line(f"{needed} people for half-widths of {half_width:g} {held}")
@@ -318,7 +318,7 @@ def _print_estimate(found: Estimate, apart: GoodnessOfFit | None, as_json: bool)
     )
     if as_json:
         same = ("people", "effective", "confidence", "method", "log_likelihood")
-        print_json({
+        print_json("estimate", {
             **{name: getattr(found, name) for name in same},
             "intervals": found.kind,
             "estimates": records,
@@ -398,14 +398,12 @@ def _print_level(
 ) -> None:
     """Print a level interval, and its verdict on the claim."""
     if as_json:
-        print_json(
-            {
-                **asdict(found),
-                "upper": finite_or_none(found.upper),
-                "epsilon": epsilon,
-                "holds": decided,
-            }
-        )
+        print_json("sample-audit", {
+            "measure": found.measure, "min_level": found.lower, "max_level": finite_or_none(found.upper),
+            "letter": found.letter, "output": found.output, "samples": sum(found.samples),
+            "samples_by_letter": list(found.samples), "confidence": found.confidence,
+            "epsilon": epsilon, "holds": decided,
+        })  # fmt: skip
         return
     rows = [
         (

@@ -141,12 +141,12 @@ def verify_source(path: Path, mechanism_file: Path, as_json: bool) -> bool:
         parts.append(("statement", same, " ".join(stated)))
     holds = all(verdict for _, verdict, _ in parts)
     if as_json:
-        print_json({
+        print_json("verdict", {
             "language": source.header["language"],
             "digest": source.header["digest"],
             "bits": source.header["bits"],
             "holds": holds,
-            "parts": [dict(zip(("name", "holds", "detail"), part, strict=True)) for part in parts],
+            "parts": [dict(zip(("part", "holds", "detail"), part, strict=True)) for part in parts],
         })  # fmt: skip
         return holds
     print_line(f"{path.name}: {source.header['language']}, {source.header['bits']} bits a draw")
@@ -187,7 +187,7 @@ def deployment_command(
 
     record = describe_deployment(folder)
     if output is None:
-        print_json(record)
+        print_json("deployment", record)
         return
     check_not_sealed(output)
     atomic_write(output, encode_json_bytes(record))

@@ -90,7 +90,7 @@ def _print_one_secret(
     worst = worst_outcome(prior, mechanisms)
     levels = [leakage_level(prior, mechanism) for mechanism in mechanisms]
     if as_json:
-        print_json({
+        print_json("composition", {
             "level": worst.leakage,
             "outcome": list(worst.outputs),
             "letter": worst.witness,
@@ -115,12 +115,12 @@ def _print_attributes(
     joint = dict(zip(letters, prior.pmf.tolist(), strict=True))
     levels = attribute_levels(joint, mechanisms)
     if as_json:
-        print_json({
+        print_json("composition", {
             "level": levels.together,
             "outcome": list(levels.outcome),
-            "letters": list(levels.witness),
-            "each": list(levels.each),
-            "alone": list(levels.alone),
+            "letter": list(levels.witness),
+            "levels": dict(zip(names, levels.alone, strict=True)),
+            "joint_levels": dict(zip(names, levels.each, strict=True)),
         })  # fmt: skip
         return levels.together
     rows = [
@@ -271,7 +271,7 @@ def check_release(
     )
     kept, level = book.allows(mechanism, people), book.level_after(mechanism, people)
     if as_json:
-        print_json({"holds": kept, "level": level, "total": book.total})
+        print_json("ledger-check", {"holds": kept, "level": level, "total": book.total})
     else:
         verdict = "is kept" if kept else "MIGHT BE EXCEEDED"
         print_line(
@@ -296,7 +296,7 @@ def show_ledger(
     left = None if person is None or book.total is None else book.remaining(person=person).tolist()
     posterior = None if person is None else book.initial.pmf * np.exp(book.density(person))
     if as_json:
-        print_json({
+        print_json("ledger", {
             "people": book.people,
             "releases": book.releases,
             "total": book.total,
@@ -478,12 +478,10 @@ def release_states(
     if output is not None:
         write_table(output, {str(person_column): list(told), str(column): list(told.values())})
     if as_json:
-        print_json(
-            {
-                "outputs": {str(who): label for who, label in told.items()},
-                "level": finite_or_none(level),
-            }
-        )
+        print_json("stream-release", {
+            "released": {str(who): label for who, label in told.items()},
+            "level": finite_or_none(level),
+        })  # fmt: skip
     elif output is None:
         print_line(f"{told[str(person)]}")
     else:
@@ -506,8 +504,10 @@ def show_stream(
     levels = many.levels_by_name if isinstance(many, StreamPopulation) else many.levels
     if person is None:
         if as_json:
-            people = {str(who): finite_or_none(level) for who, level in levels.items()}
-            print_json({"epsilon": epsilon, "level": finite_or_none(many.level), "people": people})
+            print_json("streams", {
+                "epsilon": epsilon, "level": finite_or_none(many.level), "people": len(levels),
+                "levels": {str(who): finite_or_none(level) for who, level in levels.items()},
+            })  # fmt: skip
             return
         print_line(
             f"{pluralize(len(levels), 'person', 'people')}; {format_nats(many.level)} of {epsilon:g} at most"
@@ -523,9 +523,10 @@ def show_stream(
         return
     history = many.history(many.names.index(person))
     if as_json:
-        print_json(
-            {"epsilon": epsilon, "level": finite_or_none(levels[person]), "history": list(history)}
-        )
+        print_json("stream", {
+            "epsilon": epsilon, "level": finite_or_none(levels[person]),
+            "history": [{"time": time, "output": output} for time, output in enumerate(history, 1)],
+        })  # fmt: skip
         return
     print_line(
         f"{pluralize(len(history), 'release')}; {format_nats(levels[person])} of {epsilon:g} revealed"
@@ -546,10 +547,13 @@ def _print_stream(stream: Stream, as_json: bool) -> None:
     """Print one person's releases."""
     worst, epsilon = stream.worst_levels, stream.privacy.epsilon
     if as_json:
-        print_json({
-            "epsilon": epsilon, "about": stream.about, "level": finite_or_none(stream.level),
-            "levels": list(map(finite_or_none, stream.levels)), "history": list(stream.history),
-            "worst": {str(time): finite_or_none(level) for time, level in worst.items()},
+        print_json("stream", {
+            "epsilon": epsilon, "protects": stream.about, "level": finite_or_none(stream.level),
+            "history": [
+                {"time": time, "output": output, "level": finite_or_none(level)}
+                for time, (output, level) in enumerate(zip(stream.history, stream.levels, strict=True), 1)
+            ],
+            "levels": {str(time): finite_or_none(level) for time, level in worst.items()},
             "next": dict(zip(map(str, stream.law.labels), stream.law.pmf.tolist(), strict=True)),
         })  # fmt: skip
         return

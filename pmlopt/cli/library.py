@@ -73,10 +73,10 @@ def problems(
         )
     ]
     if as_json:
-        print_json([
+        print_json("problems", {"problems": [
             {"id": i.id, "title": i.title, "file": str(i.path), "source": i.cite, "where": i.where}
             for i in instances
-        ])  # fmt: skip
+        ]})  # fmt: skip
         return
     for instance in instances:
         print_line(instance.id)
@@ -135,11 +135,11 @@ def bench(
             iterate_with_progress(compare_instances(instances, repeats), len(instances), "solving")
         )
     if as_json:
-        print_json([asdict(row) for row in rows])
+        print_json("bench", {"comparisons": [asdict(row) for row in rows]})
     else:
         _print_comparison("LP", [row for row in rows if row.linear])
         _print_comparison("solved", [row for row in rows if not row.linear])
-    sys.exit(0 if all(row.agrees for row in rows) else CLAIM_FAILS)
+    sys.exit(0 if all(row.holds for row in rows) else CLAIM_FAILS)
 
 
 def _instances_with_closed_forms(patterns: tuple[str, ...]) -> list[Instance]:
@@ -177,7 +177,7 @@ def _print_comparison(solved: str, rows: list[ComparisonRow]) -> None:
                 "" if row.solve_seconds is None else f"{1e3 * row.solve_seconds:.2f}",
                 f"{1e3 * row.closed_seconds:.2f}",
                 "" if row.ratio is None else f"{row.ratio:.0f}",
-                "yes" if row.agrees else f"NO {row.problem or ''}",
+                "yes" if row.holds else f"NO {row.problem or ''}",
             )
             for row in rows
         ],
@@ -242,7 +242,7 @@ def compute_sample_size(
         "samples": samples,
     }
     if as_json:
-        print_json({**found, "target": finite_or_none(target)})
+        print_json("sample-size", {**found, "target": finite_or_none(target)})
         return
     print_table(["", ""], [
         ("letters", str(letters)),
@@ -374,7 +374,7 @@ def _print_thresholds(prior: Any, order: Any, over: PriorSet | None, run: SolveO
     closed = range(len(rows) + 1, find_highest_rank(order) + 1)
     if run.as_json:
         names = ("value", "bound", "gap")
-        print_json({"curve": [
+        print_json("curve", {"curve": [
             {"threshold": threshold, "status": result.status.value, **{n: getattr(result, n) for n in names}}
             for threshold, result in rows
         ]})  # fmt: skip

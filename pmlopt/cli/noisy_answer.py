@@ -225,7 +225,7 @@ def noisy_answer(
     files.atomic_write(output, encode_csv([("answer", "value", "low", "high"), *rows]))
     scope = "whatever its law is" if law is None else law.words
     if as_json:
-        print_json({
+        print_json("noisy-answer", {
             "level": level, "scope": scope, "scales": list(noise.scales), "people": people,
             "confidence": confidence,
             "answers": [dict(zip(("answer", "value", "low", "high"), row, strict=True)) for row in rows],

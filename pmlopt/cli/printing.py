@@ -329,9 +329,10 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         print_line(("  " + line).rstrip())
 
 
-def print_json(content: Any) -> None:
-    """Print plain data as JSON."""
-    click.echo(files.encode_json_bytes(content).decode(), nl=False)
+def print_json(kind: str, content: Mapping[str, Any]) -> None:
+    """Print plain data as a JSON object whose `format` names its kind, with the keys of its schema."""
+    record = {"format": f"pmlopt {kind}", **content}
+    click.echo(files.encode_json_bytes(record).decode(), nl=False)
 
 
 def format_number(value: float | None) -> str:

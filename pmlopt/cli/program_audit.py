@@ -103,10 +103,11 @@ class ProgramOptions:
             verdict = found.decide_claim(level, delta)
         code, holds, words = (0, None, "") if epsilon is None else VERDICTS[verdict]
         if as_json:
-            content = [head | {"leakages": _give_both_units(levels)} for head, levels in records]
+            content = [head | _give_both_units(levels) for head, levels in records]
             tail = None if epsilon is None else {"lower": lower, "upper": upper}
             claim = {"epsilon": epsilon, "delta": asked.delta, "tail": tail, "holds": holds}
-            print_json((content[0] if len(content) == 1 else {"inputs": content}) | claim)
+            kind = "program-audit" if self.traces_file is not None else "sample-audit"
+            print_json(kind, (content[0] if len(content) == 1 else {"inputs": content}) | claim)
             sys.exit(code)
         for head, levels in records:
             print_line(", ".join(f"{name} {value}" for name, value in head.items()))
@@ -148,7 +149,7 @@ def _list_levels(
 ) -> tuple[dict[str, Any], dict[str, float]]:
     """Return the number of traces of a program, and what it and its rarest traces reveal, in nats."""
     levels = {
-        "level": program.level, "maximal leakage": program.compute_maximal_leakage(),
+        "pml": program.level, "maximal leakage": program.compute_maximal_leakage(),
         "mutual information": program.compute_mean_leakage(),
     }  # fmt: skip
     for delta in deltas:
@@ -159,12 +160,12 @@ def _list_levels(
 
 
 def _give_both_units(levels: dict[str, float]) -> dict[str, Any]:
-    """Return levels in nats and bits, for JSON."""
-    pairs = {
-        name: (finite_or_none(one), finite_or_none(one / math.log(2)))
-        for name, one in levels.items()
+    """Return levels in nats and in bits, for JSON."""
+    bits = {name: finite_or_none(level / math.log(2)) for name, level in levels.items()}
+    return {
+        "levels": {name: finite_or_none(levels[name]) for name in levels},
+        "levels_in_bits": bits,
     }
-    return {name: {"nats": nats, "bits": bits} for name, (nats, bits) in pairs.items()}
 
 
 def load_traces(path: Path) -> dict[Label, TraceLeakage]:

@@ -126,12 +126,9 @@ def record_leakage_command(
         across = "entropy of the dataset, at least [nats]"
         draw_curves(plot, points, ["proved bound", "worst prior found"], LEAKAGE, across)
     if as_json:
-        print_json(
-            [
-                {"epsilon": epsilon, "holds": _is_within_claim(r, epsilon), **r.to_dict()}
-                for r in found
-            ]
-        )
+        print_json("results", {"results": [
+            {"epsilon": epsilon, "holds": _is_within_claim(r, epsilon), **r.to_dict()} for r in found
+        ]})  # fmt: skip
     else:
         _print_leakage(found, epsilon)
     if epsilon is None:
@@ -195,7 +192,7 @@ def leakage_distortion_command(
         reached = [(result.certificate.distortion, result.certificate.leakage) for result in found]
         draw_curves(plot, reached, ["mechanism"], LEAKAGE, "expected distortion")
     if as_json:
-        print_json([result.to_dict() for result in found])
+        print_json("results", {"results": [result.to_dict() for result in found]})
     else:
         print_results(found, {
             "distortion": lambda one: format_number(one.certificate.distortion),
@@ -343,7 +340,7 @@ def sweep_command(
         points = zip(table.column("epsilon").tolist(), table.column("value").tolist(), strict=True)
         draw_curves(run.plot, points, ["optimal"], utility)
     if run.as_json:
-        print_json(table.to_dict())
+        print_json("sweep", table.to_dict())
     else:
         _print_sweep(table)
     unsolved = any(row.status in ("failed", "limit_reached", "violated") for row in table.rows)

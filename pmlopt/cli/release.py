@@ -198,7 +198,7 @@ def release_command(
     if not as_json:
         _print_release(told, draft)
     elif output is None or told.exceeds_total:
-        print_json(to_plain(told))
+        print_json("release", to_plain(told))
     _check_total(told)
     _check_ledger(draft, as_json, lambda: find_largest_epsilon(plan, draft, missing))
     if output is None:
@@ -208,7 +208,7 @@ def release_command(
     recorded = "" if ledger is None else f", and recorded in {ledger}"
     note_released(f"{output} is published{recorded}")
     if as_json:
-        print_json(to_plain(described))
+        print_json("release", to_plain(described))
         return
     print_line(f"{described.rows:,} rows written to {output / described.data}.")
     print_line(
@@ -322,7 +322,7 @@ def check_command(folder: Annotated[Path, ArgumentNote("FOLDER")], as_json: Json
 
     verdict = check(folder)
     if as_json:
-        print_json(verdict.to_dict())
+        print_json("verdict", verdict.to_dict())
     else:
         print_line(f"{folder}: {verdict.statement}")
         print_table(

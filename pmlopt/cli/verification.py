@@ -132,7 +132,7 @@ def prove_command(
     for warning in warn_of_sample(certificate):
         print_line(f"warning: {warning}", err=True)
     if as_json:
-        print_json(found.to_dict())
+        print_json("proof", found.to_dict())
         return
     print_table(["file", "what it proves"], list(found.sentences.items()))
     print_line(f"Wrote {found.folder}: its README.md states how to check it.")
@@ -155,20 +155,25 @@ def _load_certificate(saved_file: Path) -> Certificate:
 def _run_checker(checker: str, place: Path, as_json: bool) -> int:
     """Run a checker on a proof, which is made first of a saved result; return the exit code."""
     from pmlopt.programs.proofs.folder import write_proof
-    from pmlopt.verification.vipr_checkers import VIPR_ENDING, list_certificates, run_checker
+    from pmlopt.verification.vipr_checkers import VIPR_ENDING, run_checker
 
     with tempfile.TemporaryDirectory() as folder:
         if not place.is_dir() and place.suffix != VIPR_ENDING:
             place = write_proof(_load_certificate(place), Path(folder) / "proof").folder
-        verdicts = run_checker(checker, list_certificates(place))
+        verdicts = run_checker(checker, place)
     if as_json:
-        print_json([
-            {"file": one.path.name, "accepts": one.accepts, "output": one.output} for one in verdicts
-        ])  # fmt: skip
+        print_json("verdict", {
+            "kind": "proof",
+            "statement": f"the certificates of {place.name} by {checker}",
+            "holds": all(one.accepts for one in verdicts),
+            "parts": [
+                {"part": one.file, "holds": one.accepts, "detail": one.output} for one in verdicts
+            ],
+        })  # fmt: skip
     else:
         for one in verdicts:
             print_line(one.output.rstrip())
-        rows = [(one.path.name, "accepted" if one.accepts else "REFUSED") for one in verdicts]
+        rows = [(one.file, "accepted" if one.accepts else "REFUSED") for one in verdicts]
         print_table(["certificate", f"by {checker}"], rows)
     return 0 if all(one.accepts for one in verdicts) else CLAIM_FAILS
 
@@ -176,7 +181,7 @@ def _run_checker(checker: str, place: Path, as_json: bool) -> int:
 def print_verification(verdict: Verdict, saved_file: Path, as_json: bool) -> None:
     """Print the verdict on a saved file, as text or as JSON."""
     if as_json:
-        print_json(verdict.to_dict())
+        print_json("verdict", verdict.to_dict())
         return
     print_line(f"{saved_file.name}: {verdict.kind}: {verdict.statement}")
     rows: list[tuple[Any, ...]] = [

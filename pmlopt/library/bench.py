@@ -34,7 +34,7 @@ class ComparisonRow:
     Attributes:
         linear: whether the program is one linear program; the others are convex, or a search over several.
         difference: the value that was solved for minus the closed form's.
-        agrees: whether the claimed relation holds for both and the certificate is exact.
+        holds: whether the claimed relation holds for both and the certificate is exact.
         ratio: the seconds of solving over those of the closed form.
     """
 
@@ -44,7 +44,7 @@ class ComparisonRow:
     closed_form: str
     closed_value: float
     closed_seconds: float
-    agrees: bool
+    holds: bool
     solved_value: float | None = None
     difference: float | None = None
     solve_seconds: float | None = None
@@ -139,7 +139,7 @@ def _compare_instance(instance: Instance, repeats: int) -> ComparisonRow:
     try:
         result, seconds = _time_call(lambda: solve(instance.program(), warm_start=False), repeats)
     except PmloptError as cause:
-        return ComparisonRow(*start, agrees=False, problem=str(cause))
+        return ComparisonRow(*start, holds=False, problem=str(cause))
     near = abs(closed_value - expected.value) <= expected.tolerance
     agrees = near and expected.agrees_with(result.value) and result.certificate.verify()
     return ComparisonRow(

@@ -131,6 +131,9 @@ def design(
             `OutcomeLeakage`: outputs are then alike but for these, and those of the largest budget, at least
             N of them, are the ones that occur.
 
+    Returns:
+        The program, which `solve` takes: its result has the mechanism, its value and the proof of both.
+
     Raises:
         PriorError, PrivacyError, UtilityError, ProgramError: an argument cannot be meant.
 

@@ -462,6 +462,7 @@ class MethodRegistry(Generic[P, S, C]):
 
 
 Outputs = int | Iterable[Label] | None
+"""The outputs of a design: their number, their labels, or None for those that the utility has."""
 
 
 def resolve_outputs(

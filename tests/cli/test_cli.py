@@ -83,7 +83,7 @@ def test_solve_exits_with_1_when_the_file_expects_something_else(tmp_path: Path)
     wrong = tmp_path / "no-leakage.toml"
     wrong.write_text(original.replace("value = 0.95", "value = 0.94"))
     assert "DISAGREES" in run("solve", wrong, code=1).output
-    assert run_json("solve", wrong, code=1)["agrees"] is False
+    assert run_json("solve", wrong, code=1)["holds"] is False
 
 
 def test_design_equals_the_python_route(counts: Path, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_design_cut_short_by_its_time_limit_says_so(tmp_path: Path) -> None:
         1e-9,
     )  # whose value is in the gap
     assert "not decided" in run(*problem, code=3).output
-    assert run_json(*problem, code=3)["agrees"] is None
+    assert run_json(*problem, code=3)["holds"] is None
 
 
 def test_design_draws_and_writes_the_lp(counts: Path, tmp_path: Path) -> None:
@@ -285,14 +285,15 @@ def test_bench_is_green(monkeypatch: pytest.MonkeyPatch) -> None:
     """On some problems: tests/library/test_instances.py holds all of them to their closed forms."""
     some = [find(name) for name in ("emp-example-1", "no-leakage", "uniform-seven-letters")]
     monkeypatch.setattr("pmlopt.library.load_all", lambda: some)
-    rows = json.loads(run("bench", "--json", "--repeats", "1").stdout)
+    rows = json.loads(run("bench", "--json", "--repeats", "1").stdout)["comparisons"]
     assert [row["id"] for row in rows] == [one.id for one in some if one.names_closed_form] != []
-    assert all(row["agrees"] for row in rows)
+    assert all(row["holds"] for row in rows)
     assert all(row["ratio"] == row["solve_seconds"] / row["closed_seconds"] for row in rows)
 
 
 def test_bench_takes_some_problems_and_some_sizes() -> None:
-    rows = json.loads(run("bench", "--json", "--repeats", "1", "--only", "robust-uniform-*").stdout)
+    asked = ("bench", "--json", "--repeats", "1", "--only", "robust-uniform-*")
+    rows = json.loads(run(*asked).stdout)["comparisons"]
     assert [row["id"] for row in rows] == ["robust-uniform-ball", "robust-uniform-masses"]
     text = run("bench", "--repeats", "1", "--letters", "3").output
     assert text.count("N = 3") == 4

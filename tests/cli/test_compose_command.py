@@ -43,10 +43,10 @@ def test_attributes_have_a_column_each_in_the_prior(pairs: Path) -> None:
     shown = json.loads(run("compose", *arguments, "--json"))
     known = attribute_levels(np.array([[4, 1], [1, 4]]), [RESPONSE, RESPONSE])
     assert shown["level"] == pytest.approx(known.together)
-    assert shown["each"] == pytest.approx(known.each)
-    assert shown["alone"] == pytest.approx([math.log(1.5)] * 2)
+    assert list(shown["joint_levels"].values()) == pytest.approx(known.each)
+    assert shown["levels"] == pytest.approx(dict.fromkeys(arguments[:2], math.log(1.5)))
     # outputs that point at a pair which is rare are the most evidence for it
-    assert shown["letters"] in (["no", "m"], ["yes", "f"])
+    assert shown["letter"] in (["no", "m"], ["yes", "f"])
     assert "all attributes together" in run("compose", *arguments, "-o", "both.json")
     both = Mechanism.load(pairs / "both.json")
     assert both.inputs == (("no", "f"), ("no", "m"), ("yes", "f"), ("yes", "m"))

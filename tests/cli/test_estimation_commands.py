@@ -120,7 +120,7 @@ def test_samples_confirm_refute_or_leave_a_claim_open(tmp_path: Path) -> None:
     audit = ("audit", table, "--from-samples", "--prior", prior)
     found = json.loads(run(*audit, "--json").stdout)
     wanted = level_from_samples([0.5, 0.5], [[7500, 2500], [2500, 7500]])
-    assert (found["lower"], found["upper"]) == pytest.approx((wanted.lower, wanted.upper))
+    assert (found["min_level"], found["max_level"]) == pytest.approx((wanted.lower, wanted.upper))
     assert "holds" in run(*audit, "--epsilon", "0.6").output
     assert "refuted" in run(*audit, "--epsilon", "0.2", code=1).output
     assert "draw more" in run(*audit, "--epsilon", "0.405", code=3).output

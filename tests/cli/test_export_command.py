@@ -30,7 +30,7 @@ def test_a_file_is_written_and_found_to_be_the_mechanism(saved: Path, tmp_path: 
         if arguments[1].suffix == ".txt":
             assert json.loads(found.output)["language"] == "kotlin"
         assert found.exit_code == 0, found.output
-        assert {part["name"] for part in json.loads(found.output)["parts"]} == {
+        assert {part["part"] for part in json.loads(found.output)["parts"]} == {
             "thresholds", "digest", "code", "statement",
         }  # fmt: skip
 

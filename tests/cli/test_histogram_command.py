@@ -54,6 +54,7 @@ class TestHistogram:
         assert "3, written to" in said
         parsed = run_json(*asked, "-o", out)
         assert parsed == {
+            "format": "pmlopt histogram",
             "scale": noise.scale, "level": noise.level, "dp_level": noise.dp_level, "min_mass": 0.1,
             "public": ["number of records", "classes given"],
             "counts": dict(zip("abc", expected.tolist(), strict=True)),

@@ -114,6 +114,7 @@ def test_a_check_says_whether_the_total_is_kept_and_records_nothing(begun: Path)
         "ledger", "check", begun, "m.json", "--data", "some.csv", "--person-column", "who"
     )
     found = json.loads(run("ledger", "check", begun, "all.json", "--json", code=1))
+    assert found.pop("format") == "pmlopt ledger-check"
     assert found == {"holds": False, "level": pytest.approx(math.log(3)), "total": 0.7}
     assert begun.read_bytes() == before
 

@@ -72,7 +72,7 @@ def test_problems_are_listed_within_80_columns(words: tuple[str, ...]) -> None:
     lines = run("problems", *words).splitlines()
     assert max(map(len, lines)) <= 80
     named = {line for line in lines[:-1] if not line.startswith(" ")}
-    found = json.loads(run("problems", *words, "--json"))
+    found = json.loads(run("problems", *words, "--json"))["problems"]
     assert named == {problem["id"] for problem in found}
     assert "adult-education-absolute" in named
     assert lines[-1].startswith(f"{len(found)} problems")

@@ -32,10 +32,10 @@ def write(folder: Path, name: str, text: str) -> Path:
 
 def test_traces_in_nats_and_bits(tmp_path: Path) -> None:
     found = run_json("audit", "--traces", write(tmp_path, "t.csv", TRACES), "--envelope", "0.25")
-    levels = found["leakages"]
-    assert levels["level"] == {"nats": pytest.approx(32 * math.log(2)), "bits": 32.0}
-    assert levels["maximal leakage"]["bits"] == 1.0
-    assert levels["after processing, but for 0.25"]["bits"] == 2.0
+    assert found["levels"]["pml"] == pytest.approx(32 * math.log(2))
+    assert found["levels_in_bits"]["pml"] == 32.0
+    assert found["levels_in_bits"]["maximal leakage"] == 1.0
+    assert found["levels_in_bits"]["after processing, but for 0.25"] == 2.0
     text = run("audit", "--traces", tmp_path / "t.csv")
     assert "32 bits" in text
     assert "3.35903615e-10 bits" in text
@@ -53,7 +53,7 @@ def test_a_claim_on_traces_is_decided_exactly(tmp_path: Path) -> None:
 def test_the_worst_public_input(tmp_path: Path) -> None:
     path = write(tmp_path, "t.csv", INPUTS)
     found = run_json("audit", "--traces", path)
-    assert {one["input"]: one["leakages"]["level"]["bits"] for one in found["inputs"]} == {
+    assert {one["input"]: one["levels_in_bits"]["pml"] for one in found["inputs"]} == {
         "short": 1.0,
         "long": 4.0,
     }
@@ -83,7 +83,7 @@ def test_other_forms_of_traces(tmp_path: Path) -> None:
 
 
 def read_bits(path: Path) -> Any:
-    return run_json("audit", "--traces", path)["leakages"]["level"]["bits"]
+    return run_json("audit", "--traces", path)["levels_in_bits"]["pml"]
 
 
 def test_samples_of_a_file(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_samples_of_a_file(tmp_path: Path) -> None:
     assert " nats = " in text
     assert "leakage but for 0.001, at most  not bounded" in text
     found = run_json("audit", "--samples", path)
-    assert found["leakages"]["leakage but for 0.001, at most"] == {"nats": None, "bits": None}
+    assert found["levels"]["leakage but for 0.001, at most"] is None
     assert found["tail"] is None
 
 
@@ -107,9 +107,9 @@ def test_pairs_and_numbers(tmp_path: Path) -> None:
     prior = write(tmp_path, "p.csv", "letter,probability\n1,0.5\n2,0.5\n")
     path = write(tmp_path, "s.csv", "letter,output\n" + "1,u\n2,v\n" * 100)
     found = run_json("audit", "--samples", path, "--prior", prior, "--epsilon", "0.3", code=1)
-    least = found["leakages"]["level, at least"]
-    assert 0.5 < least["nats"] < math.log(2)
-    assert least["bits"] == pytest.approx(least["nats"] / math.log(2))
+    least, bits = (found[key]["level, at least"] for key in ("levels", "levels_in_bits"))
+    assert 0.5 < least < math.log(2)
+    assert bits == pytest.approx(least / math.log(2))
     times = write(tmp_path, "t.txt", "1.5\n7.25\n1.75\n")
     assert run_json("audit", "--samples", times, "--edges", "5")["outcomes"] == 2
 

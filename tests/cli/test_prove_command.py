@@ -54,7 +54,8 @@ def test_a_changed_certificate_is_refused(saved: Path, tmp_path: Path) -> None:
 def test_a_saved_result_is_proved_and_checked_in_one_command(saved: Path, tmp_path: Path) -> None:
     found = called("verify", saved, "--vipr", CHECKER, "--json")
     assert found.exit_code == 0, found.output
-    assert [one["accepts"] for one in json.loads(found.output)] == [True, True]
+    verdict = json.loads(found.output)
+    assert [verdict["holds"], *(one["holds"] for one in verdict["parts"])] == [True] * 3
     assert list(tmp_path.iterdir()) == [saved]
 
 
@@ -62,8 +63,8 @@ def test_proofs_print_json_with_exact_ends(saved: Path, tmp_path: Path) -> None:
     found = called("prove", saved, "-o", tmp_path / "proof", "--json")
     data = json.loads(found.output)
     assert set(data["proved"]) == {"feasibility", "optimum"}
-    assert "/" in data["value"]
-    assert "/" in data["bound"]
+    assert "/" in data["exact_value"]
+    assert "/" in data["exact_bound"]
 
 
 @pytest.mark.parametrize(

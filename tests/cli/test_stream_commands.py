@@ -48,12 +48,16 @@ def test_one_person_is_released_and_shown(stored: Path) -> None:
     for state in ("home", "out", "out"):
         asked = ("--person", "ann", "--state", state, "--seed", 5, "--json")
         told = json.loads(run("stream", "release", stored, *asked).stdout)
-        assert told == {"outputs": own.release({"ann": state}, 5), "level": own.level}
+        assert told == {
+            "format": "pmlopt stream-release",
+            "released": own.release({"ann": state}, 5),
+            "level": own.level,
+        }
     shown = json.loads(run("stream", "show", stored, "--person", "ann", "--json").stdout)
-    assert shown["history"] == list(own.stream("ann").history)
+    assert [one["output"] for one in shown["history"]] == list(own.stream("ann").history)
     assert shown["level"] == own.level <= shown["epsilon"] == 0.8
     assert "3 releases" in run("stream", "show", stored, "--person", "ann").output
-    assert json.loads(run("stream", "show", stored, "--json").stdout)["people"] == own.levels
+    assert json.loads(run("stream", "show", stored, "--json").stdout)["levels"] == own.levels
     assert "1 person" in run("stream", "show", stored).output
 
 
@@ -162,9 +166,14 @@ def test_a_crowd_is_of_the_people_of_the_data(tmp_path: Path) -> None:
     assert "2 outputs" in run(*daily).output
     assert out.read_text() == "who,place\n" + "".join(f"{who},{told[who]}\n" for who in ("p", "q"))
     show = ("stream", "show", crowd)
-    assert json.loads(run(*show, "--json").stdout)["people"] == again.levels_by_name
+    assert json.loads(run(*show, "--json").stdout)["levels"] == again.levels_by_name
     one = json.loads(run(*show, "--person", "q", "--json").stdout)
-    assert one == {"epsilon": 0.8, "level": again.levels_by_name["q"], "history": [told["q"]]}
+    assert one == {
+        "format": "pmlopt stream",
+        "epsilon": 0.8,
+        "level": again.levels_by_name["q"],
+        "history": [{"time": 1, "output": told["q"]}],
+    }
     assert "1 release" in run(*show, "--person", "q").output
     before = crowd.read_bytes()
     for rows, said in (

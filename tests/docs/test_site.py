@@ -15,8 +15,9 @@ from refusals import refused
 import pmlopt
 from pmlopt.cli import options
 
-notation, public_names, check, mathematics, ranking, notebooks = map(
-    module, ("notation", "public_names", "check", "mathematics", "ranking", "notebooks")
+notation, public_names, check, mathematics, ranking, notebooks, outputs = map(
+    module,
+    ("notation", "public_names", "check", "mathematics", "ranking", "notebooks", "outputs"),
 )
 
 
@@ -130,6 +131,51 @@ def test_guides_come_before_names_in_the_search() -> None:
     assert guide > ranking.weight("noise.md") > 1000 * ranking.weight("reference/prior.md") > 0
 
 
+def test_keywords_are_of_pages_that_are_there_and_each_search_finds_a_page_by_name() -> None:
+    docs = ROOT / "docs"
+    assert [page for page in ranking.KEYWORDS if not (docs / page).is_file()] == []
+    names = {module.page_of(name) for module in public_names.modules() for name in module.names}
+    wanted = {f"{page.rstrip('/')}.md" for page in module("searching").SEARCHES.values()}
+    assert [page for page in wanted if page not in names and not (docs / page).is_file()] == []
+
+
+def test_a_page_shows_what_its_blocks_print() -> None:
+    page = (
+        "# T\n\n```python\nx = 2\nprint(x)\nx + 1\n```\n\n```bash\npmlopt --version\n```\n\nEnd.\n"
+    )
+    printed = outputs.run_page(page)
+    assert printed == ["2\n3\n", f"pmlopt, version {pmlopt.__version__}\n"]
+    shown = outputs.show_outputs(page, printed)
+    assert "```{ .text .output }\n2\n3\n```\n\n```bash" in shown.replace("``` {", "```{")
+    assert shown.endswith("End.\n")
+    cells = json.loads(notebooks.notebook(page, printed))["cells"]
+    assert [cell["outputs"][0]["text"] for cell in cells if cell["cell_type"] == "code"] == [
+        ["2\n", "3\n"], [printed[1]]
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "code", ["```bash\nfalse\ntrue\n```\n", "```python\n1 / 0\n```\n"], ids=["shell", "python"]
+)
+def test_a_block_that_fails_stops_the_build(code: str) -> None:
+    with pytest.raises(RuntimeError, match="a block of a tutorial fails"):
+        outputs.run_page(code)
+    assert outputs.run_page(f"<!-- not run: it fails -->\n{code}") == [""]
+
+
+def test_a_name_has_a_page_under_the_name_that_users_write() -> None:
+    pages = module("reference").reference_pages()
+    page = pages["reference/design.md"]
+    assert "title: pmlopt.design\n" in page
+    assert "::: pmlopt.programs.designs.design\n" in page
+    assert "../tutorials/release.md" in page
+    assert "\n**Returns:** `float`\n" in pages["reference/leakage_level.md"]
+    lowered = [name.lower() for name in pages]
+    assert len(lowered) == len(set(lowered))  # on a file system that knows no case
+    written = set(public_names.written_names().values())
+    assert {"pmlopt.noise.QueryNoise", "pmlopt.estimation.estimate_noisy_mean"} <= written
+
+
 def test_every_public_name_has_a_place_in_the_reference() -> None:
     places = public_names.anchors()
     names = [name for name in dir(pmlopt) if not isinstance(getattr(pmlopt, name), ModuleType)]
@@ -181,7 +227,7 @@ def test_a_page_without_a_fault_passes(tmp_path: Path) -> None:
 def test_a_notebook_has_the_blocks_of_its_page_in_order(page: Path) -> None:
     found = json.loads(notebooks.notebook(page.read_text()))
     code = ["".join(cell["source"]) for cell in found["cells"] if cell["cell_type"] == "code"]
-    shell = [one.removeprefix("%%bash\n") for one in code if one.startswith("%%bash\n")]
+    shell = [one.removeprefix("%%bash\nset -e\n") for one in code if one.startswith("%%bash\n")]
     every = blocks(page.read_text())
     assert [one for one in code if not one.startswith("%%bash")] == [
         block.code.rstrip("\n") for block in every if block.language == "python"

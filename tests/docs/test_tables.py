@@ -11,14 +11,14 @@ TABLES = module("tables")
 
 def test_pages_have_the_tables_of_their_files() -> None:
     pages = TABLES.list_pages()
-    assert ROOT / "docs" / "programs.md" in pages
+    assert ROOT / "docs" / "notes" / "programs.md" in pages
     for path in pages:
         page = path.read_text("utf-8")
         assert page == TABLES.fill_tables(page), f"{path.name}: run docs/tables.py"
 
 
 def test_a_changed_figure_is_seen() -> None:
-    page = (ROOT / "docs" / "programs.md").read_text("utf-8")
+    page = (ROOT / "docs" / "notes" / "programs.md").read_text("utf-8")
     rows = list(
         csv.reader((ROOT / "benchmarks/data/program_audits-widths.csv").read_text().splitlines())
     )

@@ -16,7 +16,7 @@ def test_a_wrong_value_is_seen() -> None:
     assert instance.expected is not None
     wrong = replace(instance, expected=replace(instance.expected, value=0.76))
     rows = list(bench.compare_instances([instance, wrong], repeats=1))
-    assert [row.agrees for row in rows] == [True, False]
+    assert [row.holds for row in rows] == [True, False]
 
 
 def test_instances_without_a_closed_form_are_left_out() -> None:
@@ -32,13 +32,13 @@ def test_instances_without_a_closed_form_are_left_out() -> None:
 )  # fmt: skip
 def test_what_is_called_a_linear_program_is_one(name: str, linear: bool) -> None:
     (row,) = bench.compare_instances([find(name)], repeats=1)
-    assert row.agrees
+    assert row.holds
     assert row.linear is linear
 
 
 def test_families_have_a_closed_form_at_every_size() -> None:
     rows = list(bench.compare_families([3, 6], repeats=1))
-    assert all(row.agrees for row in rows)
+    assert all(row.holds for row in rows)
     forms = {"uniform", "robust_randomized_response", "randomized_response", "high_privacy"}
     assert {row.closed_form for row in rows} == forms
     with pytest.raises(InputError, match="3 letters or more, not 2"):
@@ -58,6 +58,6 @@ def test_a_failed_solve_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(bench, "solve", fail)
     (row,) = bench.compare_instances([find("uniform-seven-letters")], repeats=1)
-    assert not row.agrees
+    assert not row.holds
     assert row.problem == "no solver could solve it"
     assert row.solved_value is None

@@ -30,7 +30,7 @@ def test_solve_prints_the_audit_and_writes_it(tmp_path: Path) -> None:
     assert np.sum(written["certificate"]["joint"]) == pytest.approx(1.0)
     assert Mechanism.load(out).matrix.shape == (2, 2)
     found = json.loads(run("solve", "record-parity-laplace-b2", "--json"))
-    assert found["agrees"] is True
+    assert found["holds"] is True
     assert found["value"] <= found["bound"]
     assert "no prior has it" not in text
     for option, name, message in (
@@ -51,7 +51,7 @@ def test_the_command_audits_a_curve(laplace: Path, tmp_path: Path) -> None:
     assert text.count("0.0795415059") >= 2
     assert "optimal" in text
     assert picture.read_bytes().startswith(b"\x89PNG")
-    found = json.loads(audit(laplace, "--entropy", "2.7,2,2.7", "--json"))
+    found = json.loads(audit(laplace, "--entropy", "2.7,2,2.7", "--json"))["results"]
     assert [row["status"] for row in found] == ["optimal"] * 3
     assert [row["warm_started"] for row in found] == [
         False,
@@ -102,7 +102,7 @@ def test_solve_prints_the_claims() -> None:
     assert "yes, in decimal arithmetic" in text
     assert "limit 0.2" in text
     found = json.loads(run("solve", "tradeoff-parity-figure-7", "--tolerance", "1e-6", "--json"))
-    assert found["agrees"] is True
+    assert found["holds"] is True
     assert found["level"] <= 0.2
 
 
@@ -112,7 +112,7 @@ PARITY = ("--query", "modular-sum", "--records", 2, "--modulus", 2, "--entropy",
 def test_the_command_designs_curves(tmp_path: Path) -> None:
     picture = tmp_path / "curve.png"
     options = ("--leakage", "0.05,0.2", "--plot", picture, "--json")
-    found = json.loads(run("leakage-distortion", *PARITY, *options))
+    found = json.loads(run("leakage-distortion", *PARITY, *options))["results"]
     assert picture.read_bytes().startswith(b"\x89PNG")
     for point, leakage in zip(found, (0.05, 0.2), strict=True):
         expected = closed_forms.parity_distortion(2, leakage, 0.5)
@@ -145,7 +145,7 @@ def test_the_penalty_method_from_the_command_line() -> None:
     query = ("--query", "modular-sum", "--records", 2, "--modulus", 2, "--entropy", 0)
     found = json.loads(
         run("leakage-distortion", *query, "--leakage", 0.2, "--solver", "penalty", "--json")
-    )
+    )["results"]
     assert found[0]["bound"] is None
     assert found[0]["gap"] is None
     reached = found[0]["value"] >= closed_forms.parity_distortion(2, 0.2, 0.0) - 1e-9
@@ -163,11 +163,11 @@ def test_what_is_designed_is_audited(tmp_path: Path, query: tuple[Any, ...]) -> 
     """A row for each class of datasets, not for each value: the file goes from one command to the other."""
     target = tmp_path / "mechanism.csv"
     design = ("leakage-distortion", *query, "--entropy", 1, "--distortion", 0.25)
-    found = json.loads(run(*design, "--tolerance", 1e-4, "-o", target, "--json"))[0]
+    found = json.loads(run(*design, "--tolerance", 1e-4, "-o", target, "--json"))["results"][0]
     claim = found["level"]
     audit = run(
         "record-leakage", target, *query, "--entropy", 1, "--epsilon", claim + 1e-6, "--json"
     )
-    assert json.loads(audit)[0]["bound"] <= claim + 1e-6
+    assert json.loads(audit)["results"][0]["bound"] <= claim + 1e-6
     given = queries.ModularSum(query[3], query[5], query[7] if len(query) > 6 else 2)
     assert queries.expected_distortion(given, Mechanism.load(target)) <= 0.25 + 1e-12

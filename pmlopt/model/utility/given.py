@@ -46,6 +46,7 @@ UtilityName: TypeAlias = Literal[
 """The names of pmlopt's utilities, from which an editor completes; `as_utility` takes any text."""
 
 UtilityLike: TypeAlias = Utility | UtilityName | Callable[[Any, Any], float]
+"""A utility, the name of one, or a loss as a function of letter and output."""
 
 
 def list_informations() -> dict[str, Callable[[], SubConvex]]:

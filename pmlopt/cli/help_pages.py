@@ -1,0 +1,101 @@
+"""Groups of options in the help of a command, and an example of its use at the end."""
+
+from __future__ import annotations
+
+import click
+
+OPTION_GROUPS = {
+    "Input": """prior counts column delimiter encoding missing about secret-column data query records modulus
+        letters circle mechanism from-samples no-header normalise traces samples edges stop group-by
+        weight-column time-column person-column person state keep drop drop-all classes public-classes count
+        sum mean people keys plan of""",
+    "Requirement": """privacy epsilon distance gain delta alpha guesses known lower radius confidence-delta
+        region total ledger within-ledger envelope min-mass entropy caps kappa min-probability attributes
+        and-mechanism allow-duplicate""",
+    "Utility": """utility minimise outputs constraint target expected worst distortion leakage ties threshold
+        workload half-width designs smoothing compare""",
+    "Inference": "method intervals confidence min-p-value posterior",
+    "Solver": """solver solver-option tolerance time-limit isolated verbose workers scheduler repeats""",
+    "Output": """output plot json mps dry-run issuer exact-counts keep-order seed no-clip no-round mechanisms
+        assess to bits max-level name decode vipr""",
+}
+"""The options of the commands by the heading under which the help lists them."""
+
+EXAMPLES = {
+    "apply": "apply mechanism.json people.csv --column sex --drop id --drop education -o drawn.csv",
+    "audit": "audit mechanism.json --prior counts.csv --epsilon 0.5",
+    "bench": "bench --only 'robust-uniform-*'",
+    "check": "check out",
+    "compose": "compose first-wave.json second-wave.json --prior counts.csv",
+    "count": "count people.csv --column sex -o counts.csv",
+    "deployment": "deployment out -o deployment.json",
+    "design": "design --prior counts.csv --epsilon 0.5 --utility hamming -o mechanism.json",
+    "estimate": "estimate out",
+    "example": "example people.csv",
+    "explore": "explore --prior counts.csv --utility hamming --epsilon 0.5,1 -o page.html",
+    "export": "export mechanism.json -o answer.js",
+    "histogram": "histogram people.csv --column sex --classes Female,Male --epsilon 0.5 -o classes.csv",
+    "leakage-distortion": "leakage-distortion --query modular-sum --records 3 --modulus 3 --entropy 1 "
+    "--distortion 0.2",
+    "least-leakage": "least-leakage --prior counts.csv --utility hamming --target 0.2 -o least.json",
+    "ledger check": "ledger check ledger.npz mechanism.json",
+    "ledger new": "ledger new ledger.npz --prior counts.csv --people 45000 --total 2",
+    "ledger record": "ledger record ledger.npz mechanism.json drawn.csv --column sex",
+    "ledger show": "ledger show ledger.npz --person 0",
+    "noise-table": "noise-table noise.json -o ptable.csv",
+    "noisy-answer": "noisy-answer people.csv --mean education=1..16 --epsilon 0.5 -o mean.csv",
+    "people-needed": "people-needed mechanism.json --prior counts.csv --half-width 0.03",
+    "problems": "problems counting query",
+    "prove": "prove mechanism.json -o proof",
+    "record-leakage": "record-leakage parity.csv --query modular-sum --records 4 --modulus 2 --entropy 1",
+    "release": "release people.csv --column sex --epsilon 0.3 --utility estimation-error --drop-all -o out",
+    "report": "report mechanism.json -o report.html",
+    "sample-size": "sample-size --letters 5 --epsilon 1 --target 1.1 --confidence-delta 1e-6",
+    "solve": "solve record-parity-laplace-b2",
+    "stream new": "stream new moves.csv --person-column who --column place --epsilon 0.8 -o streams.json",
+    "stream release": "stream release streams.json --person ann --state home",
+    "stream show": "stream show streams.json --person ann",
+    "sweep": "sweep --prior counts.csv --utility hamming --epsilon 0.1:1:4 -o curve.csv",
+    "verify": "verify mechanism.json",
+    "worst-case": "worst-case --prior counts.csv --utility hamming --epsilon 0.5",
+}
+"""A command line for each command, which runs on a file of its kind."""
+
+
+class GroupedCommand(click.Command):
+    """A command whose help lists its options in groups, and ends with an example."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options under the heading of their group; those of a short command under one."""
+        if len(self.params) < 9:  # fit on a screen
+            super().format_options(ctx, formatter)
+            return
+        for title, options in group_options(ctx, self).items():
+            with formatter.section(f"{title} options" if title else "Other options"):
+                formatter.write_dl(options)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the example."""
+        example = find_example(ctx)
+        if example:
+            with formatter.section("Example"):
+                formatter.write_text(example)
+
+
+def group_options(ctx: click.Context, command: click.Command) -> dict[str, list[tuple[str, str]]]:
+    """Return the help of the options by group, each in its order; those of no group come last."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    places = {name: title for title, names in OPTION_GROUPS.items() for name in names.split()}
+    for title in (*OPTION_GROUPS, ""):
+        for option in command.get_params(ctx):
+            described = option.get_help_record(ctx)
+            placed = places.get(option.opts[-1].removeprefix("--"), "") == title
+            if described and placed and isinstance(option, click.Option):
+                groups.setdefault(title, []).append(described)
+    return groups
+
+
+def find_example(ctx: click.Context) -> str:
+    """Return the example of a command as it is typed; empty for a group."""
+    name = ctx.command_path.partition(" ")[2]
+    return f"pmlopt {EXAMPLES[name]}" if name in EXAMPLES else ""
