@@ -1,6 +1,6 @@
 """How often the bounds on programs are wrong, and how wide they are.
 
-    python benchmarks/program_audits.py [--runs 2000] [--out FOLDER] [--quick]
+    python benchmarks/program_audits.py [--runs 2000] [--out FOLDER] [--quick] [--seed 64]
 
 Deterministic programs by the law of their traces, with outcomes of probability 1e-5 among them, outcomes just
 below and just above the threshold `e^-epsilon`, and half of the mass on 50,000 rare ones; and randomised
@@ -17,14 +17,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from datetime import date
 
 import numpy as np
-from common import FloatArray, growth_figure, machine, report, suite_parser
+from common import FloatArray, growth_figure, machine, machine_facts, report, suite_parser
 
+from pmlopt.core.files import atomic_write, encode_json_bytes
 from pmlopt.model.uncertainty.confidence import binomial_intervals
 from pmlopt.programs.plots import save_figure
-from pmlopt.releases.estimation import LevelAudit, leakage_from_samples
-from pmlopt.releases.estimation.outcome_limits import is_surely_above, is_surely_below
+from pmlopt.releases.estimation import LevelAudit, SampledLeakage, leakage_from_samples
+from pmlopt.releases.estimation.outcome_limits import is_above_at_any_time, is_below_at_any_time
 
 CONFIDENCE = 0.95
 RISK = 1 - CONFIDENCE
@@ -93,37 +96,68 @@ class Tally:
         ]
 
 
-def count_fixed(tally: Tally, runs: int, sizes: Sequence[int], rng: np.random.Generator) -> None:
-    """Count wrong bounds at fixed numbers of samples."""
+def list_largest(rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
+    """The largest share of wrong bounds of each kind and program, over sizes and levels: head and rows."""
+    largest: dict[str, dict[str, float]] = {}
+    for bound, program, _, _, wrong, _ in rows:
+        place, _, end = bound.partition(" from ")
+        kind = f"{place.split()[0]}, from {end}" if end else bound
+        one = largest.setdefault(kind, {})
+        one[program] = max(one.get(program, 0.0), float(wrong))
+    programs = list(dict.fromkeys(row[1] for row in rows))
+    shown = {
+        kind: [f"{found[name]:.4f}" if name in found else "-" for name in programs]
+        for kind, found in largest.items()
+    }
+    return ["wrong bound", *programs], [[kind, *shares] for kind, shares in shown.items()]
+
+
+def bound_counts(table: np.ndarray, prior: FloatArray | None) -> SampledLeakage:
+    """Bound a program from (K, N) counts of outcomes and letters; (K, 1) without a prior."""
+    outcomes, letters = np.nonzero(table)
+    pairs = list(zip(letters.tolist(), outcomes.tolist(), strict=True))
+    return leakage_from_samples(
+        outcomes if prior is None else pairs, times=table[outcomes, letters], prior=prior,
+        confidence=CONFIDENCE,
+    )  # fmt: skip
+
+
+def count_tail(tally: Tally, name: str, found: SampledLeakage, epsilon: float, tail: float) -> None:
+    """Count wrong bounds on a tail: the lower one is above it where the true claim is refuted, the upper one
+    below it where a claim that is false by a hair is confirmed.
+    """
+    over = tail * (1 + 1e-12) or 1e-300
+    low = over < 1 and found.decide_claim(epsilon, over) == "refuted"
+    high = tail > 0 and found.decide_claim(epsilon, tail * (1 - 1e-12)) == "confirmed"
+    tally.add(f"tail at {epsilon:.3g} from below", name, found.samples, low)
+    tally.add(f"tail at {epsilon:.3g} from above", name, found.samples, high)
+
+
+def count_fixed(runs: int, samples: int, rng: np.random.Generator) -> Tally:
+    """Count wrong bounds at a fixed number of samples."""
+    tally = Tally()
     for name, law in laws().items():
-        levels, level = (EPSILON, 2.0), -math.log(law.min())
-        for samples in sizes:
-            for _ in range(runs):
-                counts = rng.multinomial(samples, law)
-                found = leakage_from_samples(counts=counts[counts > 0], confidence=CONFIDENCE)
-                for epsilon in levels:
-                    lower, upper = found.bound_tail(epsilon)
-                    tail = tail_of(law, epsilon)
-                    at = f"tail at {epsilon:.3g}"
-                    tally.add(f"{at} from below", name, samples, lower > tail * (1 + 1e-12))
-                    tally.add(f"{at} from above", name, samples, upper < tail * (1 - 1e-12))
-                tally.add("level from below", name, samples, found.min_level > level + 1e-12)
+        for _ in range(runs):
+            found = bound_counts(rng.multinomial(samples, law)[:, None], None)
+            for epsilon in (EPSILON, 2.0):
+                count_tail(tally, name, found, epsilon, tail_of(law, epsilon))
+            count_level(tally, name, found, -math.log(law.min()))
     for name, matrix in matrices().items():
         leakages, q = leakage_of(matrix)
         joint = (PRIOR[:, None] * matrix).ravel()
-        for samples in sizes:
-            for _ in range(runs):
-                drawn = rng.multinomial(samples, joint).reshape(matrix.shape)
-                found = leakage_from_samples(counts=drawn, prior=PRIOR, confidence=CONFIDENCE)
-                for epsilon in (float(leakages[1]) - 1e-9, 0.8, 1.3):
-                    lower, upper = found.bound_tail(epsilon)
-                    tail = float(q[leakages > epsilon].sum())
-                    at = f"tail at {epsilon:.3g}"
-                    tally.add(f"{at} from below", name, samples, lower > tail * (1 + 1e-12))
-                    tally.add(f"{at} from above", name, samples, upper < tail * (1 - 1e-12))
-                tally.add(
-                    "level from below", name, samples, found.min_level > leakages.max() + 1e-12
-                )
+        for _ in range(runs):
+            found = bound_counts(rng.multinomial(samples, joint).reshape(matrix.shape).T, PRIOR)
+            for epsilon in (float(leakages[1]) - 1e-9, 0.8, 1.3):
+                tail = float(q[leakages > epsilon].sum())
+                count_tail(tally, name, found, epsilon, tail)
+            count_level(tally, name, found, float(leakages.max()))
+    return tally
+
+
+def count_level(tally: Tally, name: str, found: SampledLeakage, level: float) -> None:
+    """Count whether the bound on the level is above it, where the true claim is refuted."""
+    too_high = found.decide_claim(level + 1e-12) == "refuted"
+    tally.add("level from below", name, found.samples, too_high)
 
 
 def claims(tails: Mapping[str, float]) -> Iterator[tuple[str, float, str]]:
@@ -135,11 +169,12 @@ def claims(tails: Mapping[str, float]) -> Iterator[tuple[str, float, str]]:
             yield name, tail * (1 - 1e-6), "confirmed"
 
 
-def count_stopped(tally: Tally, runs: int, most: int, rng: np.random.Generator) -> None:
+def count_stopped(runs: int, most: int, rng: np.random.Generator) -> Tally:
     """Count wrong verdicts at any look, with up to a number of samples.
 
     The tests of outcomes are those of `LevelAudit`, for all runs at once: one after the other takes hours.
     """
+    tally = Tally()
     looks = np.unique(np.geomspace(5, most, 50).astype(int))
     known = {name: law for name, law in laws().items() if len(law) < 1_000}
     for name, delta, wrong in claims({name: tail_of(law, EPSILON) for name, law in known.items()}):
@@ -160,6 +195,7 @@ def count_stopped(tally: Tally, runs: int, most: int, rng: np.random.Generator) 
         model = LevelAudit(epsilon, delta, PRIOR, CONFIDENCE)
         for err in find_errors(letters, drawn, looks, model, wrong):
             tally.add(f"{wrong} wrongly, any stop", name, most, err)
+    return tally
 
 
 def find_errors(
@@ -196,8 +232,8 @@ def find_errors(
         if model.delta == 0:
             refuted, confirmed = (leaky & (numbers > 0)).any(axis=1), np.zeros(runs, dtype=bool)
         else:
-            refuted = is_surely_below(look - over, look, 1 - model.delta, half)
-            confirmed = is_surely_below(unsafe, look, model.delta, half)
+            refuted = is_below_at_any_time(look - over, look, 1 - model.delta, half)
+            confirmed = is_below_at_any_time(unsafe, look, model.delta, half)
         open_still = verdicts == "undecided"
         verdicts[open_still & refuted] = "refuted"
         verdicts[open_still & ~refuted & confirmed] = "confirmed"
@@ -213,16 +249,16 @@ def decide_outcomes(
         limit = math.exp(-model.epsilon)
         counts = table[:, :, 0]
         return (
-            is_surely_below(counts, look, limit, error * limit),
-            is_surely_above(counts, look, limit, error),
+            is_below_at_any_time(counts, look, limit, error * limit),
+            is_above_at_any_time(counts, look, limit, error),
         )
     shares = math.exp(model.epsilon) * PRIOR
     spent = (error / (order * (order + 1)))[:, :, None]
     draws = table.sum(axis=2, keepdims=True)
     below = shares < 1
     capped = np.where(below, shares, 0.5)
-    leaky = (is_surely_above(table, draws, capped, spent) & below).any(axis=2)
-    safe = (is_surely_below(table, draws, capped, spent) | ~below).all(axis=2)
+    leaky = (is_above_at_any_time(table, draws, capped, spent) & below).any(axis=2)
+    safe = (is_below_at_any_time(table, draws, capped, spent) | ~below).all(axis=2)
     return np.asarray(leaky), np.asarray(safe)
 
 
@@ -259,8 +295,9 @@ def widths(
                 audit = LevelAudit(EPSILON, 0.5, confidence=CONFIDENCE)
                 audit.add_samples(np.repeat(np.arange(len(seen)), seen.astype(int)).tolist())
                 every.append([
-                    leakage_from_samples(counts=seen, confidence=CONFIDENCE).bound_tail(EPSILON)[1],
-                    audit.tail_bounds[1], all_outcomes(counts, LIMIT), split(halves[0], halves[1], LIMIT),
+                    bound_counts(seen[:, None].astype(int), None).bound_tail(EPSILON)[1],
+                    audit.bound_tail(EPSILON)[1], all_outcomes(counts, LIMIT),
+                    split(halves[0], halves[1], LIMIT),
                 ])  # fmt: skip
             found[name, samples] = [tail_of(law, EPSILON), *np.mean(every, axis=0).tolist()]
     return found
@@ -270,24 +307,40 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Count, print both tables and draw the widths."""
     parser = suite_parser(__doc__)
     parser.add_argument("--runs", type=int, default=2_000)
+    parser.add_argument("--seed", type=int, default=64)
     arguments = parser.parse_args(argv)
     print(machine())
-    rng = np.random.default_rng(64)
     runs = 5 if arguments.quick else arguments.runs
-    sizes = (300,) if arguments.quick else (300, 3_000)
-    tally = Tally()
-    count_fixed(tally, runs, sizes, rng)
-    report(arguments.out, "program_audits", HEAD, tally.rows(), show=False)
-    count_stopped(tally, runs, 200 if arguments.quick else 2_000, rng)
-    report(arguments.out, "program_audits", HEAD, tally.rows())
+    sizes = [300] if arguments.quick else [300, 3_000]
     wide = (100, 1_000) if arguments.quick else (100, 1_000, 10_000, 100_000)
-    found = widths(1 if arguments.quick else 10, wide, rng)
+    most = 200 if arguments.quick else 2_000
+    *fixed, stopped, wider = np.random.default_rng(arguments.seed).spawn(len(sizes) + 2)
+    with ProcessPoolExecutor() as pool:
+        # each part has numbers of its own, so that the order of their ends does not matter
+        found_soon = pool.submit(widths, 1 if arguments.quick else 10, wide, wider)
+        parts = [
+            pool.submit(count_fixed, runs, n, rng) for n, rng in zip(sizes, fixed, strict=True)
+        ]
+        parts.append(pool.submit(count_stopped, runs, most, stopped))
+        tally = Tally()
+        for part in parts:
+            tally.wrong |= part.result().wrong
+        found = found_soon.result()
+    report(arguments.out, "program_audits", HEAD, tally.rows())
+    report(arguments.out, "program_audits-errors", *list_largest(tally.rows()))
     rows = [
         [name, f"{samples:,}", *(f"{value:.4g}" for value in values)]
         for (name, samples), values in found.items()
     ]
     report(arguments.out, "program_audits-widths", WIDTHS, rows)
     if arguments.out is not None:
+        facts = {
+            "date": date.today().isoformat(),
+            "runs": runs,
+            "seed": arguments.seed,
+            **machine_facts(),
+        }
+        atomic_write(arguments.out / "program_audits-machine.json", encode_json_bytes(facts))
         name = "rare of 1e-5"
         drawn = {
             title: (

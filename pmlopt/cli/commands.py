@@ -343,12 +343,10 @@ def audit(
     from pmlopt.programs.envelope.program import envelope
     from pmlopt.programs.exact.rounding import has_exact_rows, is_met_exactly
 
-    if program.is_given(
-        mechanism_file, of_matrix=samples or no_header or normalise or output is not None
-    ):
+    of_matrix = samples or no_header or normalise or output is not None
+    program.check(mechanism_file, asked, epsilon, deltas, confidence, of_matrix=of_matrix)
+    if mechanism_file is None:
         program.audit(asked, epsilon, deltas, confidence, as_json)
-        return
-    assert mechanism_file is not None
     by_orbits = not samples and is_orbit_file(mechanism_file)
     _check_proof_target(output, epsilon, samples or by_orbits)
     if by_orbits:

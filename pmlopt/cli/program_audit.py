@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator
-from contextlib import closing, nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import cycle, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, OptionNote
 from pmlopt.cli.printing import MAX_TABLE_COLUMNS, format_nats, print_json, print_line, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import read_numbers
+from pmlopt.core.arrays import NUMBER_HEADERS, Label
 from pmlopt.core.converters import finite_or_none
+from pmlopt.core.csv_rows import parse_number, parse_rows
 from pmlopt.core.files import is_standard_stream, read_standard_input
-from pmlopt.errors import InputError
+from pmlopt.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
     from pmlopt.measures import TraceLeakage
+    from pmlopt.releases.estimation.sampled_tails import SampledLeakage
 
-VERDICTS = {0: "holds", CLAIM_FAILS: "FAILS", NOT_SOLVED: "is neither shown nor refuted: draw more"}
-"""What is printed of a claim, by the exit code."""
+VERDICTS = {
+    "confirmed": (0, True, "holds"), "refuted": (CLAIM_FAILS, False, "FAILS"),
+    "undecided": (NOT_SOLVED, None, "is neither shown nor refuted: draw more"),
+}  # fmt: skip
+"""The exit code of each verdict on a claim, whether it holds, and what is printed of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,181 +54,202 @@ class ProgramOptions:
         "With --samples that are numbers: the edges of cells, with commas between."
     )] = None  # fmt: skip
 
-    def is_given(self, mechanism_file: Path | None, *, of_matrix: bool) -> bool:
-        """Return whether a program is named, and raise an error for options that do not go together."""
-        if (mechanism_file, self.traces_file, self.samples_file).count(None) != 2:
-            raise InputError("give one of MECHANISM, --traces FILE and --samples FILE")
-        if (self.stop or self.edges) and self.samples_file is None:
-            raise InputError("--stop and --edges belong to --samples")
-        if mechanism_file is None and of_matrix:
-            raise InputError("--from-samples, --no-header, --normalise and -o belong to MECHANISM")
-        return mechanism_file is None
+    def check(
+        self, mechanism_file: Path | None, asked: PrivacyOptions, epsilon: float | None,
+        deltas: str | None, confidence: float | None, *, of_matrix: bool,
+    ) -> None:  # fmt: skip
+        """Raise an error for options that do not go together."""
+        traces, samples = self.traces_file is not None, self.samples_file is not None
+        is_program, others = traces or samples, asked.is_robust or asked.privacy_name != "pml"
+        no_claim = epsilon is None or not 0 <= (asked.delta or 0.0) < 1
+        for is_wrong, message in (
+            ((mechanism_file is not None) + traces + samples != 1,
+             "give one of MECHANISM, --traces FILE and --samples FILE"),
+            ((self.stop or self.edges) and not samples, "--stop and --edges belong to --samples"),
+            (is_program and of_matrix, "--from-samples, --no-header, --normalise and -o belong to MECHANISM"),
+            (is_program and others, "--traces and --samples are of PML for one prior: leave --privacy out"),
+            (is_program and asked.delta is not None and no_claim,
+             "--delta is how likely more than --epsilon may be, in [0, 1): give both"),
+            (traces and (confidence is not None or asked.input_files),
+             "--traces are exact, with their law: leave --confidence and --prior out"),
+            (samples and deltas, "--envelope needs MECHANISM or --traces, and --samples are draws"),
+            (self.stop and no_claim, "--stop stops when a claim is decided: give --epsilon, and --delta"),
+        ):  # fmt: skip
+            if is_wrong:
+                raise InputError(message)
 
     def audit(
         self, asked: PrivacyOptions, epsilon: float | None, deltas: str | None,
         confidence: float | None, as_json: bool,
-    ) -> None:  # fmt: skip
-        """Audit the program, and exit."""
-        if asked.is_robust or asked.privacy_name != "pml":
-            raise InputError(
-                "--traces and --samples are about PML for one prior: leave --privacy out"
-            )
-        if asked.delta is not None and (epsilon is None or not 0 <= asked.delta < 1):
-            raise InputError(
-                "--delta is how likely more than --epsilon may be, in [0, 1): give both"
-            )
+    ) -> NoReturn:  # fmt: skip
+        """Audit the program, print what it reveals, and exit by the verdict on the claim."""
+        level, delta = epsilon or 0.0, asked.delta or 0.0
         if self.traces_file is not None:
-            if confidence is not None or asked.input_files:
-                raise InputError(
-                    "--traces are exact, with their law: leave --confidence and --prior out"
-                )
-            _audit_traces(self.traces_file, epsilon, asked.delta or 0.0, deltas, as_json)
-        if deltas is not None:
-            raise InputError("--envelope needs MECHANISM or --traces, and --samples are draws")
-        self._audit_samples(asked, epsilon, confidence or 0.95, as_json)
+            programs = load_traces(self.traces_file)
+            wanted = [] if deltas is None else read_numbers(deltas, "--envelope")
+            records = [_list_levels(name, one, wanted) for name, one in programs.items()]
+            exact = max(one.compute_tail(level) for one in programs.values())
+            lower = upper = float(exact)
+            verdict = "confirmed" if exact <= Fraction(str(delta)) else "refuted"
+        else:
+            found = self._count_samples(asked, level, confidence or 0.95)
+            levels = {"level, at least": found.min_level}
+            for part in (0.1, 0.01, 0.001):
+                levels[f"leakage but for {part:g}, at most"] = found.bound_quantile(part)
+            head = {
+                "samples": found.samples, "outcomes": len(found.outcomes), "confidence": found.confidence,
+            }  # fmt: skip
+            records, (lower, upper) = [(head, levels)], found.bound_tail(level)
+            verdict = found.decide_claim(level, delta)
+        code, holds, words = (0, None, "") if epsilon is None else VERDICTS[verdict]
+        if as_json:
+            content = [head | _give_both_units(levels) for head, levels in records]
+            tail = None if epsilon is None else {"lower": lower, "upper": upper}
+            claim = {"epsilon": epsilon, "delta": asked.delta, "tail": tail, "holds": holds}
+            kind = "program-audit" if self.traces_file is not None else "sample-audit"
+            print_json(kind, (content[0] if len(content) == 1 else {"inputs": content}) | claim)
+            sys.exit(code)
+        for head, levels in records:
+            print_line(", ".join(f"{name} {value}" for name, value in head.items()))
+            cells = [
+                format_nats(one) if one < math.inf else "not bounded" for one in levels.values()
+            ]
+            print_table(["", "leakage"], list(zip(levels, cells, strict=True)))
+        if epsilon is not None:
+            between = f"{lower:.9g}" if lower == upper else f"{lower:.9g} to {upper:.9g}"
+            print_line(
+                f"More than {level:g} nats have a probability of {between}: the claim of at most {delta:g} "
+                f"{words}."
+            )
+        sys.exit(code)
 
-    def _audit_samples(
-        self, asked: PrivacyOptions, epsilon: float | None, confidence: float, as_json: bool
-    ) -> None:
-        """Bound what a program reveals from samples, and exit by the verdict on the claim."""
+    def _count_samples(
+        self, asked: PrivacyOptions, epsilon: float, confidence: float
+    ) -> SampledLeakage:
+        """Count the samples of the file, or of a pipe until the claim is decided."""
         from pmlopt.releases.estimation import LevelAudit, leakage_from_samples
 
         assert self.samples_file is not None
         prior = replace(asked, delta=None).read_prior() if asked.input_files else None
         edges = None if self.edges is None else read_numbers(self.edges, "--edges")
-        delta, record = asked.delta or 0.0, dict[str, Any]()
-        with closing(_iterate_file(self.samples_file, prior, edges is not None)) as samples:  # type: ignore[type-var]
-            if self.stop:
-                if epsilon is None:
-                    raise InputError(
-                        "--stop stops when a claim is decided: give --epsilon, and --delta"
-                    )
-                audit = LevelAudit(epsilon, delta, prior, confidence, edges=edges)
-                code = {"confirmed": 0, "refuted": CLAIM_FAILS}.get(audit.run(samples), NOT_SOLVED)
-                record = audit.to_dict()
-            else:
-                found = leakage_from_samples(
-                    list(samples), prior=prior, confidence=confidence, edges=edges
-                )
-                curve = {
-                    f"{d:g}": finite_or_none(found.bound_quantile(d)) for d in (0.1, 0.01, 0.001)
-                }
-                record = {
-                    "samples": found.samples, "outcomes": len(found.outcomes), "confidence": confidence,
-                    "min_level": found.min_level, "quantiles": curve,
-                }  # fmt: skip
-                code = 0
-                if epsilon is not None:
-                    lower, upper = found.bound_tail(epsilon)
-                    refuted = lower > delta or (delta == 0 and found.min_level > epsilon)
-                    code = CLAIM_FAILS if refuted else 0 if upper <= delta else NOT_SOLVED
-                    record |= {
-                        "epsilon": epsilon,
-                        "delta": delta,
-                        "tail": {"lower": lower, "upper": upper},
-                    }
-        _print_samples(record, None if epsilon is None else code, as_json)
-        sys.exit(code)
+        samples = iterate_samples(self.samples_file, prior, edges)
+        if not self.stop:
+            return leakage_from_samples(list(samples), prior=prior, confidence=confidence)
+        audit = LevelAudit(epsilon, asked.delta or 0.0, prior, confidence)
+        # whoever interrupts it stops it, and the bounds are valid at that time, too
+        with suppress(KeyboardInterrupt):
+            audit.run(samples)
+        if not audit.samples:
+            raise InputError(f"{self.samples_file}: has no samples: give at least one")
+        return audit
 
 
-def _print_samples(record: dict[str, Any], code: int | None, as_json: bool) -> None:
-    """Print bounds from samples, and the verdict on a claim."""
-    if as_json:
-        print_json(
-            "sample-audit", record | {"holds": None if code in (None, NOT_SOLVED) else code == 0}
-        )
-        return
-    rows = [("samples", f"{record['samples']}, with {record['outcomes']} outcomes")]
-    if "min_level" in record:
-        rows.append(("level at least", format_nats(record["min_level"])))
-    for delta, level in record.get("quantiles", {}).items():
-        rows.append(
-            (f"but for {delta} at most", "not bounded" if level is None else format_nats(level))
-        )
-    if code is not None:
-        ends = "{lower:.4g} to {upper:.4g}".format(**record["tail"])
-        rows.append((f"P(more than {record['epsilon']:g} nats)", ends))
-        rows.append((f"that it is at most {record['delta']:g}", VERDICTS[code]))
-    print_table(["", f"each with confidence {record['confidence']:g}"], rows)
+def _list_levels(
+    name: Label, program: TraceLeakage, deltas: list[float]
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """Return the number of traces of a program, and what it and its rarest traces reveal, in nats."""
+    levels = {
+        "pml": program.level, "maximal leakage": program.compute_maximal_leakage(),
+        "mutual information": program.compute_mean_leakage(),
+    }  # fmt: skip
+    for delta in deltas:
+        levels[f"after processing, but for {delta:g}"] = program.compute_envelope(delta)
+    for trace, share in islice(program.law.items(), MAX_TABLE_COLUMNS):
+        levels[f"trace {trace}, of probability {float(share):.9g}"] = program.compute_leakage(trace)
+    return ({} if name is None else {"input": name}) | {"traces": len(program.law)}, levels
 
 
-def _audit_traces(
-    path: Path, epsilon: float | None, delta: float, deltas: str | None, as_json: bool
-) -> None:
-    """Print what a program reveals, from counts of its traces, and exit by the verdict on the claim."""
-    from pmlopt.measures import TraceLeakage
-    from pmlopt.releases.estimation.trace_files import load_traces
-
-    found = load_traces(path)
-    wanted = [] if deltas is None else read_numbers(deltas, "--envelope")
-    programs = [("", found)] if isinstance(found, TraceLeakage) else [
-        (str(name), found.programs[name]) for name, _ in found.rank_inputs()
-    ]  # fmt: skip
-    tail = None if epsilon is None else max(one.compute_tail(epsilon) for _, one in programs)
-    holds = None if tail is None else tail <= Fraction(str(delta))
-    if as_json:
-        records = [_describe_program(name, one, wanted) for name, one in programs]
-        own = records[0] if isinstance(found, TraceLeakage) else {"inputs": records}
-        ends = None if tail is None else {"lower": float(tail), "upper": float(tail)}
-        print_json(
-            "program-audit",
-            {**own, "epsilon": epsilon, "delta": delta, "tail": ends, "holds": holds},
-        )
-    else:
-        for name, one in programs:
-            print_line(f"{path.name}{name and f', input {name}'}: {one.traces} traces")
-            measures = _list_measures(one, wanted).items()
-            print_table(
-                ["measure", "leakage"], [(key, format_nats(of["nats"])) for key, of in measures]
-            )
-        rows = [
-            (str(one.trace), f"{float(one.probability):.9g}", format_nats(one.compute_leakage()))
-            for one in programs[0][1].classes[:MAX_TABLE_COLUMNS]
-        ]
-        print_table(["trace", "probability", "leakage"], rows)
-        if tail is not None:
-            verdict = VERDICTS[0 if holds else CLAIM_FAILS]
-            print_line(
-                f"More than {epsilon:g} nats have a probability of {float(tail):.9g}: the claim of at most "
-                f"{delta:g} {verdict}."
-            )
-    sys.exit(CLAIM_FAILS if holds is False else 0)
-
-
-def _describe_program(name: str, program: TraceLeakage, deltas: list[float]) -> dict[str, Any]:
-    """Describe what a program reveals as plain data, in nats and in bits."""
-    measures = _list_measures(program, [])
-    bounds = {delta: program.compute_envelope(delta, "nats") for delta in deltas}
+def _give_both_units(levels: dict[str, float]) -> dict[str, Any]:
+    """Return levels in nats and in bits, for JSON."""
+    bits = {name: finite_or_none(level / math.log(2)) for name, level in levels.items()}
     return {
-        "input": name,
-        "traces": program.traces,
-        "level": program.level,
-        "levels": {key: of["nats"] for key, of in measures.items()},
-        "levels_in_bits": {key: of["bits"] for key, of in measures.items()},
-        "envelope": [
-            {"delta": delta, "value": bound, "bound": bound, "status": "optimal"}
-            for delta, bound in bounds.items()
-        ],
+        "levels": {name: finite_or_none(levels[name]) for name in levels},
+        "levels_in_bits": bits,
     }
 
 
-def _list_measures(program: TraceLeakage, deltas: list[float]) -> dict[str, dict[str, float]]:
-    """Return the measures of a program in nats and bits."""
-    measures = {
-        "pml": program.compute_level, "maximal leakage": program.compute_maximal_leakage,
-        "mutual information": program.compute_mean_leakage,
-    }  # fmt: skip
-    found = {name: {"nats": of("nats"), "bits": of("bits")} for name, of in measures.items()}
-    for delta in deltas:
-        ends = {unit: program.compute_envelope(delta, unit) for unit in ("nats", "bits")}
-        found[f"after processing, but for {delta:g}"] = ends
-    return found
+def load_traces(path: Path) -> dict[Label, TraceLeakage]:
+    r"""Compute what a program reveals from a file of its traces, for each input that an attacker may choose.
+
+    Args:
+        path: a table (CSV, Parquet, Arrow, JSON Lines; `-` for standard input) with a row for each trace: the
+            trace in a column or more, and a column named count or probability, in which "1/3" is a fraction.
+            A column named `input` has the public input that an attacker chooses.
+
+    Returns:
+        By input, the worst first; the one input is None where there is no such column.
+
+    Raises:
+        FileFormatError: the file cannot be read, or has no column of counts.
+        MechanismError: the counts are not usable, or a trace occurs twice.
+
+    Examples:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "traces.csv"
+        >>> _ = file.write_text("input,trace,count\na,fast,1\na,slow,3\nb,fast,2\nb,slow,2\n")
+        >>> {name: program.compute_level("bits") for name, program in load_traces(file).items()}
+        {'a': 2.0, 'b': 1.0}
+    """
+    from pmlopt.measures import leakage_of_counts, leakage_of_inputs
+    from pmlopt.tables.reading import open_table, read_texts
+
+    with open_table(path) as table:
+        names = [name.strip().lower() for name in table.names]
+        columns = dict(zip(names, read_texts(table, table.names), strict=True))
+    inputs, counted = (
+        columns.pop("input", [None]),
+        [name for name in names if name in NUMBER_HEADERS],
+    )
+    if len(counted) != 1 or len(columns) < 2:
+        raise FileFormatError(
+            f"{path}: has the columns {', '.join(names)}: give columns of the trace and of its numbers, "
+            "which is named count or probability"
+        )
+    numbers = columns.pop(counted[0])
+    tables: dict[Label, dict[Label, str]] = {}
+    for name, count, *cells in zip(cycle(inputs), numbers, *columns.values(), strict=False):
+        counts, trace = tables.setdefault(name, {}), ", ".join(cells)
+        if trace in counts:
+            raise FileFormatError(f"{path}: the trace {trace!r} occurs twice: add its counts up")
+        counts[trace] = count
+    return {None: leakage_of_counts(tables[None])} if None in tables else leakage_of_inputs(tables)
 
 
-def _iterate_file(path: Path, prior: Prior | None, as_numbers: bool) -> Iterator[Any]:
-    """Yield the samples of a file or of standard input as they come."""
-    from pmlopt.releases.estimation.trace_files import iterate_samples
+def iterate_samples(
+    path: Path, prior: Prior | None, edges: list[float] | None = None
+) -> Iterator[Any]:
+    """Yield the samples of a file or of standard input as they come, one of each line.
 
-    standard = is_standard_stream(path)
-    with nullcontext(read_standard_input()) if standard else path.open("rb") as lines:
-        yield from iterate_samples(lines, path, prior, as_numbers=as_numbers)
+    Args:
+        path: an output in each line; with a prior `letter,output`, as CSV. A first line that has these words
+            only is a header.
+        prior: N letters, where samples are pairs.
+        edges: of the cells into which outputs that are numbers are cut.
+
+    Raises:
+        FileFormatError: a line is no sample; the message has its number.
+    """
+    from pmlopt.releases.estimation import cut_outputs
+
+    letters = {} if prior is None else {str(label): label for label in prior.labels}
+    keys = ["letter", "output"] if letters else ["output"]
+    with (
+        nullcontext(read_standard_input()) if is_standard_stream(path) else path.open("rb") as lines
+    ):
+        for number, line in enumerate(lines, start=1):
+            place = f"{path}: line {number}"
+            try:
+                text = line.decode("utf-8-sig").rstrip("\r\n")
+            except UnicodeDecodeError:
+                raise FileFormatError(f"{place}: is no text in UTF-8") from None
+            cells: list[Any] = next(parse_rows([text], place), []) if letters else [text]
+            if number == 1 and cells == keys:
+                continue
+            if len(cells) != len(keys) or (letters and cells[0] not in letters):
+                raise FileFormatError(f"{place}: is no sample, {','.join(keys)}: {text!r:.60}")
+            if edges is not None:
+                value = parse_number(cells[-1], f"{place}: the output")
+                if not math.isfinite(value):
+                    raise FileFormatError(f"{place}: the output is {value}: give finite numbers")
+                cells[-1] = cut_outputs([value], edges)[0]
+            yield (letters[cells[0]], cells[1]) if letters else cells[0]

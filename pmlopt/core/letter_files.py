@@ -15,17 +15,8 @@ from pmlopt.errors import FileFormatError
 def read_letters(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], list[int] | list[float]]:
     """Read labels and numbers of a CSV with a header: letter, count (or probability).
 
-    Whole numbers are counts and come back as int; anything else comes back as float. See `read_letter_texts`.
-    """
-    labels, texts = read_letter_texts(path)
-    return labels, _parse_numbers(path, labels, texts)
-
-
-def read_letter_texts(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], list[str]]:
-    """Read labels and the text of their numbers from a CSV with a header: letter, count (or probability).
-
     With two columns of letters or more before one that is named as in `NUMBER_HEADERS`, a label is the tuple
-    of them.
+    of them. Whole numbers are counts and come back as int; anything else comes back as float.
     """
     rows = read_rows(path)
     if len(rows[0]) < 2 or (len(rows[0]) > 2 and rows[0][-1].strip().lower() not in NUMBER_HEADERS):
@@ -42,7 +33,7 @@ def read_letter_texts(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], 
     labels = columns[0] if len(columns) == 1 else tuple(zip(*columns, strict=True))
     for column in columns:
         warn_of_near_labels(column, path)
-    return labels, [row[-1].strip() for row in rows[1:]]
+    return labels, _parse_numbers(path, labels, [row[-1].strip() for row in rows[1:]])
 
 
 def _parse_numbers(

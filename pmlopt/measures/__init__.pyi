@@ -43,8 +43,6 @@ from .privacy_losses import approximate_dp_level as approximate_dp_level
 from .privacy_losses import privacy_loss as privacy_loss
 from .privacy_losses import privacy_loss_law as privacy_loss_law
 from .privacy_losses import probabilistic_dp_delta as probabilistic_dp_delta
-from .trace_counts import InputLeakages as InputLeakages
-from .trace_counts import TraceClass as TraceClass
 from .trace_counts import TraceLeakage as TraceLeakage
 from .trace_counts import leakage_of_counts as leakage_of_counts
 from .trace_counts import leakage_of_inputs as leakage_of_inputs

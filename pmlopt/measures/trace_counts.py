@@ -7,22 +7,19 @@ secrets: only the probabilities of the traces matter, and secrets need not be li
 from __future__ import annotations
 
 import math
-import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from itertools import accumulate, groupby
-from operator import itemgetter
-from pathlib import Path
+from itertools import accumulate, count
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from pmlopt.core.arrays import SUM_ATOL, DefaultLabels, Label, check_labels_of_size
+from pmlopt.core.arrays import SUM_ATOL, DefaultLabels, Label
 from pmlopt.core.descriptions import describe_value
-from pmlopt.core.letter_files import read_letter_texts
 from pmlopt.data.labelled import Numbers, read_vector
 from pmlopt.errors import InputError, MechanismError, PrivacyError
 
@@ -30,38 +27,14 @@ Unit: TypeAlias = Literal["nats", "bits"]
 
 
 @dataclass(frozen=True)
-class TraceClass:
-    """Traces of one program that have the same probability.
-
-    Attributes:
-        trace: the trace, or what its class is called.
-        probability: of each trace of the class.
-        traces: how many there are.
-    """
-
-    trace: Label
-    probability: Fraction
-    traces: int = 1
-
-    @property
-    def mass(self) -> Fraction:
-        """Return the probability of the class."""
-        return self.probability * self.traces
-
-    def compute_leakage(self, unit: Unit = "nats") -> float:
-        """Compute the pointwise maximal leakage of each trace, `-log P(y)`."""
-        return compute_log(1 / self.probability, unit)
-
-
-@dataclass(frozen=True)
 class TraceLeakage:
     """What the traces of a deterministic program reveal of its secret.
 
-    Every method takes the unit of its levels, nats or bits; the properties are in nats. Probabilities are
-    exact fractions, and levels are compared with them exactly.
+    Every method takes the unit of its levels, nats or bits. Probabilities are exact fractions, and levels are
+    compared with them exactly.
 
     Attributes:
-        classes: the traces that occur, by ascending probability: those that reveal most come first.
+        law: the probability of each trace that occurs, ascending: those that reveal most come first.
 
     Examples:
         >>> check = leakage_of_counts({"accept": 1, "reject": 2**32 - 1})
@@ -71,40 +44,35 @@ class TraceLeakage:
         (Fraction(1, 4294967296), Fraction(0, 1))
     """
 
-    classes: tuple[TraceClass, ...]
-
-    @property
-    def traces(self) -> int:
-        """Return the number of traces that occur."""
-        return sum(one.traces for one in self.classes)
+    law: Mapping[Label, Fraction] = field(repr=False)
 
     @property
     def level(self) -> float:
         """Return the leakage level, `-log min P(y)`, in nats."""
         return self.compute_level()
 
-    @property
-    def maximal_leakage(self) -> float:
-        """Return the maximal leakage in nats; of uniform secrets it is the min-entropy leakage."""
-        return self.compute_maximal_leakage()
-
-    min_entropy_leakage = maximal_leakage
+    def compute_leakage(self, trace: Label, unit: Unit = "nats") -> float:
+        """Compute the pointwise maximal leakage of a trace, `-log P(y)`."""
+        return compute_log(1 / self.law[trace], unit)
 
     def compute_level(self, unit: Unit = "nats") -> float:
         """Compute the leakage level `-log min P(y)`: the most that a trace reveals."""
-        return self.classes[0].compute_leakage(unit)
+        return self.compute_leakage(next(iter(self.law)), unit)
 
     def compute_maximal_leakage(self, unit: Unit = "nats") -> float:
         """Compute the maximal leakage, the logarithm of the number of traces.
 
-        Source: [issa2020operational, Theorem 1]; for uniform secrets it is the min-entropy leakage
-        [smith2009foundations, Theorem 1].
+        For uniform secrets it is the min-entropy leakage, which `compute_min_entropy_leakage` is a name for.
+
+        Source: [issa2020operational, Theorem 1]; [smith2009foundations, Theorem 1].
 
         Examples:
             >>> leakage_of_counts([5, 1, 1, 1]).compute_maximal_leakage("bits")
             2.0
         """
-        return compute_log(Fraction(self.traces), unit)
+        return compute_log(Fraction(len(self.law)), unit)
+
+    compute_min_entropy_leakage = compute_maximal_leakage
 
     def compute_mean_leakage(self, unit: Unit = "nats") -> float:
         """Compute the mean of the leakage: the mutual information of secret and trace, `H(Y)`.
@@ -113,7 +81,8 @@ class TraceLeakage:
             >>> leakage_of_counts([2, 1, 1]).compute_mean_leakage("bits")
             1.5
         """
-        return math.fsum(float(one.mass) * one.compute_leakage(unit) for one in self.classes)
+        traces = Counter(self.law.values())
+        return math.fsum(traces[p] * float(p) * compute_log(1 / p, unit) for p in traces)
 
     def leakage_law(self, unit: Unit = "nats") -> tuple[tuple[float, Fraction], ...]:
         """Compute the law of the leakage l(Y).
@@ -126,9 +95,8 @@ class TraceLeakage:
             >>> leakage_of_counts({"a": 2, "b": 1, "c": 1}).leakage_law("bits")
             ((1.0, Fraction(1, 2)), (2.0, Fraction(1, 2)))
         """
-        groups = groupby(reversed(self.classes), key=lambda one: one.probability)
-        masses = {p: sum((one.mass for one in group), Fraction(0)) for p, group in groups}
-        return tuple((compute_log(1 / p, unit), mass) for p, mass in masses.items())
+        traces = Counter(self.law.values())
+        return tuple((compute_log(1 / p, unit), p * traces[p]) for p in reversed(traces))
 
     def compute_tail(self, epsilon: float, unit: Unit = "nats") -> Fraction:
         """Compute the probability `P(l(Y) > epsilon)`, the mass of the traces with `P(y) < e^-epsilon`.
@@ -146,8 +114,9 @@ class TraceLeakage:
             >>> leakage_of_counts({"a": 6, "b": 1, "c": 1}).compute_tail(2, "bits")
             Fraction(1, 4)
         """
-        rare = [one for one in self.classes if exceeds_level(1 / one.probability, epsilon, unit)]
-        return sum((one.mass for one in rare), Fraction(0))
+        traces = Counter(self.law.values())
+        rare = (p * traces[p] for p in traces if exceeds_level(1 / p, epsilon, unit))
+        return sum(rare, Fraction(0))
 
     def compute_quantile(self, delta: Any, unit: Unit = "nats") -> float:
         """Compute the least level that the leakage exceeds with probability delta at most.
@@ -166,9 +135,9 @@ class TraceLeakage:
             0.4150374992788438
         """
         allowed = read_fraction(delta, "delta", PrivacyError, below=1)
-        over = accumulate(one.mass for one in self.classes)
-        left = (one for one, mass in zip(self.classes, over, strict=True) if mass > allowed)
-        return next(left).compute_leakage(unit)
+        masses = accumulate(self.law.values())
+        over = (p for p, mass in zip(self.law.values(), masses, strict=True) if mass > allowed)
+        return compute_log(1 / next(over), unit)
 
     def compute_envelope(self, delta: Any, unit: Unit = "nats") -> float:
         """Compute the envelope: the leakage that no processing of the trace exceeds but for delta.
@@ -199,120 +168,79 @@ class TraceLeakage:
         probability = read_fraction(delta, "delta", PrivacyError, below=1)
         if not probability:
             return self.compute_level(unit)
-        rare = accumulate(one.traces for one in self.classes)
-        pairs = zip(self.classes, rare, strict=True)
-        return compute_log(max(min(1 / one.probability, k / probability) for one, k in pairs), unit)
-
-    def __str__(self) -> str:
-        """Return a sentence on the most revealing trace.
-
-        Examples:
-            >>> print(leakage_of_counts({"accept": 1, "reject": 3}))
-            2 traces; 'accept' reveals most: 1.38629 nats (2 bits), with probability 1/4 each.
-        """
-        worst, nats, bits = self.classes[0], self.compute_level(), self.compute_level("bits")
-        return (
-            f"{self.traces} traces; {worst.trace!r} reveals most: {nats:.6g} nats ({bits:.6g} bits), with "
-            f"probability {worst.probability} each."
-        )
+        most = max(min(1 / p, k / probability) for k, p in enumerate(self.law.values(), start=1))
+        return compute_log(most, unit)
 
 
-@dataclass(frozen=True)
-class InputLeakages:
-    """What a program reveals of its secret for each public input that an attacker may choose.
-
-    Attributes:
-        programs: the leakage for each public input.
-    """
-
-    programs: Mapping[Label, TraceLeakage]
-
-    def rank_inputs(
-        self, measure: Callable[[TraceLeakage], Any] = TraceLeakage.compute_level
-    ) -> list[tuple[Label, Any]]:
-        """Rank the public inputs by what they reveal, the worst first: the whole curve of a measure.
-
-        Args:
-            measure: of one program, such as `lambda program: program.compute_tail(20, "bits")`.
-
-        Examples:
-            >>> guesses = leakage_of_inputs({k: {"below": k, "other": 8 - k} for k in (1, 2, 4)})
-            >>> guesses.rank_inputs(lambda program: program.compute_level("bits"))
-            [(1, 3.0), (2, 2.0), (4, 1.0)]
-        """
-        found = [(name, measure(program)) for name, program in self.programs.items()]
-        return sorted(found, key=itemgetter(1), reverse=True)
-
-    @property
-    def level(self) -> float:
-        """Return the level under the worst input, in nats."""
-        return float(self.rank_inputs()[0][1])
-
-    @property
-    def worst_input(self) -> Label:
-        """Return the public input with the largest level."""
-        return self.rank_inputs()[0][0]
-
-
-def leakage_of_counts(counts: Numbers, traces: Numbers | None = None) -> TraceLeakage:
+def leakage_of_counts(counts: Numbers) -> TraceLeakage:
     """Compute what a deterministic program reveals, from how often each of its traces occurs.
 
     Args:
         counts: for each trace the number of secrets that have it (whole numbers of any size, of uniform
-            secrets), or its probability; a mapping, a series, a frame of two columns, a file of one, or
-            numbers without labels. Fractions may be text such as "1/3". Exact probabilities must sum to
-            exactly one; floats to one up to rounding, and are divided by their sum. What never occurs has 0.
-        traces: where a label stands for several traces that each have this count or probability, how many:
-            numbers like `counts`, of the same labels.
+            secrets), or its probability; a mapping, a series, a frame of two columns, or
+            numbers without labels. Fractions may be text such as "1/3", and must sum to exactly one; floats
+            and decimals to one up to rounding, and are divided by their sum. What never occurs has 0.
 
     Raises:
-        MechanismError: a count is negative, no number, or missing; none is positive; probabilities do not sum
-            to one; or `traces` is of other labels, or no whole number.
+        MechanismError: a count is negative, no number, or missing; none is positive; or probabilities do not
+            sum to one.
 
     Source: `-log P(y)` is the pointwise maximal leakage of a deterministic channel [saeidian2023pointwise,
     Theorem 1], and the dynamic leakage of a run [chu2019quantifying].
 
     Examples:
         >>> found = leakage_of_counts({"fast": "1/4", "slow": "3/4"})
-        >>> found.compute_level("bits"), found.traces
-        (2.0, 2)
-        >>> leakage_of_counts({"low byte": 2**56}, traces={"low byte": 256}).compute_level("bits")
-        8.0
+        >>> found.compute_level("bits"), found.law["slow"]
+        (2.0, Fraction(3, 4))
     """
-    labels, values = read_labelled_numbers(counts, "the counts")
+    # the keys of a mapping may be of any kind
+    if isinstance(counts, Mapping):
+        labels, values = tuple(counts), list(counts.values())
+    else:
+        found = read_vector(counts, "the counts", MechanismError)
+        labels, values = found.axes[0] or DefaultLabels(len(found.values)), list(found.values)
     numbers = [
         read_fraction(value, f"the counts: that of {label!r}")
         for label, value in zip(labels, values, strict=True)
     ]
-    copies = [1] * len(labels) if traces is None else _read_copies(traces, labels)
-    rows = [row for row in zip(labels, numbers, copies, strict=True) if row[1] * row[2]]
-    total = sum((number * copy for _, number, copy in rows), Fraction(0))
+    total = sum(numbers, Fraction(0))
     if not total:
         raise MechanismError("no trace occurs: give a count above 0 for at least one")
-    has_floats = any(isinstance(value, float | np.floating) for value in values)
-    is_counted = all(number.denominator == 1 for number in numbers)
-    if not is_counted and abs(total - 1) > (SUM_ATOL if has_floats else 0):
+    shares = [
+        str(value) for number, value in zip(numbers, values, strict=True) if number.denominator > 1
+    ]
+    # decimals may be rounded, and fractions are not
+    room = 0 if all("/" in share for share in shares) else SUM_ATOL
+    if shares and abs(total - 1) > room:
         raise MechanismError(
             f"the probabilities sum to {total if total.denominator < 10**9 else float(total)}: give "
             "probabilities that sum to one, or whole numbers as counts"
         )
-    classes = [TraceClass(label, number / total, copy) for label, number, copy in rows]
-    return TraceLeakage(tuple(sorted(classes, key=lambda one: one.probability)))
+    # fractions are compared and divided slowly, and few are different
+    shares_of = {number: number / total for number in sorted(set(numbers)) if number}
+    ranks = {number: rank for rank, number in enumerate(shares_of)}
+    kept = [(label, number) for label, number in zip(labels, numbers, strict=True) if number]
+    kept.sort(key=lambda pair: ranks[pair[1]])
+    return TraceLeakage({label: shares_of[number] for label, number in kept})
 
 
-def leakage_of_inputs(tables: Mapping[Any, Numbers]) -> InputLeakages:
+def leakage_of_inputs(tables: Mapping[Any, Numbers]) -> dict[Label, TraceLeakage]:
     """Compute what a deterministic program reveals for each public input that an attacker may choose.
 
     Args:
         tables: for each public input the counts of the traces, as `leakage_of_counts` takes them.
 
+    Returns:
+        The leakage for each public input, that with the largest level first: the worst input and the whole
+        curve.
+
     Raises:
         MechanismError: there is no input, or the counts of one are not usable; the message names it.
 
     Examples:
-        >>> found = leakage_of_inputs({"short": {"a": 1, "b": 1}, "long": {"a": 1, "b": 15}})
-        >>> found.worst_input, round(found.level / math.log(2), 9)
-        ('long', 4.0)
+        >>> found = leakage_of_inputs({k: {"below": k, "other": 8 - k} for k in (2, 1, 4)})
+        >>> next(iter(found)), {k: program.compute_level("bits") for k, program in found.items()}
+        (1, {1: 3.0, 2: 2.0, 4: 1.0})
     """
     if not isinstance(tables, Mapping) or not tables:
         raise MechanismError("give a mapping from each public input to the counts of its traces")
@@ -322,7 +250,7 @@ def leakage_of_inputs(tables: Mapping[Any, Numbers]) -> InputLeakages:
             found[name] = leakage_of_counts(counts)
         except InputError as cause:
             raise MechanismError(f"the public input {name!r}: {cause}") from None
-    return InputLeakages(found)
+    return dict(sorted(found.items(), key=lambda pair: -pair[1].level))
 
 
 def compute_log(ratio: Fraction, unit: Unit = "nats") -> float:
@@ -332,12 +260,12 @@ def compute_log(ratio: Fraction, unit: Unit = "nats") -> float:
         >>> compute_log(Fraction(2**64), "bits"), compute_log(1 + Fraction(1, 2**60)) == 2.0**-60
         (64.0, True)
     """
-    check_unit(unit)
+    if unit not in get_args(Unit):
+        raise InputError(f"the unit {unit!r} is not known: use 'nats' or 'bits'")
     if ratio < 2:
         # the difference of two logarithms would cancel
-        nats = math.log1p(float(ratio - 1))
-        return nats if unit == "nats" else nats / math.log(2)
-    log = math.log if unit == "nats" else math.log2
+        return math.log1p(float(ratio - 1)) / (math.log(2) if unit == "bits" else 1)
+    log = math.log2 if unit == "bits" else math.log
     return log(ratio.numerator) - log(ratio.denominator)
 
 
@@ -350,28 +278,20 @@ def exceeds_level(ratio: Fraction, epsilon: float, unit: Unit = "nats") -> bool:
         >>> exceeds_level(Fraction(4), math.log(4))  # the float is below log 4
         True
     """
-    check_unit(unit)
-    level, digits = read_fraction(epsilon, "epsilon", PrivacyError), 40
+    level = read_fraction(epsilon, "epsilon", PrivacyError)
     if level > ratio.numerator.bit_length():
         return False
     if level == 0 or (unit == "bits" and level.denominator == 1):
         return bool(ratio > 2 ** int(level))
     # no other rational level is the logarithm of a rational, so a finite number of digits decides
-    while True:
+    for digits in count(50, 50):
         with localcontext(Context(prec=digits)):
             scale = Decimal(2).ln() if unit == "bits" else Decimal(1)
-            above, below = Decimal(ratio.numerator).ln(), Decimal(ratio.denominator).ln()
-            limit_log = Decimal(level.numerator) * scale / Decimal(level.denominator)
-            gap = above - below - limit_log
-            if abs(gap) > (above + limit_log + 1).scaleb(3 - digits):
-                return gap > 0
-        digits *= 2
-
-
-def check_unit(unit: str) -> None:
-    """Raise an error for an unknown unit."""
-    if unit not in get_args(Unit):
-        raise InputError(f"the unit {unit!r} is not known: use 'nats' or 'bits'")
+            power = (scale * level.numerator / level.denominator).exp()
+        gap = ratio / Fraction(power) - 1
+        if abs(gap) > Fraction(10) ** (10 - digits):
+            return gap > 0
+    raise AssertionError
 
 
 def read_fraction(
@@ -383,13 +303,11 @@ def read_fraction(
         >>> read_fraction("1/3", "a count"), read_fraction(0.5, "a count"), read_fraction(2**64, "a count")
         (Fraction(1, 3), Fraction(1, 2), Fraction(18446744073709551616, 1))
     """
-    plain = value.item() if isinstance(value, np.generic) else value
-    text = plain if isinstance(plain, str) else ""
     try:
         # an exponent of many digits is a number that fills the memory
-        if isinstance(plain, bool) or len(text) > 4_000 or re.search(r"[eE][+-]?\d{4}", text):
+        if isinstance(value, bool | np.bool_) or re.search(r"[eE][+-]?\d{4}|^.{4001}", str(value)):
             raise TypeError
-        number = Fraction(plain)
+        number = Fraction(value.item() if isinstance(value, np.generic) else value)
     except (TypeError, ValueError, ArithmeticError):
         found = describe_value(value)
         raise error(f"{what} must be a number, such as 3, 0.25 or '1/3', not {found}") from None
@@ -397,27 +315,3 @@ def read_fraction(
         ends = "of at least 0" if below == math.inf else f"in [0, {below:g})"
         raise error(f"{what} is {value}: give a number {ends}")
     return number
-
-
-def read_labelled_numbers(data: Any, what: str) -> tuple[Sequence[Label], Sequence[Any]]:
-    """Read labels and numbers as they stand; the keys of a mapping may be of any kind."""
-    if isinstance(data, Mapping):
-        return tuple(data), list(data.values())
-    if isinstance(data, os.PathLike) and Path(data).suffix.lower() == ".csv":
-        labels, texts = read_letter_texts(data)
-        return check_labels_of_size(labels, None, str(data), MechanismError), texts
-    found = read_vector(data, what, MechanismError)
-    return found.axes[0] or DefaultLabels(len(found.values)), list(found.values)
-
-
-def _read_copies(data: Any, labels: Sequence[Label]) -> list[int]:
-    """Read how many traces each label stands for, in the order of the labels."""
-    what = "the numbers of traces"
-    names, values = read_labelled_numbers(data, what)
-    if isinstance(names, DefaultLabels) and len(names) == len(labels):
-        names = labels
-    numbers = [read_fraction(value, what) for value in values]
-    if set(names) != set(labels) or any(number.denominator > 1 for number in numbers):
-        raise MechanismError(f"{what} must be whole, one for each label of the counts")
-    found = dict(zip(names, numbers, strict=True))
-    return [int(found[label]) for label in labels]

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
+from operator import mul, sub
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from pmlopt.core.arrays import SUM_ATOL, FloatArray, check_in_interval
-from pmlopt.core.lazy_imports import sparse
+from pmlopt.core.lazy_imports import cp
 from pmlopt.data.mechanism import Mechanism, as_mechanism
 from pmlopt.errors import MechanismError, SolverError
 from pmlopt.measures.trace_counts import read_fraction
+from pmlopt.model.uncertainty.row_programs import solve_rationals
 from pmlopt.solvers import highs
+from pmlopt.solvers.solver_result import make_options
 
 ExactMatrix: TypeAlias = tuple[tuple[Fraction, ...], ...]
 
@@ -57,36 +60,27 @@ class InformationOrder:
         """Return the largest total variation distance of a row of P from the processing's."""
         if self.processing is None:
             return None
-        columns = list(zip(*self.processing, strict=True))
-        made = [[_dot(row, column) for column in columns] for row in self.more]
-        return max(
-            sum((abs(a - b) for a, b in zip(one, other, strict=True)), Fraction(0)) / 2
-            for one, other in zip(self.less, made, strict=True)
-        )
+        rows = zip(self.less, _multiply(self.more, self.processing), strict=True)
+        return max(sum(map(abs, map(sub, one, other)), Fraction(0)) / 2 for one, other in rows)
 
     @property
     def separation(self) -> Fraction | None:
         """Return what the gain earns more from P, by guessing its output, than from Q by the best guesses."""
         if self.gain is None:
             return None
-        guesses = list(zip(*self.gain, strict=True))
-        best = [
-            max(_dot(column, one) for one in guesses) for column in zip(*self.more, strict=True)
-        ]
-        return sum(map(_dot, self.less, self.gain), Fraction(0)) - sum(best, Fraction(0))
+        best = map(max, _multiply(tuple(zip(*self.more, strict=True)), self.gain))
+        return sum(map(mul, chain(*self.less), chain(*self.gain)), Fraction(0)) - sum(best)
 
     def check(self) -> bool:
         """Return whether the witness proves the verdict, in exact arithmetic."""
-        distance, separation = self.distance, self.separation
-        witness = (self.processing if self.holds else self.gain) or ()
-        if not all(entry >= 0 for row in witness for entry in row):
+        witness, value = (
+            (self.processing, self.distance) if self.holds else (self.gain, self.separation)
+        )
+        if witness is None or value is None or min(map(min, witness)) < 0:
             return False
         if self.holds:
-            sums_to_one = all(sum(row) == 1 for row in witness)
-            return distance is not None and distance <= self.tolerance and sums_to_one
-        return (
-            separation is not None and separation > self.tolerance and sum(map(max, witness)) <= 1
-        )
+            return value <= self.tolerance and all(sum(row) == 1 for row in witness)
+        return value > self.tolerance and sum(map(max, witness)) <= 1
 
 
 def is_less_informative(less: Any, more: Any, tolerance: float | None = None) -> InformationOrder:
@@ -137,16 +131,11 @@ def is_less_informative(less: Any, more: Any, tolerance: float | None = None) ->
     room = default if tolerance is None else tolerance
     allowed = Fraction(check_in_interval(room, "[0, 1]", "the tolerance", MechanismError))
     kernel, gains = _solve_deficiency(np.array(p, dtype=float), np.array(q, dtype=float))
-    for grid in (2**30, 2**60):
-        found = InformationOrder(p, q, False, None, _round_gains(gains, grid), allowed)
+    exact = (_solve_exactly(p, q, kernel, noise) for noise in (1e-9, 1e-6))
+    for processing in chain([None, _round_kernel(kernel)], exact):
+        gain = _round_gains(gains) if processing is None else None
+        found = InformationOrder(p, q, processing is not None, processing, gain, allowed)
         if found.check():
-            return found
-    for candidate in (
-        _round_kernel(kernel),
-        *(_solve_exactly(p, q, kernel, noise) for noise in (1e-9, 1e-6)),
-    ):
-        found = InformationOrder(p, q, True, candidate, None, allowed)
-        if candidate is not None and found.check():
             return found
     raise SolverError(
         "it is not decided whether the one mechanism is a processing of the other within a total variation "
@@ -154,9 +143,12 @@ def is_less_informative(less: Any, more: Any, tolerance: float | None = None) ->
     )
 
 
-def _dot(left: Sequence[Fraction], right: Sequence[Fraction]) -> Fraction:
-    """Compute the sum of products."""
-    return sum((a * b for a, b in zip(left, right, strict=True) if a and b), Fraction(0))
+def _multiply(left: ExactMatrix, right: ExactMatrix) -> ExactMatrix:
+    """Compute the product of two matrices."""
+    columns = tuple(zip(*right, strict=True))
+    return tuple(
+        tuple(sum(map(mul, row, column), Fraction(0)) for column in columns) for row in left
+    )
 
 
 def _read_exact(data: Any, what: str) -> tuple[ExactMatrix, bool]:
@@ -180,32 +172,20 @@ def _read_exact(data: Any, what: str) -> tuple[ExactMatrix, bool]:
 
 
 def _solve_deficiency(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Solve for the (M, K) processing nearest to P, and the (N, K) gains that separate most.
-
-    The variables are the processing by rows, the parts of P above it by rows, and the distance.
-    """
-    (n, outputs), inputs = p.shape, q.shape[1]
-    eye, ones, empty = sparse.eye_array, np.ones((1, outputs)), sparse.csr_array
-    covered = [sparse.kron(q, eye(outputs)), eye(p.size), empty((p.size, 1))]
-    rows = [sparse.kron(eye(inputs), ones), empty((inputs, p.size + 1))]
-    within = [empty((n, inputs * outputs)), sparse.kron(eye(n), -ones), np.ones((n, 1))]
-    system = sparse.vstack([sparse.hstack(parts) for parts in (covered, rows, within)]).tocsc()
-    lower = np.concatenate([p.ravel(), np.ones(inputs), np.zeros(n)])
-    upper = np.concatenate([np.full(p.size, np.inf), np.ones(inputs), np.full(n, np.inf)])
-    costs = np.append(np.zeros(system.shape[1] - 1), 1.0)
-    model = highs.build_sparse_model(costs, (0.0, np.inf), (lower, upper), system)
-    solver = highs.load_model(model, highs.RESTART_OPTIONS)
-    solver.run()
-    solution = solver.getSolution()
-    if not (solution.value_valid and solution.dual_valid):
+    """Solve for the (M, K) processing nearest to P, and the (N, K) gains that separate most."""
+    kernel = cp.Variable((q.shape[1], p.shape[1]), nonneg=True)
+    missing = cp.Variable(p.shape, nonneg=True)
+    reached = q @ kernel + missing >= p
+    distance = cp.max(cp.sum(missing, axis=1))
+    problem = cp.Problem(cp.Minimize(distance), [reached, cp.sum(kernel, axis=1) == 1])
+    if highs.solve_problem(problem, "highs", make_options(None, 1e-9)).state != "point":
         raise SolverError("HiGHS did not solve the linear program of the two mechanisms")
-    kernel = np.array(solution.col_value)[: inputs * outputs].reshape(inputs, outputs)
-    return np.maximum(kernel, 0.0), np.array(solution.row_dual)[: p.size].reshape(p.shape)
+    return np.maximum(kernel.value, 0.0), np.asarray(reached.dual_value)
 
 
-def _round_gains(gains: FloatArray, grid: int) -> ExactMatrix:
-    """Round gains to multiples of 1 / grid, and scale them so that the largest of each row sum to one."""
-    whole = [[round(entry * grid) for entry in row] for row in np.clip(gains, 0.0, 1.0).tolist()]
+def _round_gains(gains: FloatArray) -> ExactMatrix:
+    """Round gains to multiples of 2^-40, and scale them so that the largest of each row sum to one."""
+    whole = [[round(entry * 2**40) for entry in row] for row in np.clip(gains, 0.0, 1.0).tolist()]
     total = max(1, sum(map(max, whole)))
     return tuple(tuple(Fraction(entry, total) for entry in row) for row in whole)
 
@@ -221,36 +201,20 @@ def _solve_exactly(
 ) -> ExactMatrix | None:
     """Solve `Q R = P`, `R 1 = 1` in fractions, with zeros where a solver's processing has noise.
 
-    Gauss-Jordan elimination, from the largest entries on, which may move most; entries that remain free are
-    rounded. None where there is no solution.
+    From the largest entries on, which may move most; None where there is no solution.
     """
     inputs, outputs = near.shape
     places = sorted(np.argwhere(near > noise).tolist(), key=lambda place: -near[*place])
-    equations = [
-        [q[x][y] * (column == z) for y, column in places] + [p[x][z]]
-        for x in range(len(p))
-        for z in range(outputs)
-    ] + [[Fraction(y == row) for y, _ in places] + [Fraction(1)] for row in range(inputs)]
-    pivots: list[int] = []
-    for k in range(len(places)):
-        done = len(pivots)
-        first = next((r for r in range(done, len(equations)) if equations[r][k]), None)
-        if first is None:
-            continue
-        equations[done], equations[first] = equations[first], equations[done]
-        lead = [value / equations[done][k] for value in equations[done]]
-        for r, row in enumerate(equations):
-            if row[k]:
-                equations[r] = [a - row[k] * b if b else a for a, b in zip(row, lead, strict=True)]
-        equations[done] = lead
-        pivots.append(k)
-    if any(row[-1] for row in equations[len(pivots) :]):
+    made = [
+        [q[x][y] * (one == z) for y, one in places] for x in range(len(p)) for z in range(outputs)
+    ]
+    sums = [[Fraction(y == row) for y, _ in places] for row in range(inputs)]
+    guess = [Fraction(near[*place]).limit_denominator(10**6) for place in places]
+    right = [entry for row in p for entry in row] + [Fraction(1)] * inputs
+    values = solve_rationals(made + sums, right, guess)
+    if values is None:
         return None
-    values = [Fraction(near[*place]).limit_denominator(10**6) for place in places]
-    others = [k for k in range(len(places)) if k not in pivots]
-    for row, k in zip(equations, pivots, strict=False):
-        values[k] = row[-1] - sum((row[j] * values[j] for j in others), Fraction(0))
-    found = {tuple(place): value for place, value in zip(places, values, strict=True)}
+    found = dict(zip(map(tuple, places), values, strict=True))
     return tuple(
         tuple(found.get((y, z), Fraction(0)) for z in range(outputs)) for y in range(inputs)
     )

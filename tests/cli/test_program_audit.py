@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,10 @@ def write(folder: Path, name: str, text: str) -> Path:
 
 def test_traces_in_nats_and_bits(tmp_path: Path) -> None:
     found = run_json("audit", "--traces", write(tmp_path, "t.csv", TRACES), "--envelope", "0.25")
-    assert found["level"] == pytest.approx(32 * math.log(2))
+    assert found["levels"]["pml"] == pytest.approx(32 * math.log(2))
     assert found["levels_in_bits"]["pml"] == 32.0
     assert found["levels_in_bits"]["maximal leakage"] == 1.0
-    (bound,) = (one["bound"] for one in found["envelope"])
-    assert bound == pytest.approx(2 * math.log(2), rel=1e-15)
+    assert found["levels_in_bits"]["after processing, but for 0.25"] == 2.0
     text = run("audit", "--traces", tmp_path / "t.csv")
     assert "32 bits" in text
     assert "3.35903615e-10 bits" in text
@@ -58,24 +58,32 @@ def test_the_worst_public_input(tmp_path: Path) -> None:
         "long": 4.0,
     }
     lines = run("audit", "--traces", path).splitlines()
-    assert lines[0] == "t.csv, input long: 2 traces"
+    assert lines[0] == "input long, traces 2"
     assert "FAILS" in run("audit", "--traces", path, "--epsilon", "1", code=1)
 
 
 def test_other_forms_of_traces(tmp_path: Path) -> None:
     frame = pd.DataFrame({"low": [0, 1], "high": ["x", "y"], "count": [1, 3]})
     frame.to_parquet(tmp_path / "t.parquet")
-    assert run_json("audit", "--traces", tmp_path / "t.parquet")["levels_in_bits"]["pml"] == 2.0
+    assert read_bits(tmp_path / "t.parquet") == 2.0
     lines = write(
         tmp_path,
         "t.jsonl",
         '{"trace": "a", "probability": "1/4"}\n{"trace": "b", "probability": "0.75"}\n',
     )
-    assert run_json("audit", "--traces", lines)["levels_in_bits"]["pml"] == 2.0
-    plain = write(tmp_path, "t.json", '{"a": "1/4", "b": "3/4"}')
-    assert run_json("audit", "--traces", plain)["levels_in_bits"]["pml"] == 2.0
-    classes = write(tmp_path, "c.csv", f"trace,count,traces\nlow byte,{2**56},256\n")
-    assert run_json("audit", "--traces", classes)["levels_in_bits"]["pml"] == 8.0
+    assert read_bits(lines) == 2.0
+    thirds = write(tmp_path, "f.csv", "trace,probability\na,1/3\nb,2/3\n")
+    assert read_bits(thirds) == pytest.approx(math.log2(3))
+    # what a program that keeps floats has written, whose sum is not one in decimals
+    floats = write(tmp_path, "g.csv", "trace,probability\na,0.1\nb,0.2\nc,0.7000000000000001\n")
+    assert read_bits(floats) == pytest.approx(math.log2(10))
+    counts = write(tmp_path, "h.csv", 'Trace,Count\n"a,b",3.0\n"a\nb",1.0\n\u00e4,4\n')
+    assert read_bits(counts) == 3.0
+    assert "trace a\\nb, of probability 0.125" in run("audit", "--traces", counts)
+
+
+def read_bits(path: Path) -> Any:
+    return run_json("audit", "--traces", path)["levels_in_bits"]["pml"]
 
 
 def test_samples_of_a_file(tmp_path: Path) -> None:
@@ -86,16 +94,22 @@ def test_samples_of_a_file(tmp_path: Path) -> None:
     assert found["tail"]["lower"] == 0
     assert run_json(*claim, "0.001", code=3)["holds"] is None
     assert run_json("audit", "--samples", path, "--epsilon", "0.5", code=1)["holds"] is False
-    assert "level at least" in run("audit", "--samples", path)
+    text = run("audit", "--samples", path)
+    assert "level, at least" in text
+    assert " nats = " in text
+    assert "leakage but for 0.001, at most  not bounded" in text
+    found = run_json("audit", "--samples", path)
+    assert found["levels"]["leakage but for 0.001, at most"] is None
+    assert found["tail"] is None
 
 
 def test_pairs_and_numbers(tmp_path: Path) -> None:
     prior = write(tmp_path, "p.csv", "letter,probability\n1,0.5\n2,0.5\n")
     path = write(tmp_path, "s.csv", "letter,output\n" + "1,u\n2,v\n" * 100)
     found = run_json("audit", "--samples", path, "--prior", prior, "--epsilon", "0.3", code=1)
-    assert 0.5 < found["min_level"] < math.log(2)
-    lines = write(tmp_path, "s.jsonl", '{"letter": 1, "output": "u"}\n' * 10)
-    assert run_json("audit", "--samples", lines, "--prior", prior)["samples"] == 10
+    least, bits = (found[key]["level, at least"] for key in ("levels", "levels_in_bits"))
+    assert 0.5 < least < math.log(2)
+    assert bits == pytest.approx(least / math.log(2))
     times = write(tmp_path, "t.txt", "1.5\n7.25\n1.75\n")
     assert run_json("audit", "--samples", times, "--edges", "5")["outcomes"] == 2
 
@@ -107,7 +121,7 @@ def test_a_stop_when_it_is_decided(tmp_path: Path, delta: str, code: int, verdic
     path = write(tmp_path, "s.txt", COINS)
     asked = ("audit", "--samples", path, "--stop", "--epsilon", "1", "--delta", delta)
     found = run_json(*asked, code=code)
-    assert found["verdict"] == verdict
+    assert found["holds"] == (True if verdict == "confirmed" else None)
     assert (found["samples"] < 400) == (code == 0)
     assert {"confirmed": "holds", "undecided": "draw more"}[verdict] in run(*asked, code=code)
 
@@ -131,8 +145,33 @@ def test_a_pipe_is_read_until_the_claim_is_decided() -> None:
         writer.stdout.close()
     assert reader.returncode == 0, reader.stderr
     found = json.loads(reader.stdout)
-    assert found["verdict"] == "confirmed"
+    assert found["holds"] is True
     assert found["samples"] < 400
+
+
+def test_an_audit_that_is_interrupted_prints_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bounds are valid at every time, so also at the one that the user chooses."""
+
+    def iterate_until_interrupted(*_: object) -> Iterator[str]:
+        yield from ["heads", "tails"] * 150
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pmlopt.cli.program_audit.iterate_samples", iterate_until_interrupted)
+    asked = (
+        "audit",
+        "--samples",
+        tmp_path / "s.txt",
+        "--stop",
+        "--epsilon",
+        "1",
+        "--delta",
+        "0.01",
+    )
+    found = run_json(*asked, code=3)
+    assert 290 <= found["samples"] <= 300
+    assert 0 <= found["tail"]["lower"] < 0.01 < found["tail"]["upper"] < 1
 
 
 @pytest.mark.parametrize(("name", "text", "words"), [
@@ -141,21 +180,27 @@ def test_a_pipe_is_read_until_the_claim_is_decided() -> None:
     ("t.csv", "trace,probability\na,1/3\nb,1/3\n", "sum to 2/3"),
     ("t.csv", "input,count\na,1\n", "give columns of the trace"),
     ("t.csv", "input,trace,count\nx,a,1\nx,a,2\n", "the trace 'a' occurs twice"),
-    ("t.csv", "trace,count,traces\na,1,0.5\n", "must be whole"), ("t.json", "[1, 2", "t.json"),
+    ("t.csv", "trace,frequency\na,1\n", "named count or probability"), ("t.json", "[1, 2", "t.json"),
+    ("t.csv", "trace,count,probability\na,1,1\n", "named count or probability"),
+    ("t.csv", "", "row"), ("t.csv", "trace,count\n", "row"),
+    ("t.csv", "trace,count\na,0\n", "no trace occurs"),
+    ("t.csv", "trace,probability\na,0.3\nb,0.6\n", "sum to 9/10"),
+    ("t.csv", "input,trace,count\nx,a,1\ny,a,-2\n", "the public input 'y'"),
 ])  # fmt: skip
 def test_files_of_traces_that_are_refused(tmp_path: Path, name: str, text: str, words: str) -> None:
     assert words in run("audit", "--traces", write(tmp_path, name, text), code=2)
 
 
 @pytest.mark.parametrize(("text", "more", "words"), [
-    ("a\nb\n", ("--edges", "1"), "line 1: the output 'a' is no number"),
-    ("a,b\n", ("--prior", "p.csv"), "line 1: 'a' is none of"),
-    ("1\n", ("--prior", "p.csv"), "is no sample, letter,output"),
-    ('{"x": 1}\n', (), "is no sample, output"), ("", (), "no samples"), ("output\n", (), "no samples"),
+    ("a\nb\n", ("--edges", "1"), "line 1: the output: 'a'"),
+    ("nan\n", ("--edges", "1"), "line 1: the output is nan: give finite"),
+    ("a,b\n", ("--prior", "p.csv"), "line 1: is no sample, letter,output: 'a,b'"),
+    ("1\n", ("--prior", "p.csv"), "is no sample, letter,output"), ("", (), "no samples"),
+    ("output\n", (), "no samples"), ("", ("--stop", "--epsilon", "1"), "no samples"),
     ("a\n", ("--stop",), "give --epsilon"), ("a\n", ("--delta", "0.1"), "give both"),
     ("a\n", ("--epsilon", "1", "--delta", "2"), "in [0, 1)"),
     ("a\n", ("--envelope", "0.1"), "--samples are draws"),
-    ("a\n", ("--privacy", "ldp"), "are about PML"), ("a\n", ("--no-header",), "belong to MECHANISM"),
+    ("a\n", ("--privacy", "ldp"), "are of PML"), ("a\n", ("--no-header",), "belong to MECHANISM"),
     ("a\n", ("--traces", "t.csv"), "give one of MECHANISM"),
 ])  # fmt: skip
 def test_samples_that_are_refused(

@@ -170,24 +170,46 @@ def _in_units(values: Sequence[Fraction], unit: Fraction) -> FloatArray:
     return np.array([float(min(value / unit, Fraction(10**20))) for value in values])
 
 
-def solve_rationals(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction] | None:
-    """Solve K linear equations without rounding, by elimination; None where they are singular.
+def solve_rationals(
+    matrix: list[list[Fraction]], right: list[Fraction], near: Sequence[Fraction] | None = None
+) -> list[Fraction] | None:
+    """Solve linear equations without rounding, by elimination.
+
+    Args:
+        matrix: (K, M).
+        right: (K,).
+        near: (M,) where there may be several solutions: numbers that unknowns which remain free take.
+
+    Returns:
+        (M,) a solution; None where there is none, or where there are several and no numbers near one.
 
     Examples:
         >>> one = Fraction(1)
         >>> solve_rationals([[2 * one, one], [one, one]], [3 * one, 2 * one])
         [Fraction(1, 1), Fraction(1, 1)]
+        >>> solve_rationals([[one, one]], [3 * one]), solve_rationals([[one, one]], [3 * one], [one, one])
+        (None, [Fraction(2, 1), Fraction(1, 1)])
     """
-    size = len(matrix)
     rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
-    for k in range(size):
-        pivot = next((r for r in range(k, size) if rows[r][k]), None)
-        if pivot is None:
+    found, pivots = list(near or ()), list[int]()
+    for k in range(len(matrix[0])):
+        done = len(pivots)
+        pivot = next((r for r in range(done, len(rows)) if rows[r][k]), None)
+        if pivot is None and near is None:
             return None
-        rows[k], rows[pivot] = rows[pivot], rows[k]
-        scale = rows[k][k]
-        rows[k] = [value / scale for value in rows[k]]
-        for r in range(size):
-            if r != k and (factor := rows[r][k]):
-                rows[r] = [a - factor * b for a, b in zip(rows[r], rows[k], strict=True)]
-    return [row[-1] for row in rows]
+        if pivot is None:
+            # free: its share goes to the right side
+            for row in rows:
+                row[-1] -= row[k] * found[k]
+            continue
+        rows[done], rows[pivot] = rows[pivot], rows[done]
+        scale = rows[done][k]
+        lead = rows[done] = [value / scale for value in rows[done]]
+        for r, row in enumerate(rows):
+            if r != done and (factor := row[k]):
+                rows[r] = [a - factor * b if b else a for a, b in zip(row, lead, strict=True)]
+        pivots.append(k)
+    if any(row[-1] for row in rows[len(pivots) :]):
+        return None
+    solved = dict(zip(pivots, (row[-1] for row in rows), strict=False))
+    return [solved[k] if k in solved else found[k] for k in range(len(matrix[0]))]

@@ -9,7 +9,6 @@ from pmlopt.releases.estimation.deconvolution import (
 )
 from pmlopt.releases.estimation.frequencies import Estimate, estimate
 from pmlopt.releases.estimation.intervals import GoodnessOfFit, goodness_of_fit, independence
-from pmlopt.releases.estimation.level_audit import LevelAudit
 from pmlopt.releases.estimation.people import half_width, level_needed, people_needed
 from pmlopt.releases.estimation.sampled_levels import (
     SampledLevel,
@@ -17,9 +16,9 @@ from pmlopt.releases.estimation.sampled_levels import (
     samples_to_refute,
 )
 from pmlopt.releases.estimation.sampled_tails import (
+    LevelAudit,
     SampledLeakage,
     cut_outputs,
-    fit_edges,
     leakage_from_samples,
     samples_needed,
 )
@@ -28,7 +27,7 @@ from pmlopt.releases.joint import cross_mechanism
 __all__ = [
     "Estimable", "Estimate", "GoodnessOfFit", "LevelAudit", "MeanEstimate", "SampledLeakage", "SampledLevel",
     "cross_mechanism", "cut_outputs", "estimable", "estimate", "estimate_noisy_frequencies",
-    "estimate_noisy_mean", "export_decoder", "fit_edges", "goodness_of_fit", "half_width", "independence",
+    "estimate_noisy_mean", "export_decoder", "goodness_of_fit", "half_width", "independence",
     "leakage_from_samples", "level_from_samples", "level_needed", "people_needed", "samples_needed",
     "samples_to_refute",
 ]  # fmt: skip

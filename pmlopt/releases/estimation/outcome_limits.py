@@ -1,4 +1,4 @@
-"""One-sided limits of many shares at once, at a fixed sample size and at every stopping time.
+"""One-sided tests of many shares at once, at a fixed sample size and at every stopping time.
 
 Each share p is allowed an error in proportion to itself, `error * p`, so that the errors of any number of
 outcomes, also of those that nobody listed, add up to `error`: their probabilities sum to at most one.
@@ -6,73 +6,61 @@ outcomes, also of those that nobody listed, add up to `error`: their probabiliti
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.core.lazy_imports import special
-from pmlopt.core.roots import bisect_intervals
+from pmlopt.core.roots import bisect
 from pmlopt.model.uncertainty.confidence import CONFIDENCE_RTOL
 
+Shares: TypeAlias = FloatArray | float
+"""One number, or an array of them."""
 
-def find_spending_lower(successes: FloatArray, draws: FloatArray, error: float) -> FloatArray:
-    """Compute (K,) lower limits of shares with errors in proportion to the share.
+ShareTest: TypeAlias = Callable[[Shares, Shares, Shares, Shares], BoolArray]
+"""A test of successes, draws, a threshold of the share, and an error."""
 
-    The largest p with `P(Bin(n, p) >= k) <= error p` and `p <= (k - 1) / (n - 1)`. On that interval the tail
-    is convex in p and 0 at 0, so its quotient by p rises: a share p below a threshold exceeds it with
-    probability `error p` at most.
+
+def is_above_at_size(successes: Shares, draws: Shares, share: Shares, error: Shares) -> BoolArray:
+    """Return whether a share is surely above a threshold p at a fixed number of draws.
+
+    `P(Bin(n, p) >= k) <= error p` and `p <= (k - 1) / (n - 1)`. Up to there the tail is convex in p and 0 at
+    0, so its quotient by p rises: a share p' below p passes the test with probability `error p'` at most.
 
     Args:
-        successes: (K,) k, at least 1.
-        draws: (K,) n.
+        successes: k, how often it was seen.
+        draws: n.
+        share: p, in (0, 1].
         error: in (0, 1).
 
     Examples:
-        >>> find_spending_lower(np.array([3.0]), np.array([3.0]), 0.01).round(8)  # p^3 = 0.01 p
-        array([0.1])
+        >>> is_above_at_size(3.0, 3.0, np.array([0.0999, 0.1001]), 0.01).tolist()  # p^3 = 0.01 p
+        [True, False]
     """
-    k, rest = successes, draws - successes
-    most = np.maximum(k - 1, 0) / np.maximum(draws - 1, 1)
-
-    def is_allowed(logs: FloatArray) -> BoolArray:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = most * np.exp(logs)
-            return np.asarray(special.betainc(k, rest + 1, share) <= error * share)
-
-    # bisection of logarithms of the quotient by the end of the interval
-    low, _ = bisect_intervals(is_allowed, np.full(len(k), -700.0), np.zeros(len(k)), 64)
-    found = np.where(is_allowed(np.zeros(len(k))), most, most * np.exp(low))
-    return np.where(k > 1, found, 0.0) * (1 - CONFIDENCE_RTOL)
+    k, n = np.asarray(successes, dtype=float), np.asarray(draws, dtype=float)
+    tail = special.betainc(np.maximum(k, 1), n - k + 1, share)
+    return np.asarray(
+        _has_room_below(k, n, share) & (tail <= error * share * (1 - CONFIDENCE_RTOL))
+    )
 
 
-def find_spending_upper(successes: FloatArray, draws: float, error: float) -> FloatArray:
-    """Compute (K,) upper limits of shares with errors in proportion to the share.
+def is_below_at_size(successes: Shares, draws: Shares, share: Shares, error: Shares) -> BoolArray:
+    """Return whether a share is surely below a threshold p at a fixed number of draws.
 
-    The least p with `P(Bin(n, p) <= k) <= error p`. At most 1/p outcomes have a probability of p or more, so
-    that one of them is seen so seldom with probability `error` at most.
-
-    Args:
-        successes: (K,) k.
-        draws: n, at least 1.
-        error: in (0, 1).
+    `P(Bin(n, p) <= k) <= error`.
 
     Examples:
-        >>> find_spending_upper(np.array([0.0]), 1, 0.25).round(8)  # 1 - p = 0.25 p
-        array([0.8])
+        >>> is_below_at_size(0.0, 1.0, np.array([0.74, 0.76]), 0.25).tolist()
+        [False, True]
     """
-    k = successes
-
-    def is_above(logs: FloatArray) -> BoolArray:
-        share = np.exp(logs)
-        rest = np.maximum(draws - k, 1e-300)
-        return np.asarray(special.betaincc(k + 1, rest, share) > error * share)
-
-    _, high = bisect_intervals(is_above, np.full(len(k), -700.0), np.zeros(len(k)), 64)
-    return np.where(k < draws, np.minimum(np.exp(high) * (1 + CONFIDENCE_RTOL), 1.0), 1.0)
+    k, n = np.asarray(successes, dtype=float), np.asarray(draws, dtype=float)
+    tail = special.betaincc(k + 1, np.maximum(n - k, 1), share)
+    return np.asarray((k < n) & (tail <= error * (1 - CONFIDENCE_RTOL)))
 
 
-def log_beta_mixture(
-    successes: FloatArray | float, draws: FloatArray | float, share: FloatArray | float
-) -> FloatArray:
+def log_beta_mixture(successes: Shares, draws: Shares, share: Shares) -> FloatArray:
     """Compute the logarithm of the beta-binomial mixture martingale against a share.
 
     `log B(k + 1/2, n - k + 1/2) - log B(1/2, 1/2) - k log p - (n - k) log(1 - p)`: the likelihood of k of n,
@@ -96,32 +84,24 @@ def log_beta_mixture(
     return np.asarray(mixed - special.xlogy(k, share) - special.xlog1py(rest, -np.asarray(share)))
 
 
-def is_surely_above(
-    successes: FloatArray | float,
-    draws: FloatArray | float,
-    share: FloatArray | float,
-    error: FloatArray | float,
+def is_above_at_any_time(
+    successes: Shares, draws: Shares, share: Shares, error: Shares
 ) -> BoolArray:
-    """Return whether a share is surely above a threshold p, with errors in proportion to the share.
+    """Return whether a share is surely above a threshold p, with one test at every stopping time.
 
     The martingale against p has reached `1 / (error p)`, and `(k - 1) / (n - 1) >= p`. The second makes the
     likelihood ratio of any smaller share p' at that time at most `p' / p`, and so p' passes the test at any
     time with probability `error p'` at most.
     """
     k, n = np.asarray(successes, dtype=float), np.asarray(draws, dtype=float)
-    rises = (k > 1) & (k - 1 >= share * (n - 1))
-    return np.asarray(
-        rises & (log_beta_mixture(k, n, share) >= _count_rounding(n) - np.log(error * share))
-    )
+    reached = log_beta_mixture(k, n, share) >= _count_rounding(n) - np.log(error * share)
+    return np.asarray(_has_room_below(k, n, share) & reached)
 
 
-def is_surely_below(
-    successes: FloatArray | float,
-    draws: FloatArray | float,
-    share: FloatArray | float,
-    error: FloatArray | float,
+def is_below_at_any_time(
+    successes: Shares, draws: Shares, share: Shares, error: Shares
 ) -> BoolArray:
-    """Return whether a share is surely below a threshold p, with one error at every stopping time.
+    """Return whether a share is surely below a threshold p, with one test at every stopping time.
 
     The martingale against p has reached `1 / error`, and `k / n < p`: then p and all above it are outside of
     the confidence sequence.
@@ -132,30 +112,49 @@ def is_surely_below(
     )
 
 
+def _has_room_below(k: FloatArray, n: FloatArray, share: Shares) -> BoolArray:
+    """Return whether `(k - 1) / (n - 1)` is at least a threshold, below which errors are in proportion."""
+    return np.asarray((k > 1) & (k - 1 >= share * (n - 1)))
+
+
 def _count_rounding(draws: FloatArray) -> FloatArray:
     """Bound what rounding adds to the logarithm of the martingale, whose terms grow with the draws."""
     return 1e-14 * (draws + 100) * np.log(draws + 100)
 
 
-def find_sequence_ends(successes: int, draws: int, error: float) -> tuple[float, float]:
-    """Compute the ends of the confidence sequence of a share: each is wrong, ever, with one error.
+def find_ends(
+    is_below: ShareTest, successes: float, draws: float, error: float
+) -> tuple[float, float]:
+    """Compute the ends of a share's interval, each wrong with one error, by the test that it is below.
+
+    At a fixed number of draws they are Clopper and Pearson's, at any time those of a confidence sequence.
 
     Examples:
-        >>> find_sequence_ends(0, 0, 0.05)
+        >>> find_ends(is_below_at_any_time, 0, 0, 0.05)
         (0.0, 1.0)
-        >>> tuple(round(end, 8) for end in find_sequence_ends(1, 1, 0.05))  # the martingale is 1 / (2 p)
+        >>> lower, upper = find_ends(is_below_at_any_time, 1, 1, 0.05)  # the martingale is 1 / (2 p)
+        >>> round(lower, 8), upper
         (0.025, 1.0)
+        >>> lower, upper = find_ends(is_below_at_size, 5, 10, 0.025)
+        >>> round(lower, 4), round(upper, 4)
+        (0.1871, 0.8129)
     """
     if draws == 0:
         return 0.0, 1.0
-    k, share = float(successes), successes / draws
-    limit = -np.log(error)
 
-    def is_inside(ends: FloatArray) -> BoolArray:
-        with np.errstate(divide="ignore"):
-            return np.asarray(log_beta_mixture(k, draws, np.clip(ends, 1e-300, 1 - 1e-16)) < limit)
+    def find_upper(k: float) -> float:
+        return bisect(lambda share: bool(is_below(k, draws, share, error)), k / draws, 1.0, 0.0)
 
-    _, found = bisect_intervals(is_inside, np.array([share, share]), np.array([0.0, 1.0]), 80)
-    # the end at 0 or 1 is exact where nothing else, or nothing, was seen
-    lower, upper = float(found[0]) * (1 - CONFIDENCE_RTOL), float(found[1]) * (1 + CONFIDENCE_RTOL)
-    return lower if successes else 0.0, min(1.0, upper) if successes < draws else 1.0
+    # less what the difference may be rounded by
+    return max(0.0, 1 - find_upper(draws - successes) - 2**-52), find_upper(successes)
+
+
+class ShareTests(NamedTuple):
+    """Tests whether shares are surely above, or surely below, a threshold."""
+
+    is_above: ShareTest
+    is_below: ShareTest
+
+
+AT_SIZE = ShareTests(is_above_at_size, is_below_at_size)
+AT_ANY_TIME = ShareTests(is_above_at_any_time, is_below_at_any_time)

@@ -1,39 +1,40 @@
-"""Guaranteed bounds on what a program leaks, from samples of its outputs at a fixed number of samples."""
+"""Guaranteed bounds on what a program leaks, from samples of its outputs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from collections.abc import Iterable, Sequence
+from itertools import islice, pairwise
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import (
-    DefaultLabels,
+    MAX_EXPONENT,
     FloatArray,
+    IntArray,
     Label,
     check_in_interval,
     check_integer,
+    check_labels_of_size,
     check_nonnegative,
     check_probability,
     copy_float_array,
     indices_of,
     make_label_key,
 )
-from pmlopt.core.roots import find_min_integer
-from pmlopt.data.labelled import Numbers, read_column, read_labelled_table
+from pmlopt.core.roots import bisect, find_min_integer
+from pmlopt.data.labelled import Numbers, read_column
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import InputError, MechanismError, PrivacyError
-from pmlopt.measures.trace_counts import TraceLeakage, leakage_of_counts, read_labelled_numbers
-from pmlopt.model.uncertainty.confidence import binomial_intervals
+from pmlopt.measures.trace_counts import TraceLeakage, leakage_of_counts
 from pmlopt.releases.estimation.intervals import check_confidence, check_counts
-from pmlopt.releases.estimation.outcome_limits import find_spending_lower, find_spending_upper
+from pmlopt.releases.estimation.outcome_limits import AT_ANY_TIME, AT_SIZE, ShareTests, find_ends
+
+Verdict: TypeAlias = Literal["refuted", "confirmed", "undecided"]
 
 
-@dataclass(frozen=True, eq=False)
 class SampledLeakage:
     """One-sided bounds on what a program leaks, from a sample whose size was fixed before.
 
@@ -41,31 +42,51 @@ class SampledLeakage:
     outcome that was not seen: such outcomes count in the tail, by their probability.
 
     Attributes:
-        outcomes: those that were seen.
-        counts: (K,) how often.
-        lower, upper: (K,) limits of the leakage of each outcome, in nats, on which the bounds rest: at any
-            level, all outcomes are on the right side of theirs but with probability `(1 - confidence) / 2`.
-        samples: the number of samples.
+        prior: the N letters, where samples are pairs; else None.
         confidence: of each bound.
-        min_level: a lower bound on the leakage level, in nats.
-        max_leakage: what no outcome exceeds, in nats: infinite where the secret's prior is not known.
+        outcomes: those that were seen, in the order in which they appeared, or all that may occur.
+        is_complete: whether no other outcome may occur.
     """
 
-    outcomes: tuple[Label, ...]
-    counts: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    samples: int
-    confidence: float
-    min_level: float
-    max_leakage: float
+    tests: ClassVar[ShareTests] = AT_SIZE
+
+    def __init__(self, prior: PriorLike | None, confidence: float) -> None:
+        self.prior = None if prior is None else as_prior(prior)
+        self.confidence = check_confidence(confidence)
+        self.outcomes: list[Label] = []
+        self.is_complete = False
+        self._places: dict[Any, int] = {}
+        self._counts = np.zeros((8, 1 if self.prior is None else self.prior.size))
+
+    @property
+    def table(self) -> FloatArray:
+        """Return how often each outcome was seen with each letter, (K, N); (K, 1) without a prior."""
+        return self._counts[: len(self.outcomes)]
+
+    @property
+    def samples(self) -> int:
+        """Return the number of samples."""
+        return int(self.table.sum())
+
+    @property
+    def max_leakage(self) -> float:
+        """Return what no outcome exceeds, in nats: infinite where the secret's prior is not known."""
+        return math.inf if self.prior is None else self.prior.max_leakage
+
+    @property
+    def min_level(self) -> float:
+        """Return a lower bound on the leakage level, in nats."""
+        if not self._is_exceeded(0.0):
+            return 0.0
+        most = min(self.max_leakage, MAX_EXPONENT)
+        return -bisect(lambda level: self._is_exceeded(-level), -most, 0.0, 0.0)
 
     def bound_tail(self, epsilon: float) -> tuple[float, float]:
         """Bound the probability `P(l(Y) > epsilon)` from below and from above.
 
-        Outcomes that leak more are among those whose upper limit is above epsilon, so that they were seen as
-        often as all of these at most; the upper bound is Clopper and Pearson's for that number. The lower
-        bound is that for the outcomes whose lower limit is above epsilon.
+        Outcomes that leak more are among those that do not surely leak at most epsilon, so that they were
+        seen as often as all of these at most; the upper bound is that for this number, and the lower bound
+        that for the outcomes that surely leak more.
 
         Args:
             epsilon: a level in nats.
@@ -76,22 +97,26 @@ class SampledLeakage:
         Raises:
             PrivacyError: the level is negative or no number.
 
-        Source: [clopper1934confidence] for the counts; the limits of the outcomes are pmlopt's, proved in
+        Source: [clopper1934confidence] for the counts; the tests of outcomes are pmlopt's, proved in
         docs/theory/programs.md.
 
         Examples:
-            >>> found = leakage_from_samples(counts={"a": 500, "b": 499, "rare": 1})
+            >>> found = leakage_from_samples(["a", "b", "rare"], times=[500, 499, 1])
             >>> lower, upper = found.bound_tail(1.0)
             >>> lower <= 0.001 <= upper < 0.008
             True
         """
-        level = check_nonnegative(epsilon, "epsilon", PrivacyError)
-        tail = (1 - self.confidence) / 2
+        level, error = (
+            check_nonnegative(epsilon, "epsilon", PrivacyError),
+            (1 - self.confidence) / 2,
+        )
         if level >= self.max_leakage:
             return 0.0, 0.0
-        seen = np.array([self.counts[ends > level].sum() for ends in (self.lower, self.upper)])
-        lower, upper = binomial_intervals(seen, self.samples - seen, tail)
-        return float(lower[0]) if seen[0] else 0.0, float(upper[1])
+        leaky, unsafe, _ = self._count_samples(level, error)
+        ends = [
+            find_ends(self.tests.is_below, seen, self.samples, error) for seen in (leaky, unsafe)
+        ]
+        return ends[0][0], ends[1][1]
 
     def bound_quantile(self, delta: float) -> float:
         """Bound the level that is exceeded with probability delta at most, from above.
@@ -110,26 +135,108 @@ class SampledLeakage:
             PrivacyError: delta is not in (0, 1).
 
         Examples:
-            >>> found = leakage_from_samples(counts={"a": 500, "b": 500})
+            >>> found = leakage_from_samples(["a", "b"] * 500)
             >>> math.log(2) < found.bound_quantile(0.01) < 0.9, found.bound_quantile(0.001)
             (True, inf)
         """
-        allowed = check_probability(delta)
-        levels = np.unique(self.upper[np.isfinite(self.upper)])
-        # the samples whose outcome may leak more than each of the levels
-        over = np.array([self.counts[self.upper > level].sum() for level in levels])
-        ends = binomial_intervals(over, self.samples - over, (1 - self.confidence) / 2)[1]
-        kept = levels[ends <= allowed]
-        return float(kept[0]) if len(kept) else self.max_leakage
+        allowed, most = check_probability(delta), min(self.max_leakage, MAX_EXPONENT)
+        if self.decide_claim(most, allowed) != "confirmed":
+            return self.max_leakage
+        return bisect(
+            lambda level: self.decide_claim(level, allowed) == "confirmed", 0.0, most, 0.0
+        )
+
+    def decide_claim(self, epsilon: float, delta: float = 0.0) -> Verdict:
+        """Decide the claim `P(l(Y) > epsilon) <= delta`; with delta 0 it is on the leakage level.
+
+        Only one of the two verdicts can be wrong, with probability `1 - confidence` at most.
+
+        Args:
+            epsilon: a level in nats.
+            delta: in [0, 1).
+
+        Raises:
+            PrivacyError: the level or delta is out of range.
+
+        Examples:
+            >>> found = leakage_from_samples(["fast", "slow"] * 50)
+            >>> found.decide_claim(0.5), found.decide_claim(1.0, 0.1), found.decide_claim(1.0, 0.001)
+            ('refuted', 'confirmed', 'undecided')
+        """
+        level = check_nonnegative(epsilon, "epsilon", PrivacyError)
+        allowed = check_in_interval(delta, "[0, 1)", "delta", PrivacyError)
+        if level >= self.max_leakage:
+            return "confirmed"
+        if allowed == 0:
+            refuted = self._is_exceeded(level)
+            confirmed = self.is_complete and self._count_samples(level, 1 - self.confidence)[2]
+        else:
+            n, error = self.samples, (1 - self.confidence) / 2
+            leaky, unsafe, _ = self._count_samples(level, error)
+            refuted = bool(self.tests.is_below(n - leaky, n, 1 - allowed, error))
+            confirmed = bool(self.tests.is_below(unsafe, n, allowed, error))
+        return "refuted" if refuted else "confirmed" if confirmed else "undecided"
+
+    def _is_exceeded(self, level: float) -> bool:
+        """Return whether some outcome surely leaks more than a level."""
+        seen = int((self.table.sum(axis=1) > 0).sum())
+        # of K outcomes of a deterministic program one has a probability of 1/K at most
+        many = self.prior is None and seen > 0 and math.log(seen) > level
+        return many or self._count_samples(level, 1 - self.confidence)[0] > 0
+
+    def _count_samples(self, level: float, error: float) -> tuple[int, int, bool]:
+        """Count samples by what is sure of their outcomes at a level.
+
+        Returns:
+            How many have outcomes that surely leak more, how many have others than those that surely do not,
+            and whether there are no others.
+        """
+        table, tests, n = self.table, self.tests, self.samples
+        if self.prior is None:
+            # of many outcomes few are seen differently often
+            numbers, times = np.unique(table, return_counts=True)
+            limit = math.exp(-level)
+            # at most 1 / limit outcomes are as frequent as that
+            leaky = tests.is_below(numbers, n, limit, error * limit)
+            safe = tests.is_above(numbers, n, limit, error)
+        else:
+            numbers, times = table.sum(axis=1), np.ones(len(table), dtype=int)
+            draws, limits = numbers[:, None], np.exp(level) * self.prior.pmf
+            errors, possible = error * self._share_errors(), limits < 1
+            limits = np.where(possible, limits, 0.5)
+            leaky = (tests.is_above(table, draws, limits, errors) & possible).any(axis=1)
+            safe = (tests.is_below(table, draws, limits, errors) | ~possible).all(axis=1)
+        seen = numbers * times
+        return int(seen[leaky].sum()), int(seen[~safe].sum()), bool(safe.all())
+
+    def _share_errors(self) -> FloatArray:
+        """Return the (K, 1) shares of the error of outcomes of pairs, which sum to one at most."""
+        return np.full((len(self.outcomes), 1), 1 / max(1, len(self.outcomes)))
+
+    def _count(self, letters: IntArray, outputs: Sequence[Label], times: Any = 1.0) -> None:
+        """Count outputs with the indices of letters."""
+        places = []
+        for output in outputs:
+            try:
+                place = self._places.setdefault(make_label_key(output), len(self.outcomes))
+            except TypeError:
+                raise MechanismError(
+                    f"the output {output!r} cannot be counted: give text, a number or a tuple of these"
+                ) from None
+            if place == len(self.outcomes):
+                self.outcomes.append(output)
+            places.append(place)
+        if (more := len(self.outcomes) - len(self._counts)) > 0:
+            self._counts = np.pad(self._counts, ((0, max(more, len(self._counts))), (0, 0)))
+        np.add.at(self._counts, (np.array(places, dtype=int), letters), times)
 
 
 def leakage_from_samples(
-    samples: Any = None,
+    samples: Any,
     *,
-    counts: Numbers | None = None,
+    times: ArrayLike | None = None,
     prior: PriorLike | None = None,
     confidence: float = 0.95,
-    edges: Sequence[float] | int | None = None,
 ) -> SampledLeakage:
     """Bound what a program leaks, from samples of its outputs.
 
@@ -142,18 +249,14 @@ def leakage_from_samples(
 
     Args:
         samples: the outputs, one for each run, or pairs of a letter and an output: a list, an array, a
-            series, or a frame of one or two columns.
-        counts: instead of them how often each output was seen; of pairs a table of letters and outputs, as
-            `level_from_samples` takes it.
+            series, or a frame of one or two columns. Outputs that are numbers are cut into cells before
+            (`cut_outputs`).
+        times: how often each of them was seen, where they were counted; else once.
         prior: N letters, from which the secrets of the pairs were drawn.
         confidence: of each bound, in (0, 1).
-        edges: for outputs that are numbers: the edges of the cells that an observer can tell apart, fixed
-            before the samples are seen (`cut_outputs`); or the number of cells, whose edges are then
-            quantiles of the first half of the samples, of which only the second half is counted.
 
     Raises:
-        InputError: samples and counts are both given, or neither; edges are given with counts; or the
-            confidence is outside (0, 1).
+        InputError: the confidence is outside (0, 1), or `times` are as many as other samples.
         MechanismError: there are no samples, a letter is not of the prior, or a count is no whole number.
 
     Source: docs/theory/programs.md has the proof; [clopper1934confidence].
@@ -162,48 +265,121 @@ def leakage_from_samples(
         >>> found = leakage_from_samples(["fast"] * 60 + ["slow"] * 40)
         >>> found.bound_tail(1.5)[1] < 0.04 < found.bound_tail(0.6)[1]
         True
-        >>> pairs = {"x": {"u": 900, "v": 100}, "z": {"u": 100, "v": 900}}
-        >>> leakage_from_samples(counts=pairs, prior={"x": 0.5, "z": 0.5}).min_level < math.log(1.8)
+        >>> pairs, times = [("x", "u"), ("x", "v"), ("z", "u"), ("z", "v")], [900, 100, 100, 900]
+        >>> found = leakage_from_samples(pairs, times=times, prior={"x": 0.5, "z": 0.5})
+        >>> 0.4 < found.min_level < math.log(1.8)
         True
     """
-    share = check_confidence(confidence)
-    if (samples is None) == (counts is None) or (samples is None and edges is not None):
-        raise InputError(
-            "give samples, with edges or without, or how often each output was seen by counts="
-        )
-    known = None if prior is None else as_prior(prior)
-    count = _read_counts if samples is None else _count_samples
-    outcomes, table = count(counts if samples is None else samples, known, edges)
-    seen, error = table.sum(axis=1), (1 - share) / 2
-    if not seen.sum():
+    found = SampledLeakage(prior, confidence)
+    letters, outputs = read_samples(samples, found.prior)
+    numbers = np.ones(len(outputs)) if times is None else check_counts(times, 1)
+    if len(numbers) != len(outputs):
+        raise InputError(f"there are {len(outputs)} samples, and {len(numbers)} numbers of times")
+    seen = np.flatnonzero(numbers)
+    found._count(letters[seen], [outputs[place] for place in seen.tolist()], numbers[seen])
+    if not found.samples:
         raise MechanismError("there are no samples: give at least one")
-    outcomes = [outcomes[k] for k in np.flatnonzero(seen).tolist()]
-    table, seen = table[seen > 0], seen[seen > 0]
-    total = np.full(len(seen), seen.sum())
-    with np.errstate(divide="ignore"):
-        if known is None:
-            lower = -np.log(find_spending_upper(seen, float(total[0]), error))
-            upper = -np.log(find_spending_lower(seen, total, error))
-        else:
-            flat, draws = table.ravel(), np.repeat(seen, known.size)
-            least = find_spending_lower(flat, draws, error / len(seen)).reshape(table.shape)
-            most = binomial_intervals(flat, draws - flat, error / len(seen))[1].reshape(table.shape)
-            lower, upper = (np.log(ends / known.pmf).max(axis=1) for ends in (least, most))
-    # of K outcomes of a deterministic program one has a probability of 1/K at most
-    level = max(lower.max(), 0.0 if known else math.log(len(seen)))
-    return SampledLeakage(
-        tuple(outcomes), seen, np.maximum(lower, 0.0), np.maximum(upper, 0.0), int(seen.sum()), share,
-        float(level), known.max_leakage if known else math.inf,
-    )  # fmt: skip
+    return found
+
+
+class LevelAudit(SampledLeakage):
+    """An audit of the claim `P(l(Y) > epsilon) <= delta` that takes samples as they come.
+
+    Whenever it is looked at, and by whatever rule the sampling stops, a verdict is wrong with probability
+    `1 - confidence` at most. With delta 0 the claim is on the leakage level: it can be refuted, and confirmed
+    only where all outcomes are listed, since no sample bounds the leakage of an outcome that nobody saw.
+
+    Every outcome has a test of its own, a beta-binomial mixture martingale of how often it was seen, or of
+    its secrets, whose errors add up to half of `1 - confidence` over all outcomes (by their probabilities; of
+    pairs by `1 / (i (i + 1))` in the order in which they appear). The other half is that of a confidence
+    sequence for the mass of the outcomes whose test has, or has not, been passed.
+
+    Args:
+        epsilon: the level of the claim, in nats.
+        delta: the probability with which it may be exceeded, in [0, 1).
+        prior: where samples are pairs of a letter and an output: the N letters, as in `leakage_from_samples`;
+            without it samples are outputs of a deterministic program.
+        confidence: in (0, 1).
+        outcomes: all that may occur, where they are known.
+
+    Attributes:
+        verdict: "refuted", "confirmed" or "undecided".
+
+    Raises:
+        PrivacyError: the level or delta is out of range.
+        InputError: the confidence is outside (0, 1), or an outcome is listed twice.
+
+    Source: [howard2021time, Section 3.2], [robbins1970statistical]; docs/theory/programs.md.
+
+    Examples:
+        >>> audit = LevelAudit(epsilon=1.0, delta=0.05)
+        >>> audit.add_samples(["fast", "slow"] * 20), audit.add_samples(["fast", "slow"] * 100)
+        ('undecided', 'confirmed')
+        >>> LevelAudit(epsilon=0.5).add_samples(["fast", "slow"])  # two outcomes: one leaks log 2 or more
+        'refuted'
+    """
+
+    tests = AT_ANY_TIME
+
+    def __init__(
+        self, epsilon: float, delta: float = 0.0, prior: PriorLike | None = None,
+        confidence: float = 0.95, outcomes: Sequence[Label] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(prior, confidence)
+        self.epsilon = check_nonnegative(epsilon, "epsilon", PrivacyError)
+        self.delta = check_in_interval(delta, "[0, 1)", "delta", PrivacyError)
+        self.verdict: Verdict = "undecided"
+        self.is_complete = outcomes is not None
+        known = check_labels_of_size(outcomes or (), None, "the outcomes", InputError)
+        self._count(np.zeros(len(known), dtype=int), known, np.zeros(len(known)))
+
+    def add_samples(self, samples: Any) -> Verdict:
+        """Add samples, and return the verdict after them; one that was reached stays.
+
+        Args:
+            samples: outputs, or pairs of a letter and an output, in any form that `leakage_from_samples`
+                takes.
+
+        Raises:
+            MechanismError: a letter is not of the prior, or an output is not among the listed outcomes.
+        """
+        letters, outputs = read_samples(samples, self.prior)
+        if self.is_complete:
+            indices_of(outputs, self.outcomes, "the outputs of the samples", MechanismError)
+        self._count(letters, outputs)
+        if self.verdict == "undecided":
+            self.verdict = self.decide_claim(self.epsilon, self.delta)
+        return self.verdict
+
+    def run(self, samples: Iterable[Any]) -> Verdict:
+        """Take samples until the claim is decided or there are no more; return the verdict.
+
+        It is looked at after each sample at first, and then whenever there are 3 in 100 more.
+
+        Examples:
+            >>> import itertools
+            >>> audit = LevelAudit(epsilon=1.0, delta=0.05)
+            >>> audit.run(itertools.cycle(["fast", "slow"])), audit.samples < 300
+            ('confirmed', True)
+        """
+        waiting = iter(samples)
+        while self.verdict == "undecided":
+            drawn = list(islice(waiting, max(1, self.samples // 32)))
+            if not drawn:
+                break
+            self.add_samples(drawn)
+        return self.verdict
+
+    def _share_errors(self) -> FloatArray:
+        """Return the (K, 1) shares of the error, by the order of outcomes that were not listed before."""
+        order = np.arange(1.0, len(self.outcomes) + 1)[:, None]
+        return super()._share_errors() if self.is_complete else 1 / (order * (order + 1))
 
 
 def samples_needed(
-    epsilon: float,
-    delta: float,
-    law: Numbers | TraceLeakage,
-    confidence: float = 0.95,
-    power: float = 0.95,
-) -> int:
+    epsilon: float, delta: float, law: Numbers | TraceLeakage,
+    confidence: float = 0.95, power: float = 0.95,
+) -> int:  # fmt: skip
     """Compute the sample size that is needed to confirm a tail of a deterministic program.
 
     A number n at which `leakage_from_samples(...).bound_tail(epsilon)` is at most delta with at least the
@@ -229,27 +405,23 @@ def samples_needed(
     level, allowed = check_nonnegative(epsilon, "epsilon", PrivacyError), check_probability(delta)
     chance = check_in_interval(power, "(0, 1)", "the power", InputError, ", such as 0.95")
     known = law if isinstance(law, TraceLeakage) else leakage_of_counts(law)
-    if known.compute_tail(level) > allowed:
+    if (tail := known.compute_tail(level)) > allowed:
         raise PrivacyError(
-            f"the law leaks more than {level:g} nats with probability {float(known.compute_tail(level)):g}, "
-            f"which is more than {allowed:g}: nothing is to be confirmed"
+            f"the law leaks more than {level:g} nats with probability {float(tail):g}, which is more than "
+            f"{allowed:g}: nothing is to be confirmed"
         )
     from scipy.stats import binom
 
     error, limit = (1 - check_confidence(confidence)) / 2, math.exp(-level)
-    common = [one for one in known.classes if one.probability > limit]
-    masses = np.array([float(one.probability) for one in common])
-    numbers = np.array([float(one.traces) for one in common])
-    risk = (1 - chance) / 2 / max(1.0, numbers.sum())
+    masses = np.array([float(p) for p in known.law.values() if p > limit])
+    risk = (1 - chance) / 2 / max(1, len(masses))
 
     def is_enough(samples: int) -> bool:
         """Return whether counts within their quantiles confirm the tail."""
-        whole = np.full(len(masses), float(samples))
-        relied = find_spending_lower(binom.ppf(risk, samples, masses), whole, error) >= limit
-        rest = max(0.0, 1.0 - float((masses * numbers)[relied].sum()))
+        relied = AT_SIZE.is_above(binom.ppf(risk, samples, masses), samples, limit, error)
+        rest = max(0.0, 1.0 - float(masses[relied].sum()))
         missed = binom.isf((1 - chance) / 2, samples, rest) if rest > 1e-15 else 0.0
-        ends = binomial_intervals(np.array([missed]), np.array([samples - missed]), error)
-        return bool(ends[1][0] <= allowed)
+        return bool(AT_SIZE.is_below(missed, samples, allowed, error))
 
     # a plan of more samples is refused
     if (needed := find_min_integer(is_enough, 10**12)) is None:
@@ -259,30 +431,7 @@ def samples_needed(
     return needed
 
 
-def fit_edges(values: ArrayLike, cells: int) -> tuple[float, ...]:
-    """Compute the edges of cells that hold the same number of values each, where values do not repeat.
-
-    Args:
-        values: (n,) a sample that is not used for anything else.
-        cells: how many, at least 1.
-
-    Returns:
-        (cells - 1,) inner edges or fewer, distinct and ascending.
-
-    Raises:
-        InputError: the values are no numbers, or the number of cells is none.
-
-    Examples:
-        >>> fit_edges([1.0, 2.0, 3.0, 4.0], 2)
-        (2.5,)
-    """
-    numbers = copy_float_array(values, 1, "the outputs", InputError)
-    count = check_integer(cells, "the number of cells", InputError)
-    inner = np.quantile(numbers, np.arange(1, count) / count)
-    return tuple(np.unique(inner).tolist())
-
-
-def cut_outputs(values: ArrayLike, edges: Sequence[float]) -> list[str]:
+def cut_outputs(values: ArrayLike, edges: Sequence[float] | int) -> list[str]:
     """Cut numbers into the cells between edges, `[low, high)`.
 
     What is computed for cells is about an observer who sees the cell. It is no bound for one who sees the
@@ -290,7 +439,11 @@ def cut_outputs(values: ArrayLike, edges: Sequence[float]) -> list[str]:
 
     Args:
         values: (n,) numbers.
-        edges: ascending and distinct.
+        edges: ascending and distinct, fixed before the values are seen; or the number of cells, whose edges
+            are then quantiles of the first half of the values.
+
+    Returns:
+        The cell of each value; where the first half of the values gives the edges, those of the second half.
 
     Raises:
         InputError: the values or the edges are no finite numbers, or the edges do not ascend.
@@ -298,78 +451,35 @@ def cut_outputs(values: ArrayLike, edges: Sequence[float]) -> list[str]:
     Examples:
         >>> cut_outputs([0.5, 1.0, 7.0], [1.0, 2.0])
         ['[-inf, 1.0)', '[1.0, 2.0)', '[2.0, inf)']
+        >>> cut_outputs([1.0, 2.0, 3.0, 4.0, 2.0, 3.0], 2)  # the median of 1, 2 and 3
+        ['[2.0, inf)', '[2.0, inf)', '[2.0, inf)']
     """
-    numbers = copy_float_array(values, 1, "the outputs", InputError)
-    inner = copy_float_array(edges, 1, "the edges", InputError) if len(edges) else np.zeros(0)
+    drawn = read_column(values, "the outputs", InputError)
+    if isinstance(edges, int | np.integer):
+        half, drawn = drawn[: len(drawn) // 2], drawn[len(drawn) // 2 :]
+        first = copy_float_array(half, 1, "the first half of the outputs", InputError)
+        cells = check_integer(edges, "the number of cells", InputError)
+        inner = np.unique(np.quantile(first, np.arange(1, cells) / cells))
+    else:
+        inner = copy_float_array(edges, 1, "the edges", InputError)
     if (np.diff(inner) <= 0).any():
-        raise InputError(f"the edges {list(edges)} must ascend: give each once, in order")
-    ends = [-math.inf, *inner.tolist(), math.inf]
-    names = [f"[{low}, {high})" for low, high in pairwise(ends)]
+        raise InputError(f"the edges {edges} must ascend: give each once, in order")
+    names = [f"[{low}, {high})" for low, high in pairwise([-math.inf, *inner.tolist(), math.inf])]
+    numbers = copy_float_array(drawn, 1, "the outputs", InputError)
     return [names[place] for place in np.searchsorted(inner, numbers, side="right").tolist()]
 
 
-def read_samples(
-    samples: Any, prior: Prior | None, edges: Sequence[float] | int | None
-) -> tuple[list[int], list[Label]]:
-    """Read samples as indices of letters, zeros without a prior, and outputs, cut into cells.
-
-    Where cells are fitted to the first half of the samples, the second half is returned.
-    """
+def read_samples(samples: Any, prior: Prior | None) -> tuple[IntArray, list[Any]]:
+    """Read samples as indices of letters, zeros without a prior, and outputs."""
     drawn = read_column(samples, "the samples", MechanismError)
-    rows = [0] * len(drawn)
-    if prior is not None:
-        wrong = [pair for pair in drawn if not isinstance(pair, tuple | list) or len(pair) != 2]
-        if wrong:
-            raise MechanismError(
-                f"with a prior, samples are pairs of a letter and an output, not {wrong[0]!r}"
-            )
-        letters, drawn = [pair[0] for pair in drawn], [pair[1] for pair in drawn]
-        rows = indices_of(letters, prior.labels, "the letters of the samples", MechanismError)
-    if isinstance(edges, int | np.integer):
-        fitted = len(drawn) // 2
-        if not fitted:
-            raise MechanismError("the first half of the samples gives the cells: give at least two")
-        edges, rows, drawn = fit_edges(drawn[:fitted], int(edges)), rows[fitted:], drawn[fitted:]
-    return rows, drawn if edges is None or not drawn else list(cut_outputs(drawn, edges))
-
-
-def find_place(places: dict[Any, int], outcome: Any) -> int:
-    """Return the index of an outcome among those before it; a new one is added.
-
-    Raises:
-        MechanismError: it cannot be the key of a mapping.
-    """
-    try:
-        return places.setdefault(make_label_key(outcome), len(places))
-    except TypeError:
-        raise MechanismError(
-            f"the output {outcome!r} cannot be counted: give text, a number or a tuple of these"
-        ) from None
-
-
-def _count_samples(
-    samples: Any, prior: Prior | None, edges: Sequence[float] | int | None
-) -> tuple[Sequence[Label], FloatArray]:
-    """Count samples: the outcomes, and (K, N) how often each was seen with each letter."""
-    rows, outputs = read_samples(samples, prior, edges)
-    places: dict[Any, int] = {}
-    codes = [find_place(places, outcome) for outcome in outputs]
-    table = np.zeros((len(places), 1 if prior is None else prior.size))
-    np.add.at(table, (np.array(codes, dtype=int), np.array(rows, dtype=int)), 1.0)
-    first = dict(reversed(list(zip(codes, outputs, strict=True))))
-    return [first[code] for code in range(len(places))], table
-
-
-def _read_counts(
-    counts: Any, prior: Prior | None, _: Sequence[float] | int | None
-) -> tuple[Sequence[Label], FloatArray]:
-    """Read counts: the outcomes, and (K, N) how often each was seen with each letter."""
     if prior is None:
-        labels, values = read_labelled_numbers(counts, "the counts")
-        if not len(values):
-            return (), np.zeros((0, 1))
-        return labels, check_counts(values, 1)[:, None].astype(float)
-    found = read_labelled_table(counts, "the counts", MechanismError, absent=0)
-    found = found.reorder_axis(0, prior.labels, MechanismError, absent=0)
-    table = check_counts(found.values, 2).T.astype(float)
-    return found.axes[1] or DefaultLabels(len(table)), table
+        return np.zeros(len(drawn), dtype=int), drawn
+    wrong = [pair for pair in drawn if not isinstance(pair, tuple | list) or len(pair) != 2]
+    if wrong:
+        raise MechanismError(
+            f"with a prior, samples are pairs of a letter and an output, not {wrong[0]!r}"
+        )
+    letters = indices_of(
+        [pair[0] for pair in drawn], prior.labels, "the letters of the samples", MechanismError
+    )
+    return np.array(letters, dtype=int), [pair[1] for pair in drawn]

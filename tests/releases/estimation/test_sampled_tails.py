@@ -10,22 +10,22 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from scipy.stats import binom
+from scipy.stats import beta, binom
 
 from pmlopt import leakage_of_counts
 from pmlopt.errors import InputError, MechanismError, PmloptError, PriorError, PrivacyError
 from pmlopt.releases.estimation import (
+    SampledLeakage,
     cut_outputs,
-    fit_edges,
     leakage_from_samples,
     samples_needed,
 )
 from pmlopt.releases.estimation.outcome_limits import (
-    find_sequence_ends,
-    find_spending_lower,
-    find_spending_upper,
-    is_surely_above,
-    is_surely_below,
+    find_ends,
+    is_above_at_any_time,
+    is_above_at_size,
+    is_below_at_any_time,
+    is_below_at_size,
 )
 
 RUNS = 200
@@ -43,44 +43,51 @@ LAWS = {
 LIMIT = 0.02
 
 
-@pytest.mark.parametrize("draws", [1, 2, 7, 60, 900])
-@pytest.mark.parametrize("error", [0.3, 0.025, 1e-6])
-def test_lower_limits_spend_errors_in_proportion(draws: int, error: float) -> None:
-    """For every share and threshold the exact probability of a limit above the threshold is at most a p."""
-    seen = np.arange(1, draws + 1, dtype=float)
-    limits = find_spending_lower(seen, np.full(draws, float(draws)), error)
-    assert (np.diff(limits) >= 0).all()
-    for threshold in np.geomspace(1e-4, 0.97, 25):
-        counts = seen[limits >= threshold]
-        if not len(counts):
-            continue
-        shares = threshold * np.geomspace(1e-6, 1, 30)
-        assert (binom.sf(counts[0] - 1, draws, shares) <= error * shares * (1 + 1e-7)).all()
+THRESHOLDS = np.geomspace(1e-4, 0.97, 25)
 
 
 @pytest.mark.parametrize("draws", [1, 2, 7, 60, 900])
 @pytest.mark.parametrize("error", [0.3, 0.025, 1e-6])
-def test_upper_limits_spend_errors_in_proportion(draws: int, error: float) -> None:
-    """For every threshold p a share of at least p has a limit below p with a probability of at most a p."""
+def test_tests_at_a_size_spend_errors_in_proportion(draws: int, error: float) -> None:
+    """For every share and threshold p the exact probability of a wrong test is at most its error."""
     seen = np.arange(0, draws + 1, dtype=float)
-    limits = find_spending_upper(seen, float(draws), error)
-    for threshold in np.geomspace(1e-4, 0.97, 25):
-        counts = seen[limits < threshold]
-        if len(counts):
-            shares = np.linspace(threshold, 1, 30)
-            assert (binom.cdf(counts[-1], draws, shares) <= error * threshold * (1 + 1e-7)).all()
+    for threshold in THRESHOLDS:
+        above = seen[is_above_at_size(seen, draws, threshold, error)]
+        if len(above):
+            assert above.tolist() == list(range(int(above[0]), draws + 1))
+            shares = threshold * np.geomspace(1e-6, 1, 30)
+            assert (binom.sf(above[0] - 1, draws, shares) <= error * shares).all()
+        below = seen[is_below_at_size(seen, draws, threshold, error)]
+        if len(below):
+            assert below.tolist() == list(range(len(below)))
+            assert (binom.cdf(below[-1], draws, np.linspace(threshold, 1, 30)) <= error).all()
 
 
-def test_limits_are_tight_up_to_a_count() -> None:
-    """A smaller threshold is needed for one count fewer, whose tail is above the error."""
+def test_tests_at_a_size_are_tight_up_to_a_count() -> None:
+    """One count fewer, or one more, has a tail above the error, or does not let errors be in proportion."""
     draws, error = 400, 0.025
-    seen = np.arange(2, draws, dtype=float)
-    lower = find_spending_lower(seen, np.full(len(seen), float(draws)), error)
-    wider = lower * 1.001
-    inside = wider <= (seen - 1) / (draws - 1)
-    assert (binom.sf(seen - 1, draws, wider) > error * wider)[inside].all()
-    upper = find_spending_upper(seen, float(draws), error) * 0.999
-    assert (binom.cdf(seen, draws, upper) > error * upper).all()
+    seen = np.arange(0, draws + 1, dtype=float)
+    for threshold in THRESHOLDS:
+        first = (
+            int(seen[is_above_at_size(seen, draws, threshold, error)].min(initial=draws + 1)) - 1
+        )
+        assert binom.sf(
+            first - 1, draws, threshold
+        ) > error * threshold or first - 1 < threshold * (draws - 1)
+        more = len(seen[is_below_at_size(seen, draws, threshold, error)])
+        assert binom.cdf(more, draws, threshold) > error
+
+
+@pytest.mark.parametrize(
+    ("seen", "draws"), [(0, 1), (0, 900), (3, 7), (60, 60), (899, 900), (5, 10**6)]
+)
+def test_ends_at_a_size_are_those_of_clopper_and_pearson(seen: int, draws: int) -> None:
+    lower, upper = find_ends(is_below_at_size, seen, draws, 0.025)
+    known = beta.ppf(0.025, seen, draws - seen + 1), beta.isf(0.025, seen + 1, draws - seen)
+    assert lower == pytest.approx(0.0 if seen == 0 else known[0], rel=1e-6)
+    assert upper == pytest.approx(1.0 if seen == draws else known[1], rel=1e-6)
+    assert lower == 0 or binom.sf(seen - 1, draws, lower) <= 0.025
+    assert upper == 1 or binom.cdf(seen, draws, upper) <= 0.025
 
 
 def crossing_probability(
@@ -101,29 +108,39 @@ def test_tests_at_every_time_spend_their_error(threshold: float) -> None:
     error = 0.2
     for share in (threshold * 0.3, threshold * 0.9, threshold * (1 - 1e-9)):
         above = crossing_probability(
-            lambda k, n: is_surely_above(k, n, threshold, error), share, 600
+            lambda k, n: is_above_at_any_time(k, n, threshold, error), share, 600
         )
         assert above <= error * share
     for share in (threshold, threshold + 0.1 * (1 - threshold)):
         below = crossing_probability(
-            lambda k, n: is_surely_below(k, n, threshold, error), share, 600
+            lambda k, n: is_below_at_any_time(k, n, threshold, error), share, 600
         )
         assert below <= error
     # no empty rule: a part of the error that is allowed is used
     used = crossing_probability(
-        lambda k, n: is_surely_below(k, n, threshold, error), threshold, 600
+        lambda k, n: is_below_at_any_time(k, n, threshold, error), threshold, 600
     )
     assert used > 0.001
 
 
 def test_the_confidence_sequence_holds_at_all_times() -> None:
-    ends = {n: [find_sequence_ends(k, n, 0.2) for k in range(n + 1)] for n in range(1, 26)}
+    ends = {
+        n: [find_ends(is_below_at_any_time, k, n, 0.2) for k in range(n + 1)] for n in range(1, 26)
+    }
     for share in (0.02, 0.3, 0.8):
 
         def is_outside(k: np.ndarray, n: float, share: float = share) -> np.ndarray:
             return np.array([not low <= share <= high for low, high in ends[int(n)]])
 
         assert 0.0005 < crossing_probability(is_outside, share, 25) <= 0.2
+
+
+def bound_counts(table: Any, prior: Any = None) -> SampledLeakage:
+    """Bound a program from how often each outcome was seen, or from a table of letters and outcomes."""
+    counts = np.asarray(table)
+    samples = list(range(len(counts))) if prior is None else list(np.ndindex(counts.shape))
+    letters = None if prior is None else dict(enumerate(prior))
+    return leakage_from_samples(samples, times=counts.ravel(), prior=letters)
 
 
 def tail_of(law: np.ndarray, epsilon: float) -> float:
@@ -134,19 +151,44 @@ def tail_of(law: np.ndarray, epsilon: float) -> float:
 @pytest.mark.parametrize("name", LAWS)
 def test_bounds_of_programs_are_wrong_as_seldom_as_they_say(name: str, samples: int) -> None:
     rng, law = np.random.default_rng(5), LAWS[name]
-    epsilon = -math.log(LIMIT)
-    wrong = np.zeros(5, dtype=int)
+    epsilon, level = -math.log(LIMIT), -math.log(law.min())
+    tail = tail_of(law, epsilon)
+    # the true quantile: a bound is below it where the claim just below it is confirmed
+    leakages = np.sort(-np.log(law))
+    quantile = next(one for one in leakages.tolist() if tail_of(law, one + 1e-12) <= 0.3)
+    wrong = np.zeros(4, dtype=int)
     for counts in rng.multinomial(samples, law, RUNS):
-        found = leakage_from_samples(counts=counts)
-        lower, upper = found.bound_tail(epsilon)
-        tail = tail_of(law, epsilon)
-        quantile = found.bound_quantile(0.3)
+        found = bound_counts(counts)
         wrong += [
-            lower > tail, upper < tail * (1 - 1e-12), found.min_level > -math.log(law.min()),
-            tail_of(law, quantile) > 0.3 * (1 + 1e-12), lower > upper,
+            *are_wrong(found, epsilon, tail), found.decide_claim(level + 1e-12) == "refuted",
+            found.decide_claim(quantile - 1e-9, 0.3) == "confirmed",
         ]  # fmt: skip
-    assert wrong[4] == 0
     assert (wrong <= MAX_WRONG).all()
+
+
+def are_wrong(found: SampledLeakage, epsilon: float, tail: float) -> tuple[bool, bool]:
+    """Return whether the lower bound is above the tail, and the upper one below, by the claims decided so."""
+    low = found.decide_claim(epsilon, tail * (1 + 1e-12) or 1e-300) == "refuted"
+    return low, tail > 0 and found.decide_claim(epsilon, tail * (1 - 1e-12)) == "confirmed"
+
+
+def test_levels_and_quantiles_are_where_claims_are_decided() -> None:
+    found = bound_counts(np.random.default_rng(10).multinomial(600, LAWS["rare"]))
+    pairs = bound_counts([[300, 50, 3], [40, 200, 7]], [0.6, 0.4])
+    for one in (found, pairs):
+        level, quantile = one.min_level, one.bound_quantile(0.05)
+        assert one.decide_claim(level - 1e-9) == "refuted"
+        assert one.decide_claim(level + 1e-9) == "undecided"
+        assert one.decide_claim(quantile, 0.05) == "confirmed"
+        assert one.decide_claim(quantile - 1e-9, 0.05) != "confirmed"
+        # the verdicts are those of the bounds on the tail
+        for epsilon in np.linspace(0.05, 5, 23).tolist():
+            lower, upper = one.bound_tail(epsilon)
+            for delta in (0.003, 0.05, 0.4):
+                known = (
+                    "refuted" if lower > delta else "confirmed" if upper <= delta else "undecided"
+                )
+                assert one.decide_claim(epsilon, delta) == known
 
 
 @pytest.mark.parametrize("samples", [40, 600])
@@ -161,38 +203,36 @@ def test_bounds_of_pairs_are_wrong_as_seldom_as_they_say(rare: float, samples: i
     wrong = np.zeros((len(levels), 2), dtype=int)
     too_high = 0
     for drawn in rng.multinomial(samples, (PRIOR[:, None] * matrix).ravel(), RUNS):
-        found = leakage_from_samples(counts=drawn.reshape(matrix.shape), prior=PRIOR)
-        too_high += found.min_level > leakages.max() + 1e-12
+        found = bound_counts(drawn.reshape(matrix.shape), PRIOR)
+        too_high += found.decide_claim(float(leakages.max()) + 1e-12) == "refuted"
         for place, epsilon in enumerate(levels):
-            lower, upper = found.bound_tail(epsilon)
-            tail = float(q[leakages > epsilon].sum())
-            wrong[place] += [lower > tail, upper < tail * (1 - 1e-12)]
+            wrong[place] += are_wrong(found, epsilon, float(q[leakages > epsilon].sum()))
     assert (wrong <= MAX_WRONG).all()
     assert too_high <= MAX_WRONG
 
 
 def test_bounds_get_near_to_the_truth() -> None:
     law = LAWS["rare"]
-    found = leakage_from_samples(counts=np.random.default_rng(7).multinomial(10**6, law))
+    found = bound_counts(np.random.default_rng(7).multinomial(10**6, law))
     lower, upper = found.bound_tail(-math.log(LIMIT))
     assert lower <= tail_of(law, -math.log(LIMIT)) <= upper < 1.05 * lower
     assert found.bound_quantile(0.0105) == pytest.approx(-math.log(0.04), rel=0.02)
     drawn = [[75_000, 25_000], [25_000, 75_000]]
-    pairs = leakage_from_samples(counts=drawn, prior=[0.5, 0.5])
+    pairs = bound_counts(drawn, [0.5, 0.5])
     assert pairs.min_level <= math.log(1.5) <= pairs.bound_quantile(0.001)
     assert pairs.bound_quantile(0.001) - pairs.min_level < 0.02
 
 
 def test_nothing_is_said_of_what_was_not_seen() -> None:
     """A million equal outputs: something else may still have one in 300,000, and leak any amount."""
-    found = leakage_from_samples(counts={"same": 10**6})
+    found = leakage_from_samples(["same"], times=[10**6])
     lower, upper = found.bound_tail(20.0)
     assert lower == 0
     assert upper == pytest.approx(-math.log(0.025) / 10**6, rel=1e-5)
     assert found.bound_quantile(1e-7) == math.inf
     assert found.min_level == 0
     assert leakage_from_samples(["a"]).bound_tail(0.5) == (0.0, 1.0)
-    pairs = leakage_from_samples(counts=[[1, 0], [0, 0]], prior=[0.5, 0.5])
+    pairs = bound_counts([[1, 0], [0, 0]], [0.5, 0.5])
     assert pairs.bound_quantile(0.01) == pytest.approx(math.log(2))
     assert pairs.bound_tail(math.log(2)) == (0.0, 0.0)
 
@@ -207,9 +247,9 @@ def test_distinct_outcomes_bound_the_level() -> None:
 ])  # fmt: skip
 def test_forms_of_samples(samples: Any) -> None:
     found = leakage_from_samples(samples)
-    assert (found.outcomes, found.counts.tolist()) == (("a", "b"), [2, 1])
-    other = leakage_from_samples(counts={"a": 2, "b": 1, "never": 0})
-    assert (other.outcomes, other.upper.tolist()) == (found.outcomes, found.upper.tolist())
+    assert (found.outcomes, found.table.tolist()) == (["a", "b"], [[2], [1]])
+    other = leakage_from_samples(["a", "b", "never", "a"], times=[1, 1, 0, 1])
+    assert (other.outcomes, other.table.tolist()) == (found.outcomes, found.table.tolist())
 
 
 @pytest.mark.parametrize("samples", [
@@ -219,62 +259,59 @@ def test_forms_of_samples(samples: Any) -> None:
 def test_forms_of_pairs(samples: Any) -> None:
     prior = {"z": 0.25, "x": 0.75}
     found = leakage_from_samples(samples, prior=prior)
-    other = leakage_from_samples(counts={"x": {1: 2}, "z": {2: 1}}, prior=prior)
-    assert found.outcomes == other.outcomes == (1, 2)
-    assert found.upper.tolist() == other.upper.tolist()
+    assert (found.outcomes, found.table.tolist()) == ([1, 2], [[0, 2], [1, 0]])
     # Clopper and Pearson's limits of 0 of 2 and of 1 of 1, with 0.0125 for each of the two outcomes
-    assert found.upper.tolist() == pytest.approx([math.log((1 - 0.0125**0.5) * 4), math.log(4)])
+    safe = math.log((1 - 0.0125**0.5) * 4)
+    assert found.bound_tail(safe - 1e-6)[1] == 1.0
+    assert found.bound_tail(safe + 1e-6)[1] == pytest.approx(beta.isf(0.025, 2, 2))
 
 
 def test_outcomes_that_python_takes_for_equal_are_counted_apart() -> None:
-    assert leakage_from_samples([1, True, 1.0]).counts.tolist() == [2, 1]
+    assert leakage_from_samples([1, True, 1.0]).table.tolist() == [[2], [1]]
 
 
 def test_cells_of_numbers() -> None:
     values = np.random.default_rng(8).exponential(size=4_000)
-    fitted = leakage_from_samples(values, edges=4)
-    assert fitted.samples == 2_000
-    assert len(fitted.outcomes) == 4
-    edges = fit_edges(values[:2_000], 4)
-    fixed = leakage_from_samples(values[2_000:], edges=edges)
-    assert fixed.counts.tolist() == fitted.counts.tolist()
+    fitted = cut_outputs(values, 4)
+    found = leakage_from_samples(fitted)
+    assert (found.samples, len(found.outcomes)) == (2_000, 4)
+    # the cells are those of the quartiles of the first half, whatever the second is
+    assert (
+        cut_outputs(values[2_000:], np.quantile(values[:2_000], [0.25, 0.5, 0.75]).tolist())
+        == fitted
+    )
     assert cut_outputs([1, 2], [2]) == ["[-inf, 2.0)", "[2.0, inf)"]
-    assert fit_edges([5, 5, 5, 5], 3) == (5.0,)
-    pairs = leakage_from_samples([("x", 0.5), ("z", 7.5)], prior={"x": 0.5, "z": 0.5}, edges=[1.0])
-    assert len(pairs.outcomes) == 2
+    assert cut_outputs([5, 5, 5, 5, 6], 3) == ["[5.0, inf)"] * 3
+    assert cut_outputs(pd.Series([0.5, 7.5]), [1.0]) == ["[-inf, 1.0)", "[1.0, inf)"]
 
 
 @pytest.mark.parametrize("law", [[1, 1], [6, 3, 1], {"a": "9999/10000", "b": "1/10000"}])
 def test_samples_that_are_needed_are_enough(law: Any) -> None:
     rng = np.random.default_rng(9)
-    shares = np.array([float(one.probability) for one in leakage_of_counts(law).classes])
+    shares = np.array([float(share) for share in leakage_of_counts(law).law.values()])
     epsilon, delta = 2.0, 0.13
     needed = samples_needed(epsilon, delta, law, power=0.9)
     confirmed = sum(
-        leakage_from_samples(counts=counts).bound_tail(epsilon)[1] <= delta
+        bound_counts(counts).decide_claim(epsilon, delta) == "confirmed"
         for counts in rng.multinomial(needed, shares, RUNS)
     )
     assert confirmed >= binom.isf(1 - 1e-6, RUNS, 0.9)
     few = sum(
-        leakage_from_samples(counts=counts).bound_tail(epsilon)[1] <= delta
+        bound_counts(counts).decide_claim(epsilon, delta) == "confirmed"
         for counts in rng.multinomial(max(1, needed // 3), shares, RUNS)
     )
     assert few < 0.9 * RUNS
 
 
 @pytest.mark.parametrize(("arguments", "error", "words"), [
-    ({}, InputError, "give samples"),
-    ({"samples": [1], "counts": {1: 1}}, InputError, "give samples"),
-    ({"samples": []}, MechanismError, "no samples"), ({"counts": {}}, PmloptError, "no samples"),
-    ({"counts": {"a": 0}}, PriorError, "all 0"), ({"counts": {"a": -1}}, PriorError, "whole numbers"),
-    ({"counts": {"a": 0.5}}, PriorError, "whole numbers"),
+    ({"samples": []}, MechanismError, "no samples"),
+    ({"samples": ["a"], "times": [0]}, PriorError, "all 0"),
+    ({"samples": ["a"], "times": [-1]}, PriorError, "whole numbers"),
+    ({"samples": ["a"], "times": [0.5]}, PriorError, "whole numbers"),
+    ({"samples": ["a"], "times": [1, 2]}, InputError, "1 samples, and 2 numbers"),
     ({"samples": ["a", None]}, MechanismError, "missing"),
     ({"samples": ["a"], "confidence": 1.0}, InputError, "confidence"),
     ({"samples": [{"a"}]}, MechanismError, "cannot be counted"),
-    ({"samples": ["a"], "edges": [1.0]}, InputError, "numbers"),
-    ({"samples": [1.0], "edges": 3}, MechanismError, "half"),
-    ({"samples": [1.0, 2.0], "edges": [2.0, 1.0]}, InputError, "ascend"),
-    ({"counts": {1: 1}, "edges": [1.0]}, InputError, "give samples"),
     ({"samples": ["a"], "prior": [0.5, 0.5]}, MechanismError, "pairs"),
     ({"samples": [("w", 1)], "prior": {"x": 0.5, "z": 0.5}}, MechanismError, "'w' is none of"),
     ({"samples": [("x", 1, 2)], "prior": {"x": 0.5, "z": 0.5}}, MechanismError, "pairs"),
@@ -284,6 +321,16 @@ def test_samples_that_cannot_be_meant(
 ) -> None:
     with pytest.raises(error, match=words):
         leakage_from_samples(**arguments)
+
+
+@pytest.mark.parametrize(("values", "edges", "words"), [
+    (["a"], [1.0], "numbers"), ([1.0], 3, "first half"), ([1.0, 2.0], [2.0, 1.0], "ascend"),
+    ([1.0, 2.0], [1.0, 1.0], "ascend"), ([math.nan], [1.0], "missing"), ([math.inf], [1.0], "finite"),
+    ([1.0, 2.0], 0, "number of cells"), ([1.0], [], "edges"),
+])  # fmt: skip
+def test_cells_that_cannot_be_meant(values: Any, edges: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        cut_outputs(values, edges)
 
 
 def test_plans_that_cannot_be_meant() -> None:
