@@ -52,7 +52,7 @@ class Judge:
         except RefusalError:
             own = False
         if self.checker is not None:
-            other = run_checker(self.checker, [path])[0].accepts
+            other = run_checker(self.checker, path)[0].accepts
             if other != own:
                 raise AssertionError(f"{self.checker} and the oracle differ on {path}")
         return own

@@ -84,13 +84,13 @@ def table() -> str:
             elif method.name in told:
                 continue  # what is tried can be asked for
             else:
-                why = f"by name alone; takes {method.requirements_text or 'every program of the question'}"
+                why = f"only by name; takes {method.requirements_text or 'every program of the question'}"
             shown = "" if method.name in told else f"`{EVIDENCE[kind, method.name]}`"
             title = "" if told else TITLES[kind]
             lines.append(f"| {title} | `{method.name}` | `{method.id}` | {why} | {shown} |")
             told.add(method.name)
         if question.make_cvxpy_method is not None:
-            lines.append("| | any solver of cvxpy | its name | by name alone | |")
+            lines.append("| | any solver of cvxpy | its name | only by name | |")
     return "\n".join(lines) + "\n"
 
 

@@ -6,13 +6,11 @@ for cvxpy takes a second to import.
 
 import sys
 from importlib import import_module
-from importlib.metadata import version
 from typing import Any
 
 import lazy_loader
 
 _attribute, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-__version__ = version("pmlopt")
 
 _ROOMS = (
     "closed_forms",
@@ -36,6 +34,10 @@ _ROOMS = (
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f"{__name__}.{name}")
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version(__name__)
     try:
         return _attribute(name)
     except AttributeError:

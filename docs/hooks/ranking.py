@@ -16,6 +16,7 @@ WEIGHTS = {
     "gallery/": 0.2,
     "bibliography.md": 0.01,
     "architecture.md": 0.1,
+    "theory/": 0.1,
     "notes/": 0.01,
     "commands.md": 0.001,
     "reference/internals/": 0.0001,

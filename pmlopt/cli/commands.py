@@ -257,7 +257,6 @@ def design(
     It is optimal for a prior, a privacy bound and a utility, and comes with a proof of both.
     """
     from pmlopt.programs.designs import design as build
-    from pmlopt.releases.ledger_entries import build_remaining_requirement
 
     run.check()
     if (ledger_file is not None) != within_ledger or (epsilon is None and not within_ledger):
@@ -281,6 +280,8 @@ def design(
     prior = asked.read_prior()
     privacy = None if epsilon is None else asked.build_requirement(epsilon, prior)
     if ledger_file is not None:
+        from pmlopt.releases.ledger_entries import build_remaining_requirement
+
         left = build_remaining_requirement(ledger_file, prior)
         privacy = left if privacy is None else privacy & left
     assert privacy is not None

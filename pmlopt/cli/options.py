@@ -30,10 +30,8 @@ from typing import (
 
 import click
 
-from pmlopt import __version__
 from pmlopt.cli.completion import complete_by
-from pmlopt.cli.help_pages import GroupedCommand
-from pmlopt.cli.meant_names import COMMANDS_MEANT, OPTIONS_MEANT
+from pmlopt.cli.meant_names import COMMANDS_MEANT
 from pmlopt.cli.printing import (
     check_output,
     print_error,
@@ -42,6 +40,7 @@ from pmlopt.cli.printing import (
     print_result,
     show_status,
 )
+from pmlopt.cli.strict_command import StrictCommand
 from pmlopt.cli.targets import PATH, PRINTS_APART, TARGET, check_file_formats, check_files
 from pmlopt.core import files
 from pmlopt.core.failures import is_out_of_memory, is_worker_lost
@@ -235,32 +234,6 @@ def _print_usage_errors_as_json(as_json: bool) -> Iterator[None]:
         sys.exit(error.exit_code)
 
 
-class StrictCommand(GroupedCommand):
-    """A command that rejects repeated options, except for cumulative ones."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the options, and reject repeated ones."""
-        try:
-            given = self.make_parser(ctx).parse_args(list(args))[2]
-        except click.NoSuchOption as error:
-            self._suggest_option(ctx, error.option_name)
-            raise
-        for option in given:
-            if isinstance(option, click.Option) and not option.multiple and given.count(option) > 1:
-                raise click.UsageError(
-                    f"{'/'.join(option.opts)} is given more than once: give it once", ctx
-                )
-        return super().parse_args(ctx, args)
-
-    def _suggest_option(self, ctx: click.Context, name: str) -> None:
-        """Suggest this command's option of another or former name, if any."""
-        own = {flag for one in self.params for flag in one.opts}
-        for meant in OPTIONS_MEANT.get(name, ()):
-            if meant in own:
-                message = f"No such option {name!r}: write {meant}"
-                raise click.NoSuchOption(name, message, ctx=ctx) from None
-
-
 class CommandGroup(StrictCommand, click.Group):
     """A command group with uniform exit codes, also for option errors."""
 
@@ -302,7 +275,7 @@ class CommandGroup(StrictCommand, click.Group):
     cls=CommandGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
-@click.version_option(__version__)
+@click.version_option(package_name="pmlopt")
 def main() -> None:
     """Design privacy mechanisms by convex optimization, with a proof of the bound."""
 
@@ -362,27 +335,35 @@ def add_command(
     """
 
     def decorate_function(function: Callable[..., None]) -> click.Command:
-        hints = get_type_hints(function, include_extras=True)
-        gathered: dict[str, Any] = {key: kind for key, kind in hints.items() if is_dataclass(kind)}
-        parameters: list[click.Parameter] = []
-        for key, one in signature(function).parameters.items():
-            if key in gathered:
-                parameters += _list_options(gathered[key])
-            else:
-                parameters.append(_make_parameter(key, hints[key], one.default))
-
         @wraps(function)
         def run_function(**given: Any) -> None:
-            check_files(parameters, given)
+            check_files(command.params, given)
+            hints = get_type_hints(function, include_extras=True)
+            gathered: dict[str, Any] = {key: one for key, one in hints.items() if is_dataclass(one)}
             for key, kind in gathered.items():
                 given[key] = kind(**{one.name: given.pop(one.name) for one in fields(kind)})
             function(**given)
 
-        return group.command(name or function.__name__, params=[*parameters, *extra])(
-            handle_exit_codes(run_function, spends)
-        )
+        command: click.Command = group.command(
+            name or function.__name__,
+            cls=StrictCommand,
+            list_parameters=lambda: [*_list_parameters(function), *extra],
+        )(handle_exit_codes(run_function, spends))
+        return command
 
     return decorate_function
+
+
+def _list_parameters(function: Callable[..., None]) -> list[click.Parameter]:
+    """List the options and arguments of a function with annotated parameters."""
+    hints = get_type_hints(function, include_extras=True)
+    found: list[click.Parameter] = []
+    for key, one in signature(function).parameters.items():
+        if is_dataclass(hints[key]):
+            found += _list_options(hints[key])
+        else:
+            found.append(_make_parameter(key, hints[key], one.default))
+    return found
 
 
 def _list_options(kind: Any) -> list[click.Parameter]:

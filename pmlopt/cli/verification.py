@@ -155,25 +155,25 @@ def _load_certificate(saved_file: Path) -> Certificate:
 def _run_checker(checker: str, place: Path, as_json: bool) -> int:
     """Run a checker on a proof, which is made first of a saved result; return the exit code."""
     from pmlopt.programs.proofs.folder import write_proof
-    from pmlopt.verification.vipr_checkers import VIPR_ENDING, list_certificates, run_checker
+    from pmlopt.verification.vipr_checkers import VIPR_ENDING, run_checker
 
     with tempfile.TemporaryDirectory() as folder:
         if not place.is_dir() and place.suffix != VIPR_ENDING:
             place = write_proof(_load_certificate(place), Path(folder) / "proof").folder
-        verdicts = run_checker(checker, list_certificates(place))
+        verdicts = run_checker(checker, place)
     if as_json:
         print_json("verdict", {
             "kind": "proof",
             "statement": f"the certificates of {place.name} by {checker}",
             "holds": all(one.accepts for one in verdicts),
             "parts": [
-                {"part": one.path.name, "holds": one.accepts, "detail": one.output} for one in verdicts
+                {"part": one.file, "holds": one.accepts, "detail": one.output} for one in verdicts
             ],
         })  # fmt: skip
     else:
         for one in verdicts:
             print_line(one.output.rstrip())
-        rows = [(one.path.name, "accepted" if one.accepts else "REFUSED") for one in verdicts]
+        rows = [(one.file, "accepted" if one.accepts else "REFUSED") for one in verdicts]
         print_table(["certificate", f"by {checker}"], rows)
     return 0 if all(one.accepts for one in verdicts) else CLAIM_FAILS
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from typing import Any, Literal, TypeAlias, get_args
@@ -182,12 +183,20 @@ def is_missing(value: Any) -> bool:
         >>> is_missing(None), is_missing(float("nan")), is_missing("")
         (True, True, False)
     """
-    if value is None or value is np.ma.masked or type(value).__name__ == "NAType":
+    if value is None or type(value).__name__ in ("NAType", "MaskedConstant"):
         return True
     try:
         return bool(value != value)
     except (TypeError, ValueError):
         return False
+
+
+def is_masked_array(value: object) -> bool:
+    """Return whether a value is an array of numpy with masked entries, or the constant `numpy.ma.masked`.
+
+    Where `numpy.ma` is not loaded there are none, and it is not loaded to find that out: it takes a while.
+    """
+    return "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray)
 
 
 def find_masked_entry(values: Any) -> tuple[int, ...] | None:
@@ -203,13 +212,13 @@ def find_masked_entry(values: Any) -> tuple[int, ...] | None:
         ... )
         ((1, 0), None)
     """
-    if isinstance(values, np.ma.MaskedArray):
+    if is_masked_array(values):
         places = np.argwhere(np.ma.getmaskarray(values))
         return tuple(int(place) for place in places[0]) if len(places) else None
     if not isinstance(values, list | tuple) or set(map(type, values)) <= _NUMBERS:
         return None
     for place, value in enumerate(values):
-        if isinstance(value, list | tuple | np.ma.MaskedArray):
+        if isinstance(value, list | tuple) or is_masked_array(value):
             inner = find_masked_entry(value)
             if inner is not None:
                 return (place, *inner)

@@ -30,7 +30,10 @@ else:
         def __getattr__(self, name: str) -> Any:
             if name.startswith("__"):  # a caller that only inspects its type
                 raise AttributeError(name)
-            return getattr(import_module(self._name), name)
+            found = getattr(import_module(self._name), name)
+            # found again without this function, which small arrays would notice
+            self.__dict__[name] = found
+            return found
 
     cp, linalg, optimize, sparse, special = map(
         LazyModule, ("cvxpy", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.special")

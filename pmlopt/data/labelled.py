@@ -34,6 +34,7 @@ from pmlopt.core.frames import (
     get_row_names,
     has_labels,
     is_frame,
+    is_masked_array,
     is_missing,
     to_narwhals,
     to_plain_list,
@@ -391,8 +392,9 @@ def read_column(
         values = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
     else:
         # masked entries are missing ones, which `tolist` makes None
-        masked = isinstance(data, np.ma.MaskedArray)
-        values = to_plain_list(data if masked else _list_entries(data, what, error, missing=True))
+        values = to_plain_list(
+            data if is_masked_array(data) else _list_entries(data, what, error, missing=True)
+        )
     if missing:
         return values
     for place, value in enumerate(values):

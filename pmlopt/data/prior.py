@@ -365,6 +365,13 @@ class Prior(SuggestsAttributes, Record):
             return self.counts
         return common_integer_ratio(self.probabilities)[0]
 
+    @cached_property
+    def integer_weights(self) -> Any:
+        """Return the weights as an (N,) object array, for exact arithmetic."""
+        found = np.array(self.weights, dtype=object)
+        found.setflags(write=False)
+        return found
+
     def reordered(self, labels: Iterable[Label]) -> Prior:
         """Reorder the letters by labels.
 
@@ -545,7 +552,7 @@ def conditional_value_at_risk(weights: FloatArray, values: FloatArray, mass: flo
     order = np.argsort(falling, axis=1)
     filled = np.cumsum(weights[order], axis=1)
     # the weights may sum to less than a mass of 1 by rounding: then the last letter is the edge
-    last = np.minimum((filled < mass).sum(axis=1), len(weights) - 1)[:, None]
-    edge = -np.take_along_axis(falling, np.take_along_axis(order, last, axis=1), axis=1)[:, 0]
+    last, columns = np.minimum((filled < mass).sum(axis=1), len(weights) - 1), np.arange(len(order))
+    edge = -falling[columns, order[columns, last]]
     rounding = 8 * (len(weights) + 2) * float(np.finfo(float).eps) * np.abs(edge)
     return np.asarray(edge + weights @ np.maximum(values - edge, 0.0) / mass + rounding)

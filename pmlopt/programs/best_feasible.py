@@ -61,6 +61,10 @@ class MethodAttempts(Generic[C_co]):
         self.mistakes += not expected or isinstance(cause, FalseCertificateError)
         self.accounts.append(describe_failure(method, cause))
 
+    def list_stopped(self) -> list[Result[C_co]]:
+        """List the feasible results of methods that a limit stopped."""
+        return [one for one in self.feasible if one.status is Status.LIMIT_REACHED]
+
     @property
     def has_only_programming_errors(self) -> bool:
         """Return whether every attempted method failed with a programming error."""
@@ -76,7 +80,7 @@ def select_best_result(
 ) -> Result[C_co]:
     """Select the best feasible result and the best bound among methods that did not prove optimality.
 
-    A method that ended without a limit is preferred to one that a limit stopped, unless the time is over.
+    Where a method ended without a limit, and the time is not over, the result has the status of that method.
     Where every method was stopped, a mechanism by formula may be better, or the only one there is.
 
     Raises:
@@ -94,24 +98,39 @@ def select_best_result(
         )
     ended = [one for one in attempts.results if one.status is Status.UNPROVED]
     if ended and not deadline.expired:
-        return _select_best_finished(program, ended)
+        return _build_finished_result(program, [*ended, *attempts.list_stopped()])
     if deadline.expired or not attempts.has_only_programming_errors:
         stopped = _build_stopped_result(question, program, attempts, begin)
         if stopped is not None:
             return stopped
     if ended:
-        return _select_best_finished(program, ended)
+        return _build_finished_result(program, [*ended, *attempts.list_stopped()])
     if attempts.results:
         return min(attempts.feasible or attempts.results, key=_get_proved_gap)
     raise SolverError(f"no solver could solve it: {'; '.join(attempts.accounts)}")
 
 
-def _select_best_finished(program: Program[Any], ended: Sequence[Result[C_co]]) -> Result[C_co]:
-    """Select the best result among the methods that ran to their end, without a time limit."""
+def _build_finished_result(program: Program[Any], known: Sequence[Result[C_co]]) -> Result[C_co]:
+    """Combine the best mechanism with the best bound where a method ran to its end."""
+    best = _take_best_bound(program, _select_best_finished(program, known), known)
+    return replace(best, status=Status.UNPROVED)
+
+
+def _select_best_finished(program: Program[Any], known: Sequence[Result[C_co]]) -> Result[C_co]:
+    """Select the best result of some, the first of which ran to their end."""
     sign = 1 if program.maximised else -1
     # values without a proof that differ by less are equal, and the smaller gap decides
-    ahead = max(sign * result.value for result in ended) - 1e-6
-    return min((r for r in ended if sign * r.value >= ahead), key=_get_proved_gap)
+    ahead = max(sign * result.value for result in known) - 1e-6
+    return min((r for r in known if sign * r.value >= ahead), key=_get_proved_gap)
+
+
+def _take_best_bound(
+    program: Program[Any], best: Result[C_co], known: Sequence[Result[C_co]]
+) -> Result[C_co]:
+    """Return a result with the tightest bound of some: it holds for the program, not for a mechanism."""
+    sign = 1 if program.maximised else -1
+    tightest = min(known, key=lambda result: sign * result.bound)
+    return replace(best, certificate=best.certificate.with_bound_from(tightest.certificate))
 
 
 def _build_stopped_result(
@@ -143,9 +162,7 @@ def _build_stopped_result(
         return None
     sign = 1 if program.maximised else -1
     best = max(known, key=lambda result: sign * result.value)
-    # bounds hold for the program, not for a mechanism: the best one of any method fits
-    tightest = min(known, key=lambda result: sign * result.bound)
-    return replace(best, certificate=best.certificate.with_bound_from(tightest.certificate))
+    return _take_best_bound(program, best, known)
 
 
 def _get_proved_gap(result: Result[Any]) -> float:

@@ -349,9 +349,9 @@ WarmStartLike: TypeAlias = MechanismLike | SolvedProgram | WarmStart | Literal[F
 
 def get_warm_start(start: WarmStartLike) -> WarmStart | None:
     """Return the warm-start arrays of an earlier result; None for a plain mechanism."""
-    if isinstance(start, SolvedProgram):
-        return start.restart
-    return start if isinstance(start, WarmStart) else None
+    if start is None or isinstance(start, WarmStart):
+        return start
+    return start.restart if isinstance(start, SolvedProgram) else None
 
 
 def get_mechanism(start: MechanismLike | SolvedProgram) -> MechanismLike:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import sys
-from multiprocessing.connection import Connection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pmlopt.core.programming_errors import (
     describe_error,
@@ -18,12 +16,17 @@ from pmlopt.programs.program import Method, MethodError, MethodResult, Program
 from pmlopt.programs.registry import run_method
 from pmlopt.solvers.solver_result import MethodOptions
 
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
 GRACE_SECONDS = 30.0
 """Seconds that it may take beyond its time limit: it ends what it is at, and proves what it found."""
 
 
 def check_fork_available() -> None:
     """Raise an InputError where the operating system cannot fork."""
+    import multiprocessing
+
     if "fork" not in multiprocessing.get_all_start_methods():
         raise InputError(
             f"isolated=True copies the process by fork, which {sys.platform} does not have"
@@ -46,6 +49,8 @@ def run_in_process(
         PmloptError: what the method raised on purpose.
         Exception: in strict mode a programming error.
     """
+    import multiprocessing
+
     left = options.deadline.remaining()
     # a separate process may take an hour where no time limit is given
     limit = 3600.0 if left is None else left + GRACE_SECONDS

@@ -21,7 +21,7 @@ from pmlopt.errors import (
     SolverUnavailableError,
 )
 from pmlopt.programs.best_feasible import MethodAttempts, select_best_result
-from pmlopt.programs.certificate import C_co, Status, WarmStartLike
+from pmlopt.programs.certificate import C_co, Certificate, Status, WarmStartLike
 from pmlopt.programs.former_names import replace_former_method
 from pmlopt.programs.method_runs import check_fork_available, run_in_process
 from pmlopt.programs.program import (
@@ -158,7 +158,11 @@ def solve(
         attempts.add_result(result, found, _describe_shortcoming(found, allowed))
         if found.certificate.is_beyond_bound and has_foreign_parts(program):
             break  # a user's class contradicts itself: a worse mechanism would only hide it
-    return select_best_result(question, program, attempts, options.deadline, begin)
+    best = select_best_result(question, program, attempts, options.deadline, begin)
+    # the value of one method and the bound of another may prove what neither does
+    if _closes_gap(best.certificate, allowed) and not best.certificate.failures:
+        return replace(best, status=Status.OPTIMAL)
+    return best
 
 
 def certify(
@@ -305,12 +309,18 @@ def _choose_status(found: MethodResult[Any], allowed: float, *, given: bool = Fa
     # a violated limit outranks any gap: value and bound are then of different problems
     if found.certificate.violation > 0:
         return Status.VIOLATED
-    # next to a large offset, value and bound are floats that may be a few units apart by rounding only
-    gap = found.certificate.proved_gap
-    if math.isfinite(gap) and gap <= allowed + 4 * math.ulp(found.certificate.value):
+    if _closes_gap(found.certificate, allowed):
         return Status.OPTIMAL
     ended = found.finished and not found.certificate.is_beyond_bound
     return Status.UNPROVED if ended or given else Status.LIMIT_REACHED
+
+
+def _closes_gap(certificate: Certificate, allowed: float) -> bool:
+    """Return whether the value of a certificate is within a gap of its bound, and no limit is violated."""
+    gap = certificate.proved_gap
+    # next to a large offset, value and bound are floats that may be a few units apart by rounding only
+    near = gap <= allowed + 4 * math.ulp(certificate.value)
+    return certificate.violation == 0 and math.isfinite(gap) and near
 
 
 def _describe_shortcoming(found: MethodResult[Any], allowed: float) -> str:

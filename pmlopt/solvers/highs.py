@@ -16,7 +16,7 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.errors import SolverOptionError
 from pmlopt.solvers.solver_result import (
@@ -163,12 +163,14 @@ def build_columnwise_model(
     """
     model = highspy.HighsLp()
     model.num_row_, model.num_col_ = len(rows[0]), len(costs)
-    model.col_cost_ = costs
-    model.col_lower_ = np.zeros(len(costs)) + bounds[0]
-    model.col_upper_ = np.zeros(len(costs)) + bounds[1]
-    model.row_lower_, model.row_upper_ = rows
-    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    model.a_matrix_.start_, model.a_matrix_.index_, model.a_matrix_.value_ = entries
+    # lists of plain numbers: of an array highspy converts each entry on its own, which takes thrice as long
+    model.col_cost_ = costs.tolist()
+    model.col_lower_ = (np.zeros(len(costs)) + bounds[0]).tolist()
+    model.col_upper_ = (np.zeros(len(costs)) + bounds[1]).tolist()
+    model.row_lower_, model.row_upper_ = map(np.ndarray.tolist, rows)
+    matrix = model.a_matrix_
+    matrix.format_ = highspy.MatrixFormat.kColwise
+    matrix.start_, matrix.index_, matrix.value_ = map(np.ndarray.tolist, entries)
     return model
 
 
@@ -243,45 +245,38 @@ def build_block_model(task: BlockLP) -> highspy.HighsLp:
     The lower end is no row: it is in the sums and in the means.
     """
     n, m = task.costs.shape
-    block, cells = task.block, task.costs.size
+    block, cells = task.block, np.arange(task.costs.size)
     # row-major cells: the quotient by M is the letter, the rest the output
-    letter, output = np.divmod(np.arange(cells), m)
-    ends = n if block.weights is None else n + m
-    entry_rows, entry_values = [letter, ends + np.arange(cells)], [np.ones(cells), np.ones(cells)]
+    letter, output = np.divmod(cells, m)
+    ones, ends = np.ones(len(cells)), n if block.weights is None else n + m
+    cell_rows, cell_values = [letter, ends + cells], [ones, ones]
     if block.weights is not None:
-        entry_rows.insert(1, n + output)
-        entry_values.insert(1, block.weights[0, letter])
-    rows, values = [np.stack(entry_rows, axis=1).ravel()], [np.stack(entry_values, axis=1).ravel()]
-    lengths = [np.full(cells, len(entry_rows))]
+        cell_rows.insert(1, n + output)
+        cell_values.insert(1, block.weights[0, letter])
+    rows, values = [np.array(cell_rows).T.ravel()], [np.array(cell_values).T.ravel()]
+    lengths = [len(cell_rows)] * len(cells)
+    # of the first output; for the others the sums stay, and the rest moves on
+    first = np.concatenate([np.arange(n), np.arange(n, ends, m), ends + m * np.arange(n)])
+    shifts = np.where(first < n, 0, np.arange(m)[:, None])
     for index, (low, high) in enumerate(zip(block.lower, block.upper, strict=True)):
-        places: list[IntArray] = []
-        coefficients: list[float] = []
-        if low:
-            places.append(np.arange(n))
-            coefficients.append(low)
+        mean = np.zeros(1 if ends > n else 0)
         if block.weights is not None and block.mean is not None:
-            places.append(np.array([n]))
-            coefficients.append(low * block.weights.sum() - block.mean[0, index])
-        if high > low:
-            places.append(ends + m * np.arange(n))
-            coefficients.append(low - high)
-        # of the first output; for the others the sums stay, and the rest moves on
-        first = np.concatenate(places)
-        # (M, L): rows of sums are common to all outputs, the others are one further for each
-        shifts = np.where(first < n, 0, np.arange(m)[:, None])
-        rows.append((first + shifts).ravel())
-        values.append(np.tile(np.repeat(coefficients, list(map(len, places))), m))
-        lengths.append(np.full(m, len(first)))
+            mean[0] = low * block.weights.sum() - block.mean[0, index]
+        entries = np.concatenate([np.full(n, low), mean, np.full(n, low - high)])
+        used = np.flatnonzero(entries)
+        rows.append((first + shifts)[:, used].ravel())
+        values.append(np.tile(entries[used], m))
+        lengths += [len(used)] * m
 
     # entries are stored less their lower end, whose cost goes to the scalars
     low_cost = block.lower[:, None] * task.costs.sum(axis=0)
-    least = np.concatenate([np.ones(n), np.zeros(ends - n), np.full(cells, -np.inf)])
+    least = np.concatenate([np.ones(n), np.zeros(ends - n), np.full(len(cells), -np.inf)])
     return build_columnwise_model(
         np.concatenate([task.costs.ravel(), low_cost.ravel()]),
         (0.0, np.inf),
         (least, np.maximum(least, 0.0)),
         (
-            np.concatenate([[0], np.cumsum(np.concatenate(lengths))]),
+            np.cumsum([0, *lengths]),
             np.concatenate(rows),
             np.concatenate(values),
         ),
@@ -348,6 +343,15 @@ def _read_point(solver: highspy.Highs, task: BlockLP) -> PrimalDualPoint:
     above = np.array(solution.col_value[: n * m]).reshape(n, m)
     matrix = above + task.block.lower @ np.array(solution.col_value[n * m :]).reshape(-1, m)
     return PrimalDualPoint(matrix, task.to_certificate_multipliers(np.array(solution.row_dual[:n])))
+
+
+def read_basis(solver: highspy.Highs) -> tuple[list[int], list[int]]:
+    """Read the rows that are tight at the basis of HiGHS, and its columns; none where it has no basis."""
+    basis = solver.getBasis()
+    if not basis.valid:
+        return [], []
+    tight = [row for row, status in enumerate(basis.row_status) if status.name != "kBasic"]
+    return tight, [place for place, one in enumerate(basis.col_status) if one.name == "kBasic"]
 
 
 def _save_basis(solver: highspy.Highs) -> Mapping[str, NDArray[Any]]:

@@ -172,6 +172,13 @@ def worst_level(rng: np.random.Generator, n: int) -> Result[Any]:
     return solve(worst_case_utility(rare_prior(rng, n), order, threshold), tolerance=SHARP)
 
 
+def worst_level_over_ball(rng: np.random.Generator, n: int) -> Result[Any]:
+    """The same over an l1 ball, which may exclude outputs that few letters have."""
+    prior, order = rare_prior(rng, n), random_order(rng, n)
+    threshold, over = int(rng.integers(2, n + 1)), L1Ball(prior, float(10 ** rng.uniform(-3, -0.5)))
+    return solve(worst_case_utility(prior, order, threshold, over=over), tolerance=SHARP)
+
+
 def worst_case(rng: np.random.Generator, n: int) -> Result[Any]:
     return solve(best_worst_case(rare_prior(rng, n), random_order(rng, n), random_level(rng)))
 
@@ -227,6 +234,7 @@ KINDS: Mapping[str, Callable[[np.random.Generator, int], Result[Any]]] = {
     "own-rows": own_rows,
     "expected-level": expected_level,
     "worst-level": worst_level,
+    "worst-level-over-ball": worst_level_over_ball,
     "worst-case": worst_case,
     "least-epsilon": least_epsilon,
     "post-processing": post_processing,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from oracles.designs import FloatArray
-from scipy.integrate import quad
+from scipy.integrate import cubature
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import logsumexp
 from scipy.stats import norm
@@ -130,17 +130,20 @@ def level_in_digits(points: FloatArray, scale: float, laws: FloatArray) -> Decim
 def gaussian_failure(points: FloatArray, p: FloatArray, sigma: float, epsilon: float) -> float:
     """The integral of the mixture where the leakage is above epsilon: roots on a grid, and quadrature."""
 
+    def excesses(y: FloatArray) -> FloatArray:
+        logs = -((y[:, None] - points) ** 2) / (2 * sigma**2)
+        return np.asarray(logs.max(axis=1) - logsumexp(logs, b=p, axis=1)) - epsilon
+
     def excess(y: float) -> float:
-        logs = -((y - points) ** 2) / (2 * sigma**2)
-        return float(logs.max() - logsumexp(logs, b=p)) - epsilon
+        return float(excesses(np.array([y]))[0])
 
     low, high = points.min() - 12 * sigma, points.max() + 12 * sigma
     grid = np.linspace(low, high, 4001)
-    above = np.array([excess(y) for y in grid])
+    above = excesses(grid)
     # an extremum between points of the grid may be on the other side of zero
     inner, more = above[1:-1], []
-    peaks = (inner >= above[:-2]) & (inner >= above[2:]) & (inner <= 0)
-    dips = (inner <= above[:-2]) & (inner <= above[2:]) & (inner >= 0)
+    peaks = (inner >= above[:-2]) & (inner > above[2:]) & (inner <= 0)
+    dips = (inner <= above[:-2]) & (inner < above[2:]) & (inner >= 0)
     for at, sign in ((peaks, -1), (dips, 1)):
         for i in np.flatnonzero(at):
             found = minimize_scalar(
@@ -149,19 +152,21 @@ def gaussian_failure(points: FloatArray, p: FloatArray, sigma: float, epsilon: f
             )  # fmt: skip
             more.append(float(found.x))
     grid = np.unique(np.append(grid, more))
-    above = np.array([excess(y) for y in grid])
+    above = excesses(grid)
     turns = [
         brentq(excess, grid[i], grid[i + 1], xtol=1e-13)
         for i in np.flatnonzero(np.sign(above[:-1]) != np.sign(above[1:]))
     ]
+    ends = np.array([low, *turns, high])
+    middles = (ends[:-1] + ends[1:]) / 2
+    # panels of a deviation at most, on which 20 nodes are exact to the last digits
+    nodes, weights = np.polynomial.legendre.leggauss(20)
     total = 0.0
-    for start, end in itertools.pairwise([low, *turns, high]):
-        if excess((start + end) / 2) > 0:
-            cuts = np.linspace(start, end, max(2, int((end - start) / sigma) + 2))
-            for a, b in itertools.pairwise(cuts):
-                total += quad(lambda y: float(p @ norm.pdf(y, points, sigma)), a, b, epsabs=1e-13)[
-                    0
-                ]
+    for start, end in ends[np.flatnonzero(excesses(middles) > 0)[:, None] + [0, 1]]:
+        cuts = np.linspace(start, end, max(2, int((end - start) / sigma) + 2))
+        half, middle = np.diff(cuts)[:, None] / 2, (cuts[:-1] + cuts[1:])[:, None] / 2
+        densities = norm.pdf((middle + half * nodes)[..., None], points, sigma) @ p
+        total += float((densities * weights * half).sum())
     return total
 
 
@@ -176,13 +181,15 @@ def plane_failure(points: FloatArray, p: FloatArray, sigma: float, epsilon: floa
     shift = logs + norms[:, None] - norms
     ends = points.min(axis=0) - 12 * sigma, points.max(axis=0) + 12 * sigma
 
-    def values(u: float, v: FloatArray) -> FloatArray:
-        """(N,) g_i at (u, v_i)."""
-        terms = np.exp(shift - slopes[..., 0] * u - slopes[..., 1] * v[:, None])
-        return np.asarray(np.log(terms.sum(axis=1)))
+    def values(u: FloatArray, v: FloatArray) -> FloatArray:
+        """(K, N) g_i at (u_k, v_ki)."""
+        terms = shift - slopes[..., 0] * u[:, None, None] - slopes[..., 1] * v[..., None]
+        return np.asarray(np.log(np.exp(terms).sum(axis=2)))
 
-    def section(u: float) -> float:
-        low, high = np.full(len(p), ends[0][1]), np.full(len(p), ends[1][1])
+    def sections(at: FloatArray) -> FloatArray:
+        """(K,) masses of the sections at (K, 1) u."""
+        u = at[:, 0]
+        low, high = (np.full((len(u), len(p)), end[1]) for end in ends)
         left, right = low.copy(), high.copy()
         for _ in range(60):  # ternary search
             one, two = left + (right - left) / 3, right - (right - left) / 3
@@ -198,19 +205,21 @@ def plane_failure(points: FloatArray, p: FloatArray, sigma: float, epsilon: floa
                 above = values(u, middle) >= -epsilon
                 outer, inner = np.where(above, middle, outer), np.where(above, inner, middle)
             edges.append(np.where(values(u, far) < -epsilon, far, inner))
-        total, reached = 0.0, -math.inf
-        across = norm.pdf(u, points[:, 0], sigma) * p
-        for a, b in sorted(zip(edges[0][found], edges[1][found], strict=True)):
-            start = max(a, reached)
-            if b > start:
-                mass = norm.sf(start, points[:, 1], sigma) - norm.sf(b, points[:, 1], sigma)
-                total += float(across @ mass)
-                reached = b
-        return total
+        across = norm.pdf(u[:, None], points[:, 0], sigma) * p
+        totals = np.zeros(len(u))
+        for k, row in enumerate(found):
+            reached = -math.inf
+            for a, b in sorted(zip(edges[0][k][row], edges[1][k][row], strict=True)):
+                start = max(a, reached)
+                if b > start:
+                    mass = norm.sf(start, points[:, 1], sigma) - norm.sf(b, points[:, 1], sigma)
+                    totals[k] += float(across[k] @ mass)
+                    reached = b
+        return totals
 
     cuts = np.linspace(ends[0][0], ends[1][0], 17)
     return math.fsum(
-        quad(section, a, b, epsabs=2e-12, epsrel=1e-12, limit=60)[0]
+        float(cubature(sections, [a], [b], rtol=1e-12, atol=2e-12, max_subdivisions=60).estimate)
         for a, b in itertools.pairwise(cuts)
     )
 

@@ -24,6 +24,7 @@ from pmlopt import (
     MutualInformation,
     Prior,
     Secret,
+    certify,
     design,
     distortion_leakage,
     envelope_design,
@@ -36,11 +37,12 @@ from pmlopt.errors import InfeasibleError
 from pmlopt.model.constraints import Invariant
 from pmlopt.model.utility import DisplacementLoss, hamming
 from pmlopt.programs import Status
-from pmlopt.programs.best_feasible import FIRST_FEASIBLE
+from pmlopt.programs.best_feasible import FIRST_FEASIBLE, MethodAttempts, select_best_result
 from pmlopt.programs.linear.feasible import find_first_mechanism
 from pmlopt.programs.linear.methods import METHODS
 from pmlopt.programs.program import Method, MethodError
 from pmlopt.programs.registry import find_registry
+from pmlopt.solvers.solver_result import NO_DEADLINE
 
 RNG = np.random.default_rng(4)
 PRIOR = Prior(RNG.dirichlet(np.full(6, 3.0)))
@@ -207,3 +209,25 @@ def test_constraints_that_no_mechanism_meets_are_infeasible_however_little_time_
 def test_the_bound_of_a_first_mechanism_is_finite_with_linear_constraints() -> None:
     program = PROGRAMS["expected loss with a constraint"]
     assert math.isfinite(find_first_mechanism(program).certificate.bound)
+
+
+def test_the_best_mechanism_gets_the_best_bound_of_all_methods() -> None:
+    program = design(PRIOR, PML(1.0), ExpectedGain(np.eye(6)))
+    best = solve(program)
+    constant = certify(program, np.tile(best.mechanism.matrix.mean(axis=0), (6, 1)))
+    assert constant.value < best.value - 0.01
+    assert constant.bound > best.bound + 0.01
+    # one method ended with a proof and no mechanism, another was stopped at one without a proof
+    proof, mechanism = (
+        replace(one, status=status, certificate=one.certificate.with_bound_from(other.certificate))
+        for one, other, status in (
+            (constant, best, Status.UNPROVED),
+            (best, constant, Status.LIMIT_REACHED),
+        )
+    )
+    known = [proof, mechanism]
+    attempts = MethodAttempts(["", ""], known, known)
+    found = select_best_result(find_registry(program), program, attempts, NO_DEADLINE, 0.0)
+    assert found.status is Status.UNPROVED
+    assert (found.value, found.bound) == (best.value, best.bound)
+    assert found.certificate.verify()

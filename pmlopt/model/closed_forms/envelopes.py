@@ -22,7 +22,7 @@ def randomized_response_envelope(prior: PriorLike, epsilon: float, delta: float)
     `log max(alpha / q_N, max_{n < N} min(alpha / q_n, (n alpha + (N - 1 - n + theta) beta) / delta))`.
 
     n = 1 is the binary envelope and n = N - 1 the bound of [saeidian2026envelopes, Theorem 5], which is the
-    largest under its condition: so its conjecture holds. The formula needs no condition. docs/envelope.md has
+    largest under its condition: so its conjecture holds. The formula needs no condition. docs/results.md has
     the proof.
 
     Args:
@@ -50,7 +50,7 @@ def randomized_response_lower_bound(prior: PriorLike, epsilon: float, delta: flo
     Post-processing that splits the N-th output over the rarer ones reaches it: `log(alpha / q_{N-1})` up to
     theta_1, `log(((N-1) alpha + theta beta) / delta)` up to theta_2, then `log(alpha / q_N)`; and
     `log(alpha / q_1)` for delta up to q_1. It equals the envelope where `randomized_response_condition` holds
-    and is at most the envelope elsewhere. docs/envelope.md has the proof.
+    and is at most the envelope elsewhere. docs/results.md has the proof.
 
     Args:
         prior: k letters, at least two.

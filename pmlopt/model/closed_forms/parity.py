@@ -36,7 +36,7 @@ def parity_leakage(records: int, error: float, entropy: float) -> float:
         QueryError, MechanismError, PrivacyError: n, p or b is not such a number.
 
     Source: [wu2026entropy, eq. (44)] for b = 0; [wyner1973theorem] (Mrs Gerber's lemma); the rest is
-    pmlopt's, with its proof in docs/records.md.
+    pmlopt's, with its proof in docs/results.md.
 
     Examples:
         >>> round(parity_leakage(4, math.exp(-0.5) / 2, 2.0), 7), round(parity_leakage(4, 0.3032653, 2.5), 6)
@@ -63,7 +63,7 @@ def parity_distortion(records: int, leakage: float, entropy: float) -> float:
         QueryError, PrivacyError: n, L or b is not such a number.
 
     Source: [wu2026entropy, Definition 2.3]; the closed form is pmlopt's, with its proof in
-    docs/distortion.md.
+    docs/theory/distortion.md.
 
     Examples:
         >>> round(parity_distortion(3, parity_leakage(3, 0.2, 1.5), 1.5), 9)

@@ -85,7 +85,8 @@ class RatioRequirement(Requirement):
         p, m = pair_with_prior(prior, mechanism)
         self.check(p)
         own = self.for_prior(p)
-        ratios = own.required_ratios(p.pmf)
+        ratios = own._list_required_ratios(p.pmf)
+        assert ratios is not None
         return own.name_levels(ratios.max_log_ratios(m.matrix[:, m.support]), ratios)
 
     def list_some_columns(self, prior: Prior) -> FloatArray:
@@ -146,9 +147,7 @@ class RatiosOnCells(RatioRequirement):
         """Map ratio bounds on letters to ratio bounds on cell values."""
         assert self.cells.listed is not None
         exact = weights.dtype == object
-        own = pairs(
-            np.array(self.cells.listed.weights, dtype=object) if exact else self.cells.listed.pmf
-        )
+        own = pairs(self.cells.listed.integer_weights if exact else self.cells.listed.pmf)
         rows = np.zeros((self.cells.size, len(own.rows)), dtype=weights.dtype)
         np.add.at(rows, self.classes, own.rows.T)
         n, c = own.size, self.cells.size
@@ -172,7 +171,7 @@ def check_ratios_invariant(
         prior: N letters, which the permutations leave as they are.
         moves: permutations, each the (N,) positions to which letters go.
     """
-    ratios = whole.for_prior(prior).required_ratios(np.array(prior.weights, dtype=object))
+    ratios = whole.for_prior(prior).required_ratios(prior.integer_weights)
     n = ratios.size
     units = np.eye(n, dtype=int).astype(object)
     sides = np.vstack([units, ratios.rows]), [1] * n + ratios.scales.tolist()

@@ -16,7 +16,7 @@ from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import largest_log_entry_ratios, log_entry_ratios, log_product_ratios
 from pmlopt.model.privacy.basic_columns import list_basic_columns
-from pmlopt.model.uncertainty.prior_set import LinearRows
+from pmlopt.model.uncertainty.prior_set import LinearRows, find_row_multipliers
 from pmlopt.solvers.structured.block_program import ColumnBlock
 
 MAX_RATIO_EXPONENT = 700.0
@@ -73,7 +73,9 @@ class RatioBounds:
         found = np.empty((len(self.exponents), matrix.shape[1]))
         found[single] = log_entry_ratios(matrix[self.above[single]], matrix[self.below[single]])
         if not single.all():
-            above, below = (side[~single] for side in self.differences)
+            above, below = self.differences
+            if single.any():
+                above, below = above[~single], below[~single]
             found[~single] = log_product_ratios(above, below, matrix)
         return found
 
@@ -96,30 +98,22 @@ class RatioBounds:
         """
         if not len(self.exponents):
             return 0 * matrix.max(axis=0)
-        found, near = None, None
-        if (
-            matrix.dtype == object and self._is_letter_pair.all()
-        ):  # each rounded to the nearest; zeros stay zeros
-            near = np.asarray(matrix / (matrix.max() or 1)).astype(float)
-            near = np.where(matrix == 0, 0.0, np.maximum(near, 5e-324))
-        for part in self._split_pairs(matrix):
-            if matrix.dtype != object:
-                own = part._float_violation(matrix)
-            elif near is None:
-                own = part._exact_violations(matrix, power).max(axis=0)
-            else:
-                own = part._exact_violation(matrix, near, power)
-            found = own if found is None else np.maximum(found, own)
-        return found
-
-    def _float_violation(self, matrix: FloatArray) -> FloatArray:
-        """Compute the largest scaled violation of each column in floats."""
-        return np.asarray((self._evaluate_differences(matrix) / self._pair_units).max(axis=0))
+        if matrix.dtype == object:
+            return self._compute_exact_violation(matrix, power)
+        found = [
+            (part._evaluate_differences(matrix) / part._pair_units).max(axis=0)
+            for part in self._split_pairs(matrix)
+        ]
+        return np.max(found, axis=0)
 
     def _evaluate_differences(self, matrix: FloatArray) -> FloatArray:
         """Compute (K, M) `<num_k, v> - e^exponent <den_k, v>` for all pairs and columns."""
-        sides = np.vstack([matrix, self._float_rows @ matrix]) if len(self._float_rows) else matrix
+        sides = self._compute_sides(matrix)
         return np.asarray(sides[self.above] - np.exp(self.exponents)[:, None] * sides[self.below])
+
+    def _compute_sides(self, matrix: FloatArray) -> FloatArray:
+        """Compute (N + R, M) the entries of each column and its products with the rows."""
+        return np.vstack([matrix, self._float_rows @ matrix]) if len(self._float_rows) else matrix
 
     @cached_property
     def _pair_units(self) -> FloatArray:
@@ -127,42 +121,45 @@ class RatioBounds:
         room = -self._evaluate_differences(np.ones((self.size, 1)))
         return np.where(room > 0, room, 1.0)
 
-    def _exact_violation(self, matrix: Any, near: FloatArray, power: Callable[[float], Any]) -> Any:
+    def _compute_exact_violation(self, matrix: Any, power: Callable[[float], Any]) -> Any:
         """Compute each column's largest violation in exact arithmetic; pairs with much slack are skipped.
 
         Args:
             matrix: (N, M) whole numbers.
-            near: (N, M) the same over one number, as floats, of which only those of zeros are 0.
             power: as for `violation`.
         """
         # Floats above this have all their digits.
         full_digits = 1e-290
-        up, down = near[self.above], near[self.below]
-        # A bound that holds by this share in floats holds: three roundings and an exponential are a part.
-        clear = up * (1 + (2.0**-46)) <= np.exp(self.exponents)[:, None] * down
-        clear &= (down > full_digits) & ((up > full_digits) | (up == 0))
-        found = 0 * matrix.max(axis=0)
-        for k, y in np.argwhere(~clear).tolist():
-            factor = power(float(self.exponents[k]))
-            over = (
-                factor.denominator * matrix[self.above[k], y]
-                - factor.numerator * matrix[self.below[k], y]
-            )
-            found[y] = max(found[y], over)
-        return found
+        # the same over one number, each rounded to the nearest; zeros stay zeros
+        near = np.asarray(matrix / (matrix.max() or 1)).astype(float)
+        sides = self._compute_sides(np.where(matrix == 0, 0.0, np.maximum(near, 5e-324)))
+        # A bound that holds by this share in floats holds: the roundings of two sums of positive numbers and
+        # of an exponential are a part of it.
+        share = 2.0**-46 + self.size * 2.0**-51
+        found, products = 0 * matrix.max(axis=0), dict[tuple[int, int], int]()
 
-    def _exact_violations(self, matrix: Any, power: Callable[[float], Any]) -> Any:
-        """Compute the (K, M) violations in exact arithmetic, each pair up to a positive factor."""
-        sides = np.vstack([matrix, self.rows @ matrix])
-        scales = np.append(np.ones(self.size, dtype=object), np.asarray(self.scales).astype(object))
-        factors = [Fraction(power(exponent)) for exponent in self.exponents.tolist()]
-        # left to itself numpy puts whole numbers from 2^63 to 2^64 next to smaller ones into floats
-        upper, lower = (
-            np.array([getattr(f, part) for f in factors], dtype=object)
-            for part in ("numerator", "denominator")
-        )
-        above = sides[self.above] * (scales[self.below] * lower)[:, None]
-        return above - sides[self.below] * (scales[self.above] * upper)[:, None]
+        def compute_side(side: int, y: int) -> int:
+            """Return a whole entry, or the product of a column with a row, times the row's scale."""
+            if side < self.size:
+                return int(matrix[side, y])
+            if (side, y) not in products:
+                products[side, y] = self.rows[side - self.size] @ matrix[:, y]
+            return products[side, y]
+
+        scales = [1] * self.size + self.scales.tolist()
+        for part in self._split_pairs(matrix):
+            up, down = sides[part.above], sides[part.below]
+            clear = up * (1 + share) <= np.exp(part.exponents)[:, None] * down
+            clear &= (down > full_digits) & ((up > full_digits) | (up == 0))
+            for k in np.flatnonzero(~clear.all(axis=1)).tolist():
+                above, below = int(part.above[k]), int(part.below[k])
+                factor = Fraction(power(float(part.exponents[k])))
+                upper = scales[above] * factor.numerator
+                lower = scales[below] * factor.denominator
+                for y in np.flatnonzero(~clear[k]).tolist():
+                    over = lower * compute_side(above, y) - upper * compute_side(below, y)
+                    found[y] = max(found[y], over)
+        return found
 
     @cached_property
     def _is_letter_pair(self) -> BoolArray:
@@ -185,22 +182,40 @@ class RatioBounds:
     @cached_property
     def differences(self) -> tuple[Any, Any]:
         """Return the (K, N) numerator and denominator matrices, sparse."""
-        every = sparse.vstack(
-            [sparse.eye_array(self.size), sparse.csr_array(self._float_rows)], format="csr"
-        )
-        return every[self.above], every[self.below]
+        ones = np.ones(len(self.exponents))
+        return self._weigh_sides(self.above, ones), self._weigh_sides(self.below, ones)
 
     @cached_property
     def excess_rows(self) -> tuple[Any, Any]:
         """Return the (K, N) matrices of `num - e^exponent den` and `num + e^exponent den`, sparse."""
-        above, below = self.differences
-        factors = sparse.diags_array(np.exp(self.exponents))
-        return (above - factors @ below).tocsr(), (above + factors @ below).tocsr()
+        above = self._weigh_sides(self.above, np.ones(len(self.exponents)))
+        below = self._weigh_sides(self.below, np.exp(self.exponents))
+        return above - below, above + below
+
+    def _weigh_sides(self, sides: IntArray, factors: FloatArray) -> sparse.csr_array:
+        """Return the (K, N) rows of the sides of the pairs, each times a factor.
+
+        The array is put together by hand: operations of sparse arrays would take most of the time of a design
+        on few letters.
+        """
+        row, letter = np.nonzero(self._float_rows)
+        letters = np.append(np.arange(self.size), letter)
+        values = np.append(np.ones(self.size), self._float_rows[row, letter])
+        counts = np.append(
+            np.ones(self.size, dtype=int), np.bincount(row, minlength=len(self.rows))
+        )
+        lengths, ends = counts[sides], np.cumsum(counts)
+        starts = np.append(0, np.cumsum(lengths))
+        # where each entry of a side is among those of all sides
+        places = np.arange(starts[-1]) + np.repeat(ends[sides] - starts[1:], lengths)
+        entries = values[places] * np.repeat(factors, lengths)
+        return sparse.csr_array((entries, letters[places], starts), (len(sides), self.size))
 
     @property
     def slack(self) -> float:
         """Return the smallest slack of a constant column over the pairs, in nats; inf without pairs."""
-        above, below = (side.sum(axis=1) for side in self.differences)
+        sums = np.append(np.ones(self.size), self._float_rows.sum(axis=1))
+        above, below = sums[self.above], sums[self.below]
         with np.errstate(divide="ignore"):
             return float((self.exponents + np.log(below) - np.log(above)).min(initial=np.inf))
 
@@ -280,12 +295,12 @@ class RatioBounds:
             return found
         distinct, unit, scaled = self._distinct_pairs
         scale = float(np.abs(gains).max()) or 1.0
-        rows = column_rows or LinearRows(
-            sparse.csr_array((0, self.size)), sparse.csr_array((0, 0)), np.zeros(0)
+        weights = (
+            find_row_multipliers(p, gains / scale, scaled, np.zeros(0))
+            if column_rows is None
+            else column_rows.find_multipliers(p, gains / scale, scaled)
         )
-        found[distinct] = (
-            scale * rows.find_multipliers(p, gains / scale, scaled)[: len(unit)] / unit[:, None]
-        )
+        found[distinct] = scale * weights[: len(unit)] / unit[:, None]
         return found
 
     def find_prices(self, p: FloatArray, gains: FloatArray) -> tuple[FloatArray, FloatArray] | None:
@@ -345,10 +360,16 @@ class RatioBounds:
     def _distinct_pairs(self) -> tuple[BoolArray, FloatArray, Any]:
         """Return the (K,) mask of pairs with different sides, and these pairs normalized."""
         pairs, sizes = self.excess_rows
-        unit = abs(pairs).max(axis=1).toarray().ravel()
+        unit = _find_row_sizes(pairs)
         # A pair whose sides differ by no more than this share of them bounds nothing in floats.
-        distinct = unit > 1e-14 * sizes.max(axis=1).toarray().ravel()
-        return distinct, unit[distinct], sparse.diags_array(1 / unit[distinct]) @ pairs[distinct]
+        distinct = unit > 1e-14 * _find_row_sizes(sizes)
+        kept = pairs if distinct.all() else pairs[distinct]
+        scaled = kept.data / np.repeat(unit[distinct], np.diff(kept.indptr))
+        return (
+            distinct,
+            unit[distinct],
+            sparse.csr_array((scaled, kept.indices, kept.indptr), kept.shape),
+        )
 
     def extreme_columns(self, p: FloatArray, limit: int) -> FloatArray | None:
         """Enumerate all (N, K) extreme columns of mean one under p; None for too many bases.
@@ -497,7 +518,7 @@ def make_block(
     # Rows of a column: their number squared is the work for each of its entries.
     if rows.sum() > min(16, ratios.size) or not ratios.slack > MIN_SLACK_NATS:
         return None
-    above, below = (side[rows].toarray() for side in ratios.differences)
+    above, below = (side.toarray()[rows] for side in ratios.differences)
     pairs = below - keeps[rows, None] * above
     return ColumnBlock(
         lower=np.zeros(1),
@@ -519,6 +540,13 @@ def _find_mean_pairs(ratios: RatioBounds, p: FloatArray) -> IntArray:
     return found if len(np.unique(ratios.above[found])) == ratios.size else found[:0]
 
 
+def _find_row_sizes(rows: sparse.csr_array) -> FloatArray:
+    """Find the largest absolute entry of each row."""
+    found = np.zeros(rows.shape[0])
+    np.maximum.at(found, np.repeat(np.arange(len(found)), np.diff(rows.indptr)), np.abs(rows.data))
+    return found
+
+
 def _find_joint_multipliers(pairs: Any, p: FloatArray, gains: FloatArray) -> FloatArray | None:
     """Find (K, M) optimal pair multipliers of `max sum_xy p[x] g[x,y] P[x,y]` by one LP.
 
@@ -536,7 +564,7 @@ def _find_joint_multipliers(pairs: Any, p: FloatArray, gains: FloatArray) -> Flo
     from pmlopt.solvers import highs
 
     (k, n), m = pairs.shape, gains.shape[1]
-    unit = abs(pairs).max(axis=1).toarray().ravel()
+    unit = _find_row_sizes(pairs)
     costs = (p[:, None] * gains).T.ravel()
     scale = float(np.abs(costs).max()) or 1.0
     within = sparse.kron(sparse.eye_array(m), sparse.diags_array(1 / unit) @ pairs)

@@ -343,9 +343,13 @@ class Requirement(Record, ABC):
             matrix: (N, M) with equal row sums.
             power: x >= 0 -> e^x, or a lower bound of it that differs by less than floats resolve.
         """
-        ratios = self._get_cached("required", weights, self.required_ratios)
+        ratios = self._list_required_ratios(weights)
         assert ratios is not None
         return ratios.violation(matrix, power)
+
+    def _list_required_ratios(self, weights: Any) -> RatioBounds | None:
+        """Return the `required_ratios`, those of the last floats and of the last whole numbers once."""
+        return self._get_cached(f"required {weights.dtype}", weights, self.required_ratios)
 
     def support_function(self, prior: Prior, gains: FloatArray) -> float:
         """Compute max sum_xy p[x] gains[x,y] P[x,y] over matrices P >= 0 that meet the requirement.
@@ -356,8 +360,12 @@ class Requirement(Record, ABC):
         return self._require_ratios(prior).support_function(prior.pmf, gains)
 
     def list_some_columns(self, prior: Prior) -> FloatArray:
-        """Return some feasible (N, K) columns of mean one, for a cheap lower bound on `support_function`."""
-        return np.ones((prior.size, 1))
+        """Return some feasible (N, K) columns of mean one, for a cheap lower bound on `support_function`.
+
+        A constant, which is the best constant mechanism at every price, is of no use here. None are known
+        where `support_function` is a formula, which takes no longer.
+        """
+        return np.zeros((prior.size, 0))
 
     def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:
         """Return numbers that prove `support_function` without a search, by name; none where a formula

@@ -34,7 +34,7 @@ class RecordChannel:
     Y depends on the dataset through the row q(.|x) only, and a class is a set of datasets with the same row.
     Given the law J of (X_i, T), T the class, the entropy of the dataset is largest when it is uniform inside
     each cell, so that J and the counts `log_counts` represent the whole prior:
-    [wu2026entropy, Definition 2.1] in |X_i| T variables instead of |X|. The proof is in docs/records.md.
+    [wu2026entropy, Definition 2.1] in |X_i| T variables instead of |X|. The proof is in docs/results.md.
 
     Attributes:
         query: whose records they are; with one value for each class where the mechanism is q(y|x).

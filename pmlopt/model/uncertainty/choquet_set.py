@@ -131,7 +131,7 @@ class ChoquetSet(PriorSet):
     def project_to_rationals(self, law: FloatArray) -> Any:
         """Project a law to rationals that are in the set with certainty."""
         # Q is in the set iff `sum_x max(lower - Q, 0) <= shift` and Q <= upper: these are nu, set by set
-        lower, shift, upper = self._rational_probability
+        lower, shift, upper = self.rational_probability
         q = np.array([Fraction(max(mass, 0.0)) for mass in law.tolist()], dtype=object)
         missing = np.maximum(lower - q, 0)
         if missing.sum() > shift:
@@ -147,7 +147,7 @@ class ChoquetSet(PriorSet):
         return q
 
     @cached_property
-    def _rational_probability(self) -> tuple[Any, Fraction, Any]:
+    def rational_probability(self) -> tuple[Any, Fraction, Any]:
         """Return lower bounds, shift and upper bounds of the lower probability as rationals."""
         nu, n = self.integer_probability, self.size
         total = int(nu.total)

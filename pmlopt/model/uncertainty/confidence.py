@@ -54,31 +54,66 @@ def binomial_intervals(
         >>> lower.round(4), upper.round(4)
         (array([0.1871]), array([0.8129]))
     """
+    return (
+        find_interval_end(successes, failures, tail, is_upper=False),
+        find_interval_end(successes, failures, tail, is_upper=True),
+    )
+
+
+def find_interval_end(
+    successes: FloatArray, failures: FloatArray, tail: float, is_upper: bool
+) -> FloatArray:
+    """Find the lower or the upper ends of `binomial_intervals`.
+
+    SciPy's inverse of the tail is taken where the tails just outside and just inside of it confirm it.
+
+    Examples:
+        >>> find_interval_end(np.array([5.0]), np.array([5.0]), 0.025, is_upper=True).round(4)
+        array([0.8129])
+    """
     # floats: counts beyond 2^63 must not overflow in the sum
     k, rest = successes, failures
     draws = k + rest
-    # bisection is of logarithms: an upper end for no successes cannot start at 0
-    shares, start = k / draws, np.maximum(k, 0.5) / draws
-    lower = _bisect_ends(
-        shares, np.full(len(k), -750.0), lambda end: special.betainc(k, rest + 1, end) <= tail
-    )
-    upper = _bisect_ends(
-        start, 1 - np.log(start), lambda end: special.betaincc(k + 1, rest, end) <= tail
-    )
     # a wider interval holds the true probability at least as often
-    return lower * (1 - CONFIDENCE_RTOL), np.minimum(upper * (1 + CONFIDENCE_RTOL), 1.0)
+    if is_upper:
+        # bisection is of logarithms: an end for no successes cannot start at 0
+        start = np.maximum(k, 0.5) / draws
+        end = _find_ends(
+            start, np.where(rest > 0, special.betainccinv(k + 1, rest, tail), 1.0),
+            1 - np.log(start),
+            lambda end: special.betaincc(k + 1, rest, end) <= tail,
+        )  # fmt: skip
+        return np.minimum(end * (1 + CONFIDENCE_RTOL), 1.0)
+    end = _find_ends(
+        k / draws, np.where(k > 0, special.betaincinv(k, rest + 1, tail), 0.0),
+        np.full(len(k), -750.0),
+        lambda end: special.betainc(k, rest + 1, end) <= tail,
+    )  # fmt: skip
+    return np.asarray(end * (1 - CONFIDENCE_RTOL))
 
 
-def _bisect_ends(
-    start: FloatArray, furthest: FloatArray, right: Callable[[FloatArray], BoolArray]
+def _find_ends(
+    start: FloatArray,
+    guess: FloatArray,
+    furthest: FloatArray,
+    right: Callable[[FloatArray], BoolArray],
 ) -> FloatArray:
-    """Find (K,) the nearest valid interval ends by bisection of their logarithms.
+    """Find (K,) the nearest valid interval ends, by bisection of their logarithms where a guess is wrong.
 
     Args:
         start: (K,) where the ends are too near.
+        guess: (K,) where they may be.
         furthest: (K,) what to add to the logarithms of the starts for ends that are right for sure.
         right: whether each end is.
     """
+    is_upper = furthest > 0
+    guess = np.where(is_upper, np.maximum(guess, start), np.minimum(guess, start))
+    outward = np.where(is_upper, 1e-12, -1e-12)
+    outside, inside = (np.minimum(guess * (1 + step), 1.0) for step in (outward, -outward))
+    # 0 and 1 are right whatever was seen
+    is_whole = outside == np.where(is_upper, 1.0, 0.0)
+    if (is_whole | (right(outside) & ~right(inside))).all():
+        return np.asarray(outside)
 
     def move_ends(logs: FloatArray) -> FloatArray:
         return np.minimum(start * np.exp(logs), 1.0)

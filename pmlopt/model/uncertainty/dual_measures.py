@@ -60,36 +60,42 @@ class BestMeasures(CompiledPrograms[MeasureConstraint, "_DualProgram"]):
     def _build_program(self, shape: tuple[int, ...]) -> _DualProgram:
         return _DualProgram.build(self._source, shape)
 
-    def find_measures(self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> FloatArray:
-        """Find (N, M) measures by a convex program; zeros, which prove the largest gain, where it fails.
+    def find_measures(
+        self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """Find (N, M) measures by a convex program, zeros, which prove the largest gain, where it fails; and,
+        where its solver has not all digits, columns that gain about what the measures prove.
 
         Args:
             p: (N,) the prior of the design.
             gains: (N, M) the columns g.
             exp_neg_epsilon: in (0, 1].
         """
+        none = np.zeros(gains.shape)
         unit = float(np.ptp(gains, axis=0).max())
         if unit == 0 or exp_neg_epsilon >= 1:
-            return np.zeros(gains.shape)
+            return none, None
         program = self.get_program(gains.shape)
         program.costs.value = p[:, None] * (gains - gains.min(axis=0)) / unit
         program.prior.value, program.factor.value = p[:, None], exp_neg_epsilon
         solve_approximately(program.problem)
-        measures = program.measures.value
-        if measures is None or not np.isfinite(measures).all():
-            return np.zeros(gains.shape)
-        return np.asarray(unit * np.maximum(measures, 0.0))
+        measures, columns = program.measures.value, program.excess.dual_value
+        if measures is None or columns is None or not np.isfinite([measures, columns]).all():
+            return none, gains - gains.min(axis=0)
+        sharp = program.problem.status == cp.OPTIMAL
+        return unit * np.maximum(measures, 0.0), None if sharp else np.maximum(columns, 0.0)
 
 
 @dataclass(frozen=True)
 class _DualProgram:
-    """The program of the best measures, with its parameters and its variable."""
+    """The program of the best measures, with its parameters, its variable and what prices the columns."""
 
     problem: cp.Problem
     costs: cp.Parameter
     prior: cp.Parameter
     factor: cp.Parameter
     measures: cp.Variable
+    excess: cp.Constraint
 
     @classmethod
     def build(cls, constrain: MeasureConstraint, shape: tuple[int, ...]) -> _DualProgram:
@@ -98,12 +104,14 @@ class _DualProgram:
         factor = cp.Parameter(nonneg=True)
         measures, shares = (cp.Variable(shape, nonneg=True) for _ in range(2))
         masses, tau = (cp.Variable((1, shape[1]), nonneg=True) for _ in range(2))
+        excess = costs - prior @ tau + measures <= shares
         rules = [
-            costs - prior @ tau + measures <= shares,
+            excess,
             cp.sum(shares, axis=0, keepdims=True) <= factor * masses,
             *constrain(measures, masses),
         ]
-        return cls(cp.Problem(cp.Minimize(cp.sum(tau)), rules), costs, prior, factor, measures)
+        problem = cp.Problem(cp.Minimize(cp.sum(tau)), rules)
+        return cls(problem, costs, prior, factor, measures, excess)
 
 
 class CommonPriors(CompiledPrograms[Sequence[MeasureConstraint], "_MeanProgram"]):

@@ -114,7 +114,7 @@ class Polytope(PriorSet):
         return f"within {count} linear inequalit{'y' if count == 1 else 'ies'}"
 
     @cached_property
-    def _program(self) -> RowProgram:
+    def row_program(self) -> RowProgram:
         """Return the linear programs over the set, rows divided by their largest coefficient."""
         return RowProgram(self.rows / self._row_units[:, None], self.right / self._row_units)
 
@@ -127,10 +127,10 @@ class Polytope(PriorSet):
     def _find_laws(self, matrix: FloatArray) -> FloatArray | None:
         """Find (N, M) priors of least mean for the columns of a matrix, in floats; None without a prior."""
         found = []
-        for basis in self._program.find_bases(matrix):
+        for basis in self.row_program.find_bases(matrix):
             if basis is None:
                 return None
-            law = self._program.compute_vertex(basis)
+            law = self.row_program.compute_vertex(basis)
             found.append(self._inner_law if law is None else law)
         return np.array(found, dtype=float).T
 
@@ -150,8 +150,8 @@ class Polytope(PriorSet):
             return None
         # where it does not, each probability is looked at
         every = np.hstack([np.eye(self.size), -np.eye(self.size)])
-        bases = [*self._program.find_bases(every)]
-        laws = {None if one is None else self._program.compute_vertex(one) for one in bases}
+        bases = [*self.row_program.find_bases(every)]
+        laws = {None if one is None else self.row_program.compute_vertex(one) for one in bases}
         return np.array(laws.pop(), dtype=float) if len(laws) == 1 and None not in laws else None
 
     def min_mean(self, matrix: FloatArray) -> FloatArray:
@@ -172,17 +172,23 @@ class Polytope(PriorSet):
             return self.min_mean(matrix), 1.0
         columns = [[Fraction(value) for value in column] for column in matrix.T.tolist()]
         floats = np.array([_scale_to_floats(column) for column in columns]).T
-        bases = self._program.find_bases(floats)
+        bases = self.row_program.find_bases(floats)
         least = [
             self._bound_column(column, basis) for column, basis in zip(columns, bases, strict=True)
         ]
         unit = math.lcm(*(value.denominator for value in least))
         return np.array([int(value * unit) for value in least], dtype=object), unit
 
+    def find_prices(self, column: Sequence[Fraction]) -> list[Fraction]:
+        """Find prices of the rows, at least 0, that prove the least mean of a column by linear duality."""
+        (basis,) = self.row_program.find_bases(np.array([_scale_to_floats(column)]).T)
+        found = None if basis is None else self.row_program.compute_multipliers(basis, column)
+        return [max(price, Fraction(0)) for price in found or [Fraction(0)] * len(self.rows)]
+
     def _bound_column(self, column: Sequence[Fraction], basis: Any) -> Fraction:
         """Compute the least mean of a column at a basis, or a bound on it."""
-        found = None if basis is None else self._program.compute_multipliers(basis, column)
-        return max(min(column), self._program.bound_mean(column, found or ()))
+        found = None if basis is None else self.row_program.compute_multipliers(basis, column)
+        return max(min(column), self.row_program.bound_mean(column, found or ()))
 
     def minimizer(self, column: FloatArray) -> FloatArray:
         """Return an (N,) prior of the set at which the mean of the (N,) column is least; it may have
@@ -195,23 +201,24 @@ class Polytope(PriorSet):
 
     def contains_law(self, p: FloatArray) -> bool:
         """Return whether the (N,) probabilities are in the set, up to rounding (`MEMBERSHIP_ATOL`)."""
-        program = self._program
+        program = self.row_program
         return bool((program.rows @ p <= program.right + MEMBERSHIP_ATOL).all())
 
     def contains_rationals(self, law: Sequence[Fraction]) -> bool:
         """Return whether N rationals of at least 0 that sum to one are in the set, without rounding."""
-        return self._program.contains(law)
+        return self.row_program.contains(law)
 
     @cached_property
     def _inner_law(self) -> tuple[Fraction, ...]:
-        """Return the average of some vertices, which is a prior of the set for certain.
+        """Return the average of some vertices, which is a prior of the set for certain, and within each row
+        by as much as some prior is.
 
         Raises:
             PrivacyError: only rounding leaves a prior within the rows.
         """
-        every = np.hstack([np.eye(self.size), -np.eye(self.size)])
-        bases = [one for one in self._program.find_bases(every) if one is not None]
-        laws = {law for one in bases if (law := self._program.compute_vertex(one)) is not None}
+        every = np.hstack([np.eye(self.size), -np.eye(self.size), self.row_program.rows.T])
+        bases = [one for one in self.row_program.find_bases(every) if one is not None]
+        laws = {law for one in bases if (law := self.row_program.compute_vertex(one)) is not None}
         if not laws:
             raise PrivacyError(
                 f"no prior is within the rows of {self!r} without rounding: loosen a right side"
@@ -230,13 +237,13 @@ class Polytope(PriorSet):
         near = (positive / total).tolist()
         if self.contains_rationals(near):
             return np.array(near, dtype=object)
-        nearest = self._program.find_nearest(near)
+        nearest = self.row_program.find_nearest(near)
         return np.array(self._mix_inwards(near) if nearest is None else nearest, dtype=object)
 
     def _mix_inwards(self, law: Sequence[Fraction]) -> list[Fraction]:
         """Mix a law with a prior of the set, as little as brings it inside of all rows."""
         inner, weight = self._inner_law, Fraction(0)
-        for row, limit in zip(*self._program.exact_system, strict=True):
+        for row, limit in zip(*self.row_program.exact_system, strict=True):
             excess, slack = (
                 sum((a * mass for a, mass in zip(row, one, strict=True)), Fraction(0)) - limit
                 for one in (law, inner)
@@ -296,14 +303,14 @@ class Polytope(PriorSet):
 
     def polytope(self) -> PriorPolytope:
         """Return the set by linear rows, in floats."""
-        n, program = self.size, self._program
+        n, program = self.size, self.row_program
         rows = np.vstack([program.rows, np.ones((1, n))])
         equal = np.arange(len(rows)) == len(rows) - 1
         return PriorPolytope(np.eye(n), rows, np.append(program.right, 1.0), equal)
 
     def to_cvxpy(self, mechanism: cp.Variable, largest: cp.Variable) -> MinMeanExpression:
         """Return `s - <right, y>` with `s <= v + rows'y` and y >= 0, by duality."""
-        program = self._program
+        program = self.row_program
         floor = cp.Variable(largest.shape, name="raised_minimum")
         weights = cp.Variable((len(program.rows), largest.shape[1]), nonneg=True, name="weights")
         raised = mechanism + program.rows.T @ weights
@@ -313,7 +320,7 @@ class Polytope(PriorSet):
 
     def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
         """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
-        program = self._program
+        program = self.row_program
         columns = [[Fraction(value) for value in column] for column in matrix.T.tolist()]
         floats = np.array([_scale_to_floats(column) for column in columns]).T
         found = [

@@ -21,7 +21,7 @@ from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.dual_measures import BestMeasures
-from pmlopt.model.uncertainty.support_functions import bound_gain_by_measures
+from pmlopt.model.uncertainty.support_functions import bound_gain_by_measures, sharpen_measures
 from pmlopt.solvers.structured.block_program import ColumnBlock
 
 
@@ -175,44 +175,53 @@ class LinearRows:
     ) -> FloatArray:
         """Find (K + R, M) optimal multipliers of the rows in `max <p g, v>`, `<p, v> = 1`.
 
-        HiGHS starts each from the basis of the one before.
-
         Args:
             p: (N,) the prior.
             gains: (N, M) the columns g.
             pairs: (K, N) sparse, other rows `pairs v <= 0`, which come first.
         """
-        from pmlopt.solvers import highs
+        pairs = sparse.csr_array((0, len(p))) if pairs is None else pairs
+        rows = sparse.vstack([pairs, self.on_column], format="csr")
+        if len(self.least):
+            none = sparse.csr_array((pairs.shape[0], len(self.least)))
+            rows = sparse.hstack([rows, sparse.vstack([none, self.on_numbers])], format="csr")
+        return find_row_multipliers(p, gains, rows, self.least)
 
-        n, more = len(p), len(self.least)
-        pairs = sparse.csr_array((0, n)) if pairs is None else pairs
-        system = sparse.vstack([pairs, self.on_column, p[None, :]], format="csc")
-        if more:
-            parts = [
-                sparse.csr_array((pairs.shape[0], more)),
-                self.on_numbers,
-                sparse.csr_array((1, more)),
-            ]
-            numbers = sparse.vstack(parts, format="csc")
-            system = sparse.hstack([system, numbers], format="csc")
-        k = system.shape[0] - 1
-        entries = system.data / np.repeat(np.append(p, np.ones(more)), np.diff(system.indptr))
-        model = highs.build_columnwise_model(
-            np.zeros(n + more),
-            (np.append(np.zeros(n), self.least), np.inf),
-            (np.append(np.full(k, -np.inf), 1.0), np.append(np.zeros(k), 1.0)),
-            (system.indptr, system.indices, entries),
-        )
-        solver = highs.load_model(model, highs.RESTART_OPTIONS)
-        every = np.arange(n, dtype=np.int32)
-        weights = np.zeros((k, gains.shape[1]))
-        for y, column in enumerate(gains.T):
-            solver.changeColsCost(n, every, -column)
-            solver.run()
-            duals = np.array(solver.getSolution().row_dual)
-            if len(duals) == k + 1 and np.isfinite(duals).all():
-                weights[:, y] = np.maximum(-duals[:k], 0.0)
-        return weights
+
+def find_row_multipliers(
+    p: FloatArray, gains: FloatArray, rows: Any, least: FloatArray
+) -> FloatArray:
+    """Find (R, M) optimal multipliers of the rows in `max <p g, v>`, `<p, v> = 1`, for each column g.
+
+    HiGHS starts each from the basis of the one before.
+
+    Args:
+        p: (N,) the prior.
+        gains: (N, M) the columns g.
+        rows: (R, N + U) sparse, `rows (v, u) <= 0` with v >= 0 and auxiliary variables u.
+        least: (U,) lower bounds of u.
+    """
+    from pmlopt.solvers import highs
+
+    n, k = len(p), rows.shape[0]
+    masses = np.append(p, np.ones(len(least)))
+    # the row of the mean comes last; entries are of the variables p v, in which it has ones
+    entries = np.append(rows.data / masses[rows.indices], np.ones(n))
+    places = np.append(rows.indices, np.arange(n)), np.append(rows.indptr, len(entries))
+    system = sparse.csr_array((entries, *places), (k + 1, len(masses)))
+    ends = np.append(np.full(k, -np.inf), 1.0), np.append(np.zeros(k), 1.0)
+    bounds = np.append(np.zeros(n), least), np.inf
+    model = highs.build_sparse_model(np.zeros(len(masses)), bounds, ends, system)
+    solver = highs.load_model(model, highs.RESTART_OPTIONS)
+    every = np.arange(n, dtype=np.int32)
+    weights = np.zeros((k, gains.shape[1]))
+    for y, column in enumerate(gains.T):
+        solver.changeColsCost(n, every, -column)
+        solver.run()
+        duals = np.array(solver.getSolution().row_dual)
+        if len(duals) == k + 1 and np.isfinite(duals).all():
+            weights[:, y] = np.maximum(-duals[:k], 0.0)
+    return weights
 
 
 class PriorSet(Record, ABC):
@@ -397,9 +406,14 @@ class PriorSet(Record, ABC):
     ) -> FloatArray:
         """Find (T, M) optimal multipliers of `e^-eps max v <= w(v)` for each column.
 
-        By default they are measures: a multiplier of at least 0 times a prior of the set, by a program.
+        By default they are measures: a multiplier of at least 0 times a prior of the set, by a program; the
+        digits that its solver has not are found by cutting planes.
         """
-        return self._best_measures.find_measures(p, gains, exp_neg_epsilon)
+        found, columns = self._best_measures.find_measures(p, gains, exp_neg_epsilon)
+        if columns is None:
+            return found
+        measures = found.sum(axis=0) * self.find_members(found)
+        return sharpen_measures(measures, columns, p, gains, exp_neg_epsilon, self.minimizer)
 
     @cached_property
     def _best_measures(self) -> BestMeasures:

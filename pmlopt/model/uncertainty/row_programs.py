@@ -57,24 +57,17 @@ class RowProgram:
         for column in matrix.T:
             solver.changeColsCost(n, letters, np.ascontiguousarray(column))
             solver.run()
-            basis = solver.getBasis()
-            names = [status.name for status in basis.col_status]
-            tight = [status.name for status in basis.row_status]
             optimal = solver.getModelStatus().name == "kOptimal"
-            yield (
-                (
-                    tuple(y for y, name in enumerate(tight) if name != "kBasic"),
-                    tuple(x for x, name in enumerate(names) if name == "kBasic"),
-                )
-                if optimal
-                else None
-            )
+            tight, basic = highs.read_basis(solver)
+            yield (tuple(tight), tuple(basic)) if optimal else None
 
     def find_nearest(self, law: Sequence[Fraction]) -> list[Fraction] | None:
-        """Find a prior within the rows that is nearest to another one in l1, without rounding; None where
-        rounding hides which rows are tight.
+        """Find a prior within the rows that is nearest in l1 to another one outside, without rounding; None
+        where rounding hides which rows are tight.
 
-        HiGHS finds which these are; all letters but as many keep their probability, or have none.
+        HiGHS finds which these are, in units of the largest excess over a row: a law that only rounding has
+        outside moves by less than its tolerance. All letters but as many as are tight keep their
+        probability, or have none.
         """
         from pmlopt.solvers import highs
 
@@ -83,11 +76,12 @@ class RowProgram:
             limit - sum((a * mass for a, mass in zip(row, law, strict=True)), Fraction(0))
             for row, limit in zip(exact, right, strict=True)
         ]
+        unit = max(-gap for gap in gaps)
         rows = np.vstack([self.rows, np.ones(len(law))])
-        upper = np.array([float(gap) for gap in gaps])
+        upper = _in_units(gaps, unit)
         lower = np.append(np.full(len(self.rows), -np.inf), upper[-1])
         # what is added to each letter, then what is taken away
-        most = np.append(np.full(len(law), np.inf), [float(mass) for mass in law])
+        most = np.append(np.full(len(law), np.inf), _in_units(law, unit))
         model = highs.build_sparse_model(
             np.ones(len(most)),
             (0.0, most),
@@ -96,11 +90,10 @@ class RowProgram:
         )
         solver = highs.load_model(model, highs.RESTART_OPTIONS)
         solver.run()
-        basis = solver.getBasis()
-        moves = [status.name for status in basis.col_status]
-        tight = [r for r, status in enumerate(basis.row_status) if status.name != "kBasic"]
-        moved = [k % len(law) for k, name in enumerate(moves) if name == "kBasic"]
-        emptied = [k % len(law) for k, name in enumerate(moves) if name == "kUpper"]
+        tight, moved = highs.read_basis(solver)
+        moved = [k % len(law) for k in moved]
+        ends = solver.getBasis().col_status
+        emptied = [k % len(law) for k, status in enumerate(ends) if status.name == "kUpper"]
         found = [Fraction(0) if x in emptied or x in moved else law[x] for x in range(len(law))]
         if len(tight) != len(moved):
             return None
@@ -170,6 +163,11 @@ class RowProgram:
             for x, value in enumerate(column)
         ]
         return Fraction(min(raised) - sum(multipliers[r] * right[r] for r in used))
+
+
+def _in_units(values: Sequence[Fraction], unit: Fraction) -> FloatArray:
+    """Return limits as multiples of a unit, those that are far above it as what HiGHS takes for infinite."""
+    return np.array([float(min(value / unit, Fraction(10**20))) for value in values])
 
 
 def solve_rationals(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction] | None:

@@ -197,6 +197,87 @@ def bound_gain_by_measures(
     return float(_find_roots(excess, p @ gains, gains.max(axis=0)).max())
 
 
+def sharpen_measures(
+    measures: FloatArray,
+    columns: FloatArray,
+    p: FloatArray,
+    gains: FloatArray,
+    exp_neg_epsilon: float,
+    find_worst: Callable[[FloatArray], FloatArray],
+) -> FloatArray:
+    """Find (N, M) measures on a set of priors that together prove about the least gain, from ones near.
+
+    What they prove is the gain of one column, the largest: only such columns are looked at.
+
+    Args:
+        measures: (N, M) priors of the set times their masses.
+        columns: (N, M) columns that gain about what the measures prove.
+        p: (N,) the prior of the design.
+        gains: (N, M) the columns g.
+        exp_neg_epsilon: in (0, 1].
+        find_worst: a prior of the set at which the mean of a column is least.
+    """
+    if exp_neg_epsilon >= 1:
+        return measures
+    sharp = measures.copy()
+    excess = _make_excess(measures, measures.sum(axis=0), p, gains, exp_neg_epsilon)
+    bounds = _find_roots(excess, p @ gains, gains.max(axis=0))
+    unseen = np.ones(len(bounds), dtype=bool)
+    while unseen[y := int(bounds.argmax())]:
+        unseen[y] = False
+        bounds[y], sharp[:, y] = _sharpen_measure(
+            (float(bounds[y]), sharp[:, y]),
+            columns[:, y],
+            p,
+            gains[:, y],
+            exp_neg_epsilon,
+            find_worst,
+        )
+    return sharp
+
+
+def _sharpen_measure(
+    proof: tuple[float, FloatArray],
+    column: FloatArray,
+    p: FloatArray,
+    gains: FloatArray,
+    exp_neg_epsilon: float,
+    find_worst: Callable[[FloatArray], FloatArray],
+) -> tuple[float, FloatArray]:
+    """Find the measure of one column, and what it proves, by cutting planes: a best mixture of the priors
+    found so far names a column, and the worst prior of that is the next.
+    """
+    high, best = proof
+    low, top = float(p @ gains), float(gains.max())
+    size = top - low
+    laws = [best / best.sum()] if best.any() else []
+    for _ in range(_MAX_CUTS):
+        worst, before = find_worst(column), low
+        short = exp_neg_epsilon * column.max() - worst @ column
+        mean = float(p @ column)
+        # mixed with a constant of its mean, whose slack is known, the column is allowed
+        share = max(short, 0.0) / (max(short, 0.0) + mean * (1 - exp_neg_epsilon) + _TINY)
+        gain = float(p @ (gains * column)) / (mean + _TINY)
+        low = max(low, (1 - share) * gain + share * float(p @ gains))
+        is_new = not laws or short > _NEAR * column.max()
+        if high - low <= _NEAR * size or not (is_new or low > before):
+            break
+        laws += [worst] if is_new else []
+        pool = np.array(laws)
+        theta, columns = _minimize_over_mixtures(
+            pool, p[:, None] * (gains[:, None] - low), exp_neg_epsilon
+        )
+        column, measure = columns[:, 0], pool.T @ theta
+        excess = _make_excess(measure, theta.sum(axis=0), p, gains[:, None], exp_neg_epsilon)
+        (bound,) = _find_roots(excess, np.array([low]), np.array([top])).tolist()
+        if bound < high:
+            high, best = bound, measure[:, 0]
+    return high, best
+
+
+_MAX_CUTS, _NEAR, _TINY = 60, 1e-9, 1e-300
+"""Priors that a measure is mixed of at most; how near bounds are together in the end; what is above 0."""
+
 _MIXTURES, _SHARP = 8, 1e-13
 """How often theta follows tau at most, four times are usual; and the relative width at which it ends."""
 

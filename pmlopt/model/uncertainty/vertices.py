@@ -112,12 +112,19 @@ class ConvexHull(PriorSet):
         """Return (N,) rationals: a prior of the set, for certain, that is near a law where the law is near
         the set.
         """
+        return self.find_shares(law) @ self.exact_laws
+
+    @cached_property
+    def exact_laws(self) -> Any:
+        """Return the (K, N) vertices as rationals."""
         weights, total = self._integer_vertices
-        mixture = self._find_mixture(np.maximum(law, 0.0))[
-            0
-        ]  # not all zero: each share would be nearer
+        return weights * Fraction(1, total)
+
+    def find_shares(self, law: FloatArray) -> Any:
+        """Find the (K,) shares, in rationals, of the vertices' mixture nearest to a law."""
+        mixture = self._find_mixture(np.maximum(law, 0.0))[0]
         shares = np.array([Fraction(weight) for weight in mixture.tolist()], dtype=object)
-        return shares @ weights / (shares.sum() * total)
+        return shares / shares.sum()  # not all zero: each share would be nearer
 
     def _find_mixture(self, law: FloatArray) -> tuple[FloatArray, float]:
         """Find the (K,) weights of the vertices' mixture nearest to a law, and its distance."""

@@ -55,7 +55,7 @@ class RationalMechanism:
         columns = entries * (rows // sums)[:, None]
         laws: tuple[Integers, ...]
         if over is None:
-            weights = np.array(prior.weights, dtype=object)
+            weights = prior.integer_weights
             unit, laws = int(weights.sum()), (weights @ columns,)
         else:
             least, unit = over.min_mean_scaled(columns)

@@ -72,7 +72,7 @@ def round_with_equalities(
 
 def _list_equations(prior: Prior, privacy: Requirement) -> list[list[int]]:
     """List the integer equations of the ratio bounds of 0 nats that force equality."""
-    ratios = privacy.ratios(np.array(prior.weights, dtype=object))
+    ratios = privacy.ratios(prior.integer_weights)
     if ratios is None or ratios.exponents.min(initial=1.0) > 0:
         return []
     n = ratios.size

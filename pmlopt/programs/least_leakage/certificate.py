@@ -534,6 +534,13 @@ class LevelCertificate(_LeastLeakageCertificate, DesignCertificate):
             text = f"{self.mechanism.outputs[y]!r} occurs for {self.mechanism.inputs[x]!r}, and must not"
         return (Claim("pairs", not len(broken), RATIONAL, text), *super()._check_demands())
 
+    def get_law(self, output: int) -> FloatArray:
+        """Return the (N,) prior, or nearly one of the set, under which an output leaks what is proved."""
+        if self.privacy.over is None:
+            return self.prior.pmf
+        law, size = _get_law(self.laws, output, self.allowed[:, output], self.privacy.over)
+        return law / size
+
     def recompute_bound(self) -> float:
         """Recompute the lower bound on the level from the multipliers; 0 without any."""
         if self.multipliers is None:

@@ -414,7 +414,7 @@ class OrbitColumns(ColumnSystem):
             entries = [
                 mass * self.orbits.letters[x] * (common // count) for mass, count, x in sizes
             ]
-            weights = np.array(cells.prior.weights, dtype=object)
+            weights = cells.prior.integer_weights
             if np.any(
                 own.violation(weights, np.array(entries, dtype=object)[:, None], round_exp_down) > 0
             ):

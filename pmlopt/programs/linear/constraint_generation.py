@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -114,23 +115,40 @@ def solve_by_simplex(
     sums = np.hstack([np.repeat(np.eye(n), m, axis=1), np.zeros((n, shared * m))])
     each = sparse.eye_array(m)
     product_rows = sparse.kron(np.hstack([products[several], -np.eye(shared)]), each)
-    rows = [sparse.csr_array(sums), product_rows, sparse.kron(pairs, each)]
+    rows = sparse.vstack([sparse.csr_array(sums), product_rows, sparse.kron(pairs, each)])
     fixed = np.concatenate([np.ones(n), np.zeros(shared * m)])
     ends = np.append(fixed, np.full(count * m, -np.inf)), np.append(fixed, np.zeros(count * m))
     costs = np.concatenate([-gains.ravel() / scale, np.zeros(shared * m)])
-    model = highs.build_sparse_model(costs, (0.0, np.inf), ends, sparse.vstack(rows))
-    solver = highs.load_model(
-        model, {**highs.METHOD_OPTIONS["highs"], "presolve": "off", **highs.build_options(options)}
-    )
+    settings: dict[str, Any] = {**highs.METHOD_OPTIONS["highs"], "presolve": "off"}
+    # a basis has the size of the rows: where there are many, that of the dual program is smaller
+    transposed = rows.shape[0] > 2 * rows.shape[1]
+    if transposed:
+        highest = np.append(np.full(len(fixed), np.inf), np.zeros(count * m))
+        limits = np.full(len(costs), -np.inf), costs
+        model = highs.build_sparse_model(-ends[1], (-np.inf, highest), limits, rows.T)
+        # rows of one size: scaled by HiGHS they take ten times as many steps of its primal simplex
+        settings |= {"simplex_strategy": 4, "simplex_scale_strategy": 0}
+    else:
+        model = highs.build_sparse_model(costs, (0.0, np.inf), ends, rows)
+    solver = highs.load_model(model, {**settings, **highs.build_options(options)})
     ready = time.perf_counter()
     outcome = highs.run_loaded(solver, False, ready - begin, ready)
     if outcome.state != "point":
         return outcome
+    if transposed:
+        # without scaling the updates of a basis lose digits, and its factors are computed again
+        basis = solver.getBasis()
+        solver.clearSolver()
+        solver.setBasis(basis)
+        solver.run()
     solution = solver.getSolution()
+    entries, duals = np.array(solution.col_value), np.array(solution.row_dual)
+    if transposed:
+        entries, duals = -duals, entries
     # the rows before are sums and products, whose multipliers the dual bound does not need
-    duals = np.array(solution.row_dual)[n + shared * m :].reshape(count, m)
+    duals = duals[n + shared * m :].reshape(count, m)
     weights = scale * np.maximum(-duals, 0.0) * np.exp(-ratios.exponents)[:, None]
-    found = np.array(solution.col_value[: n * m]).reshape(n, m)
+    found = entries[: n * m].reshape(n, m)
     multipliers = ratios.find_row_prices(program.prior.pmf, program.centered_gains, weights)
     return replace(
         outcome, point=PrimalDualPoint(found, multipliers, dual_certificate={"weights": weights})

@@ -127,7 +127,7 @@ def build_formulation(
         by_blocks = partial(block_interior_point.solve_block_lp, program, task)
         solvers[BLOCKS] = solvers[f"{BLOCKS}-by-name"] = by_blocks
     by_simplex = partial(solve_by_cvxpy, program, "highs", {})
-    if only_ratios and entries <= MAX_SIMPLEX_ENTRIES and program.bounds_on_pairs is None:
+    if only_ratios and entries <= MAX_SIMPLEX_ENTRIES and not by_pairs:
         by_simplex = partial(_solve_ratio_rows, program)
     is_linear = only_ratios or bool(program.problem.is_lp())
     if is_linear and entries <= MAX_SIMPLEX_ENTRIES:
@@ -331,13 +331,13 @@ def find_known_optimum(
     found, seconds = list_feasible_forms(program), SECONDS_A_PRICE * bounds
     # a form below another feasible one by more than rounding cannot be optimal
     max_gain = max(found, key=itemgetter(0))[0]
+    columns = program.privacy.list_some_columns(prior)
     for gain, form in found:
         if gain < max_gain - near:
             continue
         for multipliers in _iterate_multipliers(program, form):
-            if (
-                _bound_from_columns(program, multipliers) > gain + near
-            ):  # much cheaper than the bound itself
+            # much cheaper than the bound itself
+            if columns.size and _bound_from_columns(program, columns, multipliers) > gain + near:
                 continue
             if deadline.expired_for(
                 -seconds
@@ -356,10 +356,11 @@ SECONDS_A_PAIR, SECONDS_A_PRICE = 6e-8, 5e-6
 """What a bound on a pair in a column takes: to check whether closed forms meet it, and in a dual bound."""
 
 
-def _bound_from_columns(program: LinearDesign, multipliers: FloatArray) -> float:
+def _bound_from_columns(
+    program: LinearDesign, columns: FloatArray, multipliers: FloatArray
+) -> float:
     """Compute a lower bound on the dual bound of multipliers, from some allowed columns."""
     reduced_gains = program.prior.pmf[:, None] * (program.centered_gains - multipliers[:, None])
-    columns = program.privacy.list_some_columns(program.prior)
     return float(program.prior.pmf @ multipliers + (columns.T @ reduced_gains).max())
 
 

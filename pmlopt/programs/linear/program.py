@@ -444,8 +444,8 @@ def linear_design(
         table=table,
     )
     block = program.column_block
-    is_sparse = program.list_ratios() is not None if block is None else block.is_banded
-    if not is_sparse:
+    is_banded = block is not None and block.is_banded
+    if not is_banded and program.list_ratios() is None:
         # of others than bands and ratios solvers ask for the cvxpy side anyway, and its complaints come early
         program = replace(program, build_model=program.build_model().get_self)
     constraints = tuple(constraints)

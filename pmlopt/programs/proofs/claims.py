@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 from functools import singledispatch
-from typing import Any
+from itertools import islice
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import PML
 from pmlopt.programs.certificate import Certificate, ListedCertificate
@@ -22,22 +20,23 @@ from pmlopt.programs.exact.rounding import scale_to_integers
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
-from pmlopt.programs.proofs.duals import prove_bound
-from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram
-from pmlopt.programs.proofs.formats import ProvedProgram
-from pmlopt.programs.proofs.readme import format_sentence, round_up_digits
+from pmlopt.programs.proofs.duals import complete_multipliers, find_least_size, prove_bound
+from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, ProvedProgram
+from pmlopt.programs.proofs.readme import format_sentence, round_digits
 from pmlopt.programs.proofs.requirement_rows import (
     MechanismProgram,
     add_named_requirement,
     add_requirement,
 )
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
-from pmlopt.solvers.mps import NamedRow, make_names
+from pmlopt.solvers.mps import make_names
+
+_to_fractions = np.vectorize(Fraction, otypes=[object])
 
 
 @singledispatch
-def list_proofs(certificate: Certificate) -> list[ProvedProgram]:
-    """List the linear programs by which the claims of a certificate are proved.
+def iterate_proofs(certificate: Certificate) -> Iterator[ProvedProgram]:
+    """Yield the linear programs by which the claims of a certificate are proved.
 
     Raises:
         ProgramError: its claims are about no linear program on listed letters.
@@ -48,27 +47,12 @@ def list_proofs(certificate: Certificate) -> list[ProvedProgram]:
     )
 
 
-def prove_feasibility(
-    program: ExactProgram, sentence: str, level: float | None = None
-) -> ProvedProgram:
-    """Prove that the point of a program meets its rows.
-
-    Raises:
-        ProgramError: it does not.
-    """
-    if (broken := program.find_broken_row()) is not None:
-        raise ProgramError(
-            f"the result breaks {broken} of the linear program: check it with `verify`"
-        )
-    return ProvedProgram(program, sentence, level=level)
-
-
-@list_proofs.register
-def _(certificate: ListedCertificate) -> list[ProvedProgram]:
+@iterate_proofs.register
+def _(certificate: ListedCertificate) -> Iterator[ProvedProgram]:
     """Prove the requirement only: the utility is no linear function of the mechanism."""
     program = MechanismProgram(certificate.prior, certificate.mechanism, above=False)
     add_named_requirement(certificate.privacy, certificate.prior, program)
-    return [prove_feasibility(program, format_sentence("requirement"))]
+    yield ProvedProgram("feasibility", program, format_sentence("requirement"))
 
 
 def _build_design(certificate: LinearCertificate, *, above: bool) -> tuple[ExactProgram, str]:
@@ -83,27 +67,32 @@ def _build_design(certificate: LinearCertificate, *, above: bool) -> tuple[Exact
         own = program.add_affine_rows(name, one.coefficients, one.offset.tolist(), equal=one.equal)
         slack = max(slack, own)
     add_named_requirement(certificate.privacy, certificate.prior, program)
-    program.objective = program.weigh_table(certificate.table)
-    program.is_maximised = certificate.maximised
-    return program, " " + format_sentence("slack", slack=float(slack)) if slack else ""
+    program.objective = program.weigh_table(certificate.table, program.shares)
+    program.sign = 1 if certificate.maximised else -1
+    return program, _describe_slack("slack", slack)
 
 
-@list_proofs.register
-def _(certificate: LinearCertificate) -> list[ProvedProgram]:
+def _describe_slack(name: str, slack: Fraction) -> str:
+    """Describe by how much rows are relaxed, where they are."""
+    return " " + format_sentence(name, slack=round_digits(slack, 3, up=True)) if slack else ""
+
+
+@iterate_proofs.register
+def _(certificate: LinearCertificate) -> Iterator[ProvedProgram]:
     """Prove that the mechanism meets the rows, and that none is better by more than a gap."""
-    program, slack = _build_design(certificate, above=False)
-    value = float(program.value)
-    more, relation = ("gain", "above") if certificate.maximised else ("loss", "below")
-    sentence = format_sentence("design", more=more, value=value, slack=slack)
-    first = prove_feasibility(program, sentence)
-    wider, _ = _build_design(certificate, above=True)
-    duals = prove_bound(wider, wider.costs)
-    bound = wider.sign * wider.sum_right_sides(duals)
-    sentence = format_sentence(
-        "optimum", more=more, relation=relation, bound=float(bound),
-        gap=round_up_digits(abs(bound - program.value)), slack=slack,
-    )  # fmt: skip
-    return [first, ProvedProgram(wider, sentence, duals)]
+    (program, slack), is_gain = _build_design(certificate, above=False), certificate.maximised
+    more, relation, side = ("gain", "above", "least") if is_gain else ("loss", "below", "most")
+    value = program.value
+    shown = round_digits(value, 15, up=not is_gain)
+    text = format_sentence("design", more=more, side=side, value=shown, slack=slack)
+    yield ProvedProgram("feasibility", program, text)
+    program, _ = _build_design(certificate, above=True)
+    duals = prove_bound(program, program.costs)
+    exact = program.sign * program.sum_right_sides(duals)
+    bound, gap = round_digits(exact, 15, up=is_gain), round_digits(abs(exact - value), 2, up=True)
+    names = {"more": more, "relation": relation}
+    text = format_sentence("optimum", **names, bound=bound, gap=gap, slack=slack)
+    yield ProvedProgram("optimum", program, text, duals)
 
 
 def _add_target(program: ExactProgram, value: float, *, relaxed: bool = False) -> Fraction:
@@ -114,25 +103,18 @@ def _add_target(program: ExactProgram, value: float, *, relaxed: bool = False) -
     target = {column: -value for column, value in program.costs.items()}
     right = Fraction(-program.sign * value)
     slack = max(program.evaluate(target) - right, ZERO) if relaxed else ZERO
-    program.is_maximised, program.objective = True, {}
+    program.sign, program.objective = 1, {}
     program.add_row("target[all]", target, right + slack)
     return slack
-
-
-def _refute_target(program: ExactProgram, value: float) -> list[Fraction] | None:
-    """Add the row of a target, and return the multipliers of a contradiction; None without any."""
-    duals = [*prove_bound(program, program.costs), ONE]
-    _add_target(program, value)
-    return duals if program.sum_right_sides(duals) < 0 else None
 
 
 def _describe_demand(certificate: LevelCertificate) -> str:
     """Describe what a least leakage demands next to the level."""
     expected, found = certificate.expected, []
     if expected is not None:
-        word, side = ("gain", "least") if expected.maximised else ("loss", "most")
-        found.append(format_sentence("expected", word=word, side=side, value=expected.value))
-    if expected is None or not certificate.allowed.all():
+        name = "expected-gain" if expected.maximised else "expected-loss"
+        found.append(format_sentence(name, value=expected.value))
+    if not found or not certificate.allowed.all():
         found.append(format_sentence("pairs"))
     return " and ".join(found)
 
@@ -144,8 +126,8 @@ def _build_level(certificate: LevelCertificate, level: float, *, above: bool) ->
     )
     add_requirement(PML(level, certificate.privacy.over), program, "pml")
     if (expected := certificate.expected) is not None:
-        program.objective = program.weigh_table(expected.table)
-        program.is_maximised = expected.maximised
+        program.objective = program.weigh_table(expected.table, program.shares)
+        program.sign = 1 if expected.maximised else -1
     return program
 
 
@@ -154,52 +136,59 @@ def _prove_level(certificate: LevelCertificate, level: float) -> ProvedProgram:
     program, text = _build_level(certificate, level, above=False), ""
     if certificate.expected is not None:
         slack = _add_target(program, certificate.expected.value, relaxed=True)
-        text = " " + format_sentence("rounded-target", slack=float(slack)) if slack else ""
+        text = _describe_slack("rounded-target", slack)
     demand = _describe_demand(certificate)
     sentence = format_sentence("level", level=level, demand=demand, slack=text)
-    return prove_feasibility(program, sentence, level)
+    return ProvedProgram("feasibility", program, sentence, level=level)
 
 
 def _refute_level(certificate: LevelCertificate, level: float) -> ProvedProgram | None:
-    """Prove that no mechanism has a level and all that is demanded; None where no proof is found."""
+    """Prove that no mechanism has a level and all that is demanded; None where the multipliers do not."""
+    if not 0 <= level <= certificate.bound or certificate.bound == 0:
+        return None
     program = _build_level(certificate, level, above=True)
-    if certificate.expected is not None:
-        duals = _refute_target(program, certificate.expected.value)
-    else:
-        duals = _refute_pairs(certificate, program, level)
+    duals = _contradict_level(certificate, program, program.get_power(level))
     if duals is None:
         return None
     sentence = format_sentence("no-level", level=level, demand=_describe_demand(certificate))
-    return ProvedProgram(program, sentence, duals, is_infeasible=True, level=level)
+    return ProvedProgram("infeasibility", program, sentence, duals, level)
 
 
-def _refute_pairs(
-    certificate: LevelCertificate, program: MechanismProgram, level: float
+def _contradict_level(
+    certificate: LevelCertificate, program: MechanismProgram, ratio: Fraction
 ) -> list[Fraction] | None:
-    """Return the multipliers of a contradiction between a level and the pairs that may occur, or None.
+    """Return the multipliers of a contradiction between a level and what is demanded, or None.
 
-    By the multipliers of the letters: no column of mean one collects as much of them as the letters have.
+    What the multipliers of the letters and of the floor give above a little less than their mean is above 0
+    for all columns together; by the law of an output it is not for a column of it within the level.
     """
-    if certificate.multipliers is None:
-        return None
-    prices = map(Fraction, certificate.multipliers.tolist())
-    costs = program.weigh_table(np.outer(certificate.multipliers, np.ones(len(program.outputs))))
-    # at the level itself HiGHS takes the excluded outputs for possible, within its tolerance
-    near = _build_level(certificate, level * (1 - 1e-5), above=True)
-    whole = _join_letters(program)
-    duals = prove_bound(whole, costs, _join_letters(near))
-    most = whole.sum_right_sides(duals)
-    pairs = zip(program.shares, prices, strict=True)
-    found = [*(share * (most - price) for share, price in pairs), *duals[program.letter_count :]]
-    return found if program.sum_right_sides(found) < 0 else None
-
-
-def _join_letters(program: MechanismProgram) -> MechanismProgram:
-    """Replace the rows of the letters by what they are together, under the prior."""
-    count, found = program.letter_count, copy(program)
-    terms = program.weigh_table(np.ones((count, len(program.outputs))))
-    found.letter_count, none = 0, NamedRow("none", {}, ZERO, False)
-    found.rows = [NamedRow("mean", terms, ONE, False), *[none] * (count - 1), *program.rows[count:]]
+    assert certificate.multipliers is not None
+    shares, values = np.array(program.shares), _to_fractions(certificate.multipliers)
+    price, target, gains = ZERO, ZERO, np.full(certificate.allowed.shape, ZERO)
+    if (floor := certificate.normalized_floor) is not None:
+        price = Fraction(max(certificate.weight, 0.0)) / Fraction(floor.unit)
+        gains = price * program.sign * _to_fractions(floor.expected.table)
+        target = price * program.sign * Fraction(floor.expected.value)
+        # the multipliers of the letters are for gains less the best of each letter
+        values = values - np.where(certificate.allowed, gains, -np.inf).max(axis=1)
+        _add_target(program, floor.expected.value)
+    step = max(shares * abs(values)) / 2**100
+    mean = shares @ values + target - step
+    found, costs = [ZERO] * len(program.rows), shares[:, None] * (values[:, None] + gains - mean)
+    found[-1], found[: len(shares)] = price, shares * (mean - values)
+    places = {row.name: place for place, row in enumerate(program.rows)}
+    for y, least_mean in enumerate(program.least_means.values()):
+        law, multipliers = least_mean.prove(certificate.get_law(y))
+        used = np.flatnonzero(certificate.allowed[:, y])
+        own, raised = costs[used, y], ratio * np.array(law)[used]
+        if (size := find_least_size(own, raised)) is None:
+            return None
+        for x, value in zip(used.tolist(), own + size * raised, strict=True):
+            place = places[f"most[pml,{program.letters[x]},{program.outputs[y]}]"]
+            found[place] = max(value, ZERO)
+        for row, multiplier in multipliers.items():
+            found[row] = size * ratio * multiplier
+    complete_multipliers(program, {}, found, 1 / step)
     return found
 
 
@@ -209,46 +198,40 @@ def _iterate_levels(bound: float, sign: int) -> Iterator[float]:
     yield from (bound + sign * step * max(1.0, bound) for step in steps)
 
 
-@list_proofs.register
-def _(certificate: LevelCertificate) -> list[ProvedProgram]:
+@iterate_proofs.register
+def _(certificate: LevelCertificate) -> Iterator[ProvedProgram]:
     """Prove that the level is reached, and that none below the bound is."""
-    levels = _iterate_levels(certificate.bound, -1) if certificate.bound > 0 else ()
-    proofs = (_refute_level(certificate, level) for level in levels if level >= 0)
-    refuted = next((proof for proof in proofs if proof is not None), None)
-    first = _prove_level(certificate, certificate.privacy.epsilon)
-    return [first] if refuted is None else [first, refuted]
+    yield _prove_level(certificate, certificate.privacy.epsilon)
+    levels = _iterate_levels(certificate.bound, -1)
+    yield from islice(filter(None, (_refute_level(certificate, level) for level in levels)), 1)
 
 
-@list_proofs.register
-def _(certificate: ThresholdCertificate) -> list[ProvedProgram]:
+@iterate_proofs.register
+def _(certificate: ThresholdCertificate) -> Iterator[ProvedProgram]:
     """Prove that the threshold is kept, and that the next one is not within the level."""
-    level = max(certificate.epsilon, certificate.kept.value)
+    level, beyond = max(certificate.epsilon, certificate.kept.value), certificate.beyond
     text = format_sentence("rank", level=level, rank=certificate.threshold)
-    found = [replace(_prove_level(certificate.kept, level), sentence=text)]
-    beyond = certificate.beyond
-    proof = None if beyond is None else _refute_level(beyond, certificate.epsilon)
-    if proof is not None:
+    yield replace(_prove_level(certificate.kept, level), sentence=text)
+    if beyond is not None and (proof := _refute_level(beyond, certificate.epsilon)) is not None:
         rank = certificate.max_possible_rank
         text = format_sentence("no-rank", level=certificate.epsilon, rank=rank)
-        found.append(replace(proof, sentence=text))
-    return found
+        yield replace(proof, sentence=text)
 
 
-@list_proofs.register
-def _(certificate: LeastEpsilonCertificate) -> list[ProvedProgram]:
+@iterate_proofs.register
+def _(certificate: LeastEpsilonCertificate) -> Iterator[ProvedProgram]:
     """Prove that the target is reached, and, of linear utilities, that it is not at the bound."""
-    first, reach, level = list_proofs(certificate.witness)[0], certificate.reach, certificate.bound
-    text = format_sentence(
-        "reached", sentence=first.sentence, level=certificate.value, target=reach
-    )
-    found, design = [replace(first, sentence=text, level=certificate.value)], certificate.proof
-    if isinstance(design, LinearCertificate):
-        program, slack = _build_design(design, above=True)
-        duals = _refute_target(program, reach)
-        text = format_sentence("not-reached", level=level, target=reach, slack=slack)
-        if duals is not None:
-            found.append(ProvedProgram(program, text, duals, is_infeasible=True, level=level))
-    return found
+    value, level, reach = certificate.value, certificate.bound, certificate.reach
+    first = next(iterate_proofs(certificate.witness))
+    text = format_sentence("reached", sentence=first.sentence, level=value, target=reach)
+    yield replace(first, sentence=text, level=value)
+    if isinstance(certificate.proof, LinearCertificate):
+        program, slack = _build_design(certificate.proof, above=True)
+        duals = [*prove_bound(program, program.costs), ONE]
+        _add_target(program, reach)
+        if program.sum_right_sides(duals) < 0:
+            text = format_sentence("not-reached", level=level, target=reach, slack=slack)
+            yield ProvedProgram("infeasibility", program, text, duals, level)
 
 
 def _build_post_processing(
@@ -268,55 +251,46 @@ def _build_post_processing(
     exact = RationalMechanism.from_floats(certificate.prior, certificate.mechanism.matrix)
     unit, program = Fraction(1, exact.total), ExactProgram(above)
     columns, law, ratio = exact.columns * unit, exact.laws[0] * unit, program.get_power(level)
-    letters = make_names(certificate.prior.labels)
-    outputs = make_names(certificate.mechanism.outputs)
-    shares = _assign_outcomes(certificate.attack.matrix, columns, law, ratio)
-    used, taken = np.flatnonzero(law).tolist(), [dict[int, Fraction]() for _ in outputs]
-    for letter, own, column in zip(letters, shares, columns, strict=True):
-        cells = {y: program.add_column(f"take[{letter},{outputs[y]}]", own[y]) for y in used}
-        leaks = {cell: ratio * law[y] - column[y] for y, cell in cells.items()}
-        program.add_row(f"leak[{letter}]", leaks)
-        program.objective |= {cell: law[y] for y, cell in cells.items()}
-        for y, cell in cells.items():
-            taken[y][cell] = ONE
-    for y in used:
-        program.add_row(f"taken[{outputs[y]}]", taken[y], ONE)
+    given = scale_to_integers(certificate.attack.matrix) * ONE
+    given = given / given.sum(axis=1)[:, None]
+    # an outcome leaks through the letter of which it is likeliest
+    joint, letters = columns @ given, make_names(certificate.prior.labels)
+    leaking = (joint.max(axis=0) >= ratio * (law @ given)).astype(bool)
+    outputs, used = make_names(certificate.mechanism.outputs), np.flatnonzero(law)
+    for x, (letter, column) in enumerate(zip(letters, columns, strict=True)):
+        own = given[:, leaking & (joint.argmax(axis=0) == x)].sum(axis=1)
+        cells = [program.add_column(f"take[{letter},{outputs[y]}]", own[y]) for y in used]
+        leaks = (ratio * law - column)[used]
+        program.add_row(f"leak[{letter}]", dict(zip(cells, leaks, strict=True)))
+        program.objective |= dict(zip(cells, law[used], strict=True))
+    for place, y in enumerate(used):
+        takes = range(place, len(program.columns), len(used))
+        program.add_row(f"taken[{outputs[y]}]", dict.fromkeys(takes, ONE), ONE)
     return program
 
 
-def _assign_outcomes(attack: FloatArray, columns: Any, law: Any, ratio: Fraction) -> Any:
-    """Return for each letter the shares of outputs that become outcomes which leak through it."""
-    given = scale_to_integers(attack) * ONE
-    given = given / given.sum(axis=1)[:, None]
-    joint, masses = columns @ given, law @ given
-    found = np.full(columns.shape, ZERO, dtype=object)
-    for z, best in enumerate(joint.argmax(axis=0).tolist()):
-        if masses[z] and joint[best, z] >= ratio * masses[z]:
-            found[best] = found[best] + given[:, z]
-    return found
-
-
-@list_proofs.register
-def _(certificate: EnvelopeCertificate | ProcessedFailureCertificate) -> list[ProvedProgram]:
+@iterate_proofs.register
+def _(certificate: EnvelopeCertificate | ProcessedFailureCertificate) -> Iterator[ProvedProgram]:
     """Prove the probability of outcomes that leak a level or more, from both sides.
 
     Of an envelope, it is at least delta at the value, and less next to the bound.
     """
     if isinstance(certificate, EnvelopeCertificate):
-        names, level, delta = ("envelope", "no-envelope"), certificate.value, certificate.delta
+        kind, level, delta = "envelope", certificate.value, certificate.delta
         levels = _iterate_levels(certificate.bound, 1)
     else:
-        names, level, delta = ("mass", "most-mass"), certificate.epsilon, math.inf
+        kind, level, delta = "mass", certificate.epsilon, math.inf
         levels = iter([level])
-    first = _build_post_processing(certificate, level, above=True)
-    text = format_sentence(names[0], mass=float(first.value), delta=delta, level=level)
-    claims_level = isinstance(certificate, EnvelopeCertificate)
-    found = [prove_feasibility(first, text, level if claims_level else None)]
+    claims_level = delta < math.inf
+    program = _build_post_processing(certificate, level, above=True)
+    mass = round_digits(program.value, 15, up=False)
+    text = format_sentence(kind, mass=mass, delta=delta, level=level)
+    yield ProvedProgram("feasibility", program, text, level=level if claims_level else None)
     for level in levels:
-        second = _build_post_processing(certificate, level, above=False)
-        duals = prove_bound(second, second.costs)
-        if (mass := second.sum_right_sides(duals)) < delta:
-            text = format_sentence(names[1], mass=float(mass), delta=delta, level=level)
-            own = level if claims_level else None
-            return [*found, ProvedProgram(second, text, duals, level=own)]
-    return found
+        program = _build_post_processing(certificate, level, above=False)
+        duals = prove_bound(program, program.costs)
+        if (most := program.sum_right_sides(duals)) < delta:
+            mass = round_digits(most, 15, up=True)
+            text = format_sentence(f"{kind}-bound", mass=mass, delta=delta, level=level)
+            yield ProvedProgram("optimum", program, text, duals, level if claims_level else None)
+            return

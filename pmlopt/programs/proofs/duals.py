@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -14,27 +15,42 @@ from pmlopt.errors import SolverError
 from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, Terms
 
 
-def prove_bound(
-    program: ExactProgram, costs: Terms, near: ExactProgram | None = None
-) -> list[Fraction]:
+def prove_bound(program: ExactProgram, costs: Terms) -> list[Fraction]:
     """Find multipliers of the rows whose combination is at least the costs, column by column.
-
-    Columns come last first: what a row adds for one of them is no less for those before. In the end the rows
-    of the mechanism make good what is left.
 
     Args:
         program: whose rows they are: at least 0 of inequalities.
         costs: the terms of which the right side of the combination is a bound.
-        near: a program with the same names, of which HiGHS finds the basis; left out, the program.
 
     Raises:
         SolverError: HiGHS finds no basis, or a variable that no row supports lacks something.
     """
+    found, grid = _find_multipliers(program, costs)
+    entries = program.entries_by_column
+    for column, mean in program.least_means.items():
+        if mean.letters:
+            # as much as the variable needs, of a law of the set near the multipliers
+            size = sum((-value * found[row] for row, value in entries[column] if value < 0), ZERO)
+            law = np.array([float(found[row] / size) if size else 1.0 for row in mean.letters])
+            for row, share in mean.prove(law)[1].items():
+                found[row] = size * share
+    complete_multipliers(program, costs, found, grid)
+    return found
+
+
+def complete_multipliers(
+    program: ExactProgram, costs: Terms, found: list[Fraction], grid: Fraction
+) -> None:
+    """Raise multipliers by steps of a grid, so that their combination is at least the costs.
+
+    Columns come last first: what a row adds for one of them is no less for those before. In the end the rows
+    of the mechanism make good what is left.
+
+    Raises:
+        SolverError: a variable that no row supports lacks something.
+    """
     entries, supports = program.entries_by_column, _find_supports(program)
-    found, grid = _find_multipliers(program, costs, program if near is None else near)
     for column in reversed(range(len(program.columns))):
-        if column in program.completions:
-            program.completions[column](found)
         products = (value * found[row] for row, value in entries[column])
         lack = costs.get(column, ZERO) - sum(products, ZERO)
         if lack > 0:
@@ -46,28 +62,43 @@ def prove_bound(
             _, place = min(supports[column], key=lambda one: (one[0], -found[one[1]]))
             coefficient = program.rows[place].terms[column]
             found[place] += Fraction(math.ceil(lack / coefficient * grid)) / grid
-    return found
 
 
-def _find_multipliers(
-    program: ExactProgram, costs: Terms, near: ExactProgram
-) -> tuple[list[Fraction], Fraction]:
+def find_least_size(costs: Any, shares: Any) -> Fraction | None:
+    """Find the least `t >= 0` with `sum max(0, costs + t shares) <= t`, by Newton steps; None without any.
+
+    Examples:
+        >>> costs = np.array([Fraction(1), Fraction(-1)])
+        >>> find_least_size(costs, np.array([Fraction(1, 4), Fraction(1, 2)]))
+        Fraction(4, 3)
+    """
+    size = ZERO
+    while (raised := costs + size * shares)[raised > 0].sum() > size:
+        room = 1 - shares[raised >= 0].sum()
+        if room <= 0:
+            return None
+        size = costs[raised >= 0].sum() / room
+    return size
+
+
+def _find_multipliers(program: ExactProgram, costs: Terms) -> tuple[list[Fraction], Fraction]:
     """Find the multipliers of a basis, rounded to a grid, and how many of its steps one has."""
+    found = [ZERO] * len(program.rows)
+
+    def list_lacks() -> list[Fraction]:
+        sums = program.combine(found)
+        return [costs.get(column, ZERO) - value for column, value in enumerate(sums)]
+
     # what all entries of a row of the mechanism share of the costs would hide their differences
-    rest, found = dict(costs), [ZERO] * len(program.rows)
     for place, row in enumerate(program.rows[: program.letter_count]):
-        shares = (rest.get(column, ZERO) / value for column, value in row.terms.items())
-        found[place] = max(shares, default=ZERO)
-        for column, value in row.terms.items():
-            rest[column] = rest.get(column, ZERO) - found[place] * value
-    unit = _round_to_power_of_two(rest.values())
-    floats = [float(rest.get(column, ZERO) / unit) for column in range(len(program.columns))]
-    tight, basic = _find_basis(near, np.array(floats))
+        found[place] = max(costs.get(column, ZERO) for column in row.terms)
+    lacks = list_lacks()
+    unit = _round_to_power_of_two(lacks)
+    tight, basic = _find_basis(program, np.array([float(lack / unit) for lack in lacks]))
     system = sparse.linalg.splu(_to_sparse(program)[tight][:, basic].T.tocsc())
     # each step has some digits of what the steps before it left
     for _ in range(5):
-        sums = program.combine(found)
-        lacks = [costs.get(column, ZERO) - sums[column] for column in basic]
+        lacks = np.array(list_lacks())[basic].tolist()
         size = _round_to_power_of_two(lacks)
         step = system.solve(np.array([float(lack / size) for lack in lacks]))
         for place, value in zip(tight, step.tolist(), strict=True):
@@ -93,10 +124,8 @@ def _find_basis(program: ExactProgram, costs: FloatArray) -> tuple[list[int], li
         options = {**highs.RESTART_OPTIONS, "solver": "ipm", "presolve": "on"}
         solver = highs.load_model(model, options)
         solver.run()
-    basis = solver.getBasis()
-    tight = [place for place, one in enumerate(basis.row_status) if one.name != "kBasic"]
-    basic = [place for place, one in enumerate(basis.col_status) if one.name == "kBasic"]
-    if not basis.valid or len(tight) != len(basic):
+    tight, basic = highs.read_basis(solver)
+    if not tight or len(tight) != len(basic):
         raise SolverError("HiGHS finds no basis of the linear program")
     return tight, basic
 

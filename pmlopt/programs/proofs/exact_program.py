@@ -1,19 +1,37 @@
-"""A linear program over the rationals with a point of it: what every file of a proof is written from."""
+"""A linear program over the rationals with a point and a proof of it, and its files: VIPR, and MPS."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
+from typing import Literal
 
+from pmlopt.core.arrays import FloatArray
+from pmlopt.errors import ProgramError
 from pmlopt.programs.exact.rounding import round_exp_down, round_exp_up
-from pmlopt.solvers.mps import NamedRow
+from pmlopt.solvers.mps import NamedProgram, NamedRow
 
 ZERO, ONE = Fraction(0), Fraction(1)
 
 Terms = dict[int, Fraction]
 """The coefficients of a row or of the objective, by the place of the column; none is zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class LeastMean:
+    """How it follows from rows that a variable is at most the mean of an output under a law.
+
+    Attributes:
+        prove: returns, of a law in floats, one near it in rationals for which it does, and the multipliers of
+            the rows, by their places.
+        letters: the rows whose multipliers are the law; none where other rows prove it.
+    """
+
+    prove: Callable[[FloatArray], tuple[Sequence[Fraction], dict[int, Fraction]]]
+    letters: Sequence[int] = ()
 
 
 @dataclass(eq=False)
@@ -23,24 +41,24 @@ class ExactProgram:
     Attributes:
         above: whether powers of e are replaced by rationals just above them, or all by such just below.
         powers: the rationals that were used, by exponent.
-        is_maximised: whether more of the objective is better.
+        sign: 1 where more of the objective is better, else -1.
         columns: the names of the variables.
         values: those of the point.
         objective: its terms.
         rows: the rows; the first are those of the letters, where there is a mechanism.
         letter_count: how many rows those are.
-        completions: for some columns what sets multipliers exactly, before that column is looked at.
+        least_means: the variables that are at most a mean under each law of a set.
     """
 
     above: bool
     powers: dict[float, Fraction] = field(default_factory=dict)
-    is_maximised: bool = True
+    sign: int = 1
     columns: list[str] = field(default_factory=list)
     values: list[Fraction] = field(default_factory=list)
     objective: Terms = field(default_factory=dict)
     rows: list[NamedRow[Fraction]] = field(default_factory=list)
     letter_count: int = 0
-    completions: dict[int, Callable[[list[Fraction]], None]] = field(default_factory=dict)
+    least_means: dict[int, LeastMean] = field(default_factory=dict)
 
     def get_power(self, exponent: float) -> Fraction:
         """Return the rational for e^exponent, of an exponent of at least 0."""
@@ -60,22 +78,22 @@ class ExactProgram:
         return len(self.columns) - 1
 
     def add_row(
-        self,
-        name: str,
-        terms: Mapping[int, Fraction],
-        right: Fraction = ZERO,
-        *,
-        equal: bool = False,
+        self, name: str, terms: Terms, right: Fraction = ZERO, *, equal: bool = False
     ) -> int:
         """Add a row, and return its place."""
         used = {column: value for column, value in terms.items() if value}
         self.rows.append(NamedRow(name, used, right, equal))
         return len(self.rows) - 1
 
-    def define(self, name: str, terms: Mapping[int, Fraction]) -> int:
+    def add_limit(self, name: str, column: int | None, terms: Terms, *, equal: bool = False) -> int:
+        """Add the row that a variable, or left out zero, is at most terms, or equal to them."""
+        own = {} if column is None else {column: ONE}
+        return self.add_row(name, {**own, **{k: -value for k, value in terms.items()}}, equal=equal)
+
+    def define(self, name: str, terms: Terms) -> int:
         """Add a variable that is equal to terms, with the row of the same name that requires it."""
         place = self.add_column(name, self.evaluate(terms))
-        self.add_row(name, {place: ONE, **{k: -value for k, value in terms.items()}}, equal=True)
+        self.add_limit(name, place, terms, equal=True)
         return place
 
     def evaluate(self, terms: Mapping[int, Fraction]) -> Fraction:
@@ -88,25 +106,22 @@ class ExactProgram:
         return self.evaluate(self.objective)
 
     @property
-    def sign(self) -> int:
-        """Return 1 where more of the objective is better, else -1."""
-        return 1 if self.is_maximised else -1
+    def kinds(self) -> set[str]:
+        """Return what variables and rows are: the parts of their names before the brackets."""
+        names = *self.columns, *(row.name for row in self.rows)
+        return {name.partition("[")[0] for name in names}
 
     @property
     def costs(self) -> Terms:
         """Return the terms of what is maximised: the objective, or minus that."""
         return {column: self.sign * value for column, value in self.objective.items()}
 
-    def find_broken_row(self) -> str | None:
-        """Return the name of a row, or of a variable, that the point breaks; None where it breaks none."""
-        for name, value in zip(self.columns, self.values, strict=True):
-            if value < 0:
-                return name
-        for row in self.rows:
-            found = self.evaluate(row.terms)
-            if found > row.right or (row.equal and found < row.right):
-                return row.name
-        return None
+    def list_broken(self) -> list[str]:
+        """List the names of the variables and the rows that the point breaks."""
+        pairs = zip(self.columns, self.values, strict=True)
+        excesses = [(row, self.evaluate(row.terms) - row.right) for row in self.rows]
+        broken = [row.name for row, excess in excesses if excess > 0 or (row.equal and excess)]
+        return [*(name for name, value in pairs if value < 0), *broken]
 
     @property
     def entries_by_column(self) -> list[list[tuple[int, Fraction]]]:
@@ -129,3 +144,93 @@ class ExactProgram:
         """Return the right side of a combination of the rows."""
         pairs = zip(multipliers, self.rows, strict=True)
         return sum((multiplier * row.right for multiplier, row in pairs), ZERO)
+
+
+@dataclass(frozen=True, eq=False)
+class ProvedProgram:
+    """A linear program with what a file proves of it.
+
+    Attributes:
+        name: of the files: feasibility, that the point meets the rows; optimum, that nothing is better than a
+            bound, either; infeasibility, that nothing meets the rows.
+        program: the program.
+        sentence: what is proved, in words.
+        duals: multipliers of the rows that prove the bound, or the contradiction.
+        level: the level in nats that it is about, where a least level, or that of an envelope, is claimed.
+    """
+
+    name: Literal["feasibility", "optimum", "infeasibility"]
+    program: ExactProgram
+    sentence: str
+    duals: Sequence[Fraction] = ()
+    level: float | None = None
+
+    def __post_init__(self) -> None:
+        """Raise a ProgramError where it is to be proved that the point meets the rows, and it does not."""
+        if self.name == "feasibility" and (broken := self.program.list_broken()):
+            text = f"the result breaks {broken[0]} of the linear program: check it with `verify`"
+            raise ProgramError(text)
+
+    @cached_property
+    def bound(self) -> Fraction | None:
+        """Return the proved bound on the objective; None where none is."""
+        if self.name != "optimum":
+            return None
+        return self.program.sign * self.program.sum_right_sides(self.duals)
+
+    @property
+    def proved_range(self) -> tuple[str, str]:
+        """Return between which numbers the optimum is proved to be."""
+        value, is_maximised = str(self.program.value), self.program.sign > 0
+        if self.bound is None:
+            return (value, "inf") if is_maximised else ("-inf", value)
+        return (value, str(self.bound)) if is_maximised else (str(self.bound), value)
+
+
+def iterate_mps_lines(proved: ProvedProgram) -> Iterator[str]:
+    """Yield the lines of the program in the format MPS, with rationals as `p/q`."""
+    own = proved.program
+    named = NamedProgram(proved.name, own.sign > 0, own.columns, own.objective, own.rows)
+    return named.iterate_lines()
+
+
+def _format_terms(terms: Mapping[int, Fraction]) -> str:
+    """Return the number of terms, and the place and coefficient of each."""
+    parts = (f"{column} {value}" for column, value in sorted(terms.items()))
+    return " ".join([str(len(terms)), *parts])
+
+
+def iterate_vipr_lines(proved: ProvedProgram) -> Iterator[str]:
+    """Yield the lines of a certificate in the format VIPR 1.0, signs of variables first."""
+    program, columns = proved.program, len(proved.program.columns)
+    yield f"% {proved.sentence}"
+    yield f"VER 1.0\nVAR {columns}"
+    yield from program.columns
+    yield f"INT 0\nOBJ {'max' if program.sign > 0 else 'min'}"
+    yield _format_terms(program.objective)
+    yield f"CON {columns + len(program.rows)} {columns}"
+    for place, name in enumerate(program.columns):
+        yield f"sign:{name} G 0 1 {place} 1"
+    for row in program.rows:
+        yield f"{row.name} {'E' if row.equal else 'L'} {row.right} {_format_terms(row.terms)}"
+    if proved.name == "infeasibility":
+        yield "RTP infeas\nSOL 0"
+    else:
+        point = {place: value for place, value in enumerate(program.values) if value}
+        yield f"RTP range {' '.join(proved.proved_range)}\nSOL 1\nmechanism {_format_terms(point)}"
+    yield f"DER {int(proved.name != 'feasibility')}"
+    if proved.name != "feasibility":
+        yield _format_derivation(proved)
+
+
+def _format_derivation(proved: ProvedProgram) -> str:
+    """Return the bound, or the contradiction, as one combination of the rows."""
+    program, sign = proved.program, proved.program.sign
+    left, costs = f"bound {'L' if sign > 0 else 'G'} {proved.bound} OBJ", program.costs
+    if proved.bound is None:
+        left, costs = f"contradiction L {program.sum_right_sides(proved.duals)} 0", {}
+    # the signs of variables are the first rows, with `at least`
+    sums = program.combine(proved.duals)
+    signs = (costs.get(column, ZERO) - value for column, value in enumerate(sums))
+    weights = {place: sign * value for place, value in enumerate([*signs, *proved.duals]) if value}
+    return f"{left} {{ lin {_format_terms(weights)} }} -1"

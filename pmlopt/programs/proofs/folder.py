@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from pmlopt.core.drafts import Draft
-from pmlopt.core.files import describe_os_error, remove_path
+from pmlopt.core.files import describe_os_error, publish_new
 from pmlopt.errors import FileFormatError
 from pmlopt.programs.certificate import Certificate
-from pmlopt.programs.proofs.claims import list_proofs
-from pmlopt.programs.proofs.formats import ProvedProgram, iterate_mps_lines, iterate_vipr_lines
+from pmlopt.programs.proofs.claims import iterate_proofs
+from pmlopt.programs.proofs.exact_program import iterate_mps_lines, iterate_vipr_lines
 from pmlopt.programs.proofs.readme import build_readme
 
 
@@ -67,15 +68,18 @@ def write_proof(certificate: Certificate, folder: str | os.PathLike[str]) -> Wri
     target = Path(folder)
     if os.path.lexists(target):
         raise FileFormatError(f"{target}: exists already: give the name of a new folder")
-    proofs = list_proofs(certificate)
+    proofs = list(iterate_proofs(certificate))
+    contents: dict[str, Iterable[str]] = {"README.md": [build_readme(certificate, proofs)]}
+    for one in proofs:
+        contents[f"{one.name}.vipr"] = iterate_vipr_lines(one)
+        contents[f"{one.name}.mps"] = iterate_mps_lines(one)
     try:
-        draft = Draft.create(target)
-        try:
-            _write_files(certificate, proofs, draft.partial_path)
-            draft.seal()
-            draft.publish()
-        finally:
-            remove_path(draft.folder)
+        with TemporaryDirectory(dir=target.parent, prefix=".proof-") as place:
+            draft = Path(place) / target.name
+            draft.mkdir()
+            for name, lines in contents.items():
+                _write_lines(draft / name, lines)
+            publish_new(draft, target)
     except OSError as cause:
         raise FileFormatError(f"{target}: cannot be written: {describe_os_error(cause)}") from cause
     return WrittenProof(
@@ -87,15 +91,9 @@ def write_proof(certificate: Certificate, folder: str | os.PathLike[str]) -> Wri
     )
 
 
-def _write_files(certificate: Certificate, proofs: list[ProvedProgram], folder: Path) -> None:
-    """Write all files of a proof."""
-    folder.mkdir()
-    contents = {"README.md": iter([build_readme(certificate, proofs)])}
-    for one in proofs:
-        contents[f"{one.name}.vipr"] = iterate_vipr_lines(one)
-        contents[f"{one.name}.mps"] = iterate_mps_lines(one)
-    for name, lines in contents.items():
-        with (folder / name).open("w", encoding="utf-8", newline="\n") as stream:
-            stream.writelines(f"{line}\n" for line in lines)
-            stream.flush()
-            os.fsync(stream.fileno())
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write lines of a file, and flush them to disk."""
+    with path.open("w", encoding="utf-8", newline="\n") as stream:
+        stream.writelines(f"{line}\n" for line in lines)
+        stream.flush()
+        os.fsync(stream.fileno())

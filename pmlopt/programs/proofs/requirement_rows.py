@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import singledispatch
@@ -17,9 +17,8 @@ from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import ApproximatePML, GuessLeakage, Requirement
 from pmlopt.model.privacy.mean_bounds import BoundKind, ComparedMeans, MeanBounds
-from pmlopt.model.uncertainty import ChoquetSet, ConvexHull, PriorSet
-from pmlopt.model.uncertainty.row_programs import RowProgram
-from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, Terms
+from pmlopt.model.uncertainty import ChoquetSet, ConvexHull, Polytope, PriorSet
+from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, LeastMean, Terms
 from pmlopt.solvers.mps import make_names
 
 
@@ -44,15 +43,13 @@ class MechanismProgram(ExactProgram):
             allowed: (N, M) the pairs that may occur; left out, all.
         """
         super().__init__(above)
-        self.weights = np.array(prior.weights, dtype=object)
+        self.weights = prior.integer_weights
         self.shares = [Fraction(weight) / self.weights.sum() for weight in prior.weights]
         self.letters, self.outputs = make_names(prior.labels), make_names(mechanism.outputs)
         self._laws: dict[int, int] = {}
         for letter, row in zip(self.letters, mechanism.matrix.tolist(), strict=True):
-            for output, value in zip(self.outputs, row, strict=True):
-                self.add_column(f"P[{letter},{output}]", Fraction(value))
-        for x, letter in enumerate(self.letters):
-            cells = [self.get_cell(x, y) for y in range(len(self.outputs))]
+            pairs = zip(self.outputs, row, strict=True)
+            cells = [self.add_column(f"P[{letter},{y}]", Fraction(value)) for y, value in pairs]
             self.add_row(f"row[{letter}]", dict.fromkeys(cells, ONE), ONE, equal=True)
         self.letter_count = len(self.shares)
         for x, y in [] if allowed is None else np.argwhere(~allowed).tolist():
@@ -79,28 +76,18 @@ class MechanismProgram(ExactProgram):
         """Return the terms of a weighted sum of the probabilities of an output."""
         return dict(zip(self.list_column(y), weights, strict=True))
 
-    def weigh_table(self, table: FloatArray) -> Terms:
-        """Return the terms of the expectation of a table, the floats of which count as rationals."""
-        return {
-            self.get_cell(x, y): self.shares[x] * Fraction(value)
-            for x, row in enumerate(table.tolist())
-            for y, value in enumerate(row)
-            if value
-        }
+    def weigh_table(self, table: Any, weights: Sequence[Fraction]) -> Terms:
+        """Return the terms of a table of floats, which count as rationals, times weights of the letters."""
+        used = ((x, y, float(table[x, y])) for x, y in np.argwhere(table).tolist())
+        return {self.get_cell(x, y): weights[x] * Fraction(value) for x, y, value in used}
 
     def get_law(self, y: int) -> int:
         """Return the variable of the probability of an output, which is added where it is new."""
         if y not in self._laws:
-            self._laws[y] = self.define(f"q[{self.outputs[y]}]", self.weigh(y, self.shares))
+            column = self.define(f"q[{self.outputs[y]}]", self.weigh(y, self.shares))
+            proof = self.shares, {len(self.rows) - 1: ONE}
+            self._laws[y], self.least_means[column] = column, LeastMean(lambda _: proof)
         return self._laws[y]
-
-    def add_letter_rows(
-        self, kind: str, y: int, terms: Mapping[int, Fraction], sign: int = 1
-    ) -> None:
-        """Require of each probability of an output, times a sign, and terms that the sum is at most 0."""
-        for letter, cell in zip(self.letters, self.list_column(y), strict=True):
-            name = f"{kind},{letter},{self.outputs[y]}]"
-            self.add_row(name, {cell: Fraction(sign), **terms})
 
     def add_excess(self, name: str, terms: Terms) -> int:
         """Add a variable that is at least the sum of terms, which may be negative."""
@@ -114,8 +101,7 @@ class MechanismProgram(ExactProgram):
         value = min(self.evaluate(terms) for _, terms in means)
         least = self.add_column(f"w[{name},{self.outputs[y]}]", value)
         for vertex, terms in means:
-            row = {**{cell: -value for cell, value in terms.items()}, least: ONE}
-            self.add_row(f"vertex[{name},{vertex},{self.outputs[y]}]", row)
+            self.add_limit(f"vertex[{name},{vertex},{self.outputs[y]}]", least, terms)
         return least
 
     def add_affine_rows(
@@ -127,9 +113,8 @@ class MechanismProgram(ExactProgram):
         """
         most = ZERO
         for place, (table, constant) in enumerate(zip(coefficients, offset, strict=True)):
-            used = [(x, y, float(table[x, y])) for x, y in np.argwhere(table).tolist()]
             for kind, sign in (("added", 1), ("added_back", -1))[: 1 + equal]:
-                terms = {self.get_cell(x, y): sign * Fraction(value) for x, y, value in used}
+                terms = self.weigh_table(sign * table, [ONE] * len(self.letters))
                 right = -sign * Fraction(float(constant))
                 slack = max(self.evaluate(terms) - right, ZERO)
                 self.add_row(f"{kind}[{name},{place}]", terms, right + slack)
@@ -159,58 +144,46 @@ def describe_set(over: PriorSet, _: Sequence[str]) -> SetSystem:
     Raises:
         ProgramError: the set is no polytope that is known in rationals.
     """
-    spaces, some = over.half_spaces(), over.project_to_rationals(np.full(over.size, 1 / over.size))
-    if spaces is None or some is None:
-        raise ProgramError(
-            f"{over!r} is no set of priors with rational linear rows: l1 balls, boxes, least masses, "
-            "polytopes and hulls of listed priors are, and a hull or a box around it has such a proof"
-        )
-    # powers of two near the largest coefficients: dividing by them is exact
-    units = 2.0 ** np.frexp(np.abs(spaces.rows).max(axis=1, initial=0.0))[1]
-    system = RowProgram(spaces.rows / units[:, None], spaces.right / units)
-    # the last row is the sum of a prior
-    pairs = list(zip(*system.exact_system, strict=True))[:-1]
+    raise ProgramError(
+        f"{over!r} is no set of priors with rational linear rows: l1 balls, boxes, least masses, "
+        "polytopes and hulls of listed priors are, and a hull or a box around it has such a proof"
+    )
+
+
+@describe_set.register
+def _(over: Polytope, _: Sequence[str]) -> SetSystem:
+    """Describe the rows of the set, divided by powers of two."""
     program = ExactProgram(above=True)
-    for place, (row, right) in enumerate(pairs):
-        program.add_row(str(place), dict(enumerate(row)), right)
-
-    def find_prices(values: list[Fraction]) -> list[Fraction]:
-        largest = max(values) or ONE
-        (basis,) = system.find_bases(np.array([[float(value / largest)] for value in values]))
-        found = None if basis is None else system.compute_multipliers(basis, values)
-        return [max(price, ZERO) for price in found or [ZERO] * len(pairs)]
-
-    return SetSystem(program, find_prices)
+    *rows, _total = zip(*over.row_program.exact_system, strict=True)
+    for place, (row, right) in enumerate(rows):
+        # less the least coefficient: what they raise is then at least zero
+        least = min(row)
+        terms = {x: value - least for x, value in enumerate(row)}
+        program.add_row(str(place), terms, right - least)
+    return SetSystem(program, over.find_prices)
 
 
 @describe_set.register
 def _(over: ChoquetSet, letters: Sequence[str]) -> SetSystem:
     """Describe `{Q: Q >= lower - d, sum d <= shift, Q <= upper}`."""
-    nu, size = over.integer_probability, len(letters)
-    total, has_upper = Fraction(int(nu.total)), nu.upper is not None
-    lower = [Fraction(int(value)) / total for value in nu.lower]
-    upper = [Fraction(int(value)) / total for value in (nu.upper if has_upper else [])]
-    program = ExactProgram(above=True)
+    lower, shift, upper = over.rational_probability
+    size, program, limited = over.size, ExactProgram(above=True), np.flatnonzero(upper < 1).tolist()
     for x, value in enumerate(lower):
         program.add_row(f"lower:{letters[x]}", {x: -ONE, size + x: -ONE}, -value)
-    for x, value in enumerate(upper):
-        program.add_row(f"upper:{letters[x]}", {x: ONE}, value)
-    shift = dict.fromkeys(range(size, 2 * size), ONE)
-    program.add_row("radius", shift, Fraction(int(nu.shift)) / total)
+    for x in limited:
+        program.add_row(f"upper:{letters[x]}", {x: ONE}, upper[x])
+    program.add_row("radius", dict.fromkeys(range(size, 2 * size), ONE), shift)
 
     def list_prices(values: list[Fraction], base: Fraction, cap: Fraction) -> list[Fraction]:
         raised = [min(max(value - base, ZERO), cap) for value in values]
-        return [*raised, *(max(base - value, ZERO) for value in values[: len(upper)]), cap]
+        return [*raised, *(max(base - values[x], ZERO) for x in limited), cap]
 
     def find_prices(values: list[Fraction]) -> list[Fraction]:
         low, high = min(values), max(values)
         # the best are among the values: a base of bounds from both sides, else a cap of a radius
-        ends = [(end, high - low) if has_upper else (low, end - low) for end in set(values)]
-
-        def compute_mean(end: tuple[Fraction, Fraction]) -> Fraction:
-            return end[0] - program.sum_right_sides(list_prices(values, *end))
-
-        return list_prices(values, *max(ends, key=compute_mean))
+        ends = [(end, high) if limited else (low, end - low) for end in set(values)]
+        found = [(base, list_prices(values, base, cap)) for base, cap in ends]
+        return max(found, key=lambda one: one[0] - program.sum_right_sides(one[1]))[1]
 
     return SetSystem(program, find_prices, lower)
 
@@ -224,52 +197,48 @@ def add_least_mean(
     It is written by linear duality over the inequalities of the set.
     """
     assert isinstance(over, PriorSet)
-    output, cells = program.outputs[y], program.list_column(y)
-    system = describe_set(over, program.letters)
-    prices = system.find_prices(program.get_values(y))
-    raised: list[Terms] = [{cell: ONE} for cell in cells]
+    output, letters = program.outputs[y], program.letters
+    system, values = describe_set(over, letters), program.get_values(y)
+    raised: list[Terms] = [{cell: ONE} for cell in program.list_column(y)]
     raised += [{} for _ in system.lower]
-    priced = {}
-    for inequality, price in zip(system.program.rows, prices, strict=True):
+    priced: Terms = {}
+    for inequality, price in zip(system.program.rows, system.find_prices(values), strict=True):
         column = program.add_column(f"price[{name},{inequality.name},{output}]", price)
         priced[column] = -inequality.right
         for x, value in inequality.terms.items():
             raised[x][column] = value
-    base = min(program.evaluate(terms) for terms in raised[: len(cells)])
-    up = program.add_column(f"base[{name},{output}]", max(base, ZERO))
-    down = program.add_column(f"debt[{name},{output}]", max(-base, ZERO))
-    measure = []
+    highest = min(program.evaluate(terms) for terms in raised[: len(letters)])
+    base, measure = program.add_column(f"base[{name},{output}]", highest), []
     for place, terms in enumerate(raised):
-        is_letter, letter = place < len(cells), program.letters[place % len(cells)]
-        row = {column: -value for column, value in terms.items()}
-        row |= {up: ONE, down: -ONE} if is_letter else {}
-        kind = "raised" if is_letter else "capped"
-        measure.append(program.add_row(f"{kind}[{name},{letter},{output}]", row))
-    least = program.define(f"w[{name},{output}]", {up: ONE, down: -ONE, **priced})
+        kind, own = ("raised", base) if place < len(letters) else ("capped", None)
+        row_name = f"{kind}[{name},{letters[place % len(letters)]},{output}]"
+        measure.append(program.add_limit(row_name, own, terms))
+    least = program.define(f"w[{name},{output}]", {base: ONE, **priced})
     mean = len(program.rows) - 1
 
-    def complete(multipliers: list[Fraction]) -> None:
-        # those of the measure become a prior of the set, near what they are, times that of the mean
-        size, near = multipliers[mean], [ZERO] * len(measure)
-        if size:
-            law = np.array([float(multipliers[row] / size) for row in measure[: len(cells)]])
-            member = list(over.project_to_rationals(law))
-            pairs = zip(system.lower, member, strict=False)  # sets of other kinds have none
-            near = member + [max(least - mass, ZERO) for least, mass in pairs]
-        for row, share in zip(measure, near, strict=True):
-            multipliers[row] = size * share
+    def prove(law: FloatArray) -> tuple[Sequence[Fraction], dict[int, Fraction]]:
+        member = list(over.project_to_rationals(law))
+        pairs = zip(system.lower, member, strict=False)  # sets of other kinds have none
+        shares = member + [max(least - mass, ZERO) for least, mass in pairs]
+        return member, {mean: ONE, **dict(zip(measure, shares, strict=True))}
 
-    # after the multiplier of the mean is final, and before the variables that came before it
-    program.completions[least - 1] = complete
+    program.least_means[least] = LeastMean(prove, measure[: len(letters)])
     return least
 
 
 @add_least_mean.register
 def _(over: ConvexHull, program: MechanismProgram, name: str, y: int) -> int:
     """Require that the variable is at most the mean under each vertex."""
-    laws = [[Fraction(value) for value in point] for point in over.points.tolist()]
-    means = (program.weigh(y, [value / sum(law) for value in law]) for law in laws)
-    return program.add_least(name, y, enumerate(means))
+    laws = over.exact_laws
+    means = [program.weigh(y, law) for law in laws.tolist()]
+    least, start = program.add_least(name, y, enumerate(means)), len(program.rows) - len(means)
+
+    def prove(law: FloatArray) -> tuple[Sequence[Fraction], dict[int, Fraction]]:
+        shares = over.find_shares(law)
+        return list(shares @ laws), dict(enumerate(shares.tolist(), start))
+
+    program.least_means[least] = LeastMean(prove)
+    return least
 
 
 @add_least_mean.register
@@ -304,21 +273,20 @@ def add_requirement(requirement: Requirement, program: MechanismProgram, name: s
             "PML (also over l1 balls, boxes and hulls), LDP, LIP, maximal leakage, ratio bounds, metrics, "
             "approximate PML and guess leakage are"
         )
+    scaled = zip(ratios.rows.tolist(), map(Fraction, ratios.scales), strict=True)
+    weights = [[Fraction(value) / scale for value in row] for row, scale in scaled]
     pairs = [end.tolist() for end in (ratios.above, ratios.below, ratios.exponents)]
     for y, output in enumerate(program.outputs):
         sides = program.list_column(y)
-        for place, (row, scale) in enumerate(zip(ratios.rows, ratios.scales, strict=True)):
-            weights = [Fraction(value) / Fraction(scale) for value in row.tolist()]
-            mean = f"mean[{name},{place},{output}]"
-            if weights == program.shares:
-                sides.append(program.get_law(y))
-            else:
-                sides.append(program.define(mean, program.weigh(y, weights)))
+        for place, row in enumerate(weights):
+            is_law, mean = row == program.shares, program.weigh(y, row)
+            own = f"mean[{name},{place},{output}]"
+            sides.append(program.get_law(y) if is_law else program.define(own, mean))
         for place, (above, below, exponent) in enumerate(zip(*pairs, strict=True)):
             # one pair of a side with itself cancels
             if above != below:
-                terms = {sides[above]: ONE, sides[below]: -program.get_power(exponent)}
-                program.add_row(f"pair[{name},{place},{output}]", terms)
+                terms = {sides[below]: program.get_power(exponent)}
+                program.add_limit(f"pair[{name},{place},{output}]", sides[above], terms)
 
 
 @add_requirement.register
@@ -328,18 +296,16 @@ def _(requirement: MeanBounds, program: MechanismProgram, name: str) -> None:
         if one.kind == BoundKind.SUM_OF_MAX:
             _bound_sum_of_largest(one.exponent, program, name)
             continue
-        is_mean = one.kind == BoundKind.MAX_OVER_MEAN
-        most = program.vacuous_exponent if is_mean else MAX_EXPONENT
+        most = program.vacuous_exponent if one.kind == BoundKind.MAX_OVER_MEAN else MAX_EXPONENT
         if program.above and one.exponent > most:
             continue  # of a bound on the optimum a row may be left out
         factor = program.get_power(min(one.exponent, most))
-        for y in range(len(program.outputs)):
-            if one.kind == BoundKind.MEAN_OVER_MIN:
-                law = {program.get_law(y): 1 / factor}
-                program.add_letter_rows(f"least[{name}", y, law, sign=-1)
-            else:
-                side = add_least_mean(one.smaller, program, name, y)
-                program.add_letter_rows(f"most[{name}", y, {side: -factor})
+        is_floor = one.kind == BoundKind.MEAN_OVER_MIN
+        for y, output in enumerate(program.outputs):
+            side = program.get_law(y) if is_floor else add_least_mean(one.smaller, program, name, y)
+            for letter, cell in zip(program.letters, program.list_column(y), strict=True):
+                kind, low, high = ("least", side, cell) if is_floor else ("most", cell, side)
+                program.add_limit(f"{kind}[{name},{letter},{output}]", low, {high: factor})
 
 
 def _bound_sum_of_largest(exponent: float, program: MechanismProgram, name: str) -> None:
@@ -347,7 +313,8 @@ def _bound_sum_of_largest(exponent: float, program: MechanismProgram, name: str)
     tops = []
     for y, output in enumerate(program.outputs):
         tops.append(program.add_column(f"top[{name},{output}]", max(program.get_values(y))))
-        program.add_letter_rows(f"under_top[{name}", y, {tops[-1]: -ONE})
+        for letter, cell in zip(program.letters, program.list_column(y), strict=True):
+            program.add_limit(f"under_top[{name},{letter},{output}]", cell, {tops[-1]: ONE})
     # past the number of letters the bound is none
     right = program.get_power(min(exponent, math.log(len(program.letters)) + 1e-6))
     program.add_row(f"tops[{name}]", dict.fromkeys(tops, ONE), right)
@@ -359,11 +326,12 @@ def _(requirement: ApproximatePML, program: MechanismProgram, name: str) -> None
     factor = program.get_power(min(requirement.epsilon, program.vacuous_exponent))
     laws = [program.get_law(y) for y in range(len(program.outputs))]
     for x, letter in enumerate(program.letters):
-        over = {}
-        for y, output in enumerate(program.outputs):
-            limit = {program.get_cell(x, y): ONE, laws[y]: -factor}
-            over[program.add_excess(f"{name},{letter},{output}", limit)] = ONE
-        program.add_row(f"slack[{name},{letter}]", over, Fraction(requirement.delta))
+        over = [
+            program.add_excess(f"{name},{letter},{y}", {program.get_cell(x, k): ONE, law: -factor})
+            for k, (y, law) in enumerate(zip(program.outputs, laws, strict=True))
+        ]
+        delta = Fraction(requirement.delta)
+        program.add_row(f"slack[{name},{letter}]", dict.fromkeys(over, ONE), delta)
 
 
 @add_requirement.register
@@ -376,8 +344,9 @@ def _(requirement: GuessLeakage, program: MechanismProgram, name: str) -> None:
         law, joint = program.get_law(y), program.weigh(y, program.shares)
         values = sorted(share * program.values[cell] for cell, share in joint.items())
         edge = program.add_column(f"edge[{name},{output}]", values[-count])
-        terms = {edge: Fraction(count), law: -limit}
-        for letter, (cell, share) in zip(program.letters, joint.items(), strict=True):
-            inside = f"{name},{letter},{output}"
-            terms[program.add_excess(inside, {cell: share, edge: -ONE})] = ONE
+        over = [
+            program.add_excess(f"{name},{letter},{output}", {cell: share, edge: -ONE})
+            for letter, (cell, share) in zip(program.letters, joint.items(), strict=True)
+        ]
+        terms = {edge: Fraction(count), law: -limit, **dict.fromkeys(over, ONE)}
         program.add_row(f"guesses[{name},{output}]", terms)

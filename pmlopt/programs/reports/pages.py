@@ -50,10 +50,10 @@ EXCLUDED_PROMISES = (
 
 
 EXACT_COUNTS = (
-    "The page has the exact shares of the people that the prior was counted in: two such pages on nearly the "
-    "same people give away the values of those who differ. It is for those who may see the data."
+    "This has the exact shares of the people that the prior was counted in: two such pages, or proofs, on "
+    "nearly the same people give away the values of those who differ. It is for those who may see the data."
 )
-"""What is stated of a page with the prior of a sample."""
+"""What is stated of a page, or a proof, with the prior of a sample."""
 
 
 def warn_of_sample(certificate: Certificate) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.maxima import bound_maximum
 from pmlopt.model.uncertainty.columns import BoxFamily, Family, StaircaseFamily
 from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.programs.subconvex.columns import ColumnBatch, ColumnPricer, PricingResult
@@ -16,8 +17,8 @@ from pmlopt.programs.subconvex.split_pricing import SplitPricer
 from pmlopt.programs.subconvex.tangents import TangentPricer
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
-_FIRST_END_COUNT, _MAX_HALVINGS = 65, 60
-"""Ends of the first cells of the interval of c, and how often those that matter are halved."""
+_FIRST_END_COUNT = 65
+"""Ends of the first cells of the interval of c."""
 
 CONDITION_RTOL = 1e-12
 """What the theorem's conditions must have to spare, for the rounding of e^-epsilon."""
@@ -102,24 +103,14 @@ def bound_plateaus(
         alone = np.maximum(low * (low + slope), high * (high + slope))
         return np.asarray(np.maximum((1 - low) * other, (1 - high) * other) + alone)
 
+    # a cell of width zero is the bound at a point: no refinement can get below it
+    def bound_ends(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return bound_cells(low, low), bound_cells(low, high)
+
     # beyond this c the logarithm in the bound of B is that of a negative number
     edges = np.linspace(0.0, mass / (mass + exp_neg_epsilon), _FIRST_END_COUNT)
-    low, high, reached = edges[:-1], edges[1:], max(others, cutoff)
-    upper = reached
-    for _ in range(_MAX_HALVINGS):
-        found = bound_cells(low, high)
-        # a cell of width zero is the bound at a point: no refinement can get below it
-        reached = max(reached, float(bound_cells(low, low).max()))
-        open_ = found > reached + CONDITION_RTOL * (1 + abs(reached))
-        # a closed cell is never looked at again, so its bound has to be kept
-        upper = max(upper, float(found[~open_].max(initial=-np.inf)))
-        low, high = low[open_], high[open_]
-        if not len(low):
-            return upper
-        middle = (low + high) / 2
-        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
-    # halvings ran out: the cells still open count with the bounds that they have
-    return max(upper, float(found.max()))
+    slack = lambda best: CONDITION_RTOL * (1 + abs(best))  # noqa: E731
+    return bound_maximum(bound_ends, edges, slack, max(others, cutoff))
 
 
 class BallPricer(ColumnPricer):

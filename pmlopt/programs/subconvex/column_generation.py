@@ -15,6 +15,7 @@ from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.programs.subconvex.columns import ColumnBatch
 from pmlopt.programs.subconvex.count_pricing import CountPricer
 from pmlopt.programs.subconvex.program import ColumnDesign
+from pmlopt.programs.subconvex.search_pricing import SearchPricer
 from pmlopt.programs.subconvex.split_pricing import SplitPricer
 from pmlopt.programs.subconvex.tangents import TangentPricer
 from pmlopt.solvers.parametric_program import MasterProblem
@@ -195,7 +196,7 @@ class _ColumnGeneration:
 
     def run(self) -> str:
         """Alternate master and pricing until the gap is closed or a limit is reached; return how it ended."""
-        if isinstance(self.pricer, CountPricer) and self._mix_count_columns(self.pricer):
+        if self._mix_at_once():
             return "gap reached"
         smoothing = 0.0
         if isinstance(self.pricer, TangentPricer):
@@ -224,6 +225,12 @@ class _ColumnGeneration:
                     if self.bound - self.value <= self.allowed
                     else "no column improves"
                 )
+
+    def _mix_at_once(self) -> bool:
+        """Mix columns that are known from the start; return whether that closes the gap."""
+        if isinstance(self.pricer, CountPricer):
+            return self._mix_count_columns(self.pricer)
+        return isinstance(self.pricer, SearchPricer) and self._mix_first_columns()
 
     def _mix_count_columns(self, pricer: CountPricer) -> bool:
         """Mix the columns of least loss for an integer-count prior; return whether that is proved optimal.
@@ -268,6 +275,40 @@ class _ColumnGeneration:
             weights[used],
             costs,
         )
+        return self.bound - self.value <= self.allowed
+
+    def _mix_first_columns(self) -> bool:
+        """Mix the first columns without a linear program; return whether that closes the gap.
+
+        Those of a box near its capacity are worth what the closed bound allows, so that all weights that meet
+        the rows are optimal. Nonnegative least squares finds some in a fiftieth of its time.
+        """
+        p, master = self.program.prior.pmf, self.master
+        costs = p * self.multipliers
+        # what a column is worth less than the bound allows at these prices
+        lost = self.bound - costs.sum() - (master.worths - costs @ master.lifts)
+        tight = np.flatnonzero(lost <= 0.5 * self.allowed)
+        # on up to 100 letters the simplex takes a tenth of a second, and finds the best mixture of them
+        if len(p) <= 100 or len(tight) <= len(p):
+            return False
+        # each of N steps updates a factor of N rows and K columns
+        if self.deadline.expired_for(-3e-9 * len(p) ** 2 * len(tight)):
+            return False
+        lifts = master.lifts[:, tight]
+        peaks = lifts.max(axis=0)
+        try:
+            weights = optimize.nnls(lifts / peaks, np.ones(len(p)))[0] / peaks
+        except RuntimeError:  # it came to no end within three steps a column
+            return False
+        if _max_row_error(lifts, weights) > 1e-12:  # there is no mechanism among them
+            return False
+        used = weights > 0
+        self.lifts, self.worths, self.weights = (
+            lifts[:, used],
+            master.worths[tight][used],
+            weights[used],
+        )
+        self.value = float(self.worths @ self.weights)
         return self.bound - self.value <= self.allowed
 
     def _price_once(self, smoothing: float) -> bool:

@@ -59,6 +59,7 @@ class _CutRounds:
     multipliers: FloatArray | None = None
     pool: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     cube: CutCube | None = None
+    is_full: bool = False
 
     def run(self) -> tuple[str, PrimalDualPoint]:
         """Run rounds until the gap is closed or a limit is reached."""
@@ -67,9 +68,7 @@ class _CutRounds:
         self.pool, priors = np.ones((n, 1)), _get_whole_set(self.cone)
         self.cube = self.cone.member_cube
         while True:
-            if self.cube is None:
-                ending = "the extreme columns are too many to list"
-                break
+            assert self.cube is not None
             listed = to_mean_one(p, self.cube.vertices.T)
             self.rounds += 1
             relaxed = np.hstack([np.ones((n, 1)), listed])
@@ -92,8 +91,10 @@ class _CutRounds:
             if self.rounds >= 60:  # the best mechanism is then returned with its gap
                 ending = "no proof within the rounds"
                 break
-            if not self._add_laws(priors, np.hstack([relaxed[:, used], self.pool[:, :64]])):
-                ending = "no prior cuts"
+            if not self._add_laws(priors, relaxed[:, used]):
+                ending = (
+                    "the extreme columns are too many to list" if self.is_full else "no prior cuts"
+                )
                 break
         if self.best_laws is None:
             raise MethodError(ending)
@@ -115,22 +116,27 @@ class _CutRounds:
         self.pool = self.pool[:, np.argsort(-reduced, kind="stable")[: 400 * len(self.pool)]]
 
     def _add_laws(self, priors: PriorSet, columns: FloatArray) -> bool:
-        """Add the worst priors of columns as cuts; return whether any is new."""
-        laws = _get_laws(self.cone)
+        """Add the worst priors of columns as cuts, the deepest first, until the extreme columns are too many
+        to list; return whether any is new.
+        """
+        assert self.cube is not None
+        laws, least = _get_laws(self.cone), self.cone.exp_neg_epsilon
         found = np.array([priors.minimizer(column) for column in columns.T])
-        found = found[np.abs(found[:, None, :] - laws).max(axis=2).min(axis=1) > 1e-9]
-        if not len(found):
-            return False
-        _, first = np.unique(found.round(8), axis=0, return_index=True)
-        added = found[np.sort(first)]
-        least = self.cone.exp_neg_epsilon
-        self.cone = ColumnCone.from_members(priors, least, np.vstack([laws, added]))
-        for law in _get_laws(self.cone)[len(laws) :]:
-            assert self.cube is not None
-            self.cube = self.cube.cut_by(law, least)
-            if len(self.cube.vertices) > MAX_CUT_VERTICES:
-                self.cube = None
+        depths = least * columns.max(axis=0) - (found.T * columns).sum(axis=0)
+        is_new = np.abs(found[:, None, :] - laws).max(axis=2).min(axis=1) > 1e-9
+        added = list(laws)
+        for k in np.argsort(-depths, kind="stable"):
+            if not is_new[k] or np.abs(found[k] - added).max(axis=1).min() <= 1e-8:
+                continue
+            cube = self.cube.cut_by(found[k], least)
+            if len(cube.vertices) > MAX_CUT_VERTICES:
+                self.is_full = True
                 break
+            self.cube = cube
+            added.append(found[k])
+        if len(added) == len(laws):
+            return False
+        self.cone = ColumnCone.from_members(priors, least, np.array(added))
         return True
 
     def _final_columns(self) -> tuple[FloatArray, FloatArray]:

@@ -335,7 +335,7 @@ def build_random_sets(
     found, fraction = [np.zeros((0, len(p)), bool)], mass / max(1e-300, float(p[letters].sum()))
     for first in range(0, wanted[0], wanted[1]):
         order = rng.permutation(letters)
-        core = SubsetCore(p, order[:size])
+        core = SubsetCore(p, order[:size], 0.43)  # fewer to look up, in more that are sorted once
         for _ in range(first, min(first + wanted[1], wanted[0])):
             others = rng.permutation(order[size:])
             # the mass wanted of the core varies by 10 % at random
@@ -350,11 +350,11 @@ def build_random_sets(
 
 
 class SubsetCore:
-    """A core of letters whose subsets of given mass are found by meeting in the middle."""
+    """A core of letters whose subsets of given mass are found by meeting in the middle, or before it."""
 
-    def __init__(self, p: FloatArray, letters: IntArray) -> None:
+    def __init__(self, p: FloatArray, letters: IntArray, middle: float = 0.5) -> None:
         self.mass, self.size = float(p[letters].sum()), len(p)
-        self.halves = np.array_split(letters, 2)
+        self.halves = np.split(letters, [round(middle * len(letters))])
         sums = [compute_subset_sums(p[half]) for half in self.halves]
         self.orders = [np.argsort(half, kind="stable") for half in sums]
         self.sums = [half[order] for half, order in zip(sums, self.orders, strict=True)]

@@ -53,7 +53,7 @@ class LevelAudit:
         PrivacyError: the level or delta is out of range.
         InputError: the confidence is outside (0, 1), or outcomes and edges are both given.
 
-    Source: [howard2021time, Section 3.2], [robbins1970statistical]; docs/programs.md.
+    Source: [howard2021time, Section 3.2], [robbins1970statistical]; docs/theory/programs.md.
 
     Examples:
         >>> audit = LevelAudit(epsilon=1.0, delta=0.05)

@@ -10,20 +10,24 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 
 from pmlopt.core.arrays import (
-    BoolArray,
     DefaultLabels,
     FloatArray,
     Label,
     check_in_interval,
     check_nonnegative,
 )
-from pmlopt.core.lazy_imports import optimize, special
+from pmlopt.core.lazy_imports import special
 from pmlopt.core.roots import find_min_integer
 from pmlopt.data.labelled import Numbers, read_labelled_table
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import InputError, MechanismError, PrivacyError
-from pmlopt.model.uncertainty.confidence import CONFIDENCE_RTOL, MAX_BISECTIONS, binomial_intervals
+from pmlopt.model.uncertainty.confidence import (
+    CONFIDENCE_RTOL,
+    MAX_BISECTIONS,
+    binomial_intervals,
+    find_interval_end,
+)
 from pmlopt.releases.estimation.intervals import check_confidence, check_counts
 
 Measure = Literal["pml", "ldp"]
@@ -239,6 +243,7 @@ class _CellTest:
             found = max(found, (self.compute_end(x, other, y, tail, end), x, y))
         return found
 
+    @np.errstate(divide="ignore", invalid="ignore")
     def compute_end(self, x: int, other: int, y: int, tail: float, end: Literal[1, -1]) -> float:
         """Compute the bound of one cell at a tail probability.
 
@@ -257,22 +262,25 @@ class _CellTest:
         if end == -1 and not others.seen.any():
             return -math.log(own_mass) if own_mass else math.inf
         budget = self._compute_budget(tail)
-        own_span, span = own.search_span(budget), others.search_span(budget)
+        own_span, span = own.search_span(budget, elastic=True), others.search_span(budget)
+        mine, q = own_span[0], span[0]
 
-        def point_at(log_mu: float) -> tuple[FloatArray, FloatArray]:
-            q = others.find_by_slope(log_mu + np.log(weights), span)
-            return own.find_by_slope(
-                np.array([log_mu + math.log(weights @ q)]), own_span, elastic=True
-            ), q
+        def spend_budget(log_mu: float) -> tuple[float, float]:
+            """Move the entries to where slopes have a multiple; return what they spend, and its slope."""
+            nonlocal mine, q
+            q, rates = others.find_by_slope(log_mu + np.log(weights), span, q)
+            whole = weights @ q
+            mine, rate = own.find_by_slope(
+                np.array([log_mu + math.log(whole)]), own_span, mine, elastic=True
+            )
+            rise = (
+                weights @ np.abs(rates)
+                + abs(rate[0]) * (1 + weights @ rates / whole) * whole / mine[0]
+            )
+            spent = -own.log_tail(mine).sum() - others.log_tail(q).sum()
+            return float(spent) - budget, math.exp(log_mu) * float(rise)
 
-        def ratio_over(mine: FloatArray, q: FloatArray) -> float:
-            return float(-own.log_tail(mine).sum() - others.log_tail(q).sum()) - budget
-
-        def spent_budget(log_mu: float) -> float:
-            return ratio_over(*point_at(log_mu))
-
-        mine, q = point_at(optimize.brentq(spent_budget, *_find_bracket(spent_budget), xtol=1e-10))
-        miss = abs(ratio_over(mine, q))
+        miss = abs(_solve_increasing(spend_budget))
         if miss > 1e-7:  # T is a power of the entry, and any entry has the slope
             left = budget + float(others.log_tail(q).sum())
             mine = own.furthest_probability(math.exp(-max(left, 0.0)))
@@ -308,9 +316,9 @@ class _CellTest:
         if self._measure == "ldp":
             return _log_pairs(highest, lowest)
         below, above = self._compute_boxes(math.exp(-budget / parts))
-        rise = np.exp(_BinomialTails(self._seen, self._missed, True).log_slope(below))
-        fall = np.exp(_BinomialTails(self._seen, self._missed, False).log_slope(above))
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rise = np.exp(_BinomialTails(self._seen, self._missed, True).log_slope(below))
+            fall = np.exp(_BinomialTails(self._seen, self._missed, False).log_slope(above))
             most = np.where(rise > 0, below + budget / parts / rise, 0.0)
         found = np.full((1, *fall.shape), np.inf)
         for x in range(len(found[0])):
@@ -354,18 +362,26 @@ def _max_ratio(
     return np.asarray(ratio)
 
 
-def _find_bracket(spent: Callable[[float], float]) -> tuple[float, float]:
-    """Bracket the root of an increasing function of a log-multiplier."""
-    # steps double: the multiple may be off by orders of magnitude from the start
-    low = high = 0.0
-    step = 2.0
-    if spent(low) > 0:
-        while spent(low := low - step) > 0:
-            high, step = low, 2 * step
-    else:
-        while spent(high := high + step) < 0:
-            low, step = high, 2 * step
-    return low, high
+def _solve_increasing(compute: Callable[[float], tuple[float, float]]) -> float:
+    """Find the root of an increasing function of a log-multiplier by Newton's method; return its last value.
+
+    Args:
+        compute: from a number to the function's value and derivative there.
+    """
+    low, high, at, step = -math.inf, math.inf, 0.0, 2.0
+    while True:
+        value, slope = compute(at)
+        low, high = (at, high) if value < 0 else (low, at)
+        if abs(value) <= 1e-12 or high - low <= 1e-13:
+            return value
+        new = at - value / slope if slope > 0 else math.nan
+        if not max(low, at - step) < new < min(high, at + step):
+            # steps double: the multiple may be off by orders of magnitude from the start
+            new = at + math.copysign(step, -value)
+            step *= 2
+            if not low < new < high:
+                new = (low + high) / 2
+        at = new
 
 
 def _log_pairs(own: FloatArray, others: FloatArray) -> FloatArray:
@@ -376,7 +392,6 @@ def _log_pairs(own: FloatArray, others: FloatArray) -> FloatArray:
     return np.where(own > 0, found, -np.inf)
 
 
-@dataclass(frozen=True)
 class _BinomialTails:
     """The binomial tail probabilities T(q) of observed counts as functions of q.
 
@@ -386,67 +401,64 @@ class _BinomialTails:
     NEWTON_STEPS: ClassVar[int] = 20
     """Of Newton's method, before an interval is halved."""
 
-    seen: FloatArray
-    missed: FloatArray
-    upward: bool
+    def __init__(self, seen: FloatArray, missed: FloatArray, upward: bool) -> None:
+        self.seen, self.missed, self.upward = seen, missed, upward
+        # a binomial tail is an incomplete beta integral, exact for any counts
+        self._tail = special.betainc if upward else special.betaincc
+        self._powers = np.maximum(seen - upward, 0), np.maximum(missed - (not upward), 0)
+        self._log_scale = special.betaln(self._powers[0] + 1, self._powers[1] + 1)
+        self.is_varying = (seen if upward else missed) > 0
+        """(m,) where T depends on q."""
 
     def log_tail(self, q: FloatArray) -> FloatArray:
         """Compute the (m,) log tail probabilities log T(q)."""
-        # a binomial tail is an incomplete beta integral, exact for any counts
-        k, rest = self.seen, self.missed
-        with np.errstate(divide="ignore"):
-            if self.upward:
-                return np.where(k > 0, np.log(special.betainc(np.maximum(k, 1), rest + 1, q)), 0.0)
-            return np.where(rest > 0, np.log(special.betaincc(k + 1, np.maximum(rest, 1), q)), 0.0)
-
-    @property
-    def is_varying(self) -> BoolArray:
-        """Return the (m,) mask where T depends on q."""
-        return (self.seen if self.upward else self.missed) > 0
+        a, b = self._powers
+        return np.where(self.is_varying, np.log(self._tail(a + 1, b + 1, q)), 0.0)
 
     def furthest_probability(self, tail: float) -> FloatArray:
         """Compute the (m,) probabilities q at which T(q) equals `tail`, rounded outward."""
         if tail >= 1:
             return np.ones(len(self.seen)) if self.upward else np.zeros(len(self.seen))
-        return binomial_intervals(self.seen, self.missed, tail)[0 if self.upward else 1]
+        return find_interval_end(self.seen, self.missed, tail, is_upper=not self.upward)
 
-    def search_span(self, budget: float) -> tuple[FloatArray, FloatArray]:
-        """Return the (m,) search interval of q for a tail budget."""
+    def search_span(self, budget: float, elastic: bool = False) -> tuple[FloatArray, ...]:
+        """Return the (m,) search interval of q for a tail budget, and the slopes at its ends."""
         end = self.furthest_probability(math.exp(-budget))
-        return (
+        ends = (
             (end, np.ones_like(end))
             if self.upward
             else (2.0 ** -(self.NEWTON_STEPS + MAX_BISECTIONS) * end, end)
         )
+        return *ends, *(self.log_slope_and_bend(q, elastic)[0] for q in ends)
 
     def find_by_slope(
-        self, log_slope: FloatArray, span: tuple[FloatArray, FloatArray], elastic: bool = False
-    ) -> FloatArray:
-        """Find the (m,) q at which the tail's log-slope has a given value.
+        self,
+        log_slope: FloatArray,
+        span: tuple[FloatArray, ...],
+        start: FloatArray,
+        elastic: bool = False,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Find the (m,) q at which the tail's log-slope has a given value, and how it moves with that.
 
-        By Newton's method, kept within an interval that shrinks; where even an end of the span is not far
-        enough, it is that end.
+        By Newton's method for the logarithms of the odds, in which the slopes are nearly straight, kept
+        within an interval that shrinks; where even an end of the span is not far enough, it is that end.
         """
         # log-concave tails have a monotone slope, so its sign decides which half has the root
         sign = 1.0 if self.upward else -1.0
-
-        def slope_gap(q: FloatArray) -> FloatArray:
-            """Return a number that is positive where q is to grow."""
-            with np.errstate(divide="ignore"):
-                return sign * (self.log_slope(q) + (np.log(q) if elastic else 0.0) - log_slope)
-
-        least, most = span
-        low, high = (
-            np.where(slope_gap(most) > 0, most, least),
-            np.where(slope_gap(least) <= 0, least, most),
-        )
-        q = (low + high) / 2
+        least, most, at_least, at_most = span
+        low = np.where(sign * (at_most - log_slope) > 0, most, least)
+        high = np.where(sign * (at_least - log_slope) <= 0, least, most)
+        q = np.clip(start, low, high)
+        q = np.where((q == low) | (q == high), (low + high) / 2, q)
         for k in range(self.NEWTON_STEPS + MAX_BISECTIONS):
-            miss = slope_gap(q)
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                new = q - sign * miss / (self.log_slope_derivative(q) + (1 / q if elastic else 0.0))
+            slope, bend = self.log_slope_and_bend(q, elastic)
+            miss = slope - log_slope
+            odds = np.exp(np.clip(-miss / (bend * q * (1 - q)), -50.0, 50.0))
+            new = q * odds / (q * odds + (1 - q))
+            if ((low == high) | (np.abs(new - q) <= 1e-12 * q * (1 - q))).all():
+                break
             # the bracket shrinks at every step, even where Newton's point is outside of it
-            onward = miss > 0
+            onward = sign * miss > 0
             low, high = np.where(onward, q, low), np.where(onward, high, q)
             new = np.where(
                 (new > low) & (new < high) & (k < self.NEWTON_STEPS), new, (low + high) / 2
@@ -454,26 +466,23 @@ class _BinomialTails:
             if (np.abs(new - q) <= 1e-12 * q * (1 - q)).all():
                 break
             q = new
-        return q
+        return q, np.where((q > least) & (q < most), 1 / bend, 0.0)
 
     def log_slope(self, q: FloatArray) -> FloatArray:
         """Compute log `|d log_tail T / d q|`: beta density over its tail."""
-        a, b = self._density_powers()
-        density = special.xlogy(a, q) + special.xlog1py(b, -q) - special.betaln(a + 1, b + 1)
-        with np.errstate(invalid="ignore"):
-            return np.where(self.is_varying, density - self.log_tail(q), -np.inf)
+        a, b = self._powers
+        density = special.xlogy(a, q) + special.xlog1py(b, -q) - self._log_scale
+        return np.where(self.is_varying, density - self.log_tail(q), -np.inf)
 
-    def log_slope_derivative(self, q: FloatArray) -> FloatArray:
-        """Compute the (m,) derivatives of `log_slope`."""
-        a, b = self._density_powers()
-        slope = np.exp(self.log_slope(q))
-        return np.asarray(a / q - b / (1 - q) - (slope if self.upward else -slope))
-
-    def _density_powers(self) -> tuple[FloatArray, FloatArray]:
-        """Return the (m,) exponents of q and 1 - q in the beta density."""
-        if self.upward:
-            return np.maximum(self.seen - 1, 0), self.missed
-        return self.seen, np.maximum(self.missed - 1, 0)
+    def log_slope_and_bend(
+        self, q: FloatArray, elastic: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
+        """Compute (m,) `log_slope`, by q or by its logarithm, and its derivatives."""
+        a, b = self._powers
+        slope = self.log_slope(q)
+        own = np.exp(slope)
+        bend = a / q - b / (1 - q) - (own if self.upward else -own)
+        return (slope + np.log(q), bend + 1 / q) if elastic else (slope, bend)
 
 
 def _check_table(prior: Prior, counts: SampleTable) -> tuple[np.ndarray, tuple[Label, ...]]:

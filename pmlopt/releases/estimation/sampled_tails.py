@@ -77,7 +77,7 @@ class SampledLeakage:
             PrivacyError: the level is negative or no number.
 
         Source: [clopper1934confidence] for the counts; the limits of the outcomes are pmlopt's, proved in
-        docs/programs.md.
+        docs/theory/programs.md.
 
         Examples:
             >>> found = leakage_from_samples(counts={"a": 500, "b": 499, "rare": 1})
@@ -156,7 +156,7 @@ def leakage_from_samples(
             confidence is outside (0, 1).
         MechanismError: there are no samples, a letter is not of the prior, or a count is no whole number.
 
-    Source: docs/programs.md has the proof; [clopper1934confidence].
+    Source: docs/theory/programs.md has the proof; [clopper1934confidence].
 
     Examples:
         >>> found = leakage_from_samples(["fast"] * 60 + ["slow"] * 40)

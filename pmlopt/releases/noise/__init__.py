@@ -1,14 +1,9 @@
 """Noise that is added to numbers, to answers of queries and to counts, calibrated to a PML level."""
 
 from pmlopt.releases.noise.additive import Promise
-from pmlopt.releases.noise.gaussian import BinaryGaussian, Gaussian, plocal_failure, plocal_scale
-from pmlopt.releases.noise.laplace import (
-    BinaryLaplace,
-    Geometric,
-    Laplace,
-    laplace_level,
-    laplace_scale,
-)
+from pmlopt.releases.noise.binary import BinaryGaussian, BinaryLaplace, laplace_level, laplace_scale
+from pmlopt.releases.noise.gaussian import Gaussian, plocal_failure, plocal_scale
+from pmlopt.releases.noise.laplace import Geometric, Laplace
 from pmlopt.releases.noise.query import (
     LaplaceHistogram,
     QueryNoise,

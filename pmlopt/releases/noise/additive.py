@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -12,20 +11,14 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import (
-    FloatArray,
-    Label,
-    check_nonnegative,
-    check_real,
-    copy_float_array,
-)
+from pmlopt.core.arrays import FloatArray, Label, check_nonnegative, copy_float_array
 from pmlopt.data.continuous import Continuous
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.data.prior import PriorLike
-from pmlopt.data.sampling.categorical import Seed, make_random_bits
-from pmlopt.data.sampling.grid_noise import choose_grid_step
+from pmlopt.data.prior import PriorLike, as_prior
+from pmlopt.data.sampling.categorical import Seed
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.model.uncertainty.prior_set import PriorSet
+from pmlopt.releases.noise.laws import UNIT, NoiseLaw
 from pmlopt.releases.noise.leakage_tails import (
     LetterMasses,
     PairFailure,
@@ -60,21 +53,12 @@ class Promise:
     delta: float
 
 
-def check_scale(scale: float) -> float:
-    """Check that the scale of a noise is not negative."""
-    size = check_real(scale, "the scale", PrivacyError)
-    if size < 0:
-        raise PrivacyError(f"the scale is {size:g}: give a positive one, or 0 for no noise")
-    return size
-
-
 def check_epsilon(epsilon: float) -> float:
     """Check that a level is not negative."""
     return check_nonnegative(epsilon, "epsilon", PrivacyError)
 
 
-@dataclass(frozen=True)
-class AdditiveNoise(ABC):
+class AdditiveNoise(NoiseLaw):
     """Y = x + Z for a letter x that is a number, or a vector of numbers with independent noise on each.
 
     Letters are the labels of a prior. Levels and probabilities are for that prior, or for every prior of a
@@ -87,72 +71,11 @@ class AdditiveNoise(ABC):
         PrivacyError: the scale is negative or no number.
     """
 
-    scale: float
-
     no_matrix: ClassVar[str] = (
         "its outcomes are a continuum: take bin_outcomes(prior, edges), which is a mechanism, or "
         "noise.Geometric(scale).to_mechanism(prior) for whole numbers"
     )
     """Why it cannot be where a mechanism with a matrix is required, and what can."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", check_scale(self.scale))
-
-    # ------------------------------------------------------------ what each law gives
-
-    @abstractmethod
-    def compute_log_likelihoods(self, outcomes: FloatArray, line: FloatArray) -> FloatArray:
-        """Compute (N, K) logarithms of the densities at outcomes, up to a number for each outcome."""
-
-    @abstractmethod
-    def compute_density(self, noise: FloatArray) -> FloatArray:
-        """Compute the density of the noise, whose scale is positive."""
-
-    @abstractmethod
-    def compute_tail(self, noise: FloatArray) -> FloatArray:
-        """Compute the probability that the noise is above a number; digits of small ones are kept."""
-
-    @property
-    @abstractmethod
-    def variance(self) -> float:
-        """Return the variance of the noise on one number."""
-
-    @abstractmethod
-    def draw_noise(self, size: int, seed: Seed) -> FloatArray:
-        """Draw (size,) independent values of the noise: exact, on the grid of `grid_step`."""
-
-    @abstractmethod
-    def compute_levels(self, letters: PlacedLetters) -> FloatArray:
-        """Bound (N,) from above what an outcome leaks of each letter."""
-
-    @property
-    @abstractmethod
-    def log_ratio_range(self) -> tuple[float, float]:
-        """Return, of letters at -1 and 1, how far an outcome is from 0 per nat of its log-ratio up to the
-        largest, and the largest log-ratio.
-        """
-
-    @abstractmethod
-    def bound_log_change(self, moved: float, width: float) -> float:
-        """Bound the change of the logarithm of a density when a letter moves, for outcomes that are drawn.
-
-        It may be larger at outcomes of probability 1e-18.
-
-        Args:
-            moved: by how much the letter moves at most.
-            width: of the interval on which the letters are.
-        """
-
-    @abstractmethod
-    def make_edges(self, line: FloatArray) -> FloatArray:
-        """Return the ends of the cells of outcomes in which those that leak more are looked for.
-
-        Past the first and the last no float is the probability.
-        """
-
-    @abstractmethod
-    def reduce_points(self, points: FloatArray) -> FloatArray:
-        """Return (N, d) places of letters in as few dimensions as the law allows."""
 
     # ------------------------------------------------------------ levels
 
@@ -160,7 +83,13 @@ class AdditiveNoise(ABC):
         """Return letters at the numbers that their labels are, with their prior or the set."""
         if isinstance(prior, PlacedLetters):
             return prior
-        return PlacedLetters.from_labels(prior, over)
+        known = as_prior(prior)
+        return PlacedLetters(known, over, read_points(known.labels, self.is_whole))
+
+    def compute_levels(self, letters: PlacedLetters) -> FloatArray:
+        """Bound (N,) from above what an outcome leaks of each letter."""
+        # the outcome at a letter attains it, or one that is far away
+        return letters.bound_levels(self.bound_log_ratios(letters.bound_distances(self.grid_step)))
 
     def level(self, prior: Letters | Continuous, over: PriorSet | None = None) -> float:
         """Return the PML level in nats: no outcome leaks more, under the prior or any prior of the set.
@@ -182,11 +111,40 @@ class AdditiveNoise(ABC):
         return dict(zip(letters.prior.labels, self.compute_levels(letters).tolist(), strict=True))
 
     def _bound_continuous_level(self, law: Continuous, over: PriorSet | None) -> float:
-        """Bound the level for a continuous law; refuse where the law of the noise has no bound."""
-        raise PrivacyError(
-            f"{type(self).__name__} noise has no bound for a continuous law: divide it into letters, "
-            "law.prior(law.even(64)), and release the letter of a value"
-        )
+        """Bound the level for a continuous law by that of its bins, and their widths over the scale.
+
+        A bin's centre is at most half the width from each number in it, so that distances move by the width.
+        """
+        self._check_continuous(over, self.power == 1)
+        if not self.scale:
+            return math.inf
+        from scipy.signal import lfilter
+
+        # bins of the support
+        bins = 2**16 if law.axes == 1 else int(2 ** (20 / law.axes))
+        masses = law.masses(law.even(bins)).reshape((bins,) * law.axes)
+        means, moved = masses / masses.sum(), 0.0
+        widths = [high - low for low, high in law.intervals]
+        for axis, width in enumerate(widths):
+            # sums of what is below and above, each bin by e^(-width / scale) less than the next one
+            recursion = [1.0], [1.0, -math.exp(-width / bins / self.scale)]
+            up, down = (lfilter(*recursion, part, axis) for part in (means, np.flip(means, axis)))
+            means = up + np.flip(down, axis) - means
+            moved += 2 * self.bound_log_change(width / bins / 2 + self.grid_step, width)
+        # what no value occurs in cannot be leaked
+        least = float(means[masses > 0].min())
+        # a thousand roundings and more: the sums have as many terms as decay lets through
+        rounding = law.axes * bins * UNIT
+        return min(moved - math.log(least) + rounding, sum(widths) / self.scale)
+
+    def _check_continuous(self, over: PriorSet | None, can_bound: bool) -> None:
+        """Raise a PrivacyError where a continuous law has no bound."""
+        if over is not None or self.is_whole or not can_bound:
+            raise PrivacyError(
+                f"{type(self).__name__} noise has no such bound for this continuous law: Laplace noise has a "
+                "level, it and Gaussian noise failure probabilities for one number, all without a set of "
+                "priors; divide it into letters, law.prior(law.even(64)), and release the letter of a value"
+            )
 
     def leakage(self, prior: Letters, outcomes: ArrayLike) -> FloatArray:
         """Compute the (K,) pointwise maximal leakage of outcomes, (K,) or (K, d), under a prior, in nats.
@@ -195,10 +153,10 @@ class AdditiveNoise(ABC):
             MechanismError: there is no noise, and an outcome that is no letter has no leakage.
         """
         letters = self.place_letters(prior)
-        return compute_leakage(letters.prior.pmf, self.compare_letters(letters, outcomes))
+        return letters.bound_levels(-self.compare_letters(letters, outcomes))
 
     def compare_letters(self, letters: PlacedLetters, outcomes: ArrayLike) -> FloatArray:
-        """Compute (N, K) logarithms of the likelihoods of outcomes, up to a number for each outcome."""
+        """Compute (N, K) logarithms of the likelihoods of outcomes, over that of the likeliest letter."""
         if not self.scale:
             raise MechanismError("without noise there is no density: give a positive scale")
         axes = letters.points.shape[1]
@@ -206,7 +164,8 @@ class AdditiveNoise(ABC):
         if y.size != len(y) * axes:
             raise PrivacyError(f"the outcomes are not vectors of {axes} numbers")
         parts = zip(y.reshape(-1, axes).T, letters.points.T, strict=True)
-        return np.asarray(sum(self.compute_log_likelihoods(*part) for part in parts))
+        logs = np.asarray(sum(self.compute_log_likelihoods(*part) for part in parts))
+        return np.asarray(logs - logs.max(axis=0))
 
     # ------------------------------------------------------------ failures
 
@@ -282,8 +241,7 @@ class AdditiveNoise(ABC):
             found = letters.max_mean((levels > level).astype(float))
         if not self.scale:
             return found
-        largest = float(np.abs(letters.points).max())
-        return raise_for_grid(found, choose_coarseness(self.scale, largest))
+        return raise_for_grid(found, choose_coarseness(self.scale, letters.points))
 
     def _bound_continuous_failure(
         self, law: Continuous, epsilon: float, over: PriorSet | None
@@ -294,45 +252,21 @@ class AdditiveNoise(ABC):
         centre of its bin. Then the law leaks at most 2 s more than the letters do, and the density of an
         outcome is at most e^s times theirs.
         """
-        if over is not None or law.axes > 1:
-            raise PrivacyError(
-                "failure probabilities of a continuous law are for one number, without a set of priors: "
-                "divide it into letters, law.prior(law.even(64))"
-            )
+        self._check_continuous(over, law.axes == 1)
         grid = law.even(2**14)
-        letters = PlacedLetters.from_labels(law.prior(grid), None)
+        letters = self.place_letters(law.prior(grid))
         (edges,) = grid.edges
         half = float(np.diff(edges).max()) / 2 + self.grid_step
-        change = (
-            self.bound_log_change(half, float(edges[-1] - edges[0])) if self.scale else math.inf
-        )
+        width = float(edges[-1] - edges[0])
+        change = self.bound_log_change(half, width) if self.scale else math.inf
         level = check_epsilon(epsilon) - 2 * change
         if level <= 0:
             return 1.0
-        found = math.exp(change) * bound_leaking_mass(
-            self, letters, letters.points, math.exp(-level)
-        )
-        largest = float(np.abs(edges).max())
-        return raise_for_grid(min(1.0, found + 1e-18), choose_coarseness(self.scale, largest))
-
-    def compute_cell_masses(
-        self, left: FloatArray, right: FloatArray, line: FloatArray
-    ) -> FloatArray:
-        """Compute the (N, K) probabilities of cells (left, right] of outcomes, given each letter."""
-        low, high = left - line[:, None], right - line[:, None]
-        # by the tail on the side of the cell: close to 1 a tail has no digits
-        up = self.compute_tail(low) - self.compute_tail(high)
-        # whole noise has atoms, and -y or more is more than the float before -y
-        before = [np.nextafter(-end, -np.inf) for end in (high, low)]
-        down = self.compute_tail(before[0]) - self.compute_tail(before[1])
-        return np.asarray(np.where(low > 0, up, down))
+        found = bound_leaking_mass(self, letters, letters.points, math.exp(-level))
+        most = min(1.0, math.exp(change) * found + 1e-18)
+        return raise_for_grid(most, choose_coarseness(self.scale, edges))
 
     # ------------------------------------------------------------ releases
-
-    @property
-    def grid_step(self) -> float:
-        """Return the step of the grid of the noise: at most the scale over 2^48; whole numbers are on it."""
-        return choose_grid_step(self.scale) if self.scale else 1.0
 
     def read_values(self, values: Iterable[Any]) -> FloatArray:
         """Return n values as (n, d) points; raise a MechanismError where one is no finite number."""
@@ -340,7 +274,7 @@ class AdditiveNoise(ABC):
         if not given:
             return np.zeros((0, 1))
         try:
-            return read_points(given)
+            return read_points(given, self.is_whole)
         except PrivacyError as cause:
             raise MechanismError(str(cause).replace("letter", "value")) from None
 
@@ -364,7 +298,7 @@ class AdditiveNoise(ABC):
         """Return an array of finite numbers, rounded to the grid, with noise on each."""
         if not self.scale:
             return exact.copy()
-        noise = self.draw_noise(exact.size, make_random_bits(seed))
+        noise = self.draw_noise(exact.size, seed)
         # floats add exactly and round once: what is rounded is on the grid, and rounding leaks nothing more
         return np.asarray(round_to_grid(exact, self.grid_step) + noise.reshape(exact.shape))
 
@@ -392,18 +326,3 @@ class AdditiveNoise(ABC):
         return Mechanism(
             masses / masses.sum(axis=1, keepdims=True), letters.prior.labels, intervals
         )
-
-
-def compute_leakage(pmf: FloatArray, log_likelihoods: FloatArray) -> FloatArray:
-    """Compute the (K,) leakages `log max_x f(y | x) / f(y)` from (N, K) logarithms of densities.
-
-    `1 - e^-leakage` is a sum of `p (1 - r)` over the letters: far outcomes and small leakages keep digits.
-    """
-    logs = log_likelihoods - log_likelihoods.max(axis=0)
-    with np.errstate(under="ignore"):
-        lost = pmf @ -np.expm1(logs)
-        near = -np.log1p(-np.minimum(lost, 0.5))
-        terms = np.log(pmf)[:, None] + logs
-        top = terms.max(axis=0)
-        far = -(top + np.log(np.exp(terms - top).sum(axis=0)))
-    return np.asarray(np.where(lost < 0.5, near, far))

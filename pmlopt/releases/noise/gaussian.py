@@ -10,16 +10,10 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, check_positive, check_probability
 from pmlopt.core.lazy_imports import linalg, special
 from pmlopt.core.roots import bisect
-from pmlopt.data.prior import PriorLike
-from pmlopt.data.sampling.categorical import Seed, make_random_bits
-from pmlopt.data.sampling.grid_noise import draw_gaussian_noise
 from pmlopt.errors import PrivacyError
-from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.model.uncertainty.sensitivity import level_within_distance
-from pmlopt.releases.noise.additive import AdditiveNoise, Letters, Promise
-from pmlopt.releases.noise.binary import BinaryNoise
-from pmlopt.releases.noise.letters import PlacedLetters, bound_distances
+from pmlopt.releases.noise.additive import AdditiveNoise, Letters
+from pmlopt.releases.noise.letters import bound_distances
 
 
 class Gaussian(AdditiveNoise):
@@ -36,16 +30,21 @@ class Gaussian(AdditiveNoise):
         (105.3, 0.01)
     """
 
+    power = 2
+
     @classmethod
     def calibrate(
         cls, prior: Letters, epsilon: float, delta: float, over: PriorSet | None = None
     ) -> Self:
-        """Calibrate sigma: down to it the failure probability is delta at most, and just below it is not.
+        """Calibrate sigma: its failure probability is delta at most, and just below it is not.
 
-        The failure probability is not monotone in sigma: without noise only rare letters fail, and with some
-        more outcomes do. Sigmas are tried from a large one down, each 2 % below the last (25 % in the plane,
-        where each takes a second), until one fails; no noise is the answer only if none does, nor 0 itself.
-        A failure between two sigmas that were tried may be missed, and sigmas below the answer may do again.
+        The first is certain: the bound on the failure probability was computed at the sigma that is returned
+        (in the plane up to the error of an integral). That it is the least is not proved, nor that larger
+        ones hold: the failure probability is not monotone in sigma, since without noise only rare letters
+        fail, and with some more outcomes do. Sigmas are tried from a large one down, each 2 % below the last
+        (25 % in the plane, where each takes a second), until one fails; no noise is the answer only if none
+        does, nor 0 itself. A failure between two sigmas that were tried may be missed, and sigmas below the
+        answer may do again.
 
         Args:
             prior: letters that are numbers, or vectors that span a plane.
@@ -84,52 +83,9 @@ class Gaussian(AdditiveNoise):
                 return cls(0.0 if is_private(0.0) else high)
         return cls(bisect(is_private, low, high, 1e-12))
 
-    def compute_levels(self, letters: PlacedLetters) -> FloatArray:
-        """Bound (N,) from above what an outcome leaks of each letter: -log of its least probability."""
-        apart = np.where(np.eye(len(letters.points)) > 0, 0.0, np.inf)
-        return letters.bound_levels(apart)
-
-    def compute_log_likelihoods(self, outcomes: FloatArray, line: FloatArray) -> FloatArray:
-        """Compute (N, K) logarithms of the densities at outcomes, up to a number for each outcome."""
-        away = outcomes - line[:, None]
-        nearest = np.abs(away).argmin(axis=0)
-        least = away[nearest, np.arange(len(outcomes))]
-        # a difference of squares as a product: squares of large numbers would lose it
-        with np.errstate(over="ignore"):
-            apart = (line[nearest] - line[:, None]) * ((away + least) / 2)
-            return np.asarray(-apart / self.scale / self.scale)
-
-    def compute_density(self, noise: FloatArray) -> FloatArray:
-        """Compute the density of the noise, whose scale is positive."""
-        return np.asarray(
-            np.exp(-((noise / self.scale) ** 2) / 2) / (self.scale * math.sqrt(2 * math.pi))
-        )
-
     def compute_tail(self, noise: FloatArray) -> FloatArray:
         """Compute the probability that the noise is above a number; digits of small ones are kept."""
         return np.asarray(special.ndtr(-noise / self.scale))
-
-    @property
-    def variance(self) -> float:
-        """Return the variance of the noise on one number."""
-        return self.scale**2
-
-    def draw_noise(self, size: int, seed: Seed) -> FloatArray:
-        """Draw (size,) independent values of the noise: exact, on the grid."""
-        return draw_gaussian_noise(self.scale, self.grid_step, size, make_random_bits(seed))
-
-    @property
-    def log_ratio_range(self) -> tuple[float, float]:
-        """Return half the variance, and inf: the log-ratio of two letters has no largest value."""
-        return self.variance / 2, math.inf
-
-    def bound_log_change(self, moved: float, width: float) -> float:
-        """Bound the change of the logarithm of a density, for outcomes up to 9 deviations off the letters."""
-        return moved * ((width + moved) / self.scale + 9) / self.scale
-
-    def make_edges(self, line: FloatArray) -> FloatArray:
-        """Return points up to 40 deviations past the last letters, where no float is the tail."""
-        return np.linspace(line.min() - 40 * self.scale, line.max() + 40 * self.scale, 33)
 
     def reduce_points(self, points: FloatArray) -> FloatArray:
         """Return coordinates in the span of the differences: the law is the same in all directions."""
@@ -137,63 +93,7 @@ class Gaussian(AdditiveNoise):
         if points.shape[1] > 1:
             _, sizes, directions = linalg.svd(moved, full_matrices=False)
             moved = moved @ directions[sizes > 1e-14 * sizes[0]].T
-        return np.asarray(moved[:, np.ptp(moved, axis=0) > 0])
-
-
-class BinaryGaussian(BinaryNoise):
-    """Y = X + G, G Gaussian with standard deviation sigma = `scale`, X = -1 or 1.
-
-    No level holds for every outcome (far out the leakage tends to -log p), so it comes with a probability.
-
-    Args:
-        prior: of X, two letters.
-        scale: sigma; 0 for no noise.
-        radius: probabilities are for every prior within this l1 distance.
-        over: probabilities are for every prior of this set, instead of the radius.
-
-    Source: [grosse2025empirical, Section VI-B].
-
-    Examples:
-        >>> noise = BinaryGaussian([0.5, 0.5], 1.5)
-        >>> 0 < noise.failure_probability(0.5) < noise.failure_probability(0.4) < 1
-        True
-        >>> noise.failure_probability(0.7)  # nothing can leak more than log 2 = 0.693...
-        0.0
-    """
-
-    kind = Gaussian
-
-    @classmethod
-    def calibrate(
-        cls,
-        prior: PriorLike,
-        *,
-        epsilon: float,
-        delta: float,
-        radius: float = 0.0,
-        over: PriorSet | None = None,
-    ) -> Self:
-        """Calibrate sigma to a failure probability: the least from which on it is delta at most."""
-        noise = Gaussian.calibrate(cls(prior, 0.0, radius, over).letters, epsilon, delta)
-        return cls(prior, noise.scale, radius, over)
-
-    def published_promise(self, epsilon: float, delta: float | None = None) -> Promise:
-        """Return the guarantee as published, over an l1 ball.
-
-        Theorem 4 bounds how much more a mechanism leaks elsewhere in a ball than at its centre; but d1 is
-        taken over the ball already, so `promise` holds without it. inf where the radius is too large.
-
-        Raises:
-            PrivacyError: the set is no l1 ball; and as for `promise`.
-
-        Source: [grosse2025empirical, Section VI-B] (epsilon* and delta*).
-        """
-        sharp = self.promise(epsilon, delta)
-        if not isinstance(self.over, L1Ball):
-            raise PrivacyError(
-                f"the published pair is about an l1 ball, and the set is {self.over!r}"
-            )
-        return Promise(level_within_distance(epsilon, self.over.radius), sharp.delta)
+        return super().reduce_points(moved)
 
 
 def plocal_scale(epsilon: float, delta: float) -> float:

@@ -13,8 +13,13 @@ letter; given the other it is `e^-t g`. Then
     T(p)  = p near + (1 - p) far
     T'(p) = near - far - E (1 - E) / ((1 - p) (E - p)) g
 
-and the failure probability is `F(p) = T(p) + T(1 - p)`. In p the factor of g rises, and near and far fall; g
-has one maximum. That bounds T' on an interval, and the supremum is found from above by branch and bound.
+and the failure probability is `F(p) = T(p) + T(1 - p)`. The derivative of `log g` at t is `1/2 - k t`, with
+k = 0 for Laplace noise and sigma^2 / 4 for Gaussian noise, so that T''(p) has the sign of
+
+    E (1 - E) k t - (1 - E) (E - p) - E ((1 - E) / 2 + (E - p) + (1 - p)),
+
+which rises in p: T is concave up to some p, and convex from there on. Tangents and chords bound it on an
+interval, and the supremum of F is found from above by branch and bound.
 """
 
 from __future__ import annotations
@@ -24,45 +29,18 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
-from scipy import special
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.maxima import bound_maximum
+from pmlopt.core.quadrature import integrate_on_panels
+from pmlopt.core.roots import bisect
 from pmlopt.data.prior import Prior
 from pmlopt.data.sampling.grid_noise import GRID_STEP_BITS
 from pmlopt.model.uncertainty.prior_set import PriorSet
+from pmlopt.releases.noise.laws import NoiseLaw
 from pmlopt.releases.noise.letters import PlacedLetters
-
-
-class NoiseLaw(Protocol):
-    """The law of noise, as far as tails of a leakage depend on it."""
-
-    @property
-    def scale(self) -> float:
-        """Return the scale of the noise, in the unit of the letters."""
-
-    @property
-    def log_ratio_range(self) -> tuple[float, float]:
-        """Return the slope of the log ratio of two letters at -1 and 1, and its largest size."""
-
-    def compute_log_likelihoods(self, outcomes: FloatArray, line: FloatArray) -> FloatArray:
-        """Compute the log density of each outcome given each letter."""
-
-    def compute_density(self, noise: FloatArray) -> FloatArray:
-        """Compute the density of the noise."""
-
-    def compute_tail(self, noise: FloatArray) -> FloatArray:
-        """Compute the probability of more noise."""
-
-    def compute_cell_masses(
-        self, low: FloatArray, high: FloatArray, line: FloatArray
-    ) -> FloatArray:
-        """Compute the probability of each cell given each letter."""
-
-    def make_edges(self, line: FloatArray) -> FloatArray:
-        """Return the edges of cells of outcomes, outside of which hardly any noise is."""
 
 
 @dataclass(frozen=True)
@@ -102,29 +80,6 @@ def _round_toward(value: Fraction, end: float) -> float:
 
 
 @dataclass(frozen=True)
-class LetterTails:
-    """What the tail term of a letter is made of, in arrays; 0 where no outcome can leak more than epsilon.
-
-    Attributes:
-        start: the outcome from which on more is leaked; inf for none.
-        near: the probability of these outcomes given the letter.
-        far: the probability given the other letter.
-        density: g, of the log-ratio at the start.
-        factor: of g in the slope.
-    """
-
-    start: FloatArray
-    near: FloatArray
-    far: FloatArray
-    density: FloatArray
-    factor: FloatArray
-
-    def weigh(self, mass: FloatArray) -> FloatArray:
-        """Compute the tail term for a probability of the letter."""
-        return self.far + mass * (self.near - self.far)
-
-
-@dataclass(frozen=True)
 class PairFailure:
     """The failure probability P(l(Y) > eps) of noise on letters at -1 and 1, as a function of the prior.
 
@@ -152,12 +107,19 @@ class PairFailure:
         return high, float(kept - Fraction(high)), low, float(lost - Fraction(low))
 
     @cached_property
+    def log_ratio_range(self) -> tuple[float, float]:
+        """Return how far an outcome is from 0 per nat of its log-ratio up to the largest, and that."""
+        # the letters are 2 apart
+        largest = float(self.noise.bound_log_ratios(np.array(2.0)))
+        return self.noise.scale**self.noise.power / 2, largest
+
+    @cached_property
     def max_mass(self) -> float:
         """Return the probability, rounded up, above which a letter's outcomes cannot leak more.
 
         There t is the largest log-ratio that an outcome has, and F may jump.
         """
-        largest = self.noise.log_ratio_range[1]
+        largest = self.log_ratio_range[1]
         # expm1: for large scales both exponents are near 0, where 1 - e^x cancels
         share = math.expm1(self.epsilon - largest) / math.expm1(-largest)
         return self.parts[0] * share * (1 + 1e-14)
@@ -178,55 +140,56 @@ class PairFailure:
         # the large parts first: close floats subtract exactly, and the small part is not lost
         return np.where(mass <= 0.5, (kept - mass) + kept_rest, (other - lost) - lost_rest)
 
+    @cached_property
+    def convex_from(self) -> float:
+        """Return the probability of a letter from which on its tail term is convex; below it is concave."""
+        kept, _, lost, _ = self.parts
+        bend = 0.0 if self.noise.power == 1 else self.log_ratio_range[0] / 2
+
+        def is_convex(mass: float) -> bool:
+            left = kept - mass
+            # at the end of the terms, where the threshold is infinite
+            if left <= 0:
+                return True
+            threshold = math.log1p(lost / left)
+            concave = lost * left + kept * (lost / 2 + left + 1 - mass)
+            return kept * lost * bend * threshold >= concave
+
+        return 0.0 if is_convex(0.0) else bisect(is_convex, 0.0, kept, 0.0)
+
     def compute_tails(
         self, mass: FloatArray, other: FloatArray, rest: FloatArray | None = None
-    ) -> LetterTails:
-        """Compute the tails of letters of probabilities p, from p, 1 - p and e^-eps - p."""
+    ) -> tuple[FloatArray, FloatArray]:
+        """Compute T and T' of letters of probabilities p, from p, 1 - p and e^-eps - p.
+
+        They are 0 where no outcome can leak more than epsilon.
+        """
         left = self.subtract_mass(mass, other) if rest is None else rest
         possible = (left > 0) & (mass <= self.max_mass)
-        stretch, largest = self.noise.log_ratio_range
+        stretch, largest = self.log_ratio_range
         with np.errstate(all="ignore"):
             # t = -log(1 - share): log1p keeps the digits of a small share
             share = self.parts[2] / other
             threshold = np.where(share < 0.5, -np.log1p(-share), np.log(other) - np.log(left))
             start = np.where(possible, stretch * np.minimum(threshold, largest), np.inf)
-            factor = np.where(possible, self.parts[0] * share / left, 0.0)
             density = stretch * self.noise.compute_density(start - 1)
-            tails = self.noise.compute_tail(start - 1), self.noise.compute_tail(start + 1)
-        return LetterTails(start, *tails, density, factor)
+            near, far = self.noise.compute_tail(start - 1), self.noise.compute_tail(start + 1)
+            lost = np.where(possible, density * self.parts[0] * share / left, 0.0)
+        return far + mass * (near - far), near - far - lost
 
     def bound_on_cells(self, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Compute F in the middle of cells of p, and upper bounds on F over the cells.
-
-        It is at most what the ends of tails and weights allow, and what the slope does.
-        """
-        middle = left + (right - left) / 2
-        values, ends = np.zeros(len(left)), np.zeros(len(left))
-        slopes = np.zeros((2, len(left)))
+        """Compute F in the middle of cells of p, and upper bounds on F over the cells."""
+        cells = np.array([left, left + (right - left) / 2, right])
+        values, ends = np.zeros(len(left)), np.zeros((2, len(left)))
         for turn in (1, -1):
-            # the second letter has 1 - p, so its cells run from right to left
-            pairs = [(p, 1 - p)[::turn] for p in (left, middle, right)[::turn]]
-            low, at, high = (self.compute_tails(*pair) for pair in pairs)
-            values += at.weigh(pairs[1][0])
-            # past the largest mass the tail is 0, so within a cell no larger weight can come with it
-            ends += low.weigh(np.minimum(pairs[2][0], self.max_mass))
-            slopes += self._bound_slopes(low, high)[::turn]
-        half = np.maximum(right - middle, middle - left)
-        # a cell on which a tail ends, or a slope that is no float, gives no bound by the slope
-        return values, np.fmin(ends, values + half * np.maximum(slopes.max(axis=0), 0.0))
-
-    def _bound_slopes(self, low: LetterTails, high: LetterTails) -> FloatArray:
-        """Bound T' and -T' on cells from above; NaN where the tail is 0 at the right end only."""
-        peak = np.maximum(low.density, high.density)
-        within = (low.start <= 1) & (high.start >= 1)
-        top = self.noise.log_ratio_range[0] * self.noise.compute_density(np.zeros(1))
-        with np.errstate(all="ignore"):
-            found = (
-                low.near - high.far - low.factor * np.minimum(low.density, high.density),
-                low.far - high.near + high.factor * np.where(within, top, peak),
-            )
-        ended = np.isfinite(low.start) & ~np.isfinite(high.start)
-        return np.where(ended, np.nan, found)
+            # the second letter has 1 - p
+            mass, other = (cells, 1 - cells)[::turn]
+            terms, slopes = self.compute_tails(mass, other)
+            values += terms[1]
+            # chords are above a convex function, and tangents above a concave one
+            tangents = terms[1] + slopes[1] * (mass[::2] - mass[1])
+            ends += np.where(mass[1] >= self.convex_from, terms[::2], tangents)
+        return values, ends.max(axis=0) * (1 + self.rtol)
 
     def find_supremum(self, masses: LetterMasses, enough: float | None = None) -> float:
         """Find an upper bound on F over priors with bounded letter probabilities, at most 1e-11 above.
@@ -236,30 +199,15 @@ class PairFailure:
         if masses.alone is not None:
             mass = np.array([float(p) for p in masses.alone])
             rest = np.array([float(self.exp_neg_epsilon - p) for p in masses.alone])
-            found = self.compute_tails(mass, mass[::-1], rest).weigh(mass).sum()
+            found = self.compute_tails(mass, mass[::-1], rest)[0].sum()
             return min(1.0, float(found) * (1 + self.rtol))
         low, high = min(masses.first, masses.second)
-        edges = np.append(np.linspace(low, high, 65), [self.max_mass, 1 - self.max_mass])
+        # F jumps where a tail ends
+        kinks = np.array([self.max_mass, self.convex_from])
+        edges = np.concatenate([np.linspace(low, high, 65), kinks, 1 - kinks])
         edges = np.unique(np.clip(edges, low, high))
-        left, right = edges[:-1], edges[1:]
-        bounds, best, closed = np.ones(len(left)), 0.0, 0.0
-        # halvings of a cell: more than a float has digits
-        for _ in range(64):
-            values, above = self.bound_on_cells(left, right)
-            # the bound over a cell holds for its halves too, so it never needs to grow
-            bounds = np.minimum(bounds, above * (1 + self.rtol))
-            # values are lower bounds on the supremum: they decide which cells are closed
-            best = max(best, float(values.max()))
-            wide = bounds > best + min(1e-11, max(1e-6 * best, 1e-20))
-            closed = max(closed, best, float(bounds[~wide].max(initial=0.0)))
-            most = max(closed, float(bounds[wide].max(initial=0.0)))
-            clear = enough is not None and (best > enough or most <= enough)
-            if clear or not 0 < wide.sum() < 500_000:
-                break
-            middle = (left + (right - left) / 2)[wide]
-            left, right = np.append(left[wide], middle), np.append(middle, right[wide])
-            bounds = np.tile(bounds[wide], 2)
-        return min(1.0, most)
+        slack = lambda best: min(1e-11, max(1e-6 * best, 1e-20))  # noqa: E731
+        return min(1.0, bound_maximum(self.bound_on_cells, edges, slack, 0.0, enough))
 
 
 def bound_leaking_mass(
@@ -271,9 +219,8 @@ def bound_leaking_mass(
 ) -> float:
     """Bound the largest probability of the outcomes that leak more than epsilon from above.
 
-    On a line it is too large by at most 1e-13. In the plane it is integrated over lines, by Gauss and
-    Lobatto on panels that are halved; what both halves of a panel differ from it by is added to the
-    probability, though they are nearer to it.
+    On a line it is too large by at most 1e-13. In the plane it is integrated over lines, and the error of the
+    integral is added, though it is nearer.
 
     Args:
         noise: of a positive scale.
@@ -287,44 +234,22 @@ def bound_leaking_mass(
         here, weights = np.zeros((len(line), 1)), np.ones((len(line), 1))
         masses = bound_on_lines(noise, letters, line, here, weights, exp_neg_epsilon, enough)
         return letters.max_mean(masses[:, 0])
-    # Lobatto's nodes have the ends of a panel: a jump next to one, which inner nodes miss, is seen
-    basis = np.polynomial.legendre.Legendre.basis(9)
-    nodes = np.concatenate(
-        [[-1.0], special.roots_jacobi(8, 1, 1)[0], [1.0]]
-    )  # the slope's zeros between
-    shares = 2 / (90 * basis(nodes) ** 2)
 
-    def integrate_panels(left: FloatArray, right: FloatArray) -> FloatArray:
-        half = (right - left) / 2
-        across = ((left + half)[:, None] + half[:, None] * nodes).ravel()
+    def bound_across(across: FloatArray, weights: FloatArray) -> FloatArray:
         offsets = noise.compute_log_likelihoods(across, first)
-        weights = noise.compute_density(across - first[:, None]) * np.outer(half, shares).ravel()
-        found = bound_on_lines(noise, letters, line, offsets, weights, exp_neg_epsilon)
-        return np.asarray(found.reshape(len(first), len(left), -1).sum(axis=2))
+        densities = noise.compute_density(across - first[:, None])
+        return bound_on_lines(noise, letters, line, offsets, densities * weights, exp_neg_epsilon)
+
+    def is_enough(masses: FloatArray, error: float) -> bool:
+        return enough is not None and abs(letters.max_mean(masses) - enough) > error
 
     # around each letter, for noise that is small next to distances has narrow peaks, which no halving finds
     away = noise.scale * np.append(0.0, 2.0 ** np.arange(10))
     around = (first[:, None] + np.append(-away, away)).ravel()
     ends = noise.make_edges(first)[[0, -1]]
     edges = np.unique(np.clip(np.append(around, ends), *ends))
-    left, right = edges[:-1], edges[1:]
-    panels = integrate_panels(left, right)
-    settled, error = np.zeros(len(first)), 0.0
-    for _ in range(45):
-        middle = left + (right - left) / 2
-        both = np.append(left, middle), np.append(middle, right)
-        halves = integrate_panels(*both).reshape(len(first), 2, -1)
-        apart = np.abs(halves.sum(axis=1) - panels).max(axis=0)
-        found = letters.max_mean(settled + halves.sum(axis=(1, 2)))
-        spread = error + float(apart.sum())
-        if spread < 1e-11 or (enough is not None and abs(found - enough) > spread):
-            break
-        wide = apart > 1e-14
-        settled += halves[:, :, ~wide].sum(axis=(1, 2))
-        error += float(apart[~wide].sum())
-        left, right = (one.reshape(2, -1)[:, wide].ravel() for one in both)
-        panels = halves[:, :, wide].reshape(len(first), -1)
-    return min(1.0, found + spread)
+    masses, error = integrate_on_panels(bound_across, edges, 1e-11, is_enough)
+    return min(1.0, letters.max_mean(masses) + error)
 
 
 def bound_on_lines(
@@ -357,7 +282,7 @@ def bound_on_lines(
     low = np.zeros((lines, len(line)))
     for _ in range(45):
         logs = [noise.compute_log_likelihoods(y, line) + offsets[:, at] for y in (left, right)]
-        least, most = _bound_ratios(*logs)
+        least, most = _bound_ratios(np.array(logs))
         opened = letters.min_mean(least) < limit
         inside = opened & (letters.min_mean(most) < limit)
         masses = (noise.compute_cell_masses(left, right, line) * weights[:, at]).T
@@ -375,19 +300,13 @@ def bound_on_lines(
     return high.T
 
 
-def _bound_ratios(at_left: FloatArray, at_right: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Bound (N, C) ratios `r_j` on C cells from below and above, by log-likelihoods at their ends."""
-    cells = np.arange(at_left.shape[1])
-    least = np.minimum(at_left - at_left.max(axis=0), at_right - at_right.max(axis=0))
-    most = np.zeros_like(least)
-    for ends in (at_left, at_right):
-        # r_j is at most the ratio to any one letter: to the likeliest at an end
-        likeliest = ends.argmax(axis=0)
-        against = np.maximum(
-            at_left - at_left[likeliest, cells], at_right - at_right[likeliest, cells]
-        )
-        most = np.minimum(most, against)
-    return np.exp(least), np.exp(most)
+def _bound_ratios(ends: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Bound (N, C) ratios `r_j` on C cells from below and above, by log-likelihoods (2, N, C) at the ends."""
+    cells = np.arange(ends.shape[2])
+    least = (ends - ends.max(axis=1, keepdims=True)).min(axis=0)
+    # r_j is at most the ratio to any one letter: to the likeliest at an end
+    most = [(ends - ends[:, top, cells][:, None]).max(axis=0) for top in ends.argmax(axis=1)]
+    return np.exp(least), np.exp(np.minimum(np.minimum(*most), 0.0))
 
 
 def raise_for_grid(failure: float, coarseness: float) -> float:
@@ -405,10 +324,10 @@ def raise_for_grid(failure: float, coarseness: float) -> float:
     return min(1.0, failure + min(1.0, 80 * failure) * coarseness)
 
 
-def choose_coarseness(scale: float, largest: float) -> float:
-    """Return the relative step of the grid of noise on letters up to a size.
+def choose_coarseness(scale: float, points: FloatArray) -> float:
+    """Return the relative step of the grid of noise on letters at points.
 
     An outcome of more than 53 bits is rounded to a float, which is a coarser grid there: next to 1 its step
     is 2^-53, and as much as 2^-47 of the scale 39 deviations out.
     """
-    return max(2.0**-GRID_STEP_BITS, 2.0**-50 * (largest / scale))
+    return max(2.0**-GRID_STEP_BITS, 2.0**-50 * (float(np.abs(points).max()) / scale))

@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, check_probability, copy_float_array
-from pmlopt.data.prior import Prior, PriorLike, as_prior
-from pmlopt.errors import InputError, PrivacyError
+from pmlopt.data.prior import Prior
+from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.prior_set import PriorSet
-
-UNIT = math.ulp(1.0)
-"""Twice the largest relative rounding of a float."""
+from pmlopt.releases.noise.laws import UNIT
 
 
 def check_prior_set(over: PriorSet | None, prior: Prior) -> None:
@@ -28,11 +26,12 @@ def check_prior_set(over: PriorSet | None, prior: Prior) -> None:
         over.check_letters(prior.labels, "the prior")
 
 
-def read_points(labels: Sequence[Label]) -> FloatArray:
+def read_points(labels: Sequence[Label], whole: bool) -> FloatArray:
     """Return the (N, d) points that N labels are, each a number or a tuple of d numbers.
 
     Raises:
-        PrivacyError: a label is no finite number that a float holds, or they differ in length.
+        PrivacyError: a label is no finite number that a float holds, or they differ in length; or one is not
+            whole where they are to be.
     """
     rows = [label if isinstance(label, tuple) else (label,) for label in labels]
     if not rows or len({len(row) for row in rows}) != 1 or not rows[0]:
@@ -40,13 +39,13 @@ def read_points(labels: Sequence[Label]) -> FloatArray:
             "noise is added to numbers, or to vectors of equally many numbers: give such letters"
         )
     for label, row in zip(labels, rows, strict=True):
-        for value in row:
-            if not _is_float(value):
-                raise PrivacyError(
-                    f"the letter {label!r} is no finite number that a float holds, and no tuple of such "
-                    "numbers: noise is added to numbers; give letters that are numbers"
-                )
-    return np.array(rows, dtype=float)
+        if not all(map(_is_float, row)):
+            raise PrivacyError(
+                f"the letter {label!r} is no finite number that a float holds, and no tuple of such numbers: "
+                "noise is added to numbers; give letters that are numbers"
+            )
+    points = np.array(rows, dtype=float)
+    return check_integers(points) if whole else points
 
 
 def _is_float(value: Any) -> bool:
@@ -55,6 +54,16 @@ def _is_float(value: Any) -> bool:
         return not isinstance(value, bool | str) and math.isfinite(value) and float(value) == value
     except (TypeError, ValueError, OverflowError):
         return False
+
+
+def check_integers(points: FloatArray) -> FloatArray:
+    """Return points; raise a PrivacyError where a number is not whole."""
+    broken = points[points != np.rint(points)]
+    if broken.size:
+        raise PrivacyError(
+            f"geometric noise is for whole numbers, and {broken[0]:g} is none: take Laplace noise"
+        )
+    return points
 
 
 def round_to_grid(points: FloatArray, step: float) -> FloatArray:
@@ -80,15 +89,6 @@ def bound_distances(points: FloatArray) -> FloatArray:
     return found if exact else found * (1 + (points.shape[1] + 1) * UNIT)
 
 
-def check_integers(points: FloatArray, error: type[InputError]) -> None:
-    """Raise an error for points of which a number is not whole."""
-    broken = points[points != np.rint(points)]
-    if broken.size:
-        raise error(
-            f"geometric noise is for whole numbers, and {broken[0]:g} is none: take Laplace noise"
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class PlacedLetters:
     """N letters at points, and their law: one prior, or every prior of a set.
@@ -103,12 +103,8 @@ class PlacedLetters:
     over: PriorSet | None
     points: FloatArray
 
-    @classmethod
-    def from_labels(cls, prior: PriorLike, over: PriorSet | None) -> PlacedLetters:
-        """Return letters at the numbers, or the vectors of numbers, that their labels are."""
-        known = as_prior(prior)
-        check_prior_set(over, known)
-        return cls(known, over, read_points(known.labels))
+    def __post_init__(self) -> None:
+        check_prior_set(self.over, self.prior)
 
     def bound_distances(self, step: float) -> FloatArray:
         """Bound (N, N) l1 distances from above: of the letters, and of the letters rounded to a grid."""
@@ -135,7 +131,7 @@ class PlacedLetters:
         if self.over is None:
             most, least = self.prior.pmf @ lost, self.prior.pmf @ kept
         else:
-            most, least = self._bound_means(lost, kept)
+            most, least = _bound_means(self.over, lost, kept)
         rounding = (len(exponents) + 8) * UNIT
         with np.errstate(divide="ignore"):
             near = -np.log1p(-np.minimum(most * (1 + rounding), 0.75))
@@ -144,25 +140,24 @@ class PlacedLetters:
         # the least mean is at least the least entry
         return np.asarray(np.minimum(found, exponents.max(axis=0)))
 
-    def _bound_means(self, lost: FloatArray, kept: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Bound the (M,) largest means of `lost` and least means of `kept`, which add up to one."""
-        assert self.over is not None
-        # all floats of at least 0 are whole multiples of 2^-1100
-        bits = 1100
-        whole = 1 << bits
 
-        def to_parts(part: float, other: float) -> int:
-            top, bottom = min(part, other).as_integer_ratio()
-            parts = (top << bits) // bottom
-            return whole - parts if part < other else parts
+def _bound_means(
+    over: PriorSet, lost: FloatArray, kept: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Bound the (M,) largest means of `lost` and least means of `kept`, which add up to one."""
+    # all floats of at least 0 are whole multiples of 2^-1100
+    bits = 1100
+    whole = 1 << bits
 
-        sums, total = self.over.min_mean_scaled(np.frompyfunc(to_parts, 2, 1)(lost, kept))
-        all_parts = int(total) * whole
-        least = [min(max(int(one), 0), all_parts) for one in sums]
-        return (
-            np.array([(all_parts - one) / all_parts for one in least]),
-            np.array([one / all_parts for one in least]),
-        )
+    def to_parts(part: float, other: float) -> int:
+        top, bottom = min(part, other).as_integer_ratio()
+        parts = (top << bits) // bottom
+        return whole - parts if part < other else parts
+
+    sums, total = over.min_mean_scaled(np.frompyfunc(to_parts, 2, 1)(lost, kept))
+    least, all_parts = np.array(sums, dtype=object), int(total) * whole
+    # quotients of integers are rounded once
+    return ((all_parts - least) / all_parts).astype(float), (least / all_parts).astype(float)
 
 
 def combine_with_confidence(failure: float, over: PriorSet | None, delta: float | None) -> float:
@@ -178,16 +173,14 @@ def combine_with_confidence(failure: float, over: PriorSet | None, delta: float 
             "the noise is for one prior, and no set of priors that may hold the truth: give a radius or "
             "a set (over=confidence_ball(prior, delta)), or ask for failure_probability under the prior"
         )
-    own = over.delta
-    if delta is None and own is None:
+    outside = over.delta if delta is None else check_probability(delta)
+    if outside is None:
         raise PrivacyError(
             "the set of priors does not say how likely the truth is outside of it: give delta, or a "
             "set made from a sample (over=confidence_ball(prior, delta))"
         )
-    if delta is not None and own is not None and check_probability(delta) != own:
+    if over.delta not in (None, outside):
         raise PrivacyError(
-            f"delta is {check_probability(delta):g}, and the set was made for {own:g}: leave it out"
+            f"delta is {outside:g}, and the set was made for {over.delta:g}: leave it out"
         )
-    outside = own if delta is None else check_probability(delta)
-    assert outside is not None
     return failure + outside - failure * outside

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,8 +22,9 @@ from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.data.sampling.categorical import Seed, make_random_bits
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.releases.noise.additive import check_scale
-from pmlopt.releases.noise.laplace import Geometric, Laplace, divide_distances, laplace_level
+from pmlopt.releases.noise.binary import laplace_level
+from pmlopt.releases.noise.laplace import Laplace, search_scale
+from pmlopt.releases.noise.laws import check_scale
 from pmlopt.releases.noise.letters import (
     PlacedLetters,
     bound_distances,
@@ -123,7 +123,7 @@ class QueryNoise:
         epsilon: float,
         over: PriorSet | None = None,
         kind: type[Laplace] = Laplace,
-    ) -> Self:
+    ) -> QueryNoise:
         """Calibrate the scales to a level of one record; each is proportional to its largest difference.
 
         Args:
@@ -139,13 +139,13 @@ class QueryNoise:
         silent = cls(differences, [0.0] * len(differences), kind)
         widest = [float(table.max()) or 1.0 for table in silent.differences]
 
-        def compute_level(factor: float) -> float:
-            scales = [factor * one for one in widest]
-            return cls(silent.differences, scales, kind).level(prior, over)
+        def scale_noise(factor: float) -> QueryNoise:
+            return cls(silent.differences, [factor * one for one in widest], kind)
 
         total = float(sum(bool(table.any()) for table in silent.differences))
-        factor = kind.search_scale(compute_level, total, epsilon)
-        return cls(silent.differences, [factor * one for one in widest], kind)
+        return scale_noise(
+            search_scale(lambda one: scale_noise(one).level(prior, over), total, epsilon)
+        )
 
     def level(self, prior: PriorLike, over: PriorSet | None = None) -> float:
         """Return what all answers together leak of one record at most, in nats.
@@ -154,38 +154,29 @@ class QueryNoise:
             prior: the law of the record.
             over: every law that it may have.
         """
-        return float(self._compute_levels(prior, over, range(len(self.scales))).max())
+        return max(self.letter_levels(prior, over).values())
 
     def letter_levels(self, prior: PriorLike, over: PriorSet | None = None) -> dict[Label, float]:
         """Return what all answers together leak of one record at most, for each letter that it may have."""
-        levels = self._compute_levels(prior, over, range(len(self.scales)))
-        return dict(zip(as_prior(prior).labels, levels.tolist(), strict=True))
+        law, size = as_prior(prior), len(self.differences[0])
+        check_prior_set(over, law)
+        if law.size != size:
+            raise PrivacyError(f"the prior has {law.size} letters, and the differences {size}")
+        exponents = np.zeros((size, size))
+        for scale, table in zip(self.scales, self.differences, strict=True):
+            noise = self.kind(scale)
+            # both answers are rounded to the grid of the noise; whole numbers are on that of whole noise
+            step = 0.0 if noise.is_whole else noise.grid_step
+            moved = np.where(table > 0, table + step, 0.0)
+            exponents = exponents + noise.bound_log_ratios(moved)
+        levels = PlacedLetters(law, over, np.zeros((size, 1))).bound_levels(exponents)
+        return dict(zip(law.labels, levels.tolist(), strict=True))
 
     def composed_level(self, prior: PriorLike, over: PriorSet | None = None) -> float:
         """Return the sum of the levels of the answers: the bound by composition, which `level` undercuts."""
-        return math.fsum(
-            float(self._compute_levels(prior, over, [place]).max())
-            for place in range(len(self.scales))
-        )
-
-    def _compute_levels(
-        self, prior: PriorLike, over: PriorSet | None, answers: Iterable[int]
-    ) -> FloatArray:
-        """Bound (N,) from above what some of the answers leak of each letter of a record."""
-        law = as_prior(prior)
-        check_prior_set(over, law)
-        if law.size != len(self.differences[0]):
-            raise PrivacyError(
-                f"the prior has {law.size} letters, and the differences {len(self.differences[0])}"
-            )
-        exponents = np.zeros(self.differences[0].shape)
-        for place in answers:
-            noise, table = self.kind(self.scales[place]), self.differences[place]
-            # both answers are rounded to the grid of the noise; whole numbers are on that of whole noise
-            step = 0.0 if issubclass(self.kind, Geometric) else noise.grid_step
-            moved = np.where(table > 0, table + step, 0.0)
-            exponents = exponents + divide_distances(moved, noise.scale)
-        return PlacedLetters(law, over, np.zeros((law.size, 1))).bound_levels(exponents)
+        parts = zip(self.differences, self.scales, strict=True)
+        levels = [QueryNoise([table], [b], self.kind).level(prior, over) for table, b in parts]
+        return math.fsum(levels)
 
     def release(self, answers: Sequence[ArrayLike], seed: Seed = None) -> list[FloatArray]:
         """Release the answers with noise, each of its shape; draws are exact, on a grid.
@@ -204,9 +195,8 @@ class QueryNoise:
             raise PrivacyError(f"give {len(self.scales)} answers, one for each of the differences")
         bits = make_random_bits(seed)
         numbers = [read_numbers(answer, "the answers") for answer in answers]
-        if issubclass(self.kind, Geometric):
-            for exact in numbers:
-                check_integers(exact, PrivacyError)
+        if self.kind.is_whole:
+            numbers = [check_integers(exact) for exact in numbers]
         return [
             self.kind(scale).add_noise(exact, bits)
             for scale, exact in zip(self.scales, numbers, strict=True)
@@ -273,11 +263,8 @@ class LaplaceHistogram:
 
         Source: [saeidian2025histogram, eq. (5)], solved for b.
         """
-        silent = cls(0.0, min_mass, sensitivity)
-        scale = Laplace.search_scale(
-            lambda b: replace(silent, scale=b).level, silent.sensitivity, epsilon
-        )
-        return replace(silent, scale=scale)
+        compute_level = lambda b: cls(b, min_mass, sensitivity).level  # noqa: E731
+        return cls(search_scale(compute_level, sensitivity, epsilon), min_mass, sensitivity)
 
     @property
     def level(self) -> float:
@@ -297,7 +284,11 @@ class LaplaceHistogram:
 
         Source: [saeidian2025histogram, eq. (4)].
         """
-        return self._loose_bound(self.sensitivity)
+        if not self.scale:
+            return math.inf
+        ratio = self.sensitivity / self.scale
+        share = self.min_mass * ratio
+        return (1 - self.min_mass) * ratio + share * share / 2
 
     @property
     def dp_level(self) -> float:
@@ -333,15 +324,7 @@ class LaplaceHistogram:
             raise PrivacyError(
                 f"the sensitivity is {self.sensitivity:g}: composition is about a histogram's, which is 2"
             )
-        return m * self._loose_bound(1.0) if m else 0.0
-
-    def _loose_bound(self, change: float) -> float:
-        """Compute the bound (4) for a given change of the counts by one record."""
-        if not self.scale:
-            return math.inf
-        ratio = change / self.scale
-        share = self.min_mass * ratio
-        return (1 - self.min_mass) * ratio + share * share / 2
+        return m * replace(self, sensitivity=1.0).loose_level if m else 0.0
 
     def release(
         self,

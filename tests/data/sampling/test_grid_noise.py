@@ -22,8 +22,7 @@ from pmlopt.data.sampling.grid_noise import (
     draw_gaussian_noise,
     draw_laplace_noise,
 )
-from pmlopt.releases.noise import BinaryGaussian, BinaryLaplace
-from pmlopt.releases.noise.laplace import laplace_level
+from pmlopt.releases.noise import BinaryGaussian, BinaryLaplace, laplace_level
 from pmlopt.releases.noise.leakage_tails import raise_for_grid
 
 DIGITS = (0x5E2D58D8B3BCDF1A, 0xBADEC7829054F90D, 0xDA9805AAB56C7733)

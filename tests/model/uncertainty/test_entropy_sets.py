@@ -7,8 +7,10 @@ import math
 
 import numpy as np
 import pytest
+from oracles.designs import FloatArray
 from oracles.divergence_balls import KINDS
 from oracles.set_comparisons import compare_columns, compare_designs
+from scipy import optimize
 
 from pmlopt import (
     LDP,
@@ -28,6 +30,7 @@ from pmlopt import (
 from pmlopt.data.symmetry import InvariantPrior, reflection
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty import PriorSet
+from pmlopt.model.uncertainty.support_functions import bound_gain_by_measures, sharpen_measures
 from pmlopt.testing import check_prior_set
 
 GAINS = ExpectedGain(np.random.default_rng(0).normal(size=(3, 3)))
@@ -43,6 +46,45 @@ def test_many_columns_have_the_means_of_convex_programs() -> None:
 
 def test_a_design_is_that_of_cutting_planes() -> None:
     compare_designs(KINDS["entropy"], 2, 1)
+
+
+def test_a_design_around_a_prior_far_outside_is_proved() -> None:
+    # the exponential cones of a small set leave a solver three digits
+    prior = np.array([0.00447294, 0.00099977, 0.99452729])
+    gains = np.array(
+        [[-0.957817, 1.548771, 0.905958], [-0.468153, -1.648773, -0.560889], [1.462665, -0.115642, -0.705499]]
+    )  # fmt: skip
+    found = solve(
+        design(prior, PML(0.72946864, over=EntropySet(3, 1.0985122886681098)), ExpectedGain(gains))
+    )
+    assert found.status.value == "optimal"
+    assert found.certificate.verify()
+
+
+def test_measures_are_sharp_from_any_start() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(5):
+        p, gains, ratio = rng.dirichlet(np.ones(4)), rng.normal(size=(4, 2)), rng.uniform(0.3, 0.9)
+        hull = rng.dirichlet(np.ones(4), size=3)
+
+        def find_worst(column: FloatArray, laws: FloatArray = hull) -> FloatArray:
+            return np.asarray(laws[(laws @ column).argmin()])
+
+        nothing = np.zeros((4, 2))
+        found = sharpen_measures(nothing, gains - gains.min(), p, gains, ratio, find_worst)
+        proved = bound_gain_by_measures(found, found.sum(axis=0), p, gains, ratio)
+        # the largest gain of a column with <p, v> = 1 and entries up to t: its program
+        best = max(
+            -optimize.linprog(
+                np.append(-p * gain, 0.0),
+                np.block([[np.eye(4), -np.ones((4, 1))], [-hull, np.full((3, 1), ratio)]]),
+                np.zeros(7),
+                np.append(p, 0.0)[None],
+                [1.0],
+            ).fun
+            for gain in gains.T
+        )
+        assert best - 1e-12 <= proved <= best + 1e-8
 
 
 def test_all_forms_agree() -> None:

@@ -176,6 +176,24 @@ def test_members_of_many_letters_are_the_nearest_in_l1() -> None:
         assert np.abs(member.astype(float) - law).sum() == pytest.approx(best.fun, abs=1e-7)
 
 
+def test_the_member_near_a_rounded_vertex_is_that_vertex() -> None:
+    # all vertices with a least or a largest probability are on the first row, where nothing is inside
+    rows = np.array(
+        [[0, 0, 0, -1, 3, -1], [1, -1, 0, 3, -2, 1], [-1, 1, 2, -1, 1, 1], [0, 0, 0, 1, -3, 1]]
+    )
+    narrow = Polytope(rows, [-0.23005458, 0.39175748, 1.43777375, 0.25005458])
+    for column in np.vstack([np.eye(6), -np.eye(6)]):
+        worst = narrow.minimizer(column)
+        member = narrow.project_to_rationals(worst)
+        assert narrow.contains_rationals(member.tolist())
+        assert np.abs(member.astype(float) - worst).max() <= 1e-15
+    # where the excess is the least of all floats, too
+    edge = Polytope([[1, -1, 0]], [0])
+    member = edge.project_to_rationals(np.array([5e-324, 0.0, 1.0]))
+    assert edge.contains_rationals(member.tolist())
+    assert member.astype(float) == pytest.approx([0, 0, 1])
+
+
 def test_members_are_within_rows_that_leave_one_prior() -> None:
     # without an inside every mixture ends at that prior
     ends = Polytope([[1, -1, 0], [-1, 1, 0], [0, 1, -1], [0, -1, 1]], [0, 0, 0, 0])

@@ -112,6 +112,35 @@ def test_a_product_that_one_bound_alone_has_stands_for_its_letters() -> None:
         assert (np.asarray(coefficients) @ found <= 1e-9).all()
 
 
+def test_a_program_of_many_more_rows_than_entries_is_solved_by_its_dual() -> None:
+    """Each bound is also implied by ten weaker ones of the same mean, so that rows are six times entries."""
+    size, rng = 4, np.random.default_rng(3)
+    gains, law = rng.random((size, size)), rng.dirichlet(np.ones(size))
+    program = design(law, MetricPrivacy(0.5, "absolute"), ExpectedGain(gains))
+    assert isinstance(program, LinearDesign)
+    above = np.tile(np.arange(size), 10)
+    exponents = 0.4 + np.repeat(np.linspace(0.0, 0.5, 10), size)
+    below = np.full(len(above), size)
+    ratios = RatioBounds(size, law[None], np.ones(1), above, below, exponents)
+    outcome = constraint_generation.solve_by_simplex(program, ratios, make_options(None, 1e-9))
+    bounds = np.eye(size)[above] - np.exp(exponents)[:, None] * law
+    expected = linprog(
+        -(law[:, None] * gains).ravel(),
+        A_ub=np.kron(bounds, np.eye(size)), b_ub=np.zeros(len(bounds) * size),
+        A_eq=np.kron(np.eye(size), np.ones((1, size))), b_eq=np.ones(size),
+    )  # fmt: skip
+    point = outcome.point
+    assert outcome.finished
+    assert point is not None
+    assert (law[:, None] * gains * point.matrix).sum() == pytest.approx(-expected.fun, abs=1e-9)
+    assert point.matrix.sum(axis=1) == pytest.approx(np.ones(size), abs=1e-9)
+    assert (bounds @ point.matrix <= 1e-9).all()
+    # the multipliers prove that there is no more
+    assert point.multipliers is not None
+    shift = law @ (gains - program.centered_gains)[:, 0]
+    assert law @ point.multipliers + shift == pytest.approx(-expected.fun, abs=1e-9)
+
+
 BOUNDS, SETUP = 5000, constraint_generation._estimate_setup_seconds(5000)
 
 

@@ -9,14 +9,17 @@ import pytest
 from scipy.optimize import linprog
 
 from pmlopt import Mechanism, Prior
-from pmlopt.model.uncertainty import Box, L1Ball, PriorSet
+from pmlopt.model.uncertainty import Box, L1Ball, Polytope, PriorSet
 from pmlopt.programs.proofs.requirement_rows import MechanismProgram, describe_set
 
 CENTER = Prior.from_counts({"a": 5, "b": 3, "c": 2})
 BOX = Box(np.array([0.375, 0.125, 0.0625]), np.array([0.625, 0.5, 0.375]))
 
 
-@pytest.mark.parametrize("over", [L1Ball(CENTER, 0.3), BOX], ids=["ball", "box"])
+ROWS = Polytope(np.array([[1.0, -2.0, 0.5], [-1.0, 1.0, 3.0]]), np.array([0.25, 1.0]))
+
+
+@pytest.mark.parametrize("over", [L1Ball(CENTER, 0.3), BOX, ROWS], ids=["ball", "box", "rows"])
 @pytest.mark.parametrize("values", [[1, 4, 9], [4, 4, 1], [7, 2, 3], [2, 9, 2]])
 def test_prices_prove_the_least_mean_over_the_set(over: PriorSet, values: list[int]) -> None:
     """By the dual: `base - <right, prices>` with `base <= v_x + <column x, prices>` for each letter."""
@@ -30,6 +33,8 @@ def test_prices_prove_the_least_mean_over_the_set(over: PriorSet, values: list[i
     costs = np.zeros(width)
     costs[:3] = values
     least = linprog(costs, matrix, right, (np.arange(width) < 3)[None].astype(float), [1.0])
+    column = np.array(values, dtype=float)[:, None]
+    assert least.fun == pytest.approx(over.min_mean(column)[0])
     prices = np.array([float(one) for one in system.find_prices([Fraction(v) for v in values])])
     assert (prices >= 0).all()
     bounds = costs + prices @ matrix

@@ -61,7 +61,7 @@ def test_a_rational_is_as_near_to_a_power_as_the_readme_states() -> None:
     exact = Fraction(Context(prec=70).exp(Decimal(1)))
     for ratio, stated in ((Fraction(271, 100), "0.02"), (exact, "1e-60")):
         program = SimpleNamespace(
-            columns=[], rows=[], objective={}, above=False, powers={1.0: ratio}
+            columns=[], rows=[], kinds=(), objective={}, above=False, powers={1.0: ratio}
         )
-        proved: Any = SimpleNamespace(program=program, name="optimum", is_infeasible=False)
+        proved: Any = SimpleNamespace(program=program, name="feasibility")
         assert f"below it by less than {stated}." in _format_program(proved)

@@ -350,3 +350,14 @@ def test_columns_of_letters_next_to_nothing_are_told_apart() -> None:
 def test_columns_that_cannot_meet_the_rows_are_an_error() -> None:
     with pytest.raises(ArithmeticError, match="master"):
         MasterProblem(np.array([[2.0], [0.5]]), np.ones(1)).solve()
+
+
+def test_first_columns_near_the_capacity_are_mixed_without_a_linear_program() -> None:
+    """No mechanism tells more than epsilon nats, which columns of the full capacity reach."""
+    prior = Prior(np.random.default_rng(3).dirichlet(np.full(101, 5.0)))
+    result = solve(design(prior, PML(1.0), INFORMATION))
+    assert result.iterations == 0
+    assert result.status is Status.OPTIMAL
+    assert result.certificate.verify()
+    assert 1 - 1e-8 < result.value <= result.bound <= 1 + 1e-12
+    assert result.matrix.shape[1] <= 101

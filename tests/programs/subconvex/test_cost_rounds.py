@@ -11,11 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pmlopt import MaximalLeakage, MutualInformation, Prior, design, solve
+from pmlopt import (
+    PML,
+    ChiSquareBall,
+    MaximalLeakage,
+    MutualInformation,
+    Prior,
+    design,
+    solve,
+)
 from pmlopt.core.arrays import FloatArray
 from pmlopt.model.uncertainty import MinimumMass
 from pmlopt.model.uncertainty.columns import ColumnCone
-from pmlopt.model.uncertainty.cut_polytopes import TIGHT_ATOL
+from pmlopt.model.uncertainty.cut_polytopes import TIGHT_ATOL, CutCube
 from pmlopt.programs.subconvex import cost_program, cost_space, prior_cuts
 from pmlopt.programs.subconvex.cost_program import (
     GAP_REACHED,
@@ -176,9 +184,28 @@ def test_priors_that_are_known_cut_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     laws = np.array([[0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1]])
     monkeypatch.setattr(prior_cuts, "_get_laws", lambda cone: laws)
     work: Any = object.__new__(_CutRounds)
-    work.cone = None
+    work.cone, work.cube = SimpleNamespace(exp_neg_epsilon=0.6), CutCube.from_size(4)
     priors: Any = SimpleNamespace(minimizer=lambda column: laws[int(column[0])] + 1e-12)
     assert not work._add_laws(priors, np.array([[0.0, 1.0, 1.0]] * 4))
+    assert len(work.cube.vertices) == 16
+
+
+def test_the_deepest_cuts_come_in_until_the_columns_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    p = np.random.default_rng(0).dirichlet(np.full(5, 2.0))
+    program = design(p, PML(1.0, over=ChiSquareBall(p, 0.1)), MutualInformation())
+    cone: Any = program.space.allowed
+    first = len(cone.member_cube.vertices)
+    found = []
+    for limit in (first, first + 50, 20_000):
+        monkeypatch.setattr(prior_cuts, "MAX_CUT_VERTICES", limit)
+        found.append(solve(program, "prior-cuts"))
+        assert found[-1].certificate.verify()
+    assert [one.status.value for one in found] == ["unproved", "unproved", "optimal"]
+    # what fits is used: most of what the first priors leave is closed
+    gaps = [one.bound - found[-1].value for one in found]
+    assert 0 <= gaps[1] <= gaps[0] / 2
 
 
 @pytest.mark.parametrize(("gap", "ending"), [(0.089, "gap reached"), (0.091, TIME_LIMIT)])

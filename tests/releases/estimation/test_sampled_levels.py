@@ -152,12 +152,18 @@ def test_tails_are_those_of_the_binomial_and_their_slopes_those_of_differences(
     slopes = np.abs(tail.log_tail(q + step) - tail.log_tail(q - step)) / (2 * step)
     assert np.exp(tail.log_slope(q)) == pytest.approx(slopes, rel=1e-6)
     bends = (tail.log_slope(q + step) - tail.log_slope(q - step)) / (2 * step)
-    assert tail.log_slope_derivative(q) == pytest.approx(bends, rel=1e-5)
-    span = np.full(4, 0.1), np.full(4, 0.9)
-    assert tail.find_by_slope(np.log(slopes), span) == pytest.approx(q, rel=1e-5)
+    assert tail.log_slope_and_bend(q)[1] == pytest.approx(bends, rel=1e-5)
+    ends = np.full(4, 0.1), np.full(4, 0.9)
+    span = *ends, *map(tail.log_slope, ends)
+    for start in (*ends, q):
+        found, rates = tail.find_by_slope(np.log(slopes), span, start)
+        assert found == pytest.approx(q, rel=1e-5)
+        assert rates == pytest.approx(1 / bends, rel=1e-5)
     for wanted in (1e3, -1e3):  # steeper, or less steep, than anywhere in the span
-        end = span[0 if (wanted > 0) == upward else 1]
-        assert tail.find_by_slope(np.full(4, wanted), span) == pytest.approx(end, rel=1e-12)
+        end = ends[0 if (wanted > 0) == upward else 1]
+        found, rates = tail.find_by_slope(np.full(4, wanted), span, q)
+        assert found == pytest.approx(end, rel=1e-12)
+        assert rates.tolist() == [0.0] * 4
 
 
 def test_levels_of_letters_and_outputs_are_those_of_their_definition() -> None:

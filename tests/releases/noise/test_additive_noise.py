@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from decimal import Decimal
@@ -18,7 +19,6 @@ from scipy.stats import chisquare, expon, laplace, norm, uniform
 from pmlopt import AllPriors, Box, Continuous, ConvexHull, L1Ball, Prior, confidence_ball
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.measures import leakage_level
-from pmlopt.model.uncertainty import KLBall
 from pmlopt.releases.noise import Gaussian, Geometric, Laplace, Promise
 
 AGES = Prior([0.5, 0.3, 0.2], [20, 40, 60])
@@ -37,7 +37,7 @@ def draw_case(seed: int, kind: str) -> tuple[Any, Prior, Any, Any]:
 
 
 @pytest.mark.parametrize("kind", oracle.KINDS)
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=3, deadline=None)  # 1,000 are in benchmarks/additive_noise.py
 @given(SEEDS)
 def test_the_level_is_the_largest_leakage_of_an_outcome(kind: str, seed: int) -> None:
     rng, prior, over, noise_kind = draw_case(seed, kind)
@@ -58,7 +58,7 @@ def test_the_level_is_the_largest_leakage_of_an_outcome(kind: str, seed: int) ->
 
 
 @pytest.mark.parametrize("kind", ["one", "hull", "all"])
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(SEEDS, st.floats(0.01, 0.99))
 def test_the_calibrated_level_is_at_most_epsilon_in_sixty_digits(
     kind: str, seed: int, part: float
@@ -143,8 +143,6 @@ class TestContinuous:
             exact = -sum(math.log(scale / w * -math.expm1(-w / scale)) for w in (3, 1))
             level = Laplace(scale).level(law)
             assert exact <= level <= exact + 4 / scale / 1000
-        noise = Laplace.calibrate(law, 0.5)
-        assert 0.5 - 1e-3 <= noise.level(law) <= 0.5
 
     def test_of_a_sample_of_pairs_the_level_is_that_of_its_letters(self) -> None:
         """Coordinates that depend on each other: only two of four corners occur."""
@@ -153,8 +151,8 @@ class TestContinuous:
         exact = Laplace(2.0).level(letters)
         assert exact <= Laplace(2.0).level(Continuous.from_samples(sample)) <= exact + 6e-3
 
-    @pytest.mark.parametrize("sigma", [1.0, 4.0])
-    def test_failures_of_a_uniform_number(self, sigma: float) -> None:
+    @pytest.mark.parametrize(("sigma", "part"), [(2.0, 0.3)])
+    def test_failures_of_a_uniform_number(self, sigma: float, part: float) -> None:
         """Its density is a difference of two normal tails, and the likeliest number the nearest one."""
         y = np.linspace(2 - 9 * sigma, 5 + 9 * sigma, 400_001)
         density = (norm.sf((2 - y) / sigma) - norm.sf((5 - y) / sigma)) / 3
@@ -166,11 +164,10 @@ class TestContinuous:
         def exact(epsilon: float) -> float:
             return float((density * (leaks > epsilon)).sum() * (y[1] - y[0]))
 
-        for part in (0.1, 0.5, 0.9):
-            epsilon = float(np.quantile(leaks[density > 1e-6], part))
-            found = Gaussian(sigma).failure_probability(Continuous(uniform(2, 3)), epsilon)
-            looser = math.exp(change) * exact(epsilon - 2 * change) + 1e-4
-            assert exact(epsilon) - 1e-4 <= found <= looser
+        epsilon = float(np.quantile(leaks[density > 1e-6], part))
+        found = Gaussian(sigma).failure_probability(Continuous(uniform(2, 3)), epsilon)
+        looser = math.exp(change) * exact(epsilon - 2 * change) + 1e-4
+        assert exact(epsilon) - 1e-4 <= found <= looser
         assert Gaussian(sigma).failure_probability(Continuous(uniform(2, 3)), 0.0) == 1.0
 
     def test_what_has_no_bound_is_refused(self) -> None:
@@ -205,15 +202,18 @@ class TestFailures:
             oracle.gaussian_failure(points, prior.pmf, sigma, epsilon), abs=1e-9
         )
 
-    @pytest.mark.parametrize("kind", oracle.KINDS[1:])
-    @pytest.mark.parametrize("noise", [Gaussian(25.0), Laplace(25.0), Geometric(25.0)])
-    def test_over_a_set_it_is_not_below_that_of_its_priors(self, kind: str, noise: Any) -> None:
+    @pytest.mark.parametrize(
+        ("noise", "kind"),
+        [*itertools.product([Gaussian(25.0), Laplace(25.0)], oracle.KINDS[1:]),
+         (Geometric(25.0), "l1"), (Geometric(25.0), "hull")],
+    )  # fmt: skip
+    def test_over_a_set_it_is_not_below_that_of_its_priors(self, noise: Any, kind: str) -> None:
         rng = np.random.default_rng(3)
         over = oracle.draw_set(rng, kind, AGES)
         assert over is not None
         found = noise.failure_probability(AGES, 0.4, over)
-        tried = [over.minimizer(rng.normal(size=3)) for _ in range(20)]
-        mixed = [*tried, *(rng.dirichlet(np.ones(20)) @ np.array(tried) for _ in range(20))]
+        tried = [over.minimizer(rng.normal(size=3)) for _ in range(6)]
+        mixed = [*tried, *(rng.dirichlet(np.ones(6)) @ np.array(tried) for _ in range(4))]
         for law in mixed:
             inside = np.maximum(law, 1e-9) / np.maximum(law, 1e-9).sum()
             assert found >= noise.failure_probability(Prior(inside, AGES.labels), 0.4) - 1e-6
@@ -256,8 +256,13 @@ class TestFailures:
         exact = oracle.plane_failure(points, prior.pmf, 1.0, epsilon)
         assert exact - 1e-11 <= found <= exact + 1e-9
 
-    @pytest.mark.parametrize("labels", [VECTORS.labels, [(0.0, 0.0), (3.0, 4.0)]])
-    def test_of_laplace_noise_in_the_plane_it_is_between_that_of_bins(self, labels: Any) -> None:
+    @pytest.mark.parametrize(
+        ("labels", "epsilons"),
+        [(VECTORS.labels, (0.8,)), ([(0.0, 0.0), (3.0, 4.0)], (0.55,))],
+    )
+    def test_of_laplace_noise_in_the_plane_it_is_between_that_of_bins(
+        self, labels: Any, epsilons: tuple[float, ...]
+    ) -> None:
         """The l1 norm: vectors are not two numbers at any distance, not even two."""
         prior, noise = (
             Prior(AGES.pmf[: len(labels)] / AGES.pmf[: len(labels)].sum(), labels),
@@ -273,18 +278,17 @@ class TestFailures:
         off = sum(2 * (grid[1] - grid[0]) / noise.scale for grid in grids)
         likelihoods = np.einsum("ia,ib->iab", *parts)
         leaks = np.log(likelihoods.max(axis=0) / law)
-        for epsilon in (0.3, 0.55, 0.8):
+        for epsilon in epsilons:
             low, high = (float(law[leaks > epsilon + one].sum()) for one in (off, -off))
             assert low - 1e-9 <= noise.failure_probability(prior, epsilon) <= high + 1e-9
         assert noise.failure_probability(prior, 0.99 * noise.level(prior)) > 0
 
     def test_in_the_plane_over_a_set_it_is_not_below_that_of_its_priors(self) -> None:
         rng = np.random.default_rng(5)
-        over = L1Ball(VECTORS, 0.2)
-        found = Gaussian(3.0).failure_probability(VECTORS, 0.4, over)
-        for _ in range(3):
-            law = Prior(over.minimizer(rng.normal(size=3)), VECTORS.labels)
-            assert found >= Gaussian(3.0).failure_probability(law, 0.4) - 1e-9
+        over, noise = L1Ball(VECTORS, 0.1), Gaussian(1.0)
+        found = noise.failure_probability(VECTORS, 0.8, over)
+        law = Prior(over.minimizer(rng.normal(size=3)), VECTORS.labels)
+        assert 1 > found >= noise.failure_probability(law, 0.8) - 1e-9
 
     @pytest.mark.parametrize("kind", [Gaussian, Laplace])
     @pytest.mark.parametrize("scale", [1e-4, 1e-3, 0.01, 0.03])
@@ -295,7 +299,7 @@ class TestFailures:
         found = kind(scale).failure_probability(prior, 0.8)  # e^-0.8 is below one half
         assert found == pytest.approx(0.5, abs=1e-6)
 
-    @pytest.mark.parametrize("epsilon", [0.3, 0.55])
+    @pytest.mark.parametrize("epsilon", [0.55])
     def test_in_the_plane_it_is_the_same_along_either_axis(self, epsilon: float) -> None:
         """Of Laplace noise sections jump: the integral across must not miss where."""
         turned = Prior(VECTORS.pmf, [(0.0, 0.0), (2.0, 1.0), (1.0, 3.0)])
@@ -335,7 +339,7 @@ class TestFailures:
         with pytest.raises(PrivacyError, match="give delta"):
             Gaussian(60.0).promise(sample, 0.5, L1Ball(sample, 0.1))
 
-    @pytest.mark.parametrize("over", [None, L1Ball(AGES, 0.1), KLBall(AGES, 0.02)])
+    @pytest.mark.parametrize("over", [None, L1Ball(AGES, 0.1)])
     def test_the_calibrated_sigma_meets_delta_and_a_smaller_one_does_not(self, over: Any) -> None:
         noise = Gaussian.calibrate(AGES, 0.5, 0.01, over)
         assert noise.failure_probability(AGES, 0.5, over) <= 0.01
@@ -343,7 +347,7 @@ class TestFailures:
 
 
 class TestMechanisms:
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=8, deadline=None)
     @given(SEEDS)
     def test_geometric_noise_as_a_matrix_leaks_the_same(self, seed: int) -> None:
         rng = np.random.default_rng(seed)

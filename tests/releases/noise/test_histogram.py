@@ -76,7 +76,7 @@ def outcome_of_the_proof(n: int, k: int, first: int = 0) -> FloatArray:
 
 
 class TestTheorem4:
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=12, deadline=None)
     @given(st.integers(1, 6), st.integers(2, 3), st.floats(0.0, 1.0), SCALES, SEEDS)
     def test_no_outcome_leaks_more_about_a_record(
         self, n: int, k: int, part: float, scale: float, seed: int
@@ -90,7 +90,7 @@ class TestTheorem4:
             for y in outcomes:
                 assert leakage(y, records, who, scale).max() <= level + 1e-11
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=12, deadline=None)
     @given(st.integers(1, 6), st.integers(2, 3), st.floats(1e-3, 1.0), SCALES, SEEDS)
     def test_the_bound_is_attained(
         self, n: int, k: int, part: float, scale: float, seed: int
@@ -166,7 +166,7 @@ class TestLevels:
 class TestComposition:
     """What so many of the counts leak together, by enumeration, is never above the bound for so many."""
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=15, deadline=None)
     @given(st.integers(1, 5), st.integers(2, 3), st.floats(0.0, 1.0), SCALES, SEEDS)
     def test_one_count_leaks_as_a_counting_query(
         self, n: int, k: int, part: float, scale: float, seed: int

@@ -57,7 +57,7 @@ def largest_leakage(pmf: FloatArray, scale: float) -> float:
 
 
 class TestLevel:
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=15, deadline=None)
     @given(SHARES, SCALES, st.booleans())
     def test_it_is_the_largest_leakage_of_an_outcome(
         self, share: float, scale: float, swap: bool
@@ -68,7 +68,7 @@ class TestLevel:
         assert noise.level == pytest.approx(found, abs=1e-9)
         assert laplace_level(scale, float(noise.prior.pmf.min())) == noise.level
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=8, deadline=None)
     @given(SHARES, SCALES, st.floats(0.0, 2.0), st.booleans())
     def test_over_a_ball_it_is_the_largest_over_its_priors(
         self, share: float, scale: float, radius: float, swap: bool
@@ -138,7 +138,7 @@ class TestLevel:
 
 
 class TestScale:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(st.one_of(SHARES, st.floats(0.5, 0.9)), st.floats(1e-9, 0.99))
     def test_it_is_the_inverse(self, least: float, part: float) -> None:
         epsilon = -math.log(least) * part
@@ -181,7 +181,7 @@ class TestScale:
             assert epsilon < -math.log(least)
             self.check_inverse(epsilon, least)
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=15, deadline=None)
     @given(SHARES, st.floats(0.0, 2.0), st.floats(0.01, 3.0))
     def test_calibrated_on_a_ball(self, share: float, radius: float, epsilon: float) -> None:
         noise = BinaryLaplace.calibrate([share, 1 - share], epsilon=epsilon, radius=radius)

@@ -53,7 +53,7 @@ def searched(interval: tuple[float, float], scale: float, epsilon: float) -> flo
 
 
 class TestEnds:
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(st.floats(1e-300, 0.5), st.floats(1e-30, 2.0), st.booleans())
     @example(1e-9, 1.5e-9, True)
     @example(1e-16, 3e-16, True)
@@ -145,7 +145,7 @@ class TestNearTheLargestLeakage:
 
 
 class TestLaplaceFailure:
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=12, deadline=None)
     @given(st.floats(0.001, 0.999), st.floats(-1.3, 1.3), st.floats(0.001, 0.999), st.booleans())
     def test_of_one_prior(
         self, share: float, exponent: float, part: float, by_letter: bool
@@ -161,7 +161,7 @@ class TestLaplaceFailure:
         without = BinaryLaplace([1 - share, share], 0.0)
         assert without.failure_probability(without.level) == 0.0
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=10, deadline=None)
     @given(
         st.floats(0.001, 0.999), st.floats(0.001, 2.0), st.floats(-1.0, 1.3), st.floats(0.001, 1.2),
         st.booleans(),
@@ -258,7 +258,7 @@ def gaussian_failure(first: Fraction, sigma: float, epsilon: float) -> float:
 class TestAnyPrior:
     """Rare letters, and levels a few floats off -log p: never below what 80 digits say, and next to it."""
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(
         st.floats(-18.0, -0.31), st.floats(-1.5, 1.3), st.floats(0.0, 2.2), st.integers(-6, 6),
         st.floats(0.01, 1.05), st.booleans(), st.booleans(),

@@ -117,7 +117,7 @@ def test_samples_are_of_their_labels_and_seeds(kind: Any) -> None:
         check_law(noise.sample([label] * 50_000, seed=20), law(centre, 1.5).cdf)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.sampled_from(NOISE),
     st.floats(1e-3, 0.5),
