@@ -25,7 +25,6 @@ from public_names import (
     Module,
     anchors,
     file_of,
-    imported,
     modules,
     tree,
     written_names,
@@ -69,7 +68,6 @@ def reference_pages() -> dict[str, str]:
             names = "".join(f"        - {name}\n" for name in module.internals)
             pages[module.page] = (
                 f"---\ntitle: {short(module.path)}\n---\n# `{module.path}`\n\n"
-                f"{''.join(place_aliases(module, name) for name in module.internals)}"
                 f"::: {module.path}\n    options:\n      show_root_heading: false\n"
                 f"      show_root_toc_entry: false\n"
                 f"      heading_level: 2\n      members:\n{names}"
@@ -83,32 +81,11 @@ def name_page(module: Module, name: str) -> str:
     # what `import pmlopt` offers is found before the longer names that begin alike
     boost = "search: {boost: 0.003}\n" if written.count(".") == 1 else ""
     return (
-        f"---\ntitle: {written}\ntags: [{name}]\n{boost}---\n{place_aliases(module, name)}"
+        f"---\ntitle: {written}\ntags: [{name}]\n{boost}---\n"
         f"::: {module.identifier(name)}\n    options:\n      show_root_heading: true\n"
         f"      heading: {written}\n      toc_label: {name}\n      heading_level: 1\n"
         f"{returns_of(module, name)}{see_also(module, name)}"
     )
-
-
-def place_aliases(module: Module, name: str) -> str:
-    """Anchors for the other paths by which annotations and texts refer to a name, so that they link here."""
-    rooms = module.path.split(".")
-    above = {".".join(rooms[:length]) for length in range(1, len(rooms))}
-    paths = {f"{room}.{name}" for room in above} | {
-        written_names().get((module.path, name), "pmlopt")
-    }
-    known = {
-        f"{room}.{passed}"
-        for room in above if file_of(room).name == "__init__.py"
-        for passed, origin in imported(file_of(room)).items() if origin == module.path
-    }  # fmt: skip
-    written = {
-        path
-        for path in paths
-        if path.count(".") and (path in known or path in written_names().values())
-    }
-    placed = sorted(written - {module.identifier(name)})
-    return "".join(f"[](){{#{path}}}\n" for path in placed) + "\n" * bool(placed)
 
 
 def returns_of(module: Module, name: str) -> str:
@@ -131,7 +108,7 @@ def see_also(module: Module, name: str) -> str:
     """The names of the same module, and the pages that use a name."""
     near = [f"`{other}`" for other in module.names if other not in (name, *module.internals)][:8]
     depth = "../" * module.page_of(name).count("/")
-    used = [f"[{title}]({depth}{page})" for page, title, text in guides() if uses(text, name)][:6]
+    used = [f"[{title}]({depth}{page})" for page, title, names in guides() if name in names][:6]
     found = ", ".join(near), ", ".join(used)
     lines = [
         f"{head}: {line}."
@@ -141,24 +118,22 @@ def see_also(module: Module, name: str) -> str:
     return "\n## See also\n\n" + "\n\n".join(lines) + "\n" if lines else ""
 
 
-def uses(text: str, name: str) -> bool:
-    """Whether a page has a name in its code."""
-    return (
-        re.search(rf"(?<![\w.-]){name}\(|import [^\n]*\b{name}\b|`(?:pmlopt\.)?{name}[`(]", text)
-        is not None
-    )
-
-
 @cache
-def guides() -> list[tuple[str, str, str]]:
-    """The pages that are written by hand, with title and text: tutorials first."""
+def guides() -> list[tuple[str, str, frozenset[str]]]:
+    """The pages that are written by hand, with title and the names in their code: tutorials first."""
     docs = ROOT / "docs"
     found = []
     for path in [*sorted(docs.glob("tutorials/*.md")), *sorted(docs.glob("*.md"))]:
         text = path.read_text("utf-8")
         title = re.search(r"^# (.*)$", text, re.MULTILINE)
         if title is not None and path.stem not in ("index", "parts", "theorems", "architecture"):
-            found.append((path.relative_to(docs).as_posix(), re.sub("[`*]", "", title[1]), text))
+            imported_names = " ".join(re.findall(r"^from \S+ import (.*)$", text, re.MULTILINE))
+            names = re.findall(r"(?<![\w.-])(\w+)\(|`(?:pmlopt\.)?(\w+)[`(]", text)
+            used = {name for pair in names for name in pair} | set(
+                re.findall(r"\w+", imported_names)
+            )
+            address = path.relative_to(docs).as_posix()
+            found.append((address, re.sub("[`*]", "", title[1]), frozenset(used)))
     return found
 
 
