@@ -147,10 +147,13 @@ class RatioBounds:
             return products[side, y]
 
         scales = [1] * self.size + self.scales.tolist()
+        larger, has_full_digits = sides * (1 + share), bool((sides > full_digits).all())
         for part in self._split_pairs(matrix):
-            up, down = sides[part.above], sides[part.below]
-            clear = up * (1 + share) <= np.exp(part.exponents)[:, None] * down
-            clear &= (down > full_digits) & ((up > full_digits) | (up == 0))
+            down = sides[part.below]
+            clear = larger[part.above] <= np.exp(part.exponents)[:, None] * down
+            if not has_full_digits:
+                up = sides[part.above]
+                clear &= (down > full_digits) & ((up > full_digits) | (up == 0))
             for k in np.flatnonzero(~clear.all(axis=1)).tolist():
                 above, below = int(part.above[k]), int(part.below[k])
                 factor = Fraction(power(float(part.exponents[k])))
