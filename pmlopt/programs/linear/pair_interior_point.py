@@ -37,6 +37,11 @@ def solve_pairs(program: LinearDesign, ratios: RatioBounds, options: MethodOptio
         options: what was required.
     """
     begin = time.perf_counter()
+    # after the last step the mechanism is repaired, proved and compared with one by formula: a dozen passes
+    # over all pairs on all outputs, of 4e-8 s each together
+    deadline = options.deadline.earlier(4e-8 * ratios.size * program.table.size)
+    if deadline.expired:
+        raise MethodError(f"{TIME_LIMIT}: the proof of a mechanism takes longer than there is")
     costs = -program.prior.pmf[:, None] * program.centered_gains
     scale = float(np.abs(costs).max()) or 1.0
     pairs = _find_tightest_bounds(ratios)
@@ -51,8 +56,8 @@ def solve_pairs(program: LinearDesign, ratios: RatioBounds, options: MethodOptio
     ready = time.perf_counter()
     with limit_threads():
         start = _build_start(program, exponents)
-        ending = solve_pair_lp(task, start, allowed, options.deadline)
-    if not ending.iterations and options.deadline.expired:
+        ending = solve_pair_lp(task, start, allowed, deadline)
+    if not ending.iterations and deadline.expired:
         raise MethodError(f"{TIME_LIMIT}: a first step takes longer than there is")
     rows = ending.proof.rows
     message = (

@@ -24,6 +24,8 @@ from pmlopt.model.privacy.requirement import read_pair_weights
 from pmlopt.programs import Status
 from pmlopt.programs.linear import pair_interior_point
 from pmlopt.programs.linear.certificate import LinearCertificate
+from pmlopt.programs.program import MethodError
+from pmlopt.solvers.solver_result import Deadline, MethodOptions
 from pmlopt.verification.verify_saved import load_saved
 
 EPSILON = 1.5
@@ -92,6 +94,15 @@ def test_a_stop_leaves_a_mechanism_within_all_pairs_and_a_gap_that_holds(limit: 
     assert not broken_pairs(EPSILON, distance, result.mechanism.matrix)
     assert result.certificate.verify()
     assert -1e-9 <= result.bound <= result.value
+
+
+def test_no_step_begins_where_the_proof_takes_the_rest_of_the_time() -> None:
+    """The clock stands still: it is the time for the proof of 30^3 ratios that is not there."""
+    program = on_points(draw_plane(30))
+    ratios = program.mutual_bounds
+    options = MethodOptions(Deadline(1e-4, lambda: 0.0), 1e-9)
+    with pytest.raises(MethodError, match="the proof of a mechanism takes longer"):
+        pair_interior_point.solve_pairs(program, ratios, options)
 
 
 def test_with_few_letters_for_each_output_the_bound_is_one_and_the_mechanism_feasible(
