@@ -330,9 +330,9 @@ def audit(
 ) -> None:
     """Recompute every leakage of MECHANISM.
 
-    MECHANISM is a file: .csv, .tsv, .json, .npz, .npy, .mat, .parquet or .xlsx. A CSV has a header, a row for each
-    true value with its name first, and a column of probabilities for each output. In place of a file, --traces
-    or --samples audit a program. --privacy ldp, metric and maximal-leakage need no prior.
+    MECHANISM is a file: .csv, .tsv, .json, .npz, .npy, .mat, .parquet or .xlsx. A CSV has a header, a row for
+    each true value with its name first, and a column of probabilities for each output. In place of a file,
+    --traces or --samples audit a program. --privacy ldp, metric and maximal-leakage need no prior.
     Exits with 1 when the claim fails. A saved result needs no prior:
     it is audited under its own, against all that it claims, as `verify` does; `check` is for the folder of a
     release. With --from-samples the level is

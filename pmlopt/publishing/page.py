@@ -13,9 +13,9 @@ from pmlopt.core.display import format_nats, pluralize
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.measures.estimable import MAX_RANKED_SIZE, estimable
 from pmlopt.measures.outcomes import (
-    MAX_SUMMARY_OUTCOMES,
     OUTCOME_COLUMNS,
     list_outcome_warnings,
+    select_shown_outcomes,
     summarize_outcomes,
 )
 from pmlopt.programs.reports.pages import ReportSection, render_page
@@ -84,7 +84,7 @@ def build_sections(
             found_of = estimable(mechanism)
             lines.append(f"From the released column can be estimated: {found_of}.")
             warned = found_of.warnings
-        rows = [one.table_row for one in tells[:MAX_SUMMARY_OUTCOMES]]
+        rows = [one.table_row for one in select_shown_outcomes(tells)]
         yield ReportSection(f"What an outcome reveals of {name}", lines, OUTCOME_COLUMNS, rows)
         if found := (*list_outcome_warnings(tells), *warned):
             yield ReportSection("", found, kind="warning")
