@@ -312,6 +312,8 @@ def _split_weights(
 
 def _print_estimate(found: Estimate, apart: GoodnessOfFit | None, as_json: bool) -> None:
     """Print an estimate with standard errors, and the independence test."""
+    from pmlopt.releases.estimation.frequencies import DOUBTFUL
+
     errors = found.standard_errors
     records = _list_records(
         found.letters, found.intervals, estimate=found.frequencies, standard_error=errors
@@ -337,12 +339,15 @@ def _print_estimate(found: Estimate, apart: GoodnessOfFit | None, as_json: bool)
     print_line(
         f"All intervals hold at once with a confidence of {about}{found.confidence:g} ({found.kind})."
     )
+    fits = "do not fit the mechanism" if found.fit.p_value < DOUBTFUL else "fit the mechanism"
     print_line(
-        f"Counts that fit as badly are seen with a probability of {format_number(found.fit.p_value)}."
+        f"The counts {fits}: by chance they fit as badly or worse with a probability of "
+        f"{found.fit.p_value:.3g}."
     )
     if apart is not None:
         print_line(
-            f"Independent columns look as dependent with a probability of {format_number(apart.p_value)}."
+            f"Independent columns look as dependent with a probability of {apart.p_value:.3g}: "
+            "a low one is evidence that they depend on each other."
         )
     # Of printed shares of people: what is beyond them is a solver's noise, and zero is 0.
     _print_records(records, lambda value: format_number(round(value, 9)))
