@@ -45,7 +45,12 @@ UtilityName: TypeAlias = Annotated[str, OptionNote(
     "mean, marginals); or a CSV matrix of gains.", "--utility", complete=list_utility_names
 )]  # fmt: skip
 ExploredUtility: TypeAlias = Annotated[
-    str | None, OptionNote("As of pmlopt design.", "--utility", complete=list_utility_names)
+    str | None,
+    OptionNote(
+        "As of pmlopt design: estimation-error, hamming, ...",
+        "--utility",
+        complete=list_utility_names,
+    ),
 ]
 
 
@@ -344,7 +349,12 @@ def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mec
     try:
         return Mechanism(matrix, stored.inputs, stored.outputs)
     except MechanismError as error:
-        raise FileFormatError(f"{path}: {error}") from None
+        limit = (
+            f"; --normalise divides rows whose sums are within {max_correction:g} of 1, and no others"
+            if off > max_correction
+            else ""
+        )
+        raise FileFormatError(f"{path}: {error}{limit}") from None
 
 
 def _read_text(path: Path, bare: bool) -> MatrixFile:

@@ -41,6 +41,12 @@ def test_a_level_of_the_matrix_needs_no_prior(folder: Path, privacy: str) -> Non
     assert "give the prior by --prior" in said
 
 
+@pytest.mark.parametrize("entry", ["0.205", "0.25"])
+def test_rows_that_do_not_sum_to_one_name_the_option(folder: Path, entry: str) -> None:
+    write(folder, "m.csv", MATRIX.replace("0.2", entry))
+    assert "--normalise divides" in refused(folder, "audit m.csv --privacy ldp")
+
+
 @pytest.mark.parametrize(
     "options",
     ["", "--privacy lip", "--privacy ldp --envelope 0.1", "--privacy ldp --epsilon 2 -o out.json"],
