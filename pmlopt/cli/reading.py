@@ -374,7 +374,8 @@ def _read_text(path: Path, bare: bool) -> MatrixFile:
     first = content.decode("utf-8-sig", "replace").lstrip().partition("\n")[0]
     delimiter = next((mark for mark in (";", "\t") if mark in first), ",")
     mark = "." if delimiter == "," else ","
-    rows = [row for row in read_rows(path, content, delimiter, least=1 if bare else 2) if any(row)]
+    read = read_rows(path, content, delimiter, least=1 if bare else 2, labelled=not bare)
+    rows = [row for row in read if any(row)]
     if bare:
         cells = [
             [files.parse_number(cell.replace(mark, "."), f"{path}: row {number}") for cell in row]
