@@ -12,7 +12,7 @@ from pmlopt.cli.completion import list_utility_names
 from pmlopt.cli.options import OptionNote
 from pmlopt.cli.printing import print_line
 from pmlopt.core import files
-from pmlopt.core.arrays import DefaultLabels, Label, have_same_label_set, parse_labels
+from pmlopt.core.arrays import DefaultLabels, Label, have_same_label_set, join_words, parse_labels
 from pmlopt.core.csv_rows import read_rows
 from pmlopt.core.letter_files import read_letters
 from pmlopt.core.matrices.formats import read_matrix
@@ -98,7 +98,18 @@ def read_counts(path: Path) -> Prior:
 
 
 def align_prior(prior: Prior, mechanism: Mechanism) -> Prior:
-    """Align a prior with the mechanism's rows by labels."""
+    """Align a prior with the mechanism's rows by labels; state the letters of rows that have none."""
+    bare = isinstance(mechanism.inputs, DefaultLabels)
+    if (
+        bare
+        and tuple(prior.labels) != tuple(mechanism.inputs)
+        and prior.size == len(mechanism.inputs)
+    ):
+        letters = join_words(map(repr, prior.labels), 12)
+        print_line(
+            f"The rows of the matrix have no labels: they are taken for {letters}, in this order.",
+            err=True,
+        )
     named = not isinstance(mechanism.inputs, DefaultLabels) and have_same_label_set(
         prior.labels, mechanism.inputs
     )
