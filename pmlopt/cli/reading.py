@@ -45,7 +45,12 @@ UtilityName: TypeAlias = Annotated[str, OptionNote(
     "mean, marginals); or a CSV matrix of gains.", "--utility", complete=list_utility_names
 )]  # fmt: skip
 ExploredUtility: TypeAlias = Annotated[
-    str | None, OptionNote("As of pmlopt design.", "--utility", complete=list_utility_names)
+    str | None,
+    OptionNote(
+        "As of pmlopt design: estimation-error, hamming, ...",
+        "--utility",
+        complete=list_utility_names,
+    ),
 ]
 
 
@@ -355,7 +360,12 @@ def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mec
     try:
         return Mechanism(matrix, stored.inputs, stored.outputs)
     except MechanismError as error:
-        raise FileFormatError(f"{path}: {error}") from None
+        limit = (
+            f"; --normalise divides rows whose sums are within {max_correction:g} of 1, and no others"
+            if off > max_correction
+            else ""
+        )
+        raise FileFormatError(f"{path}: {error}{limit}") from None
 
 
 def _read_text(path: Path, bare: bool) -> MatrixFile:
@@ -364,7 +374,8 @@ def _read_text(path: Path, bare: bool) -> MatrixFile:
     first = content.decode("utf-8-sig", "replace").lstrip().partition("\n")[0]
     delimiter = next((mark for mark in (";", "\t") if mark in first), ",")
     mark = "." if delimiter == "," else ","
-    rows = [row for row in read_rows(path, content, delimiter, least=1 if bare else 2) if any(row)]
+    read = read_rows(path, content, delimiter, least=1 if bare else 2, labelled=not bare)
+    rows = [row for row in read if any(row)]
     if bare:
         cells = [
             [files.parse_number(cell.replace(mark, "."), f"{path}: row {number}") for cell in row]

@@ -62,7 +62,10 @@ class SingleReleaseOptions:
         "With --epsilon: the data are a sample; the bound holds for its population but with this probability."
     )] = None  # fmt: skip
     utility: Annotated[
-        str | None, OptionNote("With --column: what stays useful: hamming, absolute, ...")
+        str | None,
+        OptionNote(
+            "With --column: what stays useful: estimation-error (frequencies), hamming, absolute, ..."
+        ),
     ] = None
     mechanism_file: Annotated[
         Path | None, OptionNote("With --column: a mechanism, in place of a design.", "--mechanism")
