@@ -133,9 +133,9 @@ class RatioBounds:
         # the same over one number, each rounded to the nearest; zeros stay zeros
         near = np.asarray(matrix / (matrix.max() or 1)).astype(float)
         sides = self._compute_sides(np.where(matrix == 0, 0.0, np.maximum(near, 5e-324)))
-        # A bound that holds by this share in floats holds: the roundings of two sums of positive numbers and
-        # of an exponential are a part of it.
-        share = 2.0**-46 + self.size * 2.0**-51
+        # A bound that holds by this share in floats holds: the roundings of an exponential are a part of it,
+        # and where a side is a row those of two sums of positive numbers.
+        share = 2.0**-46 + (self.size * 2.0**-51 if len(self.rows) else 0.0)
         found, products = 0 * matrix.max(axis=0), dict[tuple[int, int], int]()
 
         def compute_side(side: int, y: int) -> int:
@@ -147,10 +147,13 @@ class RatioBounds:
             return products[side, y]
 
         scales = [1] * self.size + self.scales.tolist()
+        larger, has_full_digits = sides * (1 + share), bool((sides > full_digits).all())
         for part in self._split_pairs(matrix):
-            up, down = sides[part.above], sides[part.below]
-            clear = up * (1 + share) <= np.exp(part.exponents)[:, None] * down
-            clear &= (down > full_digits) & ((up > full_digits) | (up == 0))
+            down = sides[part.below]
+            clear = larger[part.above] <= np.exp(part.exponents)[:, None] * down
+            if not has_full_digits:
+                up = sides[part.above]
+                clear &= (down > full_digits) & ((up > full_digits) | (up == 0))
             for k in np.flatnonzero(~clear.all(axis=1)).tolist():
                 above, below = int(part.above[k]), int(part.below[k])
                 factor = Fraction(power(float(part.exponents[k])))

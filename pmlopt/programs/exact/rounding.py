@@ -421,7 +421,9 @@ def polish_and_repair(
     envelope = (
         None
         if fixed.theta <= negligible_mixing
-        else _repair_by_envelope(prior, privacy, matrix, noise, gains)
+        else _repair_by_envelope(
+            prior, privacy, pair_exponents(prior, privacy), matrix, noise, gains
+        )
     )
     return (
         fixed
@@ -451,19 +453,24 @@ def _repair_many_pairs(
     prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float, gains: FloatArray | None
 ) -> RepairedMatrix | None:
     """Repair a matrix under ratio bounds on letter pairs, by envelopes; None for other bounds."""
-    if pair_exponents(prior, privacy) is None:
+    exponents = pair_exponents(prior, privacy)
+    if exponents is None:
         return None
     candidate = round_rows_to_grid(drop_noise(drop_rare_outputs(matrix, noise), 0.0))
     if is_satisfied(prior, privacy, candidate):
         return RepairedMatrix.from_matrices(matrix, candidate, 0.0)
-    return _repair_by_envelope(prior, privacy, matrix, noise, gains)
+    return _repair_by_envelope(prior, privacy, exponents, matrix, noise, gains)
 
 
 def _repair_by_envelope(
-    prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float, gains: FloatArray | None
+    prior: Prior,
+    privacy: Requirement,
+    exponents: FloatArray | None,
+    matrix: FloatArray,
+    noise: float,
+    gains: FloatArray | None,
 ) -> RepairedMatrix | None:
     """Repair a matrix by column envelopes; None where the bounds are not on letter pairs."""
-    exponents = pair_exponents(prior, privacy)
     if exponents is None:
         return None
     clean = drop_noise(drop_rare_outputs(matrix, noise), 0.0)

@@ -10,7 +10,12 @@ import pytest
 from pmlopt import LDP, PML, MetricPrivacy, Prior, RatioBound
 from pmlopt.core.arrays import FloatArray
 from pmlopt.programs.exact.envelope_repair import lower_envelope, pair_exponents, repair_by_envelope
-from pmlopt.programs.exact.rounding import polish_and_repair, repair_matrix, round_exp_down
+from pmlopt.programs.exact.rounding import (
+    polish_and_repair,
+    repair_matrix,
+    round_exp_down,
+    scale_to_integers,
+)
 
 
 def draw_distances(rng: np.random.Generator, size: int) -> FloatArray:
@@ -112,3 +117,29 @@ def test_the_repair_of_an_iterate_keeps_more_than_a_mixture_does(seed: int) -> N
     assert requirement.holds(prior, found.matrix)
     assert are_pairs_kept(found.matrix, exponents)
     assert (gains * found.matrix).sum() > (gains * mixed.matrix).sum() + 0.01
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_floats_prove_repaired_pairs(seed: int) -> None:
+    """The repair keeps every pair within its bound by more than floats round, so that no power is needed."""
+    rng = np.random.default_rng(seed)
+    size = 60
+    distances = draw_distances(rng, size)
+    prior, privacy = Prior.uniform(size), MetricPrivacy(1.0, distances)
+    exponents = pair_exponents(prior, privacy)
+    assert exponents is not None
+    # one peak: each letter is at its bound with another one
+    found = repair_by_envelope(prior, exponents, np.eye(size) + 1e-9)
+    assert found is not None
+    needed: list[float] = []
+
+    def count_power(exponent: float) -> Fraction:
+        """Return a rational below e^exponent, and count it."""
+        needed.append(exponent)
+        return round_exp_down(exponent)
+
+    over = privacy.for_prior(prior).violation(
+        prior.integer_weights, scale_to_integers(found.matrix), count_power
+    )
+    assert np.all(over <= 0)
+    assert not needed
