@@ -330,14 +330,15 @@ def audit(
 ) -> None:
     """Recompute every leakage of MECHANISM.
 
-    MECHANISM is a file: .csv, .tsv, .json, .npz, .npy, .mat, .parquet or .xlsx. In place of it, --traces or
-    --samples audit a program.
+    MECHANISM is a file: .csv, .tsv, .json, .npz, .npy, .mat, .parquet or .xlsx. A CSV has a header, a row for
+    each true value with its name first, and a column of probabilities for each output. In place of a file,
+    --traces or --samples audit a program. --privacy ldp, metric and maximal-leakage need no prior.
     Exits with 1 when the claim fails. A saved result needs no prior:
     it is audited under its own, against all that it claims, as `verify` does; `check` is for the folder of a
     release. With --from-samples the level is
     bounded from both sides with confidence, and 3 states that it is not decided, as it does for --samples.
     """
-    from pmlopt import measures
+    from pmlopt.data.prior import Prior
     from pmlopt.data.symmetry.orbit_mechanism import is_orbit_file
     from pmlopt.programs.compliance import prove
     from pmlopt.programs.envelope.program import envelope
@@ -360,20 +361,19 @@ def audit(
         and has_claims(mechanism_file)
     ):
         sys.exit(audit_saved(mechanism_file, as_json))
-    own = None if asked.input_files or samples else read_saved_prior(mechanism_file)
-    _check_audit_options(asked, deltas, samples, confidence, own is not None)
+    own = None if asked.has_prior_file or samples else read_saved_prior(mechanism_file)
+    without_prior = own is None and can_audit_without_prior(asked, deltas, output is not None)
+    _check_audit_options(asked, deltas, samples, confidence, own is not None or without_prior)
     if samples:
         audit_samples(mechanism_file, asked, epsilon, confidence, as_json)
         return
     mechanism = read_mechanism(mechanism_file, no_header, normalise)
-    prior = own or align_prior(asked.read_prior(), mechanism)
-    secret = asked.read_fields(prior)["about"]
-    levels = dict(measures.audit(prior, mechanism).levels)
-    measured = asked.build_requirement(0.0, prior)
-    if asked.is_robust:
-        levels["pml_robust"] = measured.level(prior, mechanism)
+    if without_prior:  # no level that is computed below depends on it
+        prior = Prior.uniform(len(mechanism.inputs), mechanism.inputs)
     else:
-        levels |= measured.levels(prior, mechanism)
+        prior = own or align_prior(asked.read_prior(), mechanism)
+    secret = asked.read_fields(prior)["about"]
+    levels = _compute_levels(asked, prior, mechanism, without_prior)
     claim = None if epsilon is None else asked.build_requirement(epsilon, prior)
     claimed = {} if claim is None else claim.levels(prior, mechanism)
     holds = None if claim is None else is_met_exactly(prior, claim, mechanism.matrix)
@@ -382,7 +382,7 @@ def audit(
     curve = solve_from_largest(lambda delta: envelope(prior, mechanism, delta), wanted)
     if as_json:
         print_json("audit", {
-            "level": levels["pml"],
+            "level": levels.get("pml"),
             "levels": {name: finite_or_none(level) for name, level in levels.items()},
             "privacy": asked.privacy_name,
             "epsilon": epsilon,
@@ -396,10 +396,10 @@ def audit(
                 {"delta": e.certificate.delta, "value": e.value, "bound": e.bound, "status": e.status.value}
                 for e in curve
             ],
-            "outputs": print_outcomes(prior, mechanism, secret),
+            "outputs": [] if without_prior else print_outcomes(prior, mechanism, secret),
         })  # fmt: skip
     else:
-        print_audit(mechanism_file, prior, mechanism, levels, secret)
+        print_audit(mechanism_file, None if without_prior else prior, mechanism, levels, secret)
         most = {"at most, after any processing": lambda one: format_nats(one.bound)}
         print_results(
             curve, {"delta": lambda one: f"{one.certificate.delta:g}"} | most, seconds=False
@@ -416,6 +416,25 @@ def audit(
             f"The mechanism is written to {output}, with the proof of the claim.", err=as_json
         )
     sys.exit(CLAIM_FAILS if holds is False else 0)
+
+
+def _compute_levels(
+    asked: PrivacyOptions, prior: Prior, mechanism: Mechanism, prior_free: bool
+) -> dict[str, float]:
+    """Compute the levels that an audit prints, all of them or the prior-free ones."""
+    from pmlopt import measures
+
+    measured = asked.build_requirement(0.0, prior)
+    if prior_free:
+        return {
+            "ldp": measures.ldp_level(mechanism),
+            "maximal_leakage": measures.maximal_leakage(mechanism),
+            **measured.levels(prior, mechanism),
+        }
+    levels = dict(measures.audit(prior, mechanism).levels)
+    if asked.is_robust:
+        return {**levels, "pml_robust": measured.level(prior, mechanism)}
+    return {**levels, **measured.levels(prior, mechanism)}
 
 
 def _check_proof_target(output: Path | None, epsilon: float | None, without_matrix: bool) -> None:
@@ -446,6 +465,14 @@ def _check_audit_options(
         raise InputError(
             "--envelope is for the given prior only: leave out --radius and --confidence-delta"
         )
+
+
+def can_audit_without_prior(asked: PrivacyOptions, deltas: str | None, needs_prior: bool) -> bool:
+    """Return whether the levels of the requirement need no prior, and nothing else needs one."""
+    if asked.has_prior_file or deltas is not None or needs_prior or asked.columns:
+        return False
+    asked.check_belonging()
+    return asked.requirement_class.is_prior_free
 
 
 def print_outcomes(
@@ -486,21 +513,26 @@ def describe_secret_level(secret: Secret, mechanism: Mechanism) -> dict[str, Any
 
 def print_audit(
     path: Path,
-    prior: Prior,
+    prior: Prior | None,
     mechanism: Mechanism,
     levels: dict[str, float],
     secret: Secret | None = None,
 ) -> None:
-    """Print all privacy levels of a mechanism, and its most revealing outputs."""
+    """Print the privacy levels of a mechanism and, with a prior, its most revealing outputs."""
     from pmlopt import measures
 
     print_line(f"{path.name}: {len(mechanism.inputs)} letters, {len(mechanism.outputs)} outputs")
-    of_data = measures.audit(prior, mechanism).levels
     if secret is None:
         print_table(
             ["measure", "level"], [(name, format_nats(level)) for name, level in levels.items()]
         )
-    else:
+    if prior is None:
+        print_line(
+            "These levels need no prior. For all others, such as pml, give the prior by --prior or --counts."
+        )
+        return
+    if secret is not None:
+        of_data = measures.audit(prior, mechanism).levels
         print_table(["measure", "about", "level"], [
             (name, "the data" if name in of_data else secret.name, format_nats(level))
             for name, level in levels.items()

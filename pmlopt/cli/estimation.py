@@ -25,7 +25,7 @@ from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import align_prior, read_prior, read_saved_prior
 from pmlopt.core.arrays import Label, indices_of
 from pmlopt.core.converters import finite_or_none
-from pmlopt.errors import InputError
+from pmlopt.errors import InputError, MechanismError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -312,6 +312,8 @@ def _split_weights(
 
 def _print_estimate(found: Estimate, apart: GoodnessOfFit | None, as_json: bool) -> None:
     """Print an estimate with standard errors, and the independence test."""
+    from pmlopt.releases.estimation.frequencies import DOUBTFUL
+
     errors = found.standard_errors
     records = _list_records(
         found.letters, found.intervals, estimate=found.frequencies, standard_error=errors
@@ -337,12 +339,15 @@ def _print_estimate(found: Estimate, apart: GoodnessOfFit | None, as_json: bool)
     print_line(
         f"All intervals hold at once with a confidence of {about}{found.confidence:g} ({found.kind})."
     )
+    fits = "do not fit the mechanism" if found.fit.p_value < DOUBTFUL else "fit the mechanism"
     print_line(
-        f"Counts that fit as badly are seen with a probability of {format_number(found.fit.p_value)}."
+        f"The counts {fits}: by chance they fit as badly or worse with a probability of "
+        f"{found.fit.p_value:.3g}."
     )
     if apart is not None:
         print_line(
-            f"Independent columns look as dependent with a probability of {format_number(apart.p_value)}."
+            f"Independent columns look as dependent with a probability of {apart.p_value:.3g}: "
+            "a low one is evidence that they depend on each other."
         )
     # Of printed shares of people: what is beyond them is a solver's noise, and zero is 0.
     _print_records(records, lambda value: format_number(round(value, 9)))
@@ -377,6 +382,8 @@ def audit_samples(
     as_json: bool,
 ) -> None:
     """Bound the level of a black box from a table of counts; exit 1 when a claim is refuted, 3 if open."""
+    from pmlopt.data.labelled import read_labelled_table
+    from pmlopt.data.prior import Prior
     from pmlopt.releases.estimation import level_from_samples
 
     if asked.is_robust or asked.privacy_name not in ("pml", "ldp"):
@@ -384,7 +391,12 @@ def audit_samples(
             "--from-samples bounds pml and ldp for the given prior: leave the other options out"
         )
     share = 0.95 if confidence is None else confidence
-    found = level_from_samples(asked.read_prior(), path, share, asked.privacy_name)  # type: ignore[arg-type]
+    if asked.privacy_name == "ldp" and not asked.has_prior_file:  # it does not depend on the prior
+        letters = read_labelled_table(path, "the counts", MechanismError, absent=0).axes[0]
+        prior = Prior.uniform(len(letters or ()), letters)
+    else:
+        prior = asked.read_prior()
+    found = level_from_samples(prior, path, share, asked.privacy_name)  # type: ignore[arg-type]
     decided = None
     if epsilon is not None:
         decided = True if found.confirms(epsilon) else False if found.refutes(epsilon) else None

@@ -176,7 +176,7 @@ def solve_from_largest(
 def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str]]) -> None:
     """Print a result: claim, method, and small matrices."""
     from pmlopt.measures.estimable import rank_warnings
-    from pmlopt.measures.outcomes import MAX_SUMMARY_OUTCOMES
+    from pmlopt.measures.outcomes import select_shown_outcomes
     from pmlopt.programs.certificate import DesignCertificate
     from pmlopt.programs.reports.pages import list_warnings
 
@@ -210,7 +210,7 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
         corner = f"worst prior: record {certificate.record} | value"
         _print_cells("worst prior", corner, range(len(joint)), columns, joint)
     else:
-        for one in result.outcome_summaries[:MAX_SUMMARY_OUTCOMES]:
+        for one in select_shown_outcomes(result.outcome_summaries):
             print_line(str(one))
         print_matrix(result.mechanism)
 

@@ -182,6 +182,11 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
             object.__setattr__(self, "privacy_name", _find_requirement_name(name))
 
     @property
+    def has_prior_file(self) -> bool:
+        """Return whether an option gives the prior."""
+        return any((self.about_file, self.prior_file, self.counts_file))
+
+    @property
     def title(self) -> str:
         """Return the name of the prior's file."""
         file = self.about_file or self.prior_file or self.counts_file
@@ -196,7 +201,7 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
     def check(self) -> None:
         """Raise an error for conflicting options."""
         given = self.prior_file is not None or self.counts_file is not None
-        if not given and self.about_file is None:
+        if not self.has_prior_file:
             raise InputError(
                 "give the prior by --prior FILE or by --counts FILE, or a joint law by --about FILE"
             )

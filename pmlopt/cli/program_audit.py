@@ -106,8 +106,11 @@ class ProgramOptions:
             content = [head | _give_both_units(levels) for head, levels in records]
             tail = None if epsilon is None else {"lower": lower, "upper": upper}
             claim = {"epsilon": epsilon, "delta": asked.delta, "tail": tail, "holds": holds}
-            kind = "program-audit" if self.traces_file is not None else "sample-audit"
-            print_json(kind, (content[0] if len(content) == 1 else {"inputs": content}) | claim)
+            record = (content[0] if len(content) == 1 else {"inputs": content}) | claim
+            if self.traces_file is None:
+                print_json("sample-audit", record)
+            else:
+                print_json("program-audit", record)
             sys.exit(code)
         for head, levels in records:
             print_line(", ".join(f"{name} {value}" for name, value in head.items()))

@@ -12,7 +12,7 @@ from pmlopt.cli.completion import list_utility_names
 from pmlopt.cli.options import OptionNote
 from pmlopt.cli.printing import print_line
 from pmlopt.core import files
-from pmlopt.core.arrays import DefaultLabels, Label, have_same_label_set, parse_labels
+from pmlopt.core.arrays import DefaultLabels, Label, have_same_label_set, join_words, parse_labels
 from pmlopt.core.csv_rows import read_rows
 from pmlopt.core.letter_files import read_letters
 from pmlopt.core.matrices.formats import read_matrix
@@ -45,7 +45,12 @@ UtilityName: TypeAlias = Annotated[str, OptionNote(
     "mean, marginals); or a CSV matrix of gains.", "--utility", complete=list_utility_names
 )]  # fmt: skip
 ExploredUtility: TypeAlias = Annotated[
-    str | None, OptionNote("As of pmlopt design.", "--utility", complete=list_utility_names)
+    str | None,
+    OptionNote(
+        "As of pmlopt design: estimation-error, hamming, ...",
+        "--utility",
+        complete=list_utility_names,
+    ),
 ]
 
 
@@ -98,7 +103,18 @@ def read_counts(path: Path) -> Prior:
 
 
 def align_prior(prior: Prior, mechanism: Mechanism) -> Prior:
-    """Align a prior with the mechanism's rows by labels."""
+    """Align a prior with the mechanism's rows by labels; state the letters of rows that have none."""
+    bare = isinstance(mechanism.inputs, DefaultLabels)
+    if (
+        bare
+        and tuple(prior.labels) != tuple(mechanism.inputs)
+        and prior.size == len(mechanism.inputs)
+    ):
+        letters = join_words(map(repr, prior.labels), 12)
+        print_line(
+            f"The rows of the matrix have no labels: they are taken for {letters}, in this order.",
+            err=True,
+        )
     named = not isinstance(mechanism.inputs, DefaultLabels) and have_same_label_set(
         prior.labels, mechanism.inputs
     )
@@ -344,7 +360,12 @@ def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mec
     try:
         return Mechanism(matrix, stored.inputs, stored.outputs)
     except MechanismError as error:
-        raise FileFormatError(f"{path}: {error}") from None
+        limit = (
+            f"; --normalise divides rows whose sums are within {max_correction:g} of 1, and no others"
+            if off > max_correction
+            else ""
+        )
+        raise FileFormatError(f"{path}: {error}{limit}") from None
 
 
 def _read_text(path: Path, bare: bool) -> MatrixFile:
@@ -353,7 +374,8 @@ def _read_text(path: Path, bare: bool) -> MatrixFile:
     first = content.decode("utf-8-sig", "replace").lstrip().partition("\n")[0]
     delimiter = next((mark for mark in (";", "\t") if mark in first), ",")
     mark = "." if delimiter == "," else ","
-    rows = [row for row in read_rows(path, content, delimiter, least=1 if bare else 2) if any(row)]
+    read = read_rows(path, content, delimiter, least=1 if bare else 2, labelled=not bare)
+    rows = [row for row in read if any(row)]
     if bare:
         cells = [
             [files.parse_number(cell.replace(mark, "."), f"{path}: row {number}") for cell in row]

@@ -61,9 +61,9 @@ class SingleReleaseOptions:
     confidence_delta: Annotated[float | None, OptionNote(
         "With --epsilon: the data are a sample; the bound holds for its population but with this probability."
     )] = None  # fmt: skip
-    utility: Annotated[
-        str | None, OptionNote("With --column: what stays useful: hamming, absolute, ...")
-    ] = None
+    utility: Annotated[str | None, OptionNote(
+        "With --column: what stays useful: estimation-error (frequencies), hamming, absolute, ..."
+    )] = None  # fmt: skip
     mechanism_file: Annotated[
         Path | None, OptionNote("With --column: a mechanism, in place of a design.", "--mechanism")
     ] = None

@@ -17,7 +17,12 @@ from pmlopt.errors import FileFormatError
 
 
 def parse_rows(
-    text: Iterable[str], where: object, delimiter: str = ",", not_text: str = ""
+    text: Iterable[str],
+    where: object,
+    delimiter: str = ",",
+    not_text: str = "",
+    *,
+    labelled: bool = False,
 ) -> Iterator[list[str]]:
     """Parse CSV text to rows of equal length.
 
@@ -28,6 +33,8 @@ def parse_rows(
         where: the file, for messages.
         delimiter: between cells.
         not_text: the message where the bytes are not of the encoding.
+        labelled: whether the rows may have a label more than the header, as R's write.table leaves the corner
+            of a matrix out.
 
     Raises:
         FileFormatError: a row is longer or shorter, a quoted cell does not end, or it is no text.
@@ -39,10 +46,13 @@ def parse_rows(
                 continue
             number += 1
             length = length or len(row)
+            without_corner = number == 2 and len(row) == length + 1
+            length += without_corner and labelled
             if len(row or [""]) != length:
+                hint = ", or these are row names of R (row.names = FALSE)" if without_corner else ""
                 raise FileFormatError(
                     f"{where}: row {number} has {len(row)} cells and the header {length}: "
-                    "the file may be cut short"
+                    f"the file may be cut short{hint}"
                 )
             yield row or [""]  # as some programs write a missing cell
     except UnicodeError:
@@ -56,14 +66,25 @@ def parse_rows(
 
 
 def read_rows(
-    path: str | os.PathLike[str], content: bytes | None = None, delimiter: str = ",", least: int = 2
+    path: str | os.PathLike[str],
+    content: bytes | None = None,
+    delimiter: str = ",",
+    least: int = 2,
+    *,
+    labelled: bool = False,
 ) -> list[list[str]]:
-    """Read a UTF-8 CSV file with at least a header and one row."""
+    """Read a UTF-8 CSV file with at least a header and one row.
+
+    A header of a labelled matrix that lacks the corner gets an empty one.
+    """
     content = read_bytes(path) if content is None else content
     if (foreign := describe_foreign_file(content, small=True)) is not None:
         raise FileFormatError(f"{path}: {foreign}")
     stream = io.BytesIO(content)
-    rows = list(parse_rows(io.TextIOWrapper(stream, "utf-8-sig", newline=""), path, delimiter))
+    text = io.TextIOWrapper(stream, "utf-8-sig", newline="")
+    rows = list(parse_rows(text, path, delimiter, labelled=labelled))
+    if labelled and rows and len(rows[0]) < len(rows[-1]):
+        rows[0].insert(0, "")
     if len(rows) < least:
         raise FileFormatError(
             f"{path}: has {len(rows)} row(s): a header and at least one row are needed"

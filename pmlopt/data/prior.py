@@ -523,7 +523,8 @@ def _check_count(value: Any, what: str) -> int:
     if not isinstance(value, int) and not math.isfinite(value):
         raise PriorError(f"{what} must be a whole number, not {value}")
     if value != int(value) or value < 0:
-        raise PriorError(f"{what} must be a whole number of at least 0, not {value}")
+        meant = ": give probabilities to Prior itself" if 0 < value < 1 else ""
+        raise PriorError(f"{what} must be a whole number of at least 0, not {value}{meant}")
     return int(value)
 
 

@@ -171,8 +171,9 @@ def list_outcome_warnings(summaries: Sequence[OutcomeSummary]) -> tuple[str, ...
     """List warnings on outcomes that identify or exclude letters.
 
     Examples:
-        >>> list_outcome_warnings(summarize_outcomes([0.5, 0.5], [[1, 0], [0, 1]]))[0]
-        'Anyone who sees the output 0 or 1 knows the true value with certainty.'
+        >>> print(list_outcome_warnings(summarize_outcomes([0.75, 0.25], [[0.5, 0.5], [0, 1]]))[0])
+        Anyone who sees the output 0 (probability 0.375) knows with certainty that the true value is 0. PML
+        with an epsilon below 0.287, which is -log of the probability of 0, rules this out.
     """
     if not summaries:
         return ()
@@ -184,26 +185,73 @@ def list_outcome_warnings(summaries: Sequence[OutcomeSummary]) -> tuple[str, ...
     # Leakage in nats up to which an outcome is stated to reveal nothing: rounding.
     if all(one.leakage < 1e-12 for one in summaries):
         return ("No outcome reveals anything: the released values do not depend on the true ones.",)
-    certain = [one.output for one in summaries if one.identifies_letter]
-    almost_certain = 0.99  # a posterior that is called so
-    nearly = [
-        one.output
-        for one in summaries
-        if almost_certain < one.after < 1.0 and one.before < almost_certain
-    ]
-    ruling = [one.output for one in summaries if one.excluded and not one.identifies_letter]
+    certain, nearly, ruling = _sort_revealing(summaries)
     found = []
     if certain:
+        likeliest = max(certain, key=lambda one: one.before)
+        epsilon = _round_down(-math.log(likeliest.before))
         found.append(
-            f"Anyone who sees the output {join_words(certain, 3, 'or')} knows the true value with certainty."
+            f"{_list_readers(certain, 'knows with certainty')} PML with an epsilon below {epsilon:g}, which "
+            f"is -log of the probability of {join_words([likeliest.letter])}, rules this out."
         )
     if nearly:
-        found.append(
-            f"Anyone who sees the output {join_words(nearly, 3, 'or')} is almost certain of the true value."
-        )
+        found.append(_list_readers(nearly, "is almost certain"))
     if ruling:
-        found.append(f"The output {join_words(ruling, 3, 'or')} rules at least one value out.")
+        several = len(ruling) > 1
+        found.append(
+            f"Anyone who sees {'one of the outputs' if several else 'the output'} "
+            f"{join_words((one.output for one in ruling), MAX_SUMMARY_OUTCOMES)} can exclude at least one "
+            "true value, which never leads to it."
+        )
     return tuple(found)
+
+
+def select_shown_outcomes(summaries: Sequence[OutcomeSummary]) -> list[OutcomeSummary]:
+    """Select the outcomes of a table: those that leak most, and those that a warning names.
+
+    Examples:
+        >>> prior, mechanism = [0.96, 0.04], [[0.4, 0.1, 0.1, 0.2, 0.2], [0, 0.2, 0.2, 0.3, 0.3]]
+        >>> [one.output for one in select_shown_outcomes(summarize_outcomes(prior, mechanism))]
+        [1, 2, 3, 0]
+    """
+    certain, nearly, _ = _sort_revealing(summaries)
+    named = {one.output for group in (certain, nearly) for one in group[:MAX_SUMMARY_OUTCOMES]}
+    return [
+        one
+        for place, one in enumerate(summaries)
+        if place < MAX_SUMMARY_OUTCOMES or one.output in named
+    ]
+
+
+def _sort_revealing(summaries: Sequence[OutcomeSummary]) -> tuple[list[OutcomeSummary], ...]:
+    """Sort outcomes into those that prove a letter, nearly prove one, and exclude some."""
+    almost_certain = 0.99  # a posterior that is called so
+    return (
+        [one for one in summaries if one.identifies_letter],
+        [one for one in summaries if one.before < almost_certain < one.after < 1.0],
+        [one for one in summaries if one.excluded and not one.identifies_letter],
+    )
+
+
+def _list_readers(outcomes: Sequence[OutcomeSummary], knows: str) -> str:
+    """Describe in a sentence which letter the reader of each outcome infers."""
+    first, *others = (
+        (
+            f"{join_words([one.output])} (probability {one.probability:.3g})",
+            join_words([one.letter]),
+        )
+        for one in outcomes[:MAX_SUMMARY_OUTCOMES]
+    )
+    text = f"Anyone who sees the output {first[0]} {knows} that the true value is {first[1]}"
+    text += "".join(f"; from the output {output}, that it is {letter}" for output, letter in others)
+    left = len(outcomes) - MAX_SUMMARY_OUTCOMES
+    return f"{text}; {pluralize(left, 'other output')} likewise." if left > 0 else f"{text}."
+
+
+def _round_down(value: float) -> float:
+    """Round a positive number down to three significant digits."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return math.floor(value / unit) * unit
 
 
 @dataclass(frozen=True)

@@ -497,5 +497,5 @@ FLOAT_EPSILON = 2.0**-52
 
 def format_levels(levels: Mapping[str, float], limits: Mapping[str, float]) -> str:
     """Format leakage levels with their limits in one line."""
-    shown = (f"{name} {level:.9g} <= {limits[name]:.9g}" for name, level in levels.items())
+    shown = (f"{name} {level:.9g} of at most {limits[name]:.9g}" for name, level in levels.items())
     return f"{', '.join(shown)} nats"

@@ -56,7 +56,7 @@ def prove(
         >>> response = [[0.75, 0.25], [0.25, 0.75]]
         >>> found = prove([0.5, 0.5], PML(math.log(1.5)), response)
         >>> print(found.certificate.statement)
-        pml 0.405465108 <= 0.405465108 nats
+        pml 0.405465108 of at most 0.405465108 nats
         >>> prove([0.5, 0.5], PML(0.4), response)
         Traceback (most recent call last):
         ...

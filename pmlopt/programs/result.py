@@ -27,9 +27,9 @@ from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.errors import InputError
 from pmlopt.measures.estimable import Estimable, estimable
 from pmlopt.measures.outcomes import (
-    MAX_SUMMARY_OUTCOMES,
     OutcomeSummary,
     list_outcome_warnings,
+    select_shown_outcomes,
     summarize_outcomes,
 )
 from pmlopt.model.privacy import Requirement
@@ -185,7 +185,7 @@ class Result(SuggestsAttributes, Generic[C_co]):
             >>> print(told)
             If the output is 0, the true value is 0 with probability 0.6107; before it was 0.5.
         """
-        sentences = [str(one) for one in self.outcome_summaries[:MAX_SUMMARY_OUTCOMES]]
+        sentences = [str(one) for one in select_shown_outcomes(self.outcome_summaries)]
         baselines = [] if self.baselines is None else [str(self.baselines)]
         return "\n".join(
             [str(self), *baselines, *sentences, *list_outcome_warnings(self.outcome_summaries)]

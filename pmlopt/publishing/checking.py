@@ -89,7 +89,8 @@ def check(folder: str | os.PathLike[str]) -> Verdict:
         folder: that `release` made.
 
     Raises:
-        FileFormatError: it is not the folder of a release, or a file in it cannot be read.
+        FileFormatError: it is not the folder of a release, or its description, report or released file
+            cannot be read. (A mechanism that cannot be read is a claim that fails.)
 
     Examples:
         >>> import pathlib, tempfile
@@ -146,7 +147,11 @@ def _list_claims(place: Path, described: ReleaseFile) -> Iterator[Claim]:
         if path is None:
             yield Claim(part.mechanism, False, BYTES, "is missing")
             continue
-        one = get_listed_mechanism(load_saved(path), part.mechanism)
+        try:
+            one = get_listed_mechanism(load_saved(path), part.mechanism)
+        except FileFormatError as error:
+            yield Claim(part.mechanism, False, BYTES, f"cannot be read: {error}")
+            continue
         made.append(one)
         if isinstance(one, Mechanism):
             yield Claim(part.mechanism, None, FLOATS, _IS_BARE)
@@ -155,9 +160,7 @@ def _list_claims(place: Path, described: ReleaseFile) -> Iterator[Claim]:
         failed = "; ".join(f"{claim.name}: {claim.detail}" for claim in verdict.failures)
         yield Claim(part.mechanism, verdict.holds, FLOATS, failed or verdict.statement)
     if len(made) < len(described.parts):
-        yield Claim(
-            "level together", None, FLOATS, "cannot be computed without the missing mechanisms"
-        )
+        yield Claim("level together", None, FLOATS, "cannot be computed without all mechanisms")
         return
     mechanisms = [one if isinstance(one, Mechanism) else one.mechanism for one in made]
     people = described.count_people(mechanisms)

@@ -13,9 +13,9 @@ from pmlopt.core.display import format_nats, pluralize
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.measures.estimable import MAX_RANKED_SIZE, estimable
 from pmlopt.measures.outcomes import (
-    MAX_SUMMARY_OUTCOMES,
     OUTCOME_COLUMNS,
     list_outcome_warnings,
+    select_shown_outcomes,
     summarize_outcomes,
 )
 from pmlopt.programs.reports.pages import ReportSection, render_page
@@ -69,7 +69,7 @@ def build_sections(
             f"{whose}, as they are stated below, and nothing else about the person.",
             describe_stated_counts(described),
         ],
-        ("column", "alone", "with all others", "proved of its mechanism"),
+        ("column", "alone", "with all others", "proved of the mechanism"),
         [
             (name, format_nats(part.alone), format_nats(part.with_all), promise)
             for name, part, promise in zip(names, described.parts, promises, strict=True)
@@ -84,7 +84,7 @@ def build_sections(
             found_of = estimable(mechanism)
             lines.append(f"From the released column can be estimated: {found_of}.")
             warned = found_of.warnings
-        rows = [one.table_row for one in tells[:MAX_SUMMARY_OUTCOMES]]
+        rows = [one.table_row for one in select_shown_outcomes(tells)]
         yield ReportSection(f"What an outcome reveals of {name}", lines, OUTCOME_COLUMNS, rows)
         if found := (*list_outcome_warnings(tells), *warned):
             yield ReportSection("", found, kind="warning")
@@ -155,9 +155,10 @@ def describe_stated_counts(described: ReleaseFile) -> str:
         )
     return (
         f"The description states counts of people rounded to steps of {described.step}, and no exact count. "
-        "Another release of these people but one states other shares with a probability of about "
-        f"1 in {described.step}, and then its reader learns the values of that person: several releases of "
-        "nearly the same people should state one common law, from a file that does not change."
+        "If these people are released again with one person more or fewer, the rounded counts change with a "
+        f"probability of about 1 in {described.step}, and whoever has both learns the values of that person. "
+        "Give all releases of nearly the same people the same shares, from one file that does not change "
+        "(law in a plan)."
     )
 
 

@@ -86,7 +86,8 @@ class PlannedColumn:
             )
         if self.mechanism is None and self.utility is None:
             raise InputError(
-                'give a utility, what must stay useful: "hamming", "absolute", "squared", ...'
+                'give a utility, what must stay useful: "estimation-error" (frequencies), "hamming", '
+                '"absolute" (numbers), ...'
             )
         if self.confidence_delta is not None and self.epsilon is None:
             raise InputError("confidence_delta goes with epsilon")

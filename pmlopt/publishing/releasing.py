@@ -500,7 +500,8 @@ def check_columns_named(
     if left:
         raise InputError(
             f"{where}: nothing is planned for the column{'s' if len(left) > 1 else ''} "
-            f"{', '.join(map(repr, left))}: release, keep (in clear) or drop each"
+            f"{', '.join(map(repr, left))}: release, keep (in clear) or drop each; on the command line "
+            "--drop-all drops every other column"
         )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from cli.hostile import mechanism, problem, refused, write
+from commands import run
 
 PRIORS: dict[str, str | bytes] = {
     "empty": "",
@@ -126,3 +127,13 @@ def test_a_file_that_is_not_there(folder: Path) -> None:
         *(f"solve {one}" for one in problems),
     ):
         refused(folder, command)
+
+
+def test_rows_without_labels_are_stated_with_their_letters(tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text("0.9,0.1\n0.15,0.85\n0.5,0.5\n")
+    (tmp_path / "p.csv").write_text("letter,p\nunsure,0.1\nno,0.3\nyes,0.6\n")
+    found = run("audit", tmp_path / "m.csv", "--no-header", "--prior", tmp_path / "p.csv")
+    assert "taken for 'unsure', 'no' and 'yes', in this order" in found
+    (tmp_path / "q.csv").write_text("letter,p\n0,0.1\n1,0.3\n2,0.6\n")
+    found = run("audit", tmp_path / "m.csv", "--no-header", "--prior", tmp_path / "q.csv")
+    assert "taken for" not in found

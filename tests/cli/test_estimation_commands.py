@@ -124,6 +124,15 @@ def test_samples_confirm_refute_or_leave_a_claim_open(tmp_path: Path) -> None:
     assert "holds" in run(*audit, "--epsilon", "0.6").output
     assert "refuted" in run(*audit, "--epsilon", "0.2", code=1).output
     assert "draw more" in run(*audit, "--epsilon", "0.405", code=3).output
+    # an LDP level is of the counts: with a prior and without one
+    bare = ("audit", table, "--from-samples")
+    known, free = (
+        json.loads(run(*given, "--privacy", "ldp", "--json").stdout) for given in (audit, bare)
+    )
+    assert [known[end] for end in ("min_level", "max_level")] == [
+        free["min_level"],
+        free["max_level"],
+    ]
 
 
 def test_people_are_planned_for_and_other_files_refused(tmp_path: Path) -> None:

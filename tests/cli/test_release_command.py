@@ -130,7 +130,7 @@ def test_a_release_with_a_ledger_is_recorded_and_published_or_neither(
         (["--column", "education", "--epsilon", "1", "--dry-run"], "give a utility"),
         (
             ["--column", "sex", "--epsilon", "1", "--utility", "absolute", "--dry-run"],
-            "subtracts labels",
+            "'Female' is no number",
         ),
         (
             ["--column", "sex", "--epsilon", "1", "--utility", "hamming", "--dry-run"],

@@ -79,3 +79,25 @@ def test_arrays_have_the_same_hints() -> None:
         Mechanism([[70, 30], [20, 80]])
     with pytest.raises(MechanismError, match="divide each row by its sum"):
         Mechanism([[0.7, 0.2], [0.2, 0.7]])
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_a_header_without_the_corner_is_read_as_r_writes_it(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"m.{ending}"
+    text = '"y0","y1"\n"a",0.75,0.25\n"b",0.5,0.5\n'
+    path.write_text(text if ending == "csv" else text.replace(",", "\t"))
+    found = Mechanism.load(path)
+    assert (found.inputs, found.outputs) == (("a", "b"), ("y0", "y1"))
+    assert found.matrix.tolist() == [[0.75, 0.25], [0.5, 0.5]]
+    assert "2 letters, 2 outputs" in run("audit", path, "--privacy", "ldp", "--epsilon", "1")
+    path.write_text(path.read_text() + '"c"\n')
+    with pytest.raises(FileFormatError, match="row 4 has 1 cells"):
+        Mechanism.load(path)
+
+
+def test_row_names_of_r_in_a_prior_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "prior.csv"
+    path.write_text('"letter","count"\n"1","a",3\n"2","b",4\n')
+    matrix = tmp_path / "m.csv"
+    matrix.write_text("x,y\na,1\nb,1\n")
+    assert "row.names = FALSE" in run("audit", matrix, "--prior", path, code=2)

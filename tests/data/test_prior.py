@@ -202,3 +202,10 @@ def test_observations_that_are_given_as_counts_are_noticed() -> None:
     assert Prior.from_counts(codes, range(6)).counts == tuple(codes)
     for counts in ([50, 50], [1, 1, 1, 1, 1, 1], [2, 4, 8, 4, 2], [40, 40, 30, 20, 10, 10]):
         assert Prior.from_counts(counts).counts == tuple(counts)
+
+
+def test_probabilities_given_as_counts_are_named() -> None:
+    with pytest.raises(PriorError, match=r"0\.1: give probabilities to Prior itself"):
+        Prior.from_counts({"a": 0.1, "b": 0.9})
+    with pytest.raises(PriorError, match=r"not 1\.5$"):
+        Prior.from_counts({"a": 1.5, "b": 2})

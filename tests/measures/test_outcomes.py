@@ -29,6 +29,7 @@ from pmlopt.measures import (
     posterior,
     summarize_outcomes,
 )
+from pmlopt.measures.outcomes import select_shown_outcomes
 
 
 @given(
@@ -78,22 +79,42 @@ def test_what_is_said_of_outcomes() -> None:
     )
     assert str(tells[1]).endswith("with probability 0.5; before it was 0.3. It cannot be 0.")
     assert list_outcome_warnings(tells) == (
-        "Anyone who sees the output 0 knows the true value with certainty.",
-        "The output 1 rules at least one value out.",
+        # -log 0.4 = 0.91629
+        "Anyone who sees the output 0 (probability 0.4) knows with certainty that the true value is 0. PML "
+        "with an epsilon below 0.916, which is -log of the probability of 0, rules this out.",
+        "Anyone who sees the output 1 can exclude at least one true value, which never leads to it.",
     )
     nearly = summarize_outcomes([0.5, 0.5], [[1.0, 0.0], [1e-5, 1 - 1e-5]])[1]
     assert "with probability more than 0.9999; before it was 0.5." in str(nearly)
     still = summarize_outcomes([0.5, 0.5], [[1, 0], [1, 0]])
     said = "Only the output 0 ever occurs: it reveals nothing. Another utility keeps more."
     assert list_outcome_warnings(still) == (said,)
-    near = Mechanism([[0.999, 0.001], [0.002, 0.998]], outputs=["low", "high"])
-    warning = "Anyone who sees the output high or low is almost certain of the true value."
+    near = Mechanism([[0.999, 0.001], [0.003, 0.997]], outputs=["low", "high"])
+    warning = (
+        "Anyone who sees the output high (probability 0.499) is almost certain that the true value is 1; "
+        "from the output low (probability 0.501), that it is 0."
+    )
     assert warning in list_outcome_warnings(summarize_outcomes(Prior.uniform(2), near))
     assert list_outcome_warnings([]) == ()
     parity = queries.ModularSum(3, 2)
     found = solve(record_leakage(parity, queries.laplace(parity, 1.0), 1.0))
     assert not found.outcome_summaries
     assert "tells anything" not in found.summary()
+
+
+def test_the_table_has_the_outcomes_that_a_warning_names() -> None:
+    # a letter with 0.93 may be certain from -log 0.93 on, and leaks less than all others
+    matrix = [[0.5, 0.1, 0.1, 0.1, 0.2], [0, 0.3, 0.3, 0.3, 0.1], [0, 0.1, 0.3, 0.3, 0.3]]
+    tells = summarize_outcomes([0.93, 0.04, 0.03], matrix)
+    assert tells[4].output == 0
+    assert [one.output for one in select_shown_outcomes(tells)] == [1, 2, 3, 0]
+    assert list_outcome_warnings(tells) == (
+        "Anyone who sees the output 0 (probability 0.465) knows with certainty that the true value is 0. PML "
+        "with an epsilon below 0.0725, which is -log of the probability of 0, rules this out.",
+    )
+    many = list_outcome_warnings(summarize_outcomes(Prior.uniform(5), np.eye(5)))
+    assert "; from the output 1 (probability 0.2), that it is 1" in many[0]
+    assert "; 2 other outputs likewise. PML with an epsilon below 1.6," in many[0]
 
 
 @given(st.lists(st.integers(1, 9), min_size=2, max_size=5), st.floats(0, 1))

@@ -163,6 +163,21 @@ def test_copied_rows_other_labels_and_mechanisms_are_found(folder: Path, tmp_pat
     assert {"files", "level together"} <= {claim.name for claim in check(raw).failures}
 
 
+@pytest.mark.parametrize("content", ["0.001 more", "{", ""])
+def test_a_mechanism_that_is_none_any_more_is_a_claim_that_fails(
+    content: str, folder: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(folder, out)
+    path = out / "mechanisms" / "sex.json"
+    if content == "0.001 more":
+        saved = json.loads(path.read_text())
+        saved["matrix"][0][0] += 0.001
+        content = json.dumps(saved)
+    path.write_text(content)
+    assert {"files", "mechanisms/sex.json"} <= set(failed(out))
+
+
 def test_what_is_no_description_is_refused(folder: Path, tmp_path: Path) -> None:
     none: list[dict[str, Any]] = [
         {"format": "other"}, {"people": [1]}, {"data": "../people.csv"}, {"x": 1}, {"people": [2**70] * 6},

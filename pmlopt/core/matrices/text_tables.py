@@ -26,7 +26,7 @@ def encode_text(stored: MatrixFile, delimiter: str = ",") -> bytes:
 
 def decode_text(source: Source, delimiter: str = ",") -> MatrixFile:
     """Decode delimited text with header and input column."""
-    rows = read_rows(source.path, source.content, delimiter)
+    rows = read_rows(source.path, source.content, delimiter, labelled=True)
     return parse_labelled_matrix(rows, source.path, stochastic=source.stochastic)
 
 

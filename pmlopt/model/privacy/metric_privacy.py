@@ -97,6 +97,7 @@ class MetricPrivacy(RatioRequirement):
     """
 
     name: ClassVar[str] = "metric"
+    is_prior_free: ClassVar[bool] = True
     meaning: ClassVar[str] = (
         "Letters at the distance d cannot be distinguished by more than a factor of e^({limit} d)."
     )

@@ -289,6 +289,7 @@ class LDP(MeanBounds):
 
     epsilon: float
     name: ClassVar[str] = "ldp"
+    is_prior_free: ClassVar[bool] = True
     meaning: ClassVar[str] = (
         "No outcome is more than e^{limit} times as likely for one person's data as for another's."
     )
@@ -418,6 +419,7 @@ class MaximalLeakage(MeanBounds):
 
     epsilon: float
     name: ClassVar[str] = "maximal-leakage"
+    is_prior_free: ClassVar[bool] = True
     unsupported_hint: ClassVar[str] = JOINT_BOUND_HINT
     meaning: ClassVar[str] = (
         "On average over outcomes, a guess becomes at most e^{limit} times as likely."

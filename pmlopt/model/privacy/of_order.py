@@ -357,6 +357,7 @@ class MaximalAlphaLeakage(FiniteOrderBound):
     """
 
     name: ClassVar[str] = "maximal-alpha-leakage"
+    is_prior_free: ClassVar[bool] = True
     unsupported_hint: ClassVar[str] = JOINT_BOUND_HINT
     meaning: ClassVar[str] = (
         "Whatever the prior, on average over outcomes, in a mean of the order, lifts are at most e^{limit}."

@@ -106,6 +106,8 @@ class Requirement(Record, ABC):
     """What to do where its extreme columns are not listed."""
     meaning: ClassVar[str] = "The limit {limit} nats holds for the ratio that is named."
     """What the limit states, in a sentence for those who do not know the field."""
+    is_prior_free: ClassVar[bool] = False
+    """Whether its levels are those of the matrix, the same for every prior."""
     conjunction: ClassVar[Any]
     """The class of conjunctions, which is a requirement too: its own file sets it."""
 

@@ -103,9 +103,11 @@ def _subtract_labels(x: Any, y: Any) -> float:
     try:
         return subtract_exactly(x, y)
     except TypeError:
+        named = f"{x!r} is no number" if x == y else f"{x!r} and {y!r} are not two numbers"
         raise UtilityError(
-            f"this loss subtracts labels, and {x!r} and {y!r} are no numbers (in a file, all must be written "
-            "as 7 or 7.5, not 07 or 7.50): use the Hamming loss or a matrix for text"
+            f"this loss subtracts labels, and {named} (in a file, all must be written as 7 or 7.5, not 07 or "
+            "7.50): for text take estimation-error, where frequencies are estimated, the Hamming loss, or a "
+            "matrix"
         ) from None
 
 

@@ -19,10 +19,10 @@ from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError
 from pmlopt.measures.estimable import rank_warnings
 from pmlopt.measures.outcomes import (
-    MAX_SUMMARY_OUTCOMES,
     OUTCOME_COLUMNS,
     OutcomeSummary,
     list_outcome_warnings,
+    select_shown_outcomes,
     summarize_outcomes,
 )
 from pmlopt.model.privacy.requirement import Requirement
@@ -218,7 +218,7 @@ def build_sections(
         limit = limits.get("pml", limits.get("lip_upper"))
         bars = [(str(one.output), one.leakage) for one in reported]
         picture = draw_bars_svg("Leakage of each outcome in nats", bars, limit)
-        rows_told = [one.table_row for one in reported[:MAX_SUMMARY_OUTCOMES]]
+        rows_told = [one.table_row for one in select_shown_outcomes(outcomes)]
         yield ReportSection(
             "What each outcome reveals, in nats", (), OUTCOME_COLUMNS, rows_told, html=picture
         )
