@@ -64,8 +64,8 @@ def test_counts_are_rounded_and_the_command_gives_the_point_again() -> None:
     run(point["command"].removeprefix("pmlopt "))
     assert load("mechanism.json").value == pytest.approx(point["value"], abs=1e-9)
     exact = run(f"{line} --exact-counts -o exact.html")
-    assert "warning: The page has the exact shares" in exact.stderr
-    assert shown("exact.html")["about"][0].startswith("Warning: The page has the exact shares")
+    assert "warning: This has the exact shares" in exact.stderr
+    assert shown("exact.html")["about"][0].startswith("Warning: This has the exact shares")
     assert "--counts few.csv" in shown("exact.html")["curves"][0]["points"][0]["command"]
 
 
@@ -97,7 +97,7 @@ def test_a_report_on_a_design_for_a_sample_warns_and_has_no_number_of_people() -
         run(f"design {source} --epsilon 0.3 --utility hamming -o mechanism.json")
         said = run("report mechanism.json -o report.md")
         text = Path("report.md").read_text("utf-8")
-        assert ("warning: The page has the exact shares" in said.stderr) == warned
+        assert ("warning: This has the exact shares" in said.stderr) == warned
         assert ("exact shares of the people" in text) == warned
         assert ("4 letters, from a sample" in text) == warned
         assert "10,000" not in text
