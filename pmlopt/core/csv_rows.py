@@ -39,14 +39,16 @@ def parse_rows(
     Raises:
         FileFormatError: a row is longer or shorter, a quoted cell does not end, or it is no text.
     """
-    length, number = 0, 0
+    length, number, first = 0, 0, ""
     try:
         for row in csv.reader(text, delimiter=delimiter, strict=True):
             if not row and length != 1:
                 continue
             number += 1
-            length = length or len(row)
-            without_corner = number == 2 and len(row) == length + 1
+            if number == 1:
+                length, first = len(row), row[0]
+            # a first cell that is empty is the corner
+            without_corner = number == 2 and len(row) == length + 1 and first != ""
             length += without_corner and labelled
             if len(row or [""]) != length:
                 hint = ", or these are row names of R (row.names = FALSE)" if without_corner else ""

@@ -70,7 +70,7 @@ def test_notebooks_get_tables_without_the_markup_of_labels(result: Any, table: A
         assert html.count("<table>") == html.count("</table>") >= 1
         assert "<b>yes" not in html
     assert "&lt;b&gt;yes" in result._repr_html_()
-    assert "pml 0.3 &lt;= 0.3 nats" in result._repr_html_()
+    assert "pml 0.3 of at most 0.3 nats" in result._repr_html_()
     assert "(2, 2)" in design(PRIOR, PML(0.3), ExpectedLoss(hamming))._repr_html_()
 
 

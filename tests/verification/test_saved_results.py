@@ -305,7 +305,7 @@ def test_a_level_by_orbits_that_is_broken_names_the_limit(tmp_path: Path) -> Non
     parts = {part.name: part for part in verify_file(path).parts}
     assert parts["level"].holds is False
     assert parts["level"].is_exact
-    assert "pml 1 <= 0.9" in parts["level"].detail
+    assert "pml 1 of at most 0.9" in parts["level"].detail
     assert parts["mechanism"].holds
     assert "FALSE" in run("verify", path, code=1)
 

@@ -1,4 +1,4 @@
-"""Write the tables of pages that come from files of measured figures: `python docs/tables.py`.
+"""Write the tables of pages that come from files of measured figures: `python docs/measured_tables.py`.
 
 A page has two comments where such a table belongs, `<!-- table of FILE -->` and `<!-- end of the table -->`,
 with the path of a CSV file from the root of the project; what is between them is written here.

@@ -6,7 +6,7 @@ import csv
 
 from documents import ROOT, module
 
-TABLES = module("tables")
+TABLES = module("measured_tables")
 
 
 def test_pages_have_the_tables_of_their_files() -> None:
@@ -14,7 +14,7 @@ def test_pages_have_the_tables_of_their_files() -> None:
     assert ROOT / "docs" / "notes" / "programs.md" in pages
     for path in pages:
         page = path.read_text("utf-8")
-        assert page == TABLES.fill_tables(page), f"{path.name}: run docs/tables.py"
+        assert page == TABLES.fill_tables(page), f"{path.name}: run docs/measured_tables.py"
 
 
 def test_a_changed_figure_is_seen() -> None:
