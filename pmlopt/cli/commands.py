@@ -362,7 +362,7 @@ def audit(
     ):
         sys.exit(audit_saved(mechanism_file, as_json))
     own = None if asked.has_prior_file or samples else read_saved_prior(mechanism_file)
-    without_prior = own is None and can_audit_without_prior(asked, deltas, output is not None)
+    without_prior = own is None and _can_audit_without_prior(asked, deltas, output is not None)
     _check_audit_options(asked, deltas, samples, confidence, own is not None or without_prior)
     if samples:
         audit_samples(mechanism_file, asked, epsilon, confidence, as_json)
@@ -467,7 +467,7 @@ def _check_audit_options(
         )
 
 
-def can_audit_without_prior(asked: PrivacyOptions, deltas: str | None, needs_prior: bool) -> bool:
+def _can_audit_without_prior(asked: PrivacyOptions, deltas: str | None, needs_prior: bool) -> bool:
     """Return whether the levels of the requirement need no prior, and nothing else needs one."""
     if asked.has_prior_file or deltas is not None or needs_prior or asked.columns:
         return False

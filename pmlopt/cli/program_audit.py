@@ -40,8 +40,7 @@ class ProgramOptions:
 
     traces_file: Annotated[Path | None, OptionNote(
         "Instead of MECHANISM, a deterministic program: a table of its traces with a column count or "
-        "probability. A column input holds what an attacker chooses; a column traces, how many a row stands "
-        "for.", "--traces",
+        "probability. A column input holds what an attacker chooses.", "--traces",
     )] = None  # fmt: skip
     samples_file: Annotated[Path | None, OptionNote(
         "Instead of MECHANISM, a black box: one output in each line, or letter,output with --prior; - for a "

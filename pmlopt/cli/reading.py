@@ -104,21 +104,16 @@ def read_counts(path: Path) -> Prior:
 
 def align_prior(prior: Prior, mechanism: Mechanism) -> Prior:
     """Align a prior with the mechanism's rows by labels; state the letters of rows that have none."""
-    bare = isinstance(mechanism.inputs, DefaultLabels)
-    if (
-        bare
-        and tuple(prior.labels) != tuple(mechanism.inputs)
-        and prior.size == len(mechanism.inputs)
-    ):
+    inputs = mechanism.inputs
+    if not isinstance(inputs, DefaultLabels):
+        return prior.reordered(inputs) if have_same_label_set(prior.labels, inputs) else prior
+    if prior.size == len(inputs) and tuple(prior.labels) != tuple(inputs):
         letters = join_words(map(repr, prior.labels), 12)
         print_line(
             f"The rows of the matrix have no labels: they are taken for {letters}, in this order.",
             err=True,
         )
-    named = not isinstance(mechanism.inputs, DefaultLabels) and have_same_label_set(
-        prior.labels, mechanism.inputs
-    )
-    return prior.reordered(mechanism.inputs) if named else prior
+    return prior
 
 
 def read_utility(

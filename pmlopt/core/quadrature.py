@@ -37,9 +37,8 @@ def integrate_on_panels(
     """
     # Lobatto's nodes have the ends of a panel: a jump next to one, which inner nodes miss, is seen
     basis = np.polynomial.legendre.Legendre.basis(9)
-    nodes = np.concatenate(
-        [[-1.0], special.roots_jacobi(8, 1, 1)[0], [1.0]]
-    )  # the slope's zeros between
+    # those between are the zeros of the slope of the polynomial, which is one of Jacobi's
+    nodes = np.concatenate([[-1.0], special.roots_jacobi(8, 1, 1)[0], [1.0]])
     shares = 2 / (90 * basis(nodes) ** 2)
 
     def integrate(left: FloatArray, right: FloatArray) -> FloatArray:

@@ -97,14 +97,15 @@ def select_best_result(
             contradictory[0],
         )
     ended = [one for one in attempts.results if one.status is Status.UNPROVED]
+    known = [*ended, *attempts.list_stopped()]
     if ended and not deadline.expired:
-        return _build_finished_result(program, [*ended, *attempts.list_stopped()])
+        return _build_finished_result(program, known)
     if deadline.expired or not attempts.has_only_programming_errors:
         stopped = _build_stopped_result(question, program, attempts, begin)
         if stopped is not None:
             return stopped
     if ended:
-        return _build_finished_result(program, [*ended, *attempts.list_stopped()])
+        return _build_finished_result(program, known)
     if attempts.results:
         return min(attempts.feasible or attempts.results, key=_get_proved_gap)
     raise SolverError(f"no solver could solve it: {'; '.join(attempts.accounts)}")

@@ -229,7 +229,7 @@ class BinaryGaussian(BinaryNoise):
         radius: float = 0.0,
         over: PriorSet | None = None,
     ) -> Self:
-        """Calibrate sigma to a failure probability: the least from which on it is delta at most."""
+        """Calibrate sigma to a failure probability of at most delta, as `noise.Gaussian.calibrate` does."""
         noise = Gaussian.calibrate(cls(prior, 0.0, radius, over).letters, epsilon, delta)
         return cls(prior, noise.scale, radius, over)
 

@@ -29,7 +29,6 @@ from pmlopt.releases.noise.letters import (
     PlacedLetters,
     bound_distances,
     check_integers,
-    check_prior_set,
     read_numbers,
     round_to_grid,
 )
@@ -159,7 +158,6 @@ class QueryNoise:
     def letter_levels(self, prior: PriorLike, over: PriorSet | None = None) -> dict[Label, float]:
         """Return what all answers together leak of one record at most, for each letter that it may have."""
         law, size = as_prior(prior), len(self.differences[0])
-        check_prior_set(over, law)
         if law.size != size:
             raise PrivacyError(f"the prior has {law.size} letters, and the differences {size}")
         exponents = np.zeros((size, size))
