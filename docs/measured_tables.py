@@ -212,6 +212,23 @@ def show_closed_forms(rows: Sequence[Row]) -> Table:
     return select_columns(rows, {name: name for name in columns})  # fmt: skip
 
 
+def show_orbits(rows: Sequence[Row]) -> Table:
+    """Show the designs on bits by orbit, and listed, of which the value was kept."""
+    columns = {
+        "letters": "letters",
+        "method": "method",
+        "variables": "variables",
+        "processor seconds": "cpu [s]",
+        "`verify` [s]": "verify [s]",
+        "10^5 draws [s]": "10^5 draws [s]",
+        "peak [MiB]": "peak [MiB]",
+        "value": "value",
+        "certified gap": "certified gap",
+    }
+    bits = [row for row in rows if row["problem"].endswith(" bits") and row["value"]]
+    return select_columns(bits, columns)
+
+
 VIEWS: Mapping[str, Callable[[Sequence[Row]], Table]] = {
     "seconds": show_growth,
     "ratios": show_growth_ratios,
@@ -226,6 +243,7 @@ VIEWS: Mapping[str, Callable[[Sequence[Row]], Table]] = {
     "sweeps": show_sweeps,
     "both forms": show_formulations,
     "closed forms": show_closed_forms,
+    "orbits": show_orbits,
 }
 """What pages show of a file, by the name in the comment."""
 

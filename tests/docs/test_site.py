@@ -246,3 +246,12 @@ def test_every_exit_code_has_a_meaning() -> None:
              options.INTERRUPTED, options.CLOSED)  # fmt: skip
     assert set(reference.EXIT_CODES) == {0, *codes}
     assert all(f"\n| {code} | " in reference.commands_page() for code in codes)
+
+
+def test_figures_are_drawn_by_the_project_with_text_as_text_on_white() -> None:
+    drawn = "".join(path.read_text("utf-8") for path in (ROOT / "benchmarks").glob("figures*.py"))
+    for path in (ROOT / "docs" / "figures").glob("*.svg"):
+        assert f'"{path.stem}": ' in drawn, path.name
+        picture = path.read_text("utf-8")
+        assert "<text" in picture, path.name
+        assert "fill: #ffffff" in picture, path.name
