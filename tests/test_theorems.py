@@ -94,7 +94,7 @@ STATUSES = ("corrected", "sharper", "not computed")
 """The statuses that are counted for each paper, in the order of the columns."""
 
 ROWS = [(row, 3) for row in CITED] + [(row, 1) for row in OWN] + [(row, 4) for row in SHORT]
-"""Each row with the column of its functions; tests and, but for the short rows, problems are in the two after it."""
+"""Each row with the column of its functions; tests and problems follow, problems not in short rows."""
 
 
 def words(case: tuple[Row, int]) -> str:
