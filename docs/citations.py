@@ -37,10 +37,12 @@ def bibliography(source: str) -> str:
     items = [f'- <a id="{key}"></a>`{key}`: {described(works[key])}' for key in ordered]
     head = (
         "# Bibliography\n\n"
-        "This page is for readers who follow a citation. Pages, docstrings and problem files cite a source by its key,\n"
-        "with the theorem, equation or section: `[grosse2025empirical, Proposition 2]`. A key has the first author,\n"
-        "the year and the first significant word of the title. The list is ordered by author.\n\n"
-        "The entries are in BibTeX in `problems/references.bib`. `python docs/citations.py` writes this page from them.\n\n"
+        "This page is for readers who follow a citation. Pages, docstrings and problem files cite a\n"
+        "source by its key, with the theorem, equation or section: `[grosse2025empirical, Proposition\n"
+        "2]`. A key has the first author, the year and the first significant word of the title. The\n"
+        "list is ordered by author.\n\n"
+        "The entries are in BibTeX in `problems/references.bib`. `python docs/citations.py` writes this\n"
+        "page from them.\n\n"
     )
     return head + "\n".join(items) + "\n"
 
