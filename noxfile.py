@@ -57,7 +57,7 @@ TOOLKIT = [
     "core", "data", "measures", "solvers", "model", "programs", "sweeps", "library", "verification",
     "testing",
 ]  # fmt: skip
-"""The rooms of the lower storey; docs/architecture.md has the picture."""
+"""The rooms of the lower layer; docs/architecture.md has the picture."""
 
 APART = ["pyarrow", "narwhals", "filelock"]
 """Packages that files and frames of people need, and the toolkit does without."""
