@@ -28,7 +28,7 @@ function labelCells() {
     head.append(Object.assign(document.createElement("span"), { className: "heard", textContent: copy.textContent.trim() }));
   }
   for (const table of document.querySelectorAll(".md-typeset table:not([class])")) {
-    const heads = [...table.querySelectorAll("thead th")].map(cell => cell.textContent.trim());
+    const heads = [...table.querySelectorAll("thead th")].map(cell => (cell.querySelector(".heard") ?? cell).textContent.trim());
     const words = [...table.querySelectorAll("td")].some(cell => cell.textContent.length > 60);
     if (heads.length < 3 || !words) continue;
     table.dataset.cards = "";
