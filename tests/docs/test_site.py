@@ -148,6 +148,8 @@ def test_a_page_shows_what_its_blocks_print() -> None:
     shown = outputs.show_outputs(page, printed)
     assert "```{ .text .output }\n2\n3\n```\n\n```bash" in shown.replace("``` {", "```{")
     assert shown.endswith("End.\n")
+    written = page.replace("x + 1\n```\n", "x + 1\n```\n\n```text\n2\n3\n```\n")
+    assert outputs.drop_written_outputs(written) == page
     cells = json.loads(notebooks.notebook(page, printed))["cells"]
     assert [cell["outputs"][0]["text"] for cell in cells if cell["cell_type"] == "code"] == [
         ["2\n", "3\n"], [printed[1]]
