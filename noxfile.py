@@ -153,8 +153,8 @@ def benchmarks(session: nox.Session) -> None:
 
 @nox.session
 def browser(session: nox.Session) -> None:
-    """The pages to explore in headless Chromium; skipped where there is none."""
-    session.install("-e", ".[browser]")
+    """The pages to explore, and some of the site, in headless Chromium; skipped where there is none."""
+    session.install("-e", ".[browser,docs]")
     session.run("pytest", "-q", "tests/browser/check_pages.py", *session.posargs)
 
 
