@@ -18,12 +18,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from datetime import date
 
 import numpy as np
-from common import FloatArray, growth_figure, machine, machine_facts, report, suite_parser
+from common import FloatArray, growth_figure, machine, report, suite_parser, write_machine
 
-from pmlopt.core.files import atomic_write, encode_json_bytes
 from pmlopt.model.uncertainty.confidence import binomial_intervals
 from pmlopt.programs.plots import save_figure
 from pmlopt.releases.estimation import LevelAudit, SampledLeakage, leakage_from_samples
@@ -334,13 +332,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     ]
     report(arguments.out, "program_audits-widths", WIDTHS, rows)
     if arguments.out is not None:
-        facts = {
-            "date": date.today().isoformat(),
-            "runs": runs,
-            "seed": arguments.seed,
-            **machine_facts(),
-        }
-        atomic_write(arguments.out / "program_audits-machine.json", encode_json_bytes(facts))
+        write_machine(arguments.out, "program_audits", runs=runs, seed=arguments.seed)
         name = "rare of 1e-5"
         drawn = {
             title: (
