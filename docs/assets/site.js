@@ -21,6 +21,11 @@ function breakNames() {
 }
 
 function labelCells() {
+  for (const head of document.querySelectorAll("th:has(math)")) {
+    const copy = head.cloneNode(true);
+    copy.querySelectorAll("math").forEach(part => part.replaceWith(part.getAttribute("alttext")));
+    head.setAttribute("aria-label", copy.textContent.trim());
+  }
   for (const table of document.querySelectorAll(".md-typeset table:not([class])")) {
     const heads = [...table.querySelectorAll("thead th")].map(cell => cell.textContent.trim());
     const words = [...table.querySelectorAll("td")].some(cell => cell.textContent.length > 60);
