@@ -110,7 +110,7 @@ class DivergenceBall(PriorSet):
 
     @property
     @abstractmethod
-    def has_all_priors(self) -> bool:
+    def contains_all_priors(self) -> bool:
         """Return whether the ball provably contains every prior."""
 
     # ------------------------------------------------------------ what follows
@@ -119,7 +119,7 @@ class DivergenceBall(PriorSet):
         """Return the center for a trivial ball, all priors for a complete one, else the ball."""
         if self.radius == 0:
             return self.center.pmf
-        return AllPriors(self.size) if self.has_all_priors else self
+        return AllPriors(self.size) if self.contains_all_priors else self
 
     def on_cells(self, cells: LetterCells) -> PriorSet:
         """Return the ball around the cells' masses, with the least means of this one.
