@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import nullcontext
 
 import numpy as np
 
@@ -54,7 +55,8 @@ def solve_pairs(program: LinearDesign, ratios: RatioBounds, options: MethodOptio
     # half of the allowed gap: repair and rounding take a part of the rest
     allowed = program.compute_allowed_gap(options.tolerance) / scale / 2
     ready = time.perf_counter()
-    with limit_threads():
+    # products of at most 64 rows have one thread in any case, and looking for the threads takes a tenth of a second
+    with limit_threads() if len(exponents) > 64 else nullcontext():
         start = _build_start(program, exponents)
         ending = solve_pair_lp(task, start, allowed, deadline)
     if not ending.iterations and deadline.expired:

@@ -13,8 +13,6 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
-MIN_PIVOT = 1e-9
-
 
 def solve_dense_lp(
     columns: FloatArray, costs: FloatArray, basis: IntArray, deadline: Deadline = NO_DEADLINE
@@ -35,12 +33,14 @@ def solve_dense_lp(
         if not _remove_negative_weights(tableau, deadline):
             return None
         _lower_costs(tableau, deadline)
+        # weights that were raised from 0 may be below it without that
+        _remove_negative_weights(tableau, deadline)
     except np.linalg.LinAlgError:
         return None
     weights = np.zeros(len(costs))
     weights[tableau.basis] = np.maximum(tableau.weights, 0.0)
     # a basis that is nearly singular has lost the digits
-    return weights if np.abs(columns @ weights - 1).max() < 1e-9 else None
+    return weights if np.abs(columns @ weights - 1).max() < 1e-8 else None
 
 
 @dataclass(eq=False)
@@ -100,16 +100,18 @@ def _remove_negative_weights(tableau: _Tableau, deadline: Deadline) -> bool:
     This is the dual simplex method on costs that are raised until none is negative.
     """
     tableau.reduced = np.maximum(tableau.reduced, 0.0)
-    most = 10 * len(tableau.basis)
+    most = tableau.pivots + 10 * len(tableau.basis)
     while tableau.pivots < most and not deadline.expired:
         place = int(tableau.weights.argmin())
         if tableau.weights[place] >= -1e-12:
             return True
         row = tableau.compute_row(place)
-        able = np.flatnonzero(row < -MIN_PIVOT)
+        # smaller pivots are rounding
+        able = np.flatnonzero(row < -1e-9)
         if not len(able):
             return False
-        ratios = tableau.reduced[able] / -row[able]
+        # a reduced cost is below 0 by rounding only
+        ratios = np.maximum(tableau.reduced[able], 0.0) / -row[able]
         # of columns that cost equally much the one with the largest pivot, for the sake of the digits
         near = able[ratios <= ratios.min() * (1 + 1e-9)]
         entering = int(near[row[near].argmin()])
@@ -122,16 +124,20 @@ def _lower_costs(tableau: _Tableau, deadline: Deadline) -> None:
     """Exchange columns for cheaper ones, with weights that stay positive, until none is left or time is over."""
     tableau.reduced = tableau.compute_reduced_costs()
     least = -1e-9 * float(np.abs(tableau.costs).max())
-    most = tableau.pivots + 10 * len(tableau.basis)
+    most, random = tableau.pivots + 20 * len(tableau.basis), np.random.default_rng(0)
     while tableau.pivots < most and not deadline.expired:
         entering = int(tableau.reduced.argmin())
         if tableau.reduced[entering] >= least:
-            return
+            break
         change = tableau.inverse @ tableau.columns[:, entering]
-        able = np.flatnonzero(change > MIN_PIVOT)
+        able = np.flatnonzero(change > 1e-9)
         if not len(able):
-            return
+            break
         steps = np.maximum(tableau.weights[able], 0.0) / change[able]
         near = able[steps <= steps.min() * (1 + 1e-9)]
         place = int(near[change[near].argmax()])
         tableau.exchange(place, entering, tableau.compute_row(place), change)
+        if steps.min() <= 1e-12:
+            # weights of 0 would stay so in one basis after another
+            tableau.weights += 1e-10 * random.random(len(tableau.weights))
+    tableau.weights = tableau.inverse.sum(axis=1)
