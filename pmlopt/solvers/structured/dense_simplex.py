@@ -17,7 +17,7 @@ from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 def solve_dense_lp(
     columns: FloatArray, costs: FloatArray, basis: IntArray, deadline: Deadline = NO_DEADLINE
 ) -> FloatArray | None:
-    """Solve `min <costs, w>` with `columns w = 1` and `w >= 0` by the dual and then the primal simplex method.
+    """Solve `min <costs, w>`, `columns w = 1`, `w >= 0` by the dual and then the primal simplex method.
 
     Args:
         columns: (N, K).
@@ -76,7 +76,7 @@ class _Tableau:
         return np.asarray(row)
 
     def exchange(self, place: int, entering: int, row: FloatArray, change: FloatArray) -> None:
-        """Exchange the column at a place of the basis for another, of which the change of weights is given."""
+        """Exchange the column at a place of the basis for another, with the given change of weights."""
         leaving, price = self.basis[place], self.reduced[entering] / change[place]
         self.reduced = self.reduced - price * row
         self.reduced[leaving], self.reduced[entering] = -price, 0.0
@@ -121,7 +121,7 @@ def _remove_negative_weights(tableau: _Tableau, deadline: Deadline) -> bool:
 
 
 def _lower_costs(tableau: _Tableau, deadline: Deadline) -> None:
-    """Exchange columns for cheaper ones, with weights that stay positive, until none is left or time is over."""
+    """Exchange columns for cheaper ones until none is left or the time is over."""
     tableau.reduced = tableau.compute_reduced_costs()
     least = -1e-9 * float(np.abs(tableau.costs).max())
     most, random = tableau.pivots + 20 * len(tableau.basis), np.random.default_rng(0)
