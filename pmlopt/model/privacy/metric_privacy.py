@@ -178,8 +178,8 @@ class MetricPrivacy(RatioRequirement):
             raise PrivacyError(
                 f"metric privacy on {n:,} letters, more than 3,000, has no designs: the ways over third "
                 f"letters and the exact check of all pairs on all outputs are {float(n) ** 3:.1e} numbers "
-                "each, hours of a processor. Take fewer points, such as the corners of a coarser grid, or "
-                "noise by formula, pmlopt.noise.Laplace, which needs no program"
+                "each, an hour of a processor and more. Take fewer points, such as the corners of a coarser "
+                "grid, or noise by formula, pmlopt.noise.Laplace, which needs no program"
             )
         return self._letter_ratios(weights, self._essential_pairs)
 
