@@ -58,7 +58,7 @@ class _Tableau:
     @classmethod
     def build(cls, columns: FloatArray, costs: FloatArray, basis: IntArray) -> _Tableau:
         """Build the tableau of a basis."""
-        inverse = np.linalg.inv(columns[:, basis])
+        inverse = np.asarray(np.linalg.inv(columns[:, basis]), dtype=float)
         tableau = cls(columns, costs, basis.copy(), inverse, inverse.sum(axis=1), costs)
         tableau.reduced = tableau.compute_reduced_costs()
         return tableau
@@ -90,7 +90,7 @@ class _Tableau:
         self.pivots += 1
         # the rounding of so many exchanges is removed now and then
         if self.pivots % 100 == 0:
-            self.inverse = np.linalg.inv(self.columns[:, self.basis])
+            self.inverse = np.asarray(np.linalg.inv(self.columns[:, self.basis]), dtype=float)
             self.weights = self.inverse.sum(axis=1)
 
 
