@@ -57,7 +57,7 @@ TOOLKIT = [
     "core", "data", "measures", "solvers", "model", "programs", "sweeps", "library", "verification",
     "testing",
 ]  # fmt: skip
-"""The rooms of the lower storey; docs/architecture.md has the picture."""
+"""The rooms of the lower layer; docs/architecture.md has the picture."""
 
 APART = ["pyarrow", "narwhals", "filelock"]
 """Packages that files and frames of people need, and the toolkit does without."""
@@ -153,8 +153,8 @@ def benchmarks(session: nox.Session) -> None:
 
 @nox.session
 def browser(session: nox.Session) -> None:
-    """The pages to explore in headless Chromium; skipped where there is none."""
-    session.install("-e", ".[browser]")
+    """The pages to explore, and some of the site, in headless Chromium; skipped where there is none."""
+    session.install("-e", ".[browser,docs]")
     session.run("pytest", "-q", "tests/browser/check_pages.py", *session.posargs)
 
 

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count, cycle
 from pathlib import Path
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.display import get_figure_class
-from pmlopt.core.files import atomic_write
+from pmlopt.core.files import atomic_write, encode_json_bytes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,14 +56,14 @@ def instance(
 def interleaved(
     contestants: Mapping[str, Callable[[], Any]], repeats: int
 ) -> dict[str, tuple[float, Any]]:
-    """Median seconds and last answer of each, run in turn so that a slow moment hits all alike."""
+    """Return the median processor seconds and the last answer of each, run in turn as others work too."""
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
     answers: dict[str, Any] = {}
     for _ in range(repeats):
         for name, work in contestants.items():
-            start = time.perf_counter()
+            start = time.process_time()
             answers[name] = work()
-            seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(time.process_time() - start)
     return {name: (statistics.median(times), answers[name]) for name, times in seconds.items()}
 
 
@@ -179,6 +180,31 @@ def report(
         _show(head, rows)
     if folder is not None:
         write_csv(folder / f"{name}.csv", head, rows)
+
+
+def report_times(
+    folder: Path | None,
+    name: str,
+    head: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    *,
+    clock: str = "processor",
+) -> None:
+    """Report a table of times by this clock, with the machine where a folder is given."""
+    report(folder, name, head, rows)
+    if folder is not None:
+        write_machine(folder, name, clock=clock)
+
+
+def write_machine(folder: Path, name: str, **more: Any) -> None:
+    """Write when and on which machine the tables of a name were measured: `<name>-machine.json`."""
+    facts = {
+        "date": date.today().isoformat(),
+        **more,
+        "load": round(os.getloadavg()[0], 1),
+        **machine_facts(),
+    }
+    atomic_write(folder / f"{name}-machine.json", encode_json_bytes(facts))
 
 
 def growth_figure(

@@ -1,7 +1,7 @@
 """The style of all figures: legible at the width of a column, labels at the curves, colours for every eye.
 
 Colours are those of Okabe and Ito, which people with any colour vision tell apart; no figure rests on colour
-alone. Figures are SVG, the same bytes each time.
+alone. Figures are SVG, the same bytes each time, whose text is text; it is as dark as reading needs.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import matplotlib as mpl
 import numpy as np
 from cycler import cycler
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
+from numpy.typing import NDArray
 
 from pmlopt.programs.plots import save_figure
 
@@ -29,7 +31,7 @@ BLUE, ORANGE, GREEN, PURPLE, SKY, RED = (
     "#56B4E9",
     "#D55E00",
 )
-BLACK, GREY = "#222222", "#777777"
+BLACK, GREY = "#222222", "#6b6b6b"
 COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, BLACK)
 WIDTH = 6.4
 """Inches of a figure, which a page shows at the width of its text."""
@@ -54,9 +56,10 @@ SETTINGS: Mapping[str, Any] = {
     "lines.markersize": 4,
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
-    "savefig.transparent": True,
+    "figure.facecolor": "white",  # what is dark on a dark page cannot be read
     "svg.hashsalt": "pmlopt",
-    "svg.fonttype": "path",
+    "svg.fonttype": "none",
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "Helvetica"],
 }
 
 
@@ -79,12 +82,12 @@ def panels(
 def label_ends(
     axes: Axes, *, gap: float = 0.075, right: float = 0.0, order: Sequence[str] = ()
 ) -> None:
-    """Names of curves at their right ends, moved apart where they would overlap.
+    """Write the names of curves right of the axes, each joined to its end, where they do not overlap.
 
     Args:
         axes: its curves with a label that does not start with an underscore.
         gap: the least distance of two names, as a share of the height.
-        right: how far beyond the last point they start, as a share of the width.
+        right: how far beyond the usual place they start, as a share of the width.
         order: names of curves that end at one point, from above.
     """
     lines = [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
@@ -94,10 +97,10 @@ def label_ends(
         axes.annotate(
             str(line.get_label()),
             xy=(across, upright),
-            xytext=(across + 0.02 + right, height),
+            xytext=(1.03 + right, height),
             xycoords="axes fraction",
             textcoords="axes fraction",
-            color=line.get_color(),
+            color=darken(line.get_color()),
             va="center",
             fontsize=8,
             annotation_clip=False,
@@ -107,8 +110,9 @@ def label_ends(
                 "linewidth": 0.5,
                 "shrinkA": 0,
                 "shrinkB": 1,
+                "relpos": (0.0, 0.5),
             }
-            if abs(height - upright) > 0.03
+            if abs(height - upright) > 0.03 or across < 0.97
             else None,
         )
 
@@ -142,8 +146,8 @@ def _apart(heights: Sequence[float], gap: float) -> list[float]:
             if short > 1e-9:
                 moved[k] -= short / 2
                 moved[k + 1] += short / 2
-        if moved and moved[0] < 0.02:
-            moved[0] = 0.02
+        if moved:
+            moved[0], moved[-1] = max(moved[0], 0.02), min(moved[-1], 0.98)
     return moved
 
 
@@ -153,11 +157,36 @@ def note(axes: Axes, text: str, at: tuple[float, float], colour: str = BLACK, **
     axes.text(
         *at,
         text,
-        color=colour,
+        color=darken(colour),
         fontsize=8,
         path_effects=[withStroke(linewidth=2.5, foreground="white")],
         **settings,
     )
+
+
+def darken(colour: Any) -> str:
+    """Darken a colour until its letters have a contrast of 4.5 on white."""
+    parts = np.array(to_rgb(colour))
+    while 1.05 / (_luminance(parts) + 0.05) < 4.5:
+        parts = parts * 0.97
+    return to_hex(parts)
+
+
+def _luminance(parts: NDArray[np.float64]) -> float:
+    """Compute the relative luminance of sRGB, as guidelines of accessibility define it."""
+    linear = np.where(parts <= 0.03928, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(np.dot([0.2126, 0.7152, 0.0722], linear))
+
+
+def explain(
+    part: Axes | Figure, signs: Mapping[str, Mapping[str, Any]], place: str, columns: int = 1
+) -> None:
+    """Explain lines and marks that several curves share, by the settings of each."""
+    handles = [
+        Line2D([], [], **{"color": BLACK, "linewidth": 1.2, **settings})
+        for settings in signs.values()
+    ]
+    part.legend(handles, list(signs), frameon=False, fontsize=7.5, loc=place, ncols=columns)
 
 
 def write(figure: Figure, path: Path) -> None:

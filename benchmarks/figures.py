@@ -16,7 +16,19 @@ from pathlib import Path
 
 import numpy as np
 from about_secrets import secrets
-from figure_style import BLUE, GREY, RED, house_style, label_ends, note, panels, write
+from figure_style import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    RED,
+    house_style,
+    label_ends,
+    note,
+    panels,
+    write,
+)
 from figures_of_priors import FIGURES as OF_PRIORS
 from figures_of_records import FIGURES as OF_RECORDS
 from matplotlib.figure import Figure
@@ -119,7 +131,7 @@ def information() -> Figure:
 
 
 def funnel() -> Figure:
-    """What can be told of the data over what is told of a secret."""
+    """Draw what a release can say of the data over what it reveals of a secret."""
     grid = np.linspace(0.0, 1.5, 16)
     grid[0] = 1e-6
     figure, (axes,) = panels()
@@ -137,8 +149,8 @@ def funnel() -> Figure:
         ylim=(0, 1.9),
         xlim=(0, 1.5),
     )
-    axes.set_title("Secrets that a level of education tells of")
-    label_ends(axes, gap=0.17, right=0.05)
+    axes.set_title("Four secrets that depend on a level of education")
+    label_ends(axes, gap=0.17)
     return figure
 
 
@@ -264,9 +276,15 @@ def twice() -> Figure:
         color=BLUE,
         label="exact",
     )
-    axes.axhline(-np.log(min(prior)), color=RED, linestyle="--", label="the letter is known")
-    axes.set(xlabel="releases", ylabel="joint level [nats]", ylim=(0, 4))
-    label_ends(axes)
+    known = np.full(len(count), -np.log(min(prior)))
+    axes.plot(count, known, color=RED, linestyle="--", label="the letter is known")
+    axes.set(
+        xlabel="releases",
+        ylabel="joint level [nats]",
+        ylim=(0, 4),
+        title="One mechanism of 0.5 nats, used again and again",
+    )
+    label_ends(axes, order=("the letter is known", "exact"))
     return figure
 
 
@@ -324,7 +342,11 @@ def growth() -> Figure:
     for place, (kind, points) in enumerate(letters.items()):
         line = "-" if place < 7 else "--"
         axes.loglog(*zip(*points, strict=True), line, marker="o", markersize=3, label=kind)
-    axes.set(xlabel="letters, N = M", ylabel="seconds, from the declaration to the certificate")
+    axes.set(
+        xlabel="letters, N = M",
+        ylabel="seconds, from the declaration to the certificate",
+        title="Random gains at one nat, by the kind of problem",
+    )
     axes.set_xticks([10, 20, 50, 100, 200, 400], ["10", "20", "50", "100", "200", "400"])
     axes.minorticks_off()
     label_ends(axes, gap=0.05)
@@ -335,13 +357,16 @@ def continuous() -> Figure:
     """Secrets that are numbers: the mechanism on bins and the bound on all mechanisms, over the bins."""
     rows = rows_of("continuous")
     titles = {
-        "circle of length 1, uniform": "circle of length 1, uniform",
-        "age, normal(40, 15) on [0, 100]": "age: normal(40, 15) on [0, 100]",
-        "the same, squared": "age, squared distance",
-        "unit square, uniform": "unit square, uniform",
+        "circle of length 1, uniform": ("uniform on a circle", "mean distance [circumferences]"),
+        "age, normal(40, 15) on [0, 100]": (
+            "age, normal(40, 15) on [0, 100]",
+            "mean distance [years]",
+        ),
+        "the same, squared": ("age, squared distance", "mean squared distance [years²]"),
+        "unit square, uniform": ("uniform on a square", "mean distance [sides]"),
     }
     figure, axes = panels(2, 2, height=2.6)
-    for place, (panel, (name, title)) in enumerate(zip(axes, titles.items(), strict=True)):
+    for place, (panel, (name, (title, loss))) in enumerate(zip(axes, titles.items(), strict=True)):
         those = [row for row in rows if row["secret"] == name]
         bins = [int(row["bins"]) for row in those]
         for column, colour, line in (
@@ -353,9 +378,7 @@ def continuous() -> Figure:
             )
         panel.set_xticks(bins, [str(count) for count in bins])
         panel.minorticks_off()
-        panel.set(title=title, xlabel="number of bins" if place > 1 else None)
-    for panel in axes[::2]:
-        panel.set_ylabel("least mean loss")
+        panel.set(title=title, ylabel=loss, xlabel="number of bins" if place > 1 else None)
     closed = float(
         next(row for row in rows if row["secret"].endswith("closed form"))["mechanism on bins"]
     )
@@ -366,8 +389,66 @@ def continuous() -> Figure:
     return figure
 
 
+def symmetry() -> Figure:
+    """Draw variables, processor seconds and memory over the number of letters, by orbits and listed."""
+    kinds = {
+        ("bits", "orbits"): ("bits, by orbits", BLUE, "o-"),
+        ("bits", "listed, auto"): ("bits, listed, by classes", RED, "s--"),
+        ("bits", "listed, block-ipm"): ("bits, listed", ORANGE, "x:"),
+        ("records of 3", "orbits"): ("three letters, by orbits", GREEN, "^-."),
+        ("circle", "orbits"): ("circle, by orbits", PURPLE, "v-."),
+    }
+    measures = {
+        "variables": "variables",
+        "cpu [s]": "processor time [s]",
+        "peak [MiB]": "memory [MiB]",
+    }
+    rows = rows_of("symmetry")
+    figure, axes = panels(1, 3, height=3.3)
+    for panel, (column, upright) in zip(axes, measures.items(), strict=True):
+        for (kind, method), (name, colour, line) in kinds.items():
+            own = [row for row in rows if kind in row["problem"] and row["method"] == method]
+            digits = [_count_digits(row["letters"]) for row in own]
+            values = [float(row[column].replace(",", "")) for row in own]
+            panel.plot(digits, values, line, color=colour, label=name)
+        panel.set(title=upright, xlabel="binary digits of a letter", xticks=range(0, 65, 16))
+        if column != "peak [MiB]":
+            panel.set_yscale("log")
+    figure.legend(
+        *axes[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+        fontsize=8,
+    )
+    return figure
+
+
+def _count_digits(letters: str) -> float:
+    """Count the binary digits of a number of letters as the study writes it: 65,536 or 2^24.0."""
+    base, _, power = letters.partition("^")
+    return float(power) if power else float(np.log2(float(base.replace(",", ""))))
+
+
+def ten_thousand_designs() -> Figure:
+    """Draw the least error over ten nats of epsilon, for the counts of the Adult data."""
+    prior = find("adult-education-absolute").prior
+    loss = ExpectedLoss(absolute)
+    grid = np.linspace(0.001, 10.0, 1000)
+    figure, (axes,) = panels()
+    axes.plot(grid, [solve(design(prior, PML(float(e)), loss)).value for e in grid], color=BLUE)
+    axes.set(
+        xlabel="epsilon [nats]",
+        ylabel="mean absolute error [levels]",
+        ylim=(0, None),
+        xlim=(0, 10),
+        title="Adult data: every tenth of 10,000 optimal designs",
+    )
+    return figure
+
+
 def streams() -> Figure:
-    """A secret that moves: what is believed of it before each release, and what is told of each state."""
+    """Draw a secret that moves: the belief before each release, and what outputs reveal of each state."""
     states = ["cold", "usual", "warm"]
     chain = Chain([0.3, 0.4, 0.3], [[0.7, 0.25, 0.05], [0.2, 0.6, 0.2], [0.05, 0.25, 0.7]], states)
     steps, at, rng = 24, 1, np.random.default_rng(4)
@@ -389,18 +470,15 @@ def streams() -> Figure:
     above.step(times, truth, where="mid", color=RED, linewidth=1.2)
     above.plot(times, [states.index(str(output)) for output in stream.history], ".", color=GREY)
     above.set_yticks(range(3), states)
-    above.set_title(
-        "What is believed before each release (blue), the state (line), what is told (dots)"
-    )
+    above.grid(visible=False)
+    above.set_title("Belief before each release (blue), state (line), output (dots)")
     told = stream.worst_levels
     below.step(times, stream.levels, where="mid", color=BLUE)
     below.plot(list(told), list(told.values()), ".", color=GREY)
     below.axhline(1.0, color=RED, linestyle=":")
-    note(below, "epsilon", (1, 1.02), RED)
+    note(below, "epsilon", (1, 1.02), RED, va="bottom")
     below.set(xlabel="step", ylabel="level [nats]", ylim=(0, 1.15), xlim=(0.5, steps + 0.5))
-    below.set_title(
-        "The level after each release (line), and what all outputs tell of each state (dots)"
-    )
+    below.set_title("Level after each release (line), what all outputs reveal of each state (dots)")
     return figure
 
 
@@ -417,6 +495,8 @@ FIGURES: Mapping[str, Callable[[], Figure]] = {
     "leakage-information": leakage_and_information,
     "estimation-people": estimation_people,
     "growth": growth,
+    "symmetry": symmetry,
+    "ten-thousand-designs": ten_thousand_designs,
     "continuous": continuous,
     **OF_PRIORS,
     **OF_RECORDS,

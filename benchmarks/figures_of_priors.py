@@ -16,6 +16,7 @@ from figure_style import (
     PURPLE,
     RED,
     SKY,
+    explain,
     label_ends,
     note,
     panels,
@@ -69,17 +70,17 @@ def empirical_3() -> Figure:
         size = int(name[2:]) // 1000
         place = int(np.argmin(np.abs(np.log(curve) - math.log(1e-9))))
         first = size == 300  # the leftmost curve has its name at the left
-        across = float(failures["increase"][place]) + (-0.004 if first else 0.004)
+        across = float(failures["increase"][place]) + (-0.006 if first else 0.006)
         note(
             left, f"{size}k", (across, float(curve[place])), colour, ha="right" if first else "left"
         )
     left.set(
         xlabel="leakage increase [nats]",
         ylabel="failure probability",
-        xlim=(-0.01, 0.3),
+        xlim=(-0.03, 0.3),
         ylim=(1e-12, 3),
     )
-    left.set_title("(a) for so many thousand (k) samples")
+    left.set_title("(a) 10,000 to 300,000 samples")
     levels = columns("estimation/figure-3b")
     for name, colour in zip(list(levels)[1:], COLOURS, strict=False):
         right.semilogx(
@@ -90,9 +91,9 @@ def empirical_3() -> Figure:
         )
     right.set(
         xlabel="samples",
-        ylabel="level in truth [nats]",
+        ylabel="level under the true prior [nats]",
         ylim=(0, 4),
-        title="(b) for a design of level",
+        title="(b) designs at three levels",
     )
     label_ends(right)
     return figure
@@ -159,19 +160,19 @@ def empirical_6() -> Figure:
             sharp, published = table[f"delta m={samples}"], table[f"published epsilon m={samples}"]
             panel.semilogy(table["epsilon"], sharp, color=colour, label="_")
             panel.semilogy(published, sharp, "--", color=colour, linewidth=0.9, label="_")
-            place = int(
-                np.argmin(np.abs(np.log(np.maximum(sharp, 1e-30)) - math.log(2e-3 / samples**0.35)))
-            )
-            note(
-                panel,
-                f"{samples:,}",
-                (float(table["epsilon"][place]), float(sharp[place])),
-                colour,
-                ha="center",
-            )
+            place = int(np.argmin(np.abs(np.log(np.maximum(sharp, 1e-30)) - math.log(1e-4))))
+            reached = sharp[place] < 1e-3
+            left = (
+                samples == 100_000 or not reached
+            )  # the curve has its dashed one on the other side
+            across = float(table["epsilon"][place]) + (-0.03 if left else 0.03)
+            upright = float(sharp[place]) * (1.0 if reached else 0.15)
+            note(panel, f"{samples:,}", (across, upright), colour, ha="right" if left else "left")
         panel.set(ylabel="failure probability", xlim=(0, 2.5), ylim=(3e-7, 3), title=title)
         label_ends(panel)
-    axes[-1].set_xlabel("epsilon [nats]; solid: sharper, dashed: as published; numbers: samples")
+    axes[-1].set_xlabel("epsilon [nats]")
+    signs = {"sharper bound, by samples": {}, "as published": {"linestyle": "--", "linewidth": 0.9}}
+    explain(axes[0], signs, "center right")
     return figure
 
 
@@ -180,13 +181,18 @@ def additive_noise() -> Figure:
     figure, axes = panels(1, 2, sharey=True)
     rows = rows_of("additive-noise")
     for panel, column, title in zip(
-        axes, ("noise", "best letter"), ("clipped", "best letter"), strict=True
+        axes,
+        ("noise", "best letter"),
+        ("noise, clipped", "noise, then the best letter"),
+        strict=True,
     ):
         for name in dict.fromkeys(row["law"] for row in rows):
             own = [row for row in rows if row["law"] == name]
             ratio = [float(row[column]) / float(row["design"]) for row in own]
             panel.plot([float(row["epsilon"]) for row in own], ratio, "o-", label=name)
         panel.set(xlabel="epsilon [nats]", title=title, yscale="log")
+        panel.set_yticks([1, 2, 3, 4, 6], ["1", "2", "3", "4", "6"])
+        panel.minorticks_off()
         label_ends(panel)
     axes[0].set_ylabel("mean distance over the least")
     return figure
@@ -199,9 +205,11 @@ def histogram_1() -> Figure:
     for k, colour in ((5, BLUE), (10, RED)):
         for kind, line in (("DP", "--"), ("alpha = 0.05", "-"), (f"alpha = {1 / k:g}", ":")):
             left.plot(first["epsilon"], first[f"k = {k}, {kind}"], line, color=colour, label="_")
-        note(left, f"{k} classes", (0.25, 0.06) if k == 10 else (0.03, 0.03), colour)
+        note(left, f"{k} classes", (0.25, 0.07) if k == 10 else (0.013, 0.06), colour)
     left.set(xscale="log", yscale="log", xlabel="epsilon [nats]", ylabel="total variation distance")
-    left.set_title("(a) dashed: DP; solid and dotted: PML")
+    left.set_title("(a) over epsilon")
+    signs = {"DP": "--", "PML, alpha = 0.05": "-", "PML, alpha = 1/k": ":"}
+    explain(left, {name: {"linestyle": line} for name, line in signs.items()}, "lower left")
     second = columns("noise/hist-figure-1b")
     for epsilon, colour in (("0.1", BLUE), ("0.5", RED), ("1", GREEN)):
         right.plot(
@@ -211,10 +219,13 @@ def histogram_1() -> Figure:
             second["classes"],
             second[f"epsilon = {epsilon}, alpha = 0.05"],
             color=colour,
-            label=f"{epsilon} nats",
+            label=f"epsilon = {epsilon}",
         )
     right.set(
-        yscale="log", xlabel="classes", xticks=range(2, 21, 3), title="(b) alpha = 0.05, epsilon of"
+        yscale="log",
+        xlabel="classes",
+        xticks=range(2, 21, 3),
+        title="(b) over classes, alpha = 0.05",
     )
     label_ends(right)
     return figure
@@ -252,7 +263,13 @@ def envelope_2() -> Figure:
     figure, axes = panels(2, 2, sharey=True)
     titles = {"a": "k = 3", "b": "k = 5", "c": "k = 12", "d": "k = 20"}
     for place, (panel, (part, title)) in enumerate(zip(axes, titles.items(), strict=True)):
-        _response(panel, f"envelope/figure-2{part}", names=place == 0)
+        names = {
+            "upper bound": (0.62, 0.77),
+            "exact": (0.46, 0.52),
+            "binary envelope": (0.64, 0.3),
+            "approximate DP": (0.1, 0.92),
+        }
+        _response(panel, f"envelope/figure-2{part}", names if place == 0 else {})
         panel.set_title(title)
         panel.set(
             xlabel="probability delta" if place > 1 else None,
@@ -264,7 +281,14 @@ def envelope_2() -> Figure:
 def envelope_skewed() -> Figure:
     """A prior on which the paper's condition fails."""
     figure, (panel,) = panels()
-    _response(panel, "envelope/figure-skewed", names=True, lower=True)
+    names = {
+        "upper bound": (0.87, 0.93),
+        "exact": (0.58, 0.87),
+        "h_delta": (0.75, 0.36),
+        "binary envelope": (0.53, 0.38),
+        "approximate DP": (0.02, 0.2),
+    }
+    _response(panel, "envelope/figure-skewed", names, lower=True)
     panel.set(
         xlabel="probability delta",
         ylabel="leakage [nats]",
@@ -273,7 +297,9 @@ def envelope_skewed() -> Figure:
     return figure
 
 
-def _response(panel: Axes, name: str, *, names: bool, lower: bool = False) -> None:
+def _response(
+    panel: Axes, name: str, names: Mapping[str, tuple[float, float]], *, lower: bool = False
+) -> None:
     table = columns(name)
     delta = table["delta"]
     styles = {
@@ -292,26 +318,8 @@ def _response(panel: Axes, name: str, *, names: bool, lower: bool = False) -> No
             linewidth=2.2 if curve == "exact" else 1.4,
         )
     panel.set(ylim=(0, 1.05), xlim=(0, 1))
-    if not names:
-        return
-    places = {
-        "upper bound": 0.8,
-        "exact": 0.55,
-        "binary envelope": 0.72,
-        "approximate DP": 0.12,
-        "h_delta": 0.88,
-    }
-    for curve, at in places.items():
-        if curve != "h_delta" or lower:
-            k = int(np.argmin(np.abs(delta - at)))
-            rise = {"exact": -0.06, "h_delta": -0.07}.get(curve, 0.06)
-            note(
-                panel,
-                curve,
-                (at, float(table[curve][k]) + rise),
-                styles[curve][0],
-                ha="left" if at < 0.2 else "center",
-            )
+    for curve, place in names.items():
+        note(panel, curve, place, styles[curve][0])
 
 
 FIGURES: Mapping[str, Callable[[], Figure]] = {

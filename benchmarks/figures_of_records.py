@@ -6,7 +6,19 @@ import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from figure_style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, label_ends, note, panels
+from figure_style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    RED,
+    explain,
+    label_ends,
+    note,
+    panels,
+)
 from matplotlib.figure import Figure
 from points import columns, rows_of
 
@@ -80,16 +92,22 @@ def records_3() -> Figure:
                 (float(row["b"]), float(row["alternating"])) for row in line if row["alternating"]
             ]
             panel.plot(*zip(*local, strict=True), "x:", color=colour, linewidth=0.8, label="_")
-            note(panel, f"p = {error}", (0.03, float(line[0]["to"]) + 0.018), colour)
+            above = (0.06, float(line[0]["to"]) + 0.008)
+            note(panel, f"p = {error}", above, colour, va="bottom")
         panel.axvline((records - 1) * BIT, color=GREY, linewidth=0.8, linestyle="--", label="_")
-        note(panel, "(n - 1) log 2", ((records - 1) * BIT - 0.03, 0.42), GREY, ha="right")
+        note(panel, "(n - 1) log 2", ((records - 1) * BIT - 0.03, 0.46), GREY, ha="right")
         panel.set(
             ylabel="leakage per record [nats]",
-            ylim=(0, 0.45),
+            ylim=(0, 0.5),
             xlim=(0, records * BIT),
             title=f"n = {records}",
         )
-    axes[-1].set_xlabel("b [nats]; line: certified, crosses: alternating, two starts")
+    axes[-1].set_xlabel("least entropy b of the records [nats]")
+    signs = {
+        "certified": {},
+        "alternating method, two starts": {"marker": "x", "linestyle": ":", "linewidth": 0.8},
+    }
+    explain(axes[0], signs, "upper left", columns=2)
     return figure
 
 
@@ -106,7 +124,7 @@ def records_4() -> Figure:
             label=name,
         )
     panel.axhline(BIT, color=GREY, linewidth=0.8, linestyle="--", label="_")
-    note(panel, "log 2", (0.11, BIT - 0.03), GREY)
+    note(panel, "log 2", (0.11, BIT + 0.008), GREY, va="bottom")
     levels: dict[str, list[str]] = {}
     for row in rows:
         if row["mechanism"] == "BSC(0.3)":
@@ -115,14 +133,14 @@ def records_4() -> Figure:
         panel.axhline(float(level), color=GREEN, linewidth=1.2, label="_")
         span = those[0] if len(those) == 1 else f"{those[0]} to {those[-1]}"
         beside = panel.get_yaxis_transform()  # to the right of the axes
-        note(panel, f"BSC, b = {span}: {level}", (1.02, float(level)), GREEN, transform=beside)
+        note(panel, f"BSC, b = {span}: {level}", (1.03, float(level)), GREEN, transform=beside)
     panel.axhline(0.0931, color=ORANGE, linewidth=1.0, linestyle=":", label="_")
     note(panel, "BSC(0.3), b = 0, as printed: 0.0931", (0.11, 0.125), ORANGE)
     panel.set(
-        xlabel="epsilon of differential privacy",
+        xlabel="epsilon of differential privacy [nats]",
         ylabel="leakage per record [nats]",
-        ylim=(0, 0.72),
-        title="n = 4, b = 0",
+        ylim=(0, 0.76),
+        title="Parity of four records, b = 0",
     )
     label_ends(panel)
     return figure
@@ -137,13 +155,13 @@ def records_5() -> Figure:
         those = [row for row in rows if row["mechanism"] == name]
         leaks, lost = [float(r["to"]) for r in those], [float(r["distortion"]) for r in those]
         panel.semilogx(leaks, lost, color=colour, label="_")
-        k = 2 + 2 * (place % 2)
+        k = int(np.argmin(np.abs(np.array(lost) - (0.05, 0.15)[place == 0])))
         note(
             panel,
-            f"b = {float(name.split()[-1]):.2f}",
-            (leaks[k] * 0.95, lost[k]),
+            f"{'b = ' if place == 0 else ''}{float(name.split()[-1]):.3g}",
+            (leaks[k] * (1.2 if place == 0 else 0.85), lost[k]),
             colour,
-            ha="right",
+            ha="left" if place == 0 else "right",
         )
     for kind, colour in (("Laplace", ORANGE), ("exponential", GREY)):
         those = [row for row in rows if row["mechanism"].startswith(kind)]
@@ -157,17 +175,18 @@ def records_5() -> Figure:
         note(
             panel,
             f"{kind},\nover its epsilon",
-            (epsilons[k] * (0.8 if kind == "Laplace" else 1.15), lost[k] + 0.02),
+            (epsilons[k] * (0.6 if kind == "Laplace" else 1.3), lost[k] + 0.02),
             colour,
             ha="right" if kind == "Laplace" else "left",
         )
     panel.set(
-        xlabel="leakage (dashed: epsilon) [nats]; dots: certified",
+        xlabel="leakage per record, dashed: epsilon [nats]",
         ylabel="expected distortion",
         xlim=(1e-3, 12),
-        ylim=(0, 0.55),
-        title="Parity of four records",
+        ylim=(0, 0.6),
+        title="Parity of four records, by the entropy b [nats]",
     )
+    note(panel, "dots: at their certified leakage", (0.0013, 0.55), BLACK)
     return figure
 
 
@@ -189,15 +208,26 @@ def distortion_5() -> Figure:
         panel.set(xlabel="expected distortion", xlim=(0, 0.46), title=f"n = {records}")
         label_ends(panel)
     axes[0].set_ylabel("leakage per record [nats]")
+    signs = {
+        "designed": {},
+        "Laplace": {"marker": "o", "linestyle": ""},
+        "exponential": {"marker": "x", "linestyle": ""},
+    }
+    explain(axes[0], signs, "lower left")
     return figure
 
 
 def distortion_6() -> Figure:
     """Least leakage for a distortion, least distortion for a leakage: certified, by formula, by penalty."""
     figure, axes = panels(1, 2)
+    signs = {
+        "certified": {"color": BLUE},
+        "closed form": {"linestyle": ":"},
+        "penalty method": {"color": RED, "marker": "x", "linestyle": ""},
+    }
     kinds = (
         ("6", "D", "leakage per record [nats]", "penalty: leaks"),
-        ("7", "L", "distortion", "penalty: distortion"),
+        ("7", "L", "expected distortion", "penalty: distortion"),
     )
     for panel, (number, letter, upright, local) in zip(axes, kinds, strict=True):
         table = columns(f"distortion/figure-{number}")
@@ -205,20 +235,9 @@ def distortion_6() -> Figure:
         panel.plot(table[letter], table["closed form"], ":", color=BLACK, label="_")
         panel.plot(table[letter], table[local], "x", color=RED, label="_")
         title = "Figure 6: n = 3, b = 1.5" if number == "6" else "Figure 7: n = 2, b = 0"
-        panel.set(xlabel=letter, ylabel=upright, ylim=(0, None), title=title)
-        note(
-            panel,
-            "certified (dots: closed form)",
-            (float(table[letter][1]) * 1.6, float(table["value"][1])),
-            BLUE,
-        )
-        found = np.flatnonzero(np.isfinite(table[local]))[-2]
-        note(
-            panel,
-            "penalty method",
-            (float(table[letter][found]), float(table[local][found]) + 0.05),
-            RED,
-        )
+        bounds = {"D": "expected distortion D", "L": "leakage per record L [nats]"}
+        panel.set(xlabel=bounds[letter], ylabel=upright, ylim=(0, None), title=title)
+    explain(axes[0], signs, "upper right")
     return figure
 
 
@@ -226,33 +245,27 @@ def distortion_more() -> Figure:
     """Queries of three values: the designed optimum beside mechanisms at their certified leakage."""
     figure, axes = panels(2, 3, height=2.5, sharey=True, sharex=True)
     cases = [(name, b) for name in ("sum-mod-3", "quadratic") for b in ("0", "1", "1.5")]
+    styles = {
+        "designed": {"color": BLUE},
+        "Laplace": {"color": RED, "marker": "o", "linestyle": ""},
+        "exponential": {"color": GREEN, "marker": "x", "linestyle": ""},
+        "symmetric channel": {"color": PURPLE, "marker": "^", "linestyle": ""},
+    }
     for place, (panel, (name, b)) in enumerate(zip(axes, cases, strict=True)):
         rows = rows_of(f"distortion/{name}-{b}")
-        for kind, colour, mark in (
-            ("designed", BLUE, "-"),
-            ("Laplace", RED, "o"),
-            ("exponential", GREEN, "x"),
-            ("symmetric channel", PURPLE, "^"),
-        ):
+        for kind, style in styles.items():
             those = sorted(
                 (float(r["distortion"]), float(r["leaks at most"]))
                 for r in rows
                 if r["mechanism"] == kind
             )
-            panel.plot(*zip(*those, strict=True), mark, color=colour, label="_")
-            if place == 0:
-                at = {
-                    "designed": (0.03, 0.12),
-                    "Laplace": (0.3, 0.5),
-                    "exponential": (0.6, 0.16),
-                    "symmetric channel": (0.29, 0.34),
-                }
-                note(panel, kind, at[kind], colour)
+            panel.plot(*zip(*those, strict=True), **style)
         panel.set(title=f"{name.replace('-', ' ')}, b = {b}", ylim=(0, 0.72), xlim=(0, None))
         if place > 2:
             panel.set_xlabel("expected distortion")
-    axes[0].set_ylabel("leaks [nats]")
-    axes[3].set_ylabel("leaks [nats]")
+    axes[0].set_ylabel("leakage per record [nats]")
+    axes[3].set_ylabel("leakage per record [nats]")
+    explain(figure, styles, "outside lower center", columns=4)
     return figure
 
 

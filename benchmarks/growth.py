@@ -1,14 +1,14 @@
-"""How every kind of problem grows with its size: time, its parts, and memory.
+"""How every kind of problem grows with its size: time and memory.
 
     python benchmarks/growth.py [--kinds NAME ...] [--largest 400] [--repeats 3] [--limit 60] [--out FOLDER]
         [--quick]
 
 Each point is a process of its own (so that peak memory is its own) with a hard limit on wall time, and solves
-the same instance `--repeats` times; times are medians, from the declaration to the certificate. A kind that
-runs out of time is not tried at larger sizes. The exponent is the slope of log time over log size, fitted to
-the points above 20 ms, where there are three. Sizes are letters (N = M), or records for the last two kinds.
-With letters each run takes turns with the PML design of the same size, and the ratio is that of the least
-processor times: on a shared machine the column to read.
+the same instance `--repeats` times; seconds are medians of processor times, from the declaration to the
+certificate. A kind that runs out of time is not tried at larger sizes. The exponent is the slope of log time
+over log size, fitted to the points above 20 ms, where there are three. Sizes are letters (N = M), or records
+for the last two kinds. With letters each run takes turns with the PML design of the same size, and the ratio
+is that of the least times: on a shared machine the column to read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from common import growth_figure, instance, machine, report, suite_parser
+from common import growth_figure, instance, machine, report, report_times, suite_parser
 from limited import Run, limited
 
 from pmlopt import (
@@ -52,8 +52,7 @@ Work: TypeAlias = Callable[[int], Callable[[], Any]]
 """From the size to the work that is timed."""
 
 HEAD = (
-    "kind", "size", "status", "seconds", "compile [s]", "solve [s]", "certify [s]", "peak [MiB]", "gap",
-    "solver", "ratio to PML", "exponent",
+    "kind", "size", "status", "seconds", "peak [MiB]", "gap", "solver", "ratio to PML", "exponent",
 )  # fmt: skip
 
 
@@ -164,7 +163,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             sizes, arguments.repeats, arguments.limit = sizes[:2], 1, 30.0
         found[name] = grown(name, sizes, arguments.repeats, arguments.limit)
         report(arguments.out, "growth", HEAD, rows_of(found), show=False)
-    report(arguments.out, "growth", HEAD, rows_of(found))
+    report_times(arguments.out, "growth", HEAD, rows_of(found))
     if arguments.out is not None:
         curves = {name: curve(runs) for name, runs in found.items()}
         figure = growth_figure(curves, "seconds", "size (letters, or records)")
@@ -191,24 +190,20 @@ def point(name: str, size: int, repeats: int) -> dict[str, Any]:
     if beside is not None:
         KINDS["PML"].work(LETTERS[0])()
     seconds: list[float] = []
-    own: list[float] = []
     others: list[float] = []
     while not seconds or (len(seconds) < repeats and sum(seconds) < 5.0):
-        start, processor = time.perf_counter(), time.process_time()
+        start = time.process_time()
         result = work()
-        seconds.append(time.perf_counter() - start)
-        own.append(time.process_time() - processor)
+        seconds.append(time.process_time() - start)
         if beside is not None:
-            processor = time.process_time()
+            start = time.process_time()
             beside()
-            others.append(time.process_time() - processor)
-    timings = getattr(result, "timings", None)
-    parts = [] if timings is None else [timings.compile, timings.solve, timings.certify]
+            others.append(time.process_time() - start)
     status = str(result.status.value)
     return {
-        "seconds": statistics.median(seconds), "parts": parts, "gap": result.gap, "status": status,
+        "seconds": statistics.median(seconds), "gap": result.gap, "status": status,
         "solver": getattr(result, "solver", "linear programs"),
-        "ratio": f"{min(own) / min(others):.1f}" if others else "",
+        "ratio": f"{min(seconds) / min(others):.1f}" if others else "",
     }  # fmt: skip
 
 
@@ -227,12 +222,11 @@ def described(run: Run) -> list[str]:
     """The columns of one point."""
     if not run.done:
         late = f"{run.status} {run.problem}".strip()
-        return [late, f"> {run.seconds:.0f}", "", "", "", f"{run.memory:.0f}", "", "", ""]
+        return [late, f"> {run.seconds:.0f}", f"{run.memory:.0f}", "", "", ""]
     said = run.answer
-    parts = [f"{part:.3f}" for part in said["parts"]] or ["", "", ""]
     return [
-        said["status"], f"{said['seconds']:.4f}", *parts, f"{run.memory:.0f}", f"{said['gap']:.0e}",
-        said["solver"], said["ratio"],
+        said["status"], f"{said['seconds']:.4f}", f"{run.memory:.0f}", f"{said['gap']:.0e}", said["solver"],
+        said["ratio"],
     ]  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-from common import growth_figure, instance, machine, report, suite_parser
+from common import growth_figure, instance, machine, report, report_times, suite_parser
 from limited import Run, limited
 
 from pmlopt import PML, ExpectedGain, design, solve
@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             for name in arguments.contestants:
                 runs[kind, size, name] = run(kind, size, name, limit)
                 report(arguments.out, "large", HEAD, rows_of(runs), show=False)
-    report(arguments.out, "large", HEAD, rows_of(runs))
+    report_times(arguments.out, "large", HEAD, rows_of(runs), clock="wall")
     if arguments.out is not None:
         save_figure(growth_figure(curves(runs), "seconds"), arguments.out / "large.png")
 

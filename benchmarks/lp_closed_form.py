@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 
-from common import growth_figure, interleaved, machine, report, suite_parser
+from common import growth_figure, interleaved, machine, report, report_times, suite_parser
 
 from pmlopt import solve
 from pmlopt.library import bench, load_all
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             across, times = lines.setdefault(f"{name}, {what}", ([], []))
             across.append(program.prior.size)
             times.append(time)
-    report(arguments.out, "lp_closed_form", HEAD, rows)
+    report_times(arguments.out, "lp_closed_form", HEAD, rows)
     print()
     linear, others = library(repeats, arguments.only)
     report(arguments.out, "lp_closed_form-library", LIBRARY, linear)

@@ -17,7 +17,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from common import FloatArray, instance, machine, report, suite_parser
+from common import FloatArray, instance, machine, report_times, suite_parser
 
 from pmlopt import PML, ExpectedGain, design, solve
 from pmlopt.core.display import get_figure_class
@@ -99,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     rows.append(
         ("all, with the certificate", sum(count.values()), "", "", f"{ideal:.2f}", f"{whole:.2f}")
     )
-    report(arguments.out, "operations", HEAD, rows)
+    report_times(arguments.out, "operations", HEAD, rows)
     if arguments.out is not None:
         figure = get_figure_class()(figsize=(5, 3), layout="constrained")
         axes = figure.subplots()

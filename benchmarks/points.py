@@ -31,6 +31,7 @@ STUDIES = {
     "noise": ("noise.py", "--csv", "noise"),
     "record-dimensions": ("record_dimensions.py", "--csv", ""),
     "records": ("records.py", "--csv", "records"),
+    "symmetry": ("symmetry.py", "--out", ""),
     "worst_case": ("worst_case.py", "--csv", "worst_case"),
 }
 """The script of each study, the option that says where its points go, and their place in the folder."""

@@ -61,7 +61,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         compare_kind(name, arguments.columns, arguments.designs, arguments.seed)
         for name in arguments.kinds
     ]
-    table(("set", "columns", "designs", "CPU [s]"), rows)
+    differences = ("means differ by", "values differ by", "levels exceed by")
+    table(("set", "columns", "designs", *differences, "CPU [s]"), rows)
 
 
 def draw_shares(samples: int) -> Prior:
@@ -95,9 +96,10 @@ def compare_kind(name: str, columns: int, designs: int, seed: int) -> list[Any]:
     from oracles.set_comparisons import compare_columns, compare_designs
 
     begin = time.process_time()
-    compare_columns(KINDS[name], seed, columns)
-    compare_designs(KINDS[name], seed + 1, designs)
-    return [name, columns, designs, f"{time.process_time() - begin:.0f}"]
+    means = compare_columns(KINDS[name], seed, columns)
+    values, levels = compare_designs(KINDS[name], seed + 1, designs)
+    largest = (f"{number:.1e}" for number in (means, values, levels))
+    return [name, columns, designs, *largest, f"{time.process_time() - begin:.0f}"]
 
 
 if __name__ == "__main__":

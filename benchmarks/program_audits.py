@@ -18,16 +18,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from datetime import date
 
 import numpy as np
-from common import FloatArray, growth_figure, machine, machine_facts, report, suite_parser
+from common import FloatArray, growth_figure, machine, report, suite_parser, write_machine
 
-from pmlopt.core.files import atomic_write, encode_json_bytes
 from pmlopt.model.uncertainty.confidence import binomial_intervals
 from pmlopt.programs.plots import save_figure
 from pmlopt.releases.estimation import LevelAudit, SampledLeakage, leakage_from_samples
-from pmlopt.releases.estimation.outcome_limits import is_above_at_any_time, is_below_at_any_time
+from pmlopt.releases.estimation.outcome_limits import is_above_anytime, is_below_anytime
 
 CONFIDENCE = 0.95
 RISK = 1 - CONFIDENCE
@@ -232,8 +230,8 @@ def find_errors(
         if model.delta == 0:
             refuted, confirmed = (leaky & (numbers > 0)).any(axis=1), np.zeros(runs, dtype=bool)
         else:
-            refuted = is_below_at_any_time(look - over, look, 1 - model.delta, half)
-            confirmed = is_below_at_any_time(unsafe, look, model.delta, half)
+            refuted = is_below_anytime(look - over, look, 1 - model.delta, half)
+            confirmed = is_below_anytime(unsafe, look, model.delta, half)
         open_still = verdicts == "undecided"
         verdicts[open_still & refuted] = "refuted"
         verdicts[open_still & ~refuted & confirmed] = "confirmed"
@@ -249,16 +247,16 @@ def decide_outcomes(
         limit = math.exp(-model.epsilon)
         counts = table[:, :, 0]
         return (
-            is_below_at_any_time(counts, look, limit, error * limit),
-            is_above_at_any_time(counts, look, limit, error),
+            is_below_anytime(counts, look, limit, error * limit),
+            is_above_anytime(counts, look, limit, error),
         )
     shares = math.exp(model.epsilon) * PRIOR
     spent = (error / (order * (order + 1)))[:, :, None]
     draws = table.sum(axis=2, keepdims=True)
     below = shares < 1
     capped = np.where(below, shares, 0.5)
-    leaky = (is_above_at_any_time(table, draws, capped, spent) & below).any(axis=2)
-    safe = (is_below_at_any_time(table, draws, capped, spent) | ~below).all(axis=2)
+    leaky = (is_above_anytime(table, draws, capped, spent) & below).any(axis=2)
+    safe = (is_below_anytime(table, draws, capped, spent) | ~below).all(axis=2)
     return np.asarray(leaky), np.asarray(safe)
 
 
@@ -334,13 +332,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     ]
     report(arguments.out, "program_audits-widths", WIDTHS, rows)
     if arguments.out is not None:
-        facts = {
-            "date": date.today().isoformat(),
-            "runs": runs,
-            "seed": arguments.seed,
-            **machine_facts(),
-        }
-        atomic_write(arguments.out / "program_audits-machine.json", encode_json_bytes(facts))
+        write_machine(arguments.out, "program_audits", runs=runs, seed=arguments.seed)
         name = "rare of 1e-5"
         drawn = {
             title: (

@@ -26,7 +26,7 @@ from importlib.metadata import version
 from typing import Any, TypeAlias
 
 import numpy as np
-from common import FloatArray, growth_figure, machine, report, suite_parser
+from common import FloatArray, growth_figure, machine, report, report_times, suite_parser
 from limited import Run, limited
 
 from pmlopt import LDP, ExpectedLoss, MetricPrivacy, Vulnerability, design, solve
@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 given = {"loss": loss, "prior": prior, "size": size, "budget": arguments.budget}
                 runs[loss, prior, size] = contest(given, arguments, slow)
                 report(arguments.out, "qif_compare", HEAD, rows_of(runs), show=False)
-    report(arguments.out, "qif_compare", HEAD, rows_of(runs))
+    report_times(arguments.out, "qif_compare", HEAD, rows_of(runs), clock="wall")
     if arguments.out is not None:
         save_figure(growth_figure(curves(runs), "milliseconds"), arguments.out / "qif_compare.png")
 

@@ -23,7 +23,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 from about_secrets import distances
-from common import growth_figure, instance, interleaved, machine, report, suite_parser, table
+from common import growth_figure, instance, interleaved, machine, report_times, suite_parser
 
 from pmlopt import (
     LDP,
@@ -153,7 +153,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     if arguments.quick:
         arguments.sizes, arguments.repeats = [4], 1
     print(machine())
-    table(("process", "processor [s]", "loaded"), processes(arguments.repeats))
+    report_times(
+        arguments.out,
+        "small-processes",
+        ("process", "processor [s]", "loaded"),
+        processes(arguments.repeats),
+    )
     print()
     rows: list[tuple[Any, ...]] = []
     curves: dict[str, tuple[list[float], list[float]]] = {
@@ -165,7 +170,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         curves[name][0].append(size)
         curves[name][1].append(float(row[2]))
     head = ("kind", "N", "pmlopt.solve [ms]", "Clarabel / ours", "HiGHS / ours", "gap", "method")
-    report(arguments.out, "small", head, rows)
+    report_times(arguments.out, "small", head, rows)
     if arguments.out is not None:
         save_figure(growth_figure(curves, "milliseconds", "letters"), arguments.out / "small.png")
 

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 import cvxpy as cp
 import numpy as np
-from common import instance, machine, report, suite_parser
+from common import instance, machine, report, report_times, suite_parser
 from limited import Run, limited
 
 from pmlopt import PML, ExpectedGain, Program, design
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                     f"sweeps:{way}", work, arguments.limit
                 )
                 report(arguments.out, "sweeps", HEAD, rows_of(found), show=False)
-    report(arguments.out, "sweeps", HEAD, rows_of(found))
+    report_times(arguments.out, "sweeps", HEAD, rows_of(found), clock="wall")
     if arguments.out is not None:
         draw(found, arguments.out / "sweeps.png", f"{points} points, N = {size}")
 

@@ -12,18 +12,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from common import machine, report, suite_parser
+from common import growth_figure, machine, report, report_times, suite_parser
 from limited import Run, limited
 
 from pmlopt import PML, CirclePrior, CoordinateLoss, ExpectedLoss, IIDPrior, design, solve
 from pmlopt.model.utility import DisplacementLoss
 from pmlopt.programs.plots import save_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 EPSILON, CHANCE, DRAWS = 1.0, 0.3, 100_000
 HAMMING = CoordinateLoss([[0, 1], [1, 0]])
@@ -58,12 +55,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         ran(f"{n} records of 3", 3**n, "orbits", "tables", records=n, letters=3)
     for n in [10] if arguments.quick else [1000, 100_000]:
         ran(f"circle of {n}", n, "orbits", "circle", around=n)
-    report(arguments.out, "symmetry", HEAD, rows_of(runs))
+    report_times(arguments.out, "symmetry", HEAD, rows_of(runs))
     if arguments.out is not None:
-        import figure_style as style
-
-        with style.house_style():
-            save_figure(growth(runs), arguments.out / "symmetry.svg")
+        figure = growth_figure(curves(runs), "processor seconds", "binary digits of a letter")
+        save_figure(figure, arguments.out / "symmetry.png")
 
 
 # ---------------------------------------------------------------- in a process of their own
@@ -144,30 +139,17 @@ def rows_of(runs: Mapping[tuple[str, int, str], Run]) -> list[list[Any]]:
     return rows
 
 
-def growth(runs: Mapping[tuple[str, int, str], Run]) -> Figure:
-    """Variables, processor seconds and memory over the logarithm of the number of letters."""
+def curves(runs: Mapping[tuple[str, int, str], Run]) -> dict[str, tuple[list[float], list[float]]]:
+    """Collect processor seconds over the binary digits of a letter."""
     kinds = {"bits": "bits", "of 3": "records over three letters", "circle": "circle"}
-    drawn: dict[str, list[tuple[float, float, float, float]]] = {}
+    drawn: dict[str, tuple[list[float], list[float]]] = {}
     for (problem, letters, method), one in runs.items():
         if one.done:
             kind = next(name for key, name in kinds.items() if key in problem)
-            point = (math.log2(letters), one.answer["variables"], one.answer["cpu"], one.memory)
-            drawn.setdefault(f"{kind}, {method}", []).append(point)
-    import figure_style as style
-
-    figure, panels = style.panels(1, 3)
-    for place, title in enumerate(("variables", "processor seconds", "peak memory [MiB]"), 1):
-        axes = panels[place - 1]
-        for (name, points), mark in zip(drawn.items(), "osx^v", strict=False):
-            across = [point[0] for point in points]
-            axes.plot(
-                across, [point[place] for point in points], marker=mark, markersize=3, label=name
-            )
-        axes.set(title=title, xlabel="binary digits of a letter")
-        axes.set_yscale("linear" if place == 3 else "log")
-        axes.grid(visible=True, which="major", linewidth=0.3)
-    panels[0].legend(frameon=False, fontsize="x-small")
-    return figure
+            digits, seconds = drawn.setdefault(f"{kind}, {method}", ([], []))
+            digits.append(math.log2(letters))
+            seconds.append(one.answer["cpu"])
+    return drawn
 
 
 if __name__ == "__main__":

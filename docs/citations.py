@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 REFERENCES = ROOT / "problems" / "references.bib"
 BIBLIOGRAPHY = ROOT / "docs" / "bibliography.md"
 KEY = re.compile(r"\b[a-z]+(?:1[89]|20)\d\d[a-z]+\b")
-"""First author, year, first word that tells: `grosse2025empirical`."""
+"""First author, year, first significant word: `grosse2025empirical`."""
 
 CITATION = re.compile(rf"\[{KEY.pattern}(?:[,;]\s[^\[\]<>]*)?\]")
 """One or more keys with their places, in square brackets."""
@@ -37,9 +37,12 @@ def bibliography(source: str) -> str:
     items = [f'- <a id="{key}"></a>`{key}`: {described(works[key])}' for key in ordered]
     head = (
         "# Bibliography\n\n"
-        "Sources are cited by these keys, with the theorem, equation or section: `[grosse2025empirical,\n"
-        "Proposition 2]`. The entries are in BibTeX in `problems/references.bib`, from which this page is\n"
-        "written (`python docs/citations.py`).\n\n"
+        "This page is for readers who follow a citation. Pages, docstrings and problem files cite a\n"
+        "source by its key, with the theorem, equation or section: `[grosse2025empirical, Proposition\n"
+        "2]`. A key has the first author, the year and the first significant word of the title. The\n"
+        "list is ordered by author.\n\n"
+        "The entries are in BibTeX in `problems/references.bib`. `python docs/citations.py` writes this\n"
+        "page from them.\n\n"
     )
     return head + "\n".join(items) + "\n"
 

@@ -1,29 +1,295 @@
 """Write the tables of pages that come from files of measured figures: `python docs/measured_tables.py`.
 
 A page has two comments where such a table belongs, `<!-- table of FILE -->` and `<!-- end of the table -->`,
-with the path of a CSV file from the root of the project; what is between them is written here.
+with the path of a CSV file from the root of the project; what is between them is written here. With
+`<!-- table of FILE: VIEW -->` it is that view of the file's rows. Under a table stands when and on which
+machine it was measured, where the benchmark has left that beside the file.
 """
 
 from __future__ import annotations
 
 import csv
+import json
 import re
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 DOCS = Path(__file__).parent
-PLACE = re.compile(r"(<!-- table of (\S+) -->\n).*?(<!-- end of the table -->)", re.DOTALL)
+PLACE = re.compile(
+    r"(<!-- table of ([^\s:]+)(?:: ([^>]+?))? -->\n).*?(<!-- end of the table -->)", re.DOTALL
+)
+SHOWN_PACKAGES = ("pmlopt", "numpy", "scipy", "cvxpy", "highspy", "clarabel", "scs", "qif")
+
+Row: TypeAlias = dict[str, str]
+Table: TypeAlias = list[list[str]]
+"""The head, and the rows."""
 
 
-def render_table(path: str) -> str:
-    """Render a CSV file as a table in Markdown."""
-    head, *rows = csv.reader((DOCS.parent / path).read_text("utf-8").splitlines())
+def read_rows(path: str) -> list[Row]:
+    """Read the rows of a CSV file by their heads."""
+    with (DOCS.parent / path).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+# ---------------------------------------------------------------- what a page shows of a file
+
+
+def select_columns(rows: Sequence[Row], columns: Mapping[str, str]) -> Table:
+    """Select columns, given by their heads on the page."""
+    return [list(columns), *([row[name] for name in columns.values()] for row in rows)]
+
+
+def spread_sizes(
+    rows: Sequence[Row], value: str, *, size: str = "N", last: Sequence[str] = ()
+) -> Table:
+    """Put the sizes of each kind side by side, and then other columns of its largest size."""
+    sizes = list(dict.fromkeys(row[size] for row in rows))
+    kinds: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        kinds.setdefault(row["kind"], {})[row[size]] = row
+    head = ["kind", *(f"`N = {n}`" for n in sizes), *(f"{name} at {sizes[-1]}" for name in last)]
+    return [head, *([kind, *(found[n][value] for n in sizes), *(found[sizes[-1]][name] for name in last)]
+                    for kind, found in kinds.items())]  # fmt: skip
+
+
+def _letters(rows: Sequence[Row]) -> list[Row]:
+    counted_in_records = ("record leakage", "leakage-distortion")
+    return [row for row in rows if not row["kind"].startswith(counted_in_records)]
+
+
+def show_growth(rows: Sequence[Row]) -> Table:
+    """Show seconds by the number of letters, the exponent, and the largest peak of memory."""
+    head, *lines = spread_sizes(_letters(rows), "seconds", size="size")
+    last = {row["kind"]: row["exponent"] for row in rows if row["exponent"]}
+    peaks: dict[str, int] = {}
+    for row in rows:
+        peaks[row["kind"]] = max(peaks.get(row["kind"], 0), int(row["peak [MiB]"]))
+    more = [[*line, last.get(line[0], ""), str(peaks[line[0]])] for line in lines]
+    return [[*head, "exponent", "largest peak [MiB]"], *more]
+
+
+def show_growth_ratios(rows: Sequence[Row]) -> Table:
+    """Show how many times the PML design of its size each kind takes."""
+    others = [row for row in _letters(rows) if row["kind"] != "PML"]
+    return spread_sizes(others, "ratio to PML", size="size")
+
+
+def show_growth_of_records(rows: Sequence[Row]) -> Table:
+    """Show the kinds whose size is a number of records."""
+    letters = _letters(rows)
+    return select_columns(
+        [row for row in rows if row not in letters],
+        {"kind": "kind", "records": "size", "seconds": "seconds", "gap": "gap", "solver": "solver"},
+    )
+
+
+def show_structured(rows: Sequence[Row]) -> Table:
+    """Show the ratio of every kind to PML, by the number of letters."""
+    return spread_sizes(rows, "ratio to PML", last=("seconds", "gap"))
+
+
+def show_small(rows: Sequence[Row]) -> Table:
+    """Show milliseconds by the number of letters, and the ratios of the generic solvers at each."""
+    others = ("Clarabel / ours", "HiGHS / ours")
+    head, *lines = spread_sizes(rows, "pmlopt.solve [ms]")
+    for line in lines:
+        own = [row for row in rows if row["kind"] == line[0]]
+        line += [", ".join(filter(None, (row[other] for row in own))) for other in others]
+    return [[*head, *others], *lines]
+
+
+def show_processes(rows: Sequence[Row]) -> Table:
+    """Show the processor time of each command."""
+    return select_columns(rows, {"process": "process", "processor [s]": "processor [s]"})
+
+
+GAINS = {"random": "random", "absolute": r"-\|i-j\|"}
+
+
+def _seconds(row: Row) -> float:
+    return float(row["seconds"].lstrip("> "))
+
+
+def _large(rows: Sequence[Row], sizes: Sequence[str], *, of_size: bool = False) -> Table:
+    """Show the contestants of these sizes, the fastest first, and those that did not end last."""
+    head = ["letters x outputs" if of_size else "gain", "contestant", "seconds", "ratio"]
+    own = [row for row in rows if row["size"] in sizes and row["status"] in ("done", "time-out")]
+    lines = []
+    for row in sorted(own, key=lambda row: (list(GAINS).index(row["gain"]), sizes.index(row["size"]),
+                                            row["status"], _seconds(row))):  # fmt: skip
+        first = row["size"].replace("x", " x ") if of_size else GAINS[row["gain"]]
+        star = " *" if row["note"] == "earlier run" else ""
+        lines.append([first, row["contestant"] + star, row["seconds"], row["ratio to ours"],
+                      row["peak [MiB]"], row["certified gap / range"]])  # fmt: skip
+    return [[*head, "peak [MiB]", "certified gap"], *lines]
+
+
+def show_large(rows: Sequence[Row]) -> Table:
+    """Show the contestants with as many outputs as letters."""
+    return _large(rows, ("400",))
+
+
+def show_huge(rows: Sequence[Row]) -> Table:
+    """Show the contestants at a million entries."""
+    return _large(rows, ("1000",))
+
+
+def show_oblong(rows: Sequence[Row]) -> Table:
+    """Show the contestants with many letters and few outputs, and the other way."""
+    return _large(rows, ("4000x20", "20x4000"), of_size=True)
+
+
+def show_qif(rows: Sequence[Row]) -> Table:
+    """Show each design beside the fastest solver of qif that ended, and beside qif's own choice."""
+    head = ["loss", "prior", "N", "pmlopt.solve [ms]", "best of qif [ms]", "which", "qif's own choice [ms]",
+            "best of qif / ours", "level of its matrix"]  # fmt: skip
+    losses = {"absolute": r"\|i-j\|", "hamming": "Hamming"}
+    designs: dict[tuple[str, str, str], dict[str, Row]] = {}
+    for row in rows:
+        place = (row["loss"], row["prior"], row["N"])
+        designs.setdefault(place, {})[row["contestant"]] = row
+    lines = []
+    for (loss, prior, size), found in designs.items():
+        own, *others = (row for row in found.values() if row["status"] == "done")
+        best = min(others, key=lambda row: float(row["milliseconds"]))
+        ratio = float(best["milliseconds"]) / float(own["milliseconds"])
+        lines.append([losses[loss], prior, size, own["milliseconds"], best["milliseconds"],
+                      best["contestant"].removeprefix("qif, "), found["qif, its choice"]["milliseconds"],
+                      f"{ratio:.2f}", best["level"]])  # fmt: skip
+    return [head, *lines]
+
+
+def show_sweeps(rows: Sequence[Row]) -> Table:
+    """Show every contestant beside the serial sweep."""
+    head, *lines = select_columns(
+        rows,
+        {
+            "gain": "gain",
+            "contestant": "contestant",
+            "seconds": "seconds",
+            "ratio to the sweep": "ratio to the sweep",
+            "largest difference of a value": "largest difference",
+        },
+    )
+    return [head, *([GAINS[gain], *more] for gain, *more in lines)]
+
+
+def show_formulations(rows: Sequence[Row]) -> Table:
+    """Show the printed and the sparse form of each program side by side."""
+    measured = ("nonzeros", "compile [s]", "together [s]", "peak [MiB]")
+    forms = ("printed", "sparse")
+    pairs: dict[tuple[str, str], dict[str, Row]] = {}
+    for row in rows:
+        pairs.setdefault((row["requirement"], row["N"]), {})[row["form"]] = row
+    head = ["requirement", "N", *(f"{name}, {form}" for name in measured for form in forms)]
+    return [
+        [*head, "time ratio"],
+        *(
+            [
+                *place,
+                *(pair[form][name] for name in measured for form in forms),
+                pair["printed"]["time ratio"],
+            ]
+            for place, pair in pairs.items()
+        ),
+    ]  # fmt: skip
+
+
+def show_closed_forms(rows: Sequence[Row]) -> Table:
+    """Show the linear programs beside the formulas."""
+    columns = (
+        "LP",
+        "N",
+        "closed form",
+        "LP [ms]",
+        "closed form [ms]",
+        "ratio",
+        "difference",
+        "solver",
+    )
+    return select_columns(rows, {name: name for name in columns})  # fmt: skip
+
+
+def show_orbits(rows: Sequence[Row]) -> Table:
+    """Show the designs on bits by orbit, and listed, of which the value was kept."""
+    columns = {
+        "letters": "letters",
+        "method": "method",
+        "variables": "variables",
+        "processor seconds": "cpu [s]",
+        "`verify` [s]": "verify [s]",
+        "10^5 draws [s]": "10^5 draws [s]",
+        "peak [MiB]": "peak [MiB]",
+        "value": "value",
+        "certified gap": "certified gap",
+    }
+    bits = [row for row in rows if row["problem"].endswith(" bits") and row["value"]]
+    return select_columns(bits, columns)
+
+
+VIEWS: Mapping[str, Callable[[Sequence[Row]], Table]] = {
+    "seconds": show_growth,
+    "ratios": show_growth_ratios,
+    "records": show_growth_of_records,
+    "kinds": show_structured,
+    "processes": show_processes,
+    "small": show_small,
+    "400 letters": show_large,
+    "1,000 letters": show_huge,
+    "few outputs or letters": show_oblong,
+    "best of qif": show_qif,
+    "sweeps": show_sweeps,
+    "both forms": show_formulations,
+    "closed forms": show_closed_forms,
+    "orbits": show_orbits,
+}
+"""What pages show of a file, by the name in the comment."""
+
+
+# ---------------------------------------------------------------- the pages
+
+
+def render_table(path: str, view: str | None = None) -> str:
+    """Render a CSV file, or a view of it, as a table in Markdown with its origin."""
+    if view is None:
+        head, *rows = csv.reader((DOCS.parent / path).read_text("utf-8").splitlines())
+    else:
+        head, *rows = VIEWS[view](read_rows(path))
     lines = [head, ["---"] * len(head), *rows]
-    return "\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines) + "\n"
+    text = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return f"\n{text}\n" + "".join(f"{line}\n\n" for line in _origin(path))
+
+
+def _origin(path: str) -> Iterator[str]:
+    """Say when, where and with what a file was measured, if that is known."""
+    file = DOCS.parent / path
+    for stem in dict.fromkeys((file.stem, file.stem.split("-")[0])):
+        facts = file.with_name(f"{stem}-machine.json")
+        if facts.exists():
+            yield textwrap.fill(f"*{describe_machine(json.loads(facts.read_text('utf-8')))}*", 110)
+            return
+
+
+def describe_machine(facts: Mapping[str, object]) -> str:
+    """Describe a measurement in a sentence: its date, clock, machine and versions."""
+    packages = facts["packages"]
+    assert isinstance(packages, dict)
+    versions = [f"{name} {packages[name]}" for name in SHOWN_PACKAGES if packages.get(name)]
+    machine = [
+        f"{facts['cores']} cores",
+        *(str(facts[name]) for name in ("processor",) if name in facts),
+    ]
+    load = f", load {facts['load']}" if "load" in facts else ""
+    clock = f" in {facts['clock']} time" if "clock" in facts else ""
+    where = f"{' of '.join(machine)}, {facts['system']}{load}"
+    return f"Measured on {facts['date']}{clock}: {where}; Python {facts['python']}, {', '.join(versions)}."
 
 
 def fill_tables(page: str) -> str:
     """Return the text of a page with its tables as the files have them."""
-    return PLACE.sub(lambda found: found[1] + render_table(found[2]) + found[3], page)
+    return PLACE.sub(lambda found: found[1] + render_table(found[2], found[3]) + found[4], page)
 
 
 def list_pages() -> list[Path]:

@@ -6,6 +6,7 @@ import ast
 import gc
 import importlib
 import re
+import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -81,22 +82,33 @@ def script_name(page: list[Block]) -> str | None:
 
 def commands(block: Block) -> list[str]:
     """The shell lines of a block that run pmlopt, or write a file by printf."""
-    return [line for line in block.code.splitlines() if line.startswith(("pmlopt ", "printf "))]
+    lines = join_lines(block.code).splitlines()
+    return [line for line in lines if line.startswith(("pmlopt ", "printf "))]
+
+
+def join_lines(code: str) -> str:
+    """Join the lines of shell code that end in a backslash with the next, as a shell does."""
+    return code.replace("\\\n", "")
 
 
 def printed_file(line: str) -> tuple[Path, str]:
-    """The file that a line `printf 'text' > file` writes, and its text."""
-    found = re.fullmatch(r"printf '([^']*)' > (\S+)", line)
-    assert found is not None, line
-    return Path(found[2]), found[1].replace("\\n", "\n")
+    """The file that `printf 'text' > file` or `printf '%s\\n' 'line' ... > file` writes, and its text."""
+    _, form, *arguments, arrow, path = shlex.split(line)
+    assert arrow == ">", line
+    assert bool(arguments) == (form == r"%s\n"), line
+    text = "".join(f"{argument}\n" for argument in arguments) or form.replace("\\n", "\n")
+    return Path(path), text
 
 
 def statements(block: Block) -> Iterator[tuple[ast.stmt, str]]:
-    """The statements of a block of Python, each with the comment at its end, "" where there is none."""
+    """The statements of a block of Python, each with the comment at its end or below it, or ""."""
     lines = block.code.splitlines()
     for statement in ast.parse(block.code).body:
         assert statement.end_lineno is not None
         comment = lines[statement.end_lineno - 1][statement.end_col_offset :].strip()
+        if not comment and lines[statement.end_lineno :]:
+            below = lines[statement.end_lineno]  # where both would be too long for one line
+            comment = below if below.startswith("#") else ""
         yield ast.increment_lineno(statement, block.line - 1), comment.lstrip("# ")
 
 

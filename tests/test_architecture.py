@@ -112,7 +112,7 @@ def test_the_map_names_every_room_once_and_no_import_runs_up_it() -> None:
 
 
 @cache
-def storeys() -> tuple[frozenset[str], frozenset[str]]:
+def layers() -> tuple[frozenset[str], frozenset[str]]:
     """The rooms of the toolkit, and those around it, as the table parts them."""
     page = PAGE.read_text("utf-8")
     inside = page[page.index("| **The toolkit** |") : page.index("| **Around it** |")]
@@ -121,7 +121,7 @@ def storeys() -> tuple[frozenset[str], frozenset[str]]:
 
 
 def test_the_toolkit_imports_nothing_of_what_stands_around_it() -> None:
-    lower, upper = storeys()
+    lower, upper = layers()
     assert {"errors", "core", "programs", "verification", "testing"} <= lower
     assert upper == {"tables", "releases", "publishing", "adapters", "cli"}
     found = {
@@ -139,7 +139,7 @@ AROUND = {"filelock", "narwhals", "pyarrow", "rich", "threadpoolctl"}
 
 
 def test_the_toolkit_needs_no_package_for_files_and_frames() -> None:
-    lower, _ = storeys()
+    lower, _ = layers()
     found = set()
     for path, tree in trees_with(*AROUND).items():
         for node in ast.walk(tree) if room_of(path) in lower else ():

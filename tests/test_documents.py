@@ -23,6 +23,7 @@ from documents import (
     Block,
     blocks,
     commands,
+    join_lines,
     numbers,
     printed_file,
     same_number,
@@ -93,7 +94,8 @@ def typed(line: str) -> list[str]:
 
 
 TOLD = [
-    typed(line) for line in re.findall(r"^\$ (pmlopt .*)$", TRANSCRIPTS.read_text(), re.MULTILINE)
+    typed(line)
+    for line in re.findall(r"^\$ (pmlopt .*)$", join_lines(TRANSCRIPTS.read_text()), re.MULTILINE)
 ]
 """The commands that `docs/test_transcripts.py` runs line by line."""
 
@@ -135,6 +137,19 @@ def write_inputs() -> None:
     noisy.save("answers.csv")
     noisy.save("parity.csv")
     Mechanism(np.full((4, 1), 1.0), inputs=(1, 2, 3, 4), outputs=(1,)).save("mechanism.csv")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_no_line_of_code_is_wider_than_a_page_shows(page: Path) -> None:
+    run_word_for_word = "bash" if page.name == "README.md" else None
+    wide = [
+        line
+        for block in blocks(page.read_text())
+        if block.language not in ("math", run_word_for_word)
+        for line in block.code.splitlines()
+        if len(line) > 88 and len(re.findall(r"\S  +(?=\S)", line)) < 4  # tables scroll
+    ]
+    assert wide == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)

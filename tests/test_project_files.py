@@ -8,6 +8,8 @@ import tomllib
 
 from documents import ROOT
 
+from pmlopt.core.files import MECHANISM_FILE_VERSION
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 NOXFILE = ast.parse((ROOT / "noxfile.py").read_text("utf-8"))
 CHECKS = (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")
@@ -18,6 +20,10 @@ def test_the_software_is_cited_by_its_version() -> None:
         r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE
     )
     assert cited == [PROJECT["version"]]
+    answers = (ROOT / "docs" / "choosing" / "faq.md").read_text("utf-8")
+    assert re.findall(r"version = \{(\S+)\}", answers) == [PROJECT["version"]]
+    saved = (ROOT / "docs" / "certificate.md").read_text("utf-8")
+    assert re.findall(r"format is JSON, version (\d+)", saved) == [str(MECHANISM_FILE_VERSION)]
 
 
 def test_the_conda_recipe_has_the_version_and_the_needs_of_the_project() -> None:

@@ -88,8 +88,13 @@ TEXT = PAGE.read_text("utf-8")
 TABLES = tables(TEXT)
 CITED = [row for name, rows in TABLES.items() if name in NUMBERED for row in rows]
 OWN = TABLES["Proved here"]
-ROWS = [(row, 2) for row in CITED] + [(row, 1) for row in OWN]
-"""Each row with the column of its functions; tests and problems are in the two after it."""
+SHORT = TABLES["The theorems of pmlopt in short"]
+COUNTS = TABLES["The papers in short"]
+STATUSES = ("corrected", "sharper", "not computed")
+"""The statuses that are counted for each paper, in the order of the columns."""
+
+ROWS = [(row, 3) for row in CITED] + [(row, 1) for row in OWN] + [(row, 4) for row in SHORT]
+"""Each row with the column of its functions; tests and problems follow, problems not in short rows."""
 
 
 def words(case: tuple[Row, int]) -> str:
@@ -140,7 +145,7 @@ def test_a_row_names_what_computes_it_and_a_test_that_exist_or_says_why_not(
     case: tuple[Row, int],
 ) -> None:
     row, column = case
-    assert len(row.cells) == 5
+    assert len(row.cells) == {1: 5, 3: 6, 4: 6}[column]
     if any(name.startswith("pmlopt.") for name in row.code(column)):
         assert row.code(column + 1), "no test"
     elif not row.code(column):
@@ -154,8 +159,22 @@ def test_a_row_names_what_computes_it_and_a_test_that_exist_or_says_why_not(
         path, _, name = test.partition("::")
         assert (ROOT / path).is_file(), path
         assert name in names_in(ROOT / path), test
-    for problem in row.code(column + 2):
+    for problem in [] if column == 4 else row.code(column + 2):
         assert list((ROOT / "problems").glob(f"*/{problem}.toml")), problem
+
+
+def test_the_counts_of_each_paper_are_those_of_its_rows() -> None:
+    listed = {row.cells[0].split("]")[0].strip("["): row.cells[2:] for row in COUNTS}
+    assert listed == {
+        paper: tuple(
+            str(count)
+            for count in (
+                len(TABLES[paper]),
+                *(sum(row.cells[2] == status for row in TABLES[paper]) for status in STATUSES),
+            )
+        )
+        for paper in NUMBERED
+    }
 
 
 def test_every_key_is_in_the_references() -> None:
@@ -185,6 +204,11 @@ def test_every_numbered_theorem_of_our_own_has_a_proof_and_a_row() -> None:
         r"\[(Theorem \d+)\]\(results\.md#([\w-]+)\)", "".join(row.cells[4] for row in OWN)
     )
     assert sorted(theorem for theorem, _ in linked) == sorted(theorems)
+    short = re.findall(
+        r"\[(\d+)\]\(results\.md#theorem-(\d+)-", "".join(row.cells[0] for row in SHORT)
+    )
+    assert [f"Theorem {number}" for number, _ in short] == list(theorems)
+    assert all(number == target for number, target in short)
     assert all(
         anchor.startswith(theorem.lower().replace(" ", "-") + "-") for theorem, anchor in linked
     )
@@ -194,7 +218,7 @@ def test_every_figure_of_a_paper_that_is_drawn_has_its_page() -> None:
     for row in CITED:
         if (
             any(place.startswith("Figure") for _, place in row.results)
-            and "benchmarks/" in row.cells[2]
+            and "benchmarks/" in row.cells[3]
         ):
             assert re.search(r"\]\(gallery/[\w-]+\.md\)", row.cells[1]), row.cells[0]
 

@@ -29,6 +29,10 @@ CODE = r"(?<![\\`])`([^`]+)`(?!`)"
 LONG = 36
 """Characters of a formula that scrolls on a narrow page."""
 
+SUBJECT = "subject to"
+OBJECTIVE = re.compile(r"(\S.*?\b(?:min|max)\b(?: over \w+ of)?) +(.*)")
+"""Up to the objective, and the objective."""
+
 TAIL = re.compile(r"[.,;:?)]+|-\w+")
 """What stays on the line of the formula before it."""
 
@@ -70,10 +74,24 @@ def inline(formula: str, tail: str = "") -> str:
 
 
 def displayed(text: str) -> str:
-    """A block of formulas, a line each."""
-    lines = [mathml(line, display=True) for line in text.strip("\n").splitlines() if line.strip()]
-    rows = "".join(f"<div>{line}</div>" for line in lines)
+    """A block of formulas, a line each, or a program, where a line starts with `subject to`."""
+    lines = [line for line in text.strip("\n").splitlines() if line.strip()]
+    if any(line.startswith(SUBJECT) for line in lines):
+        rows = "".join(
+            f"<div>{word}</div><div>{line}</div>" for word, line in map(split_row, lines)
+        )
+        return f'<div class="formula program">{rows}</div>'
+    rows = "".join(f"<div>{mathml(line, display=True)}</div>" for line in lines)
     return f'<div class="formula">{rows}</div>'
+
+
+def split_row(line: str) -> tuple[str, str]:
+    """Split a line of a program into what stands on the left, `subject to` or up to `max`, and the rest."""
+    if line.startswith(SUBJECT):
+        return SUBJECT, mathml(line.removeprefix(SUBJECT), display=True)
+    found = OBJECTIVE.match(line)
+    left = "" if found is None else mathml(found[1], display=True)
+    return left, mathml(line if found is None else found[2], display=True)
 
 
 class Blocks(Preprocessor):

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from outputs import list_blocks, run_page, show_outputs
+from outputs import drop_written_outputs, list_blocks, run_page, show_outputs
 
 FOLDER = "tutorials/"
 
@@ -40,12 +40,13 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     path = page.file.src_uri
     if not path.startswith(FOLDER) or path.endswith("index.md"):
         return markdown
-    printed = run_page(markdown)
+    page_without_outputs = drop_written_outputs(markdown)
+    printed = run_page(page_without_outputs)
     target = Path(config["site_dir"]) / FOLDER / f"{Path(path).stem}.ipynb"
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(notebook(markdown, printed))
+    target.write_bytes(notebook(page_without_outputs, printed))
     depth = "../" if config.get("use_directory_urls", True) else ""
-    title, _end, rest = show_outputs(markdown, printed).partition("\n")
+    title, _end, rest = show_outputs(page_without_outputs, printed).partition("\n")
     return f'{title}\n\n<a href="{depth}{target.name}" download>Download this page as a notebook</a>\n{rest}'
 
 

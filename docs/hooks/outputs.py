@@ -23,6 +23,11 @@ FENCE = re.compile(
 SHELL = ("pmlopt ", "printf ")
 """What a block starts with that a shell runs; other blocks of text stay text."""
 
+WRITTEN_OUTPUT = re.compile(
+    r"(?<=^```\n)\n```text\n(?!pmlopt |printf ).*?^```\n", re.MULTILINE | re.DOTALL
+)
+"""A block of text directly below a block of code: its output, for those who read the source of the page."""
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -32,6 +37,11 @@ def list_blocks(page: str) -> list[re.Match[str]]:
         block for block in FENCE.finditer(page)
         if block["language"] != "text" or block["code"].startswith(SHELL)
     ]  # fmt: skip
+
+
+def drop_written_outputs(page: str) -> str:
+    """Return the page without the outputs that it states, since those of the build are shown."""
+    return WRITTEN_OUTPUT.sub("", page)
 
 
 def run_page(page: str) -> list[str]:

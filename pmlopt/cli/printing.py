@@ -9,6 +9,7 @@ import math
 import os
 import re
 import select
+import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -37,7 +38,38 @@ def print_line(text: str, err: bool = False) -> None:
     stream = sys.stderr if err else sys.stdout
     encoding = getattr(stream, "encoding", None) or "utf-8"
     line = escape_control_characters(text).encode(encoding, "backslashreplace").decode(encoding)
-    click.echo(style_verdicts(line) if shows_styles(stream) else line, err=err)
+    styled = style_verdicts(line) if shows_styles(stream) else line
+    shown = wrap_line(styled, shutil.get_terminal_size().columns) if is_terminal(stream) else styled
+    click.echo(shown, err=err)
+
+
+def is_terminal(stream: Any) -> bool:
+    """Return whether a stream is open and a terminal."""
+    return stream is not None and not stream.closed and bool(stream.isatty())
+
+
+def wrap_line(line: str, width: int) -> str:
+    r"""Wrap a line between words, and indent what follows to its last column in the left half.
+
+    Examples:
+        >>> print(wrap_line("  solver  highs: the dual simplex ends at a vertex", 32))
+          solver  highs: the dual
+                  simplex ends at a
+                  vertex
+    """
+    plain = click.unstyle(line)
+    if len(plain) <= width:
+        return line
+    columns = [gap.end() for gap in re.finditer(r"(?<=\S)  +", plain)]
+    indent = len(plain) - len(plain.lstrip())
+    column = max((start for start in columns if start <= width // 2), default=indent + 2)
+    lines = [line[:indent]]
+    for piece in re.findall(r" *[^ ]+", line[indent:]):
+        if len(click.unstyle(lines[-1] + piece)) > width and lines[-1].strip():
+            lines.append(" " * column + piece.lstrip())
+        else:
+            lines[-1] += piece
+    return "\n".join(lines)
 
 
 def shows_styles(stream: Any) -> bool:
@@ -47,7 +79,7 @@ def shows_styles(stream: Any) -> bool:
     """
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
-    return stream is not None and not stream.closed and stream.isatty()
+    return is_terminal(stream)
 
 
 _VERDICTS = re.compile(r"\bFAILS\b|(?<=  )NO(?=  |$)|(?<=  )holds(?=  |$)|\bholds(?=[.:]?$|: )")

@@ -106,10 +106,7 @@ class ProgramOptions:
             tail = None if epsilon is None else {"lower": lower, "upper": upper}
             claim = {"epsilon": epsilon, "delta": asked.delta, "tail": tail, "holds": holds}
             record = (content[0] if len(content) == 1 else {"inputs": content}) | claim
-            if self.traces_file is None:
-                print_json("sample-audit", record)
-            else:
-                print_json("program-audit", record)
+            print_json("program-audit" if self.traces_file else "sample-audit", record)
             sys.exit(code)
         for head, levels in records:
             print_line(", ".join(f"{name} {value}" for name, value in head.items()))
@@ -198,10 +195,8 @@ def load_traces(path: Path) -> dict[Label, TraceLeakage]:
     with open_table(path) as table:
         names = [name.strip().lower() for name in table.names]
         columns = dict(zip(names, read_texts(table, table.names), strict=True))
-    inputs, counted = (
-        columns.pop("input", [None]),
-        [name for name in names if name in NUMBER_HEADERS],
-    )
+    inputs = columns.pop("input", [None])
+    counted = [name for name in names if name in NUMBER_HEADERS]
     if len(counted) != 1 or len(columns) < 2:
         raise FileFormatError(
             f"{path}: has the columns {', '.join(names)}: give columns of the trace and of its numbers, "

@@ -81,8 +81,7 @@ class TraceLeakage:
             >>> leakage_of_counts([2, 1, 1]).compute_mean_leakage("bits")
             1.5
         """
-        traces = Counter(self.law.values())
-        return math.fsum(traces[p] * float(p) * compute_log(1 / p, unit) for p in traces)
+        return math.fsum(level * float(share) for level, share in self.leakage_law(unit))
 
     def leakage_law(self, unit: Unit = "nats") -> tuple[tuple[float, Fraction], ...]:
         """Compute the law of the leakage l(Y).
@@ -206,12 +205,10 @@ def leakage_of_counts(counts: Numbers) -> TraceLeakage:
     total = sum(numbers, Fraction(0))
     if not total:
         raise MechanismError("no trace occurs: give a count above 0 for at least one")
-    shares = [
-        str(value) for number, value in zip(numbers, values, strict=True) if number.denominator > 1
-    ]
+    parts = [str(v) for v, one in zip(values, numbers, strict=True) if one.denominator > 1]
     # decimals may be rounded, and fractions are not
-    room = 0 if all("/" in share for share in shares) else SUM_ATOL
-    if shares and abs(total - 1) > room:
+    room = 0 if all("/" in part for part in parts) else SUM_ATOL
+    if parts and abs(total - 1) > room:
         raise MechanismError(
             f"the probabilities sum to {total if total.denominator < 10**9 else float(total)}: give "
             "probabilities that sum to one, or whole numbers as counts"
@@ -219,9 +216,8 @@ def leakage_of_counts(counts: Numbers) -> TraceLeakage:
     # fractions are compared and divided slowly, and few are different
     shares_of = {number: number / total for number in sorted(set(numbers)) if number}
     ranks = {number: rank for rank, number in enumerate(shares_of)}
-    kept = [(label, number) for label, number in zip(labels, numbers, strict=True) if number]
-    kept.sort(key=lambda pair: ranks[pair[1]])
-    return TraceLeakage({label: shares_of[number] for label, number in kept})
+    ranked = sorted(zip(labels, numbers, strict=True), key=lambda pair: ranks.get(pair[1], 0))
+    return TraceLeakage({label: shares_of[number] for label, number in ranked if number})
 
 
 def leakage_of_inputs(tables: Mapping[Any, Numbers]) -> dict[Label, TraceLeakage]:

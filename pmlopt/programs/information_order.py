@@ -73,9 +73,8 @@ class InformationOrder:
 
     def check(self) -> bool:
         """Return whether the witness proves the verdict, in exact arithmetic."""
-        witness, value = (
-            (self.processing, self.distance) if self.holds else (self.gain, self.separation)
-        )
+        witness = self.processing if self.holds else self.gain
+        value = self.distance if self.holds else self.separation
         if witness is None or value is None or min(map(min, witness)) < 0:
             return False
         if self.holds:
@@ -127,9 +126,9 @@ def is_less_informative(less: Any, more: Any, tolerance: float | None = None) ->
             f"the mechanisms have {len(p)} and {len(q)} letters, or different letters: give two on the same "
             "letters, in the same order"
         )
-    default = 0.0 if p_exact and q_exact else 1e-8
-    room = default if tolerance is None else tolerance
-    allowed = Fraction(check_in_interval(room, "[0, 1]", "the tolerance", MechanismError))
+    if tolerance is None:
+        tolerance = 0.0 if p_exact and q_exact else 1e-8
+    allowed = Fraction(check_in_interval(tolerance, "[0, 1]", "the tolerance", MechanismError))
     kernel, gains = _solve_deficiency(np.array(p, dtype=float), np.array(q, dtype=float))
     exact = (_solve_exactly(p, q, kernel, noise) for noise in (1e-9, 1e-6))
     for processing in chain([None, _round_kernel(kernel)], exact):
@@ -139,16 +138,14 @@ def is_less_informative(less: Any, more: Any, tolerance: float | None = None) ->
             return found
     raise SolverError(
         "it is not decided whether the one mechanism is a processing of the other within a total variation "
-        f"distance of {room:g}: allow a larger tolerance"
+        f"distance of {tolerance:g}: allow a larger tolerance"
     )
 
 
 def _multiply(left: ExactMatrix, right: ExactMatrix) -> ExactMatrix:
     """Compute the product of two matrices."""
     columns = tuple(zip(*right, strict=True))
-    return tuple(
-        tuple(sum(map(mul, row, column), Fraction(0)) for column in columns) for row in left
-    )
+    return tuple(tuple(sum(map(mul, row, one), Fraction(0)) for one in columns) for row in left)
 
 
 def _read_exact(data: Any, what: str) -> tuple[ExactMatrix, bool]:

@@ -1,4 +1,4 @@
-"""Pages to explore in a real browser: `nox -s browser`, or `pytest tests/browser/check_pages.py`.
+"""Pages to explore, and some of the site, in a browser: `nox -s browser`, or pytest of this file.
 
 They are skipped where Chromium or Playwright is not there, and are no part of the other tests.
 """
@@ -10,6 +10,7 @@ import json
 import math
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,34 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+SITE_PAGES = ("columns", "transcripts", "theorems", "notes/performance", "gallery/streams")
+"""Pages of the site with formulas, what commands print, long names, wide tables, code and a figure."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A few pages of the site, built in the theme, the style and the scripts of all."""
+    config = pytest.importorskip("mkdocs.config", reason="mkdocs is not installed")
+    build = pytest.importorskip("mkdocs.commands.build")
+    pytest.importorskip("material", reason="the site's theme is not installed")
+    root = Path(__file__).parents[2]
+    source, made = tmp_path_factory.mktemp("docs"), tmp_path_factory.mktemp("site")
+    for folder in ("assets", "figures"):
+        shutil.copytree(root / "docs" / folder, source / folder)
+    for name in SITE_PAGES:
+        (source / name).parent.mkdir(exist_ok=True)
+        shutil.copy(root / "docs" / f"{name}.md", source / f"{name}.md")
+    hooks = str(root / "docs" / "hooks" / "mathematics.py")
+    sys.path.insert(0, str(root / "docs" / "hooks"))
+    build.build(
+        config.load_config(
+            str(root / "mkdocs.yml"), docs_dir=str(source), site_dir=str(made), nav=None,
+            plugins=["search"], hooks=[hooks], use_directory_urls=False,
+        )
+    )  # fmt: skip
+    return made
+
+
 class Shown:
     """A page in the browser, and all that went wrong on it."""
 
@@ -147,6 +176,26 @@ def test_a_page_is_whole_quiet_and_accessible(
     found = axe.run(shown.page).response["violations"]
     assert [(one["id"], [node["html"][:120] for node in one["nodes"]]) for one in found] == []
     assert shown.faults == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", SITE_PAGES)
+def test_a_page_of_the_site_is_accessible_and_fits(
+    browser: Any, site: Path, name: str, scheme: str
+) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme=scheme)
+    page = context.new_page()
+    page.goto((site / f"{name}.html").as_uri())
+    page.wait_for_selector("nav[data-named]", state="attached")
+    assert (
+        page.get_attribute("body", "data-md-color-scheme")
+        == {"light": "default", "dark": "slate"}[scheme]
+    )
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    found = axe.run(page).response["violations"]
+    assert [(one["id"], [node["html"][:120] for node in one["nodes"]]) for one in found] == []
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_the_sliders_show_the_numbers_of_the_sweep(browser: Any, folder: Path) -> None:

@@ -88,11 +88,12 @@ def test_the_example_of_a_command_runs_and_its_json_has_the_keys_of_the_schema(
 
 def test_every_kind_of_json_is_in_the_schema_and_a_key_has_one_meaning() -> None:
     kinds = {
-        f"pmlopt {call.args[0].value!s}"
+        f"pmlopt {kind.value!s}"
         for path in (ROOT / "pmlopt" / "cli").glob("*.py")
         for call in ast.walk(parse_file(path))
         if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "print_json"
-        if isinstance(call.args[0], ast.Constant)
+        for kind in ast.walk(call.args[0])
+        if isinstance(kind, ast.Constant)
     }
     described = {one["properties"]["format"]["const"] for one in OUTPUT_SCHEMA["oneOf"]}
     # of a release the file itself is printed, which has a format of its own

@@ -57,6 +57,18 @@ def test_verdicts_are_bold_and_coloured_on_a_terminal() -> None:
     assert f"  order  {RED}FAILS{END}    no\n" in target.getvalue()
 
 
+def test_long_lines_wrap_to_the_width_of_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    line = "  solver     highs: " + "words of a reason " * 5 + "FAILS"
+    shown = click.unstyle(show(line)).splitlines()
+    assert max(map(len, shown)) <= 40
+    assert [part[:13].strip() for part in shown[1:]] == [""] * (len(shown) - 1)
+    assert " ".join(" ".join(shown).split()) == " ".join(line.split())
+    assert f"{RED}FAILS{END}" in show(line)
+    assert show(line, stream=io.StringIO()) == f"{line}\n"
+    assert show("x" * 60) == f"{'x' * 60}\n"  # a path or a digest is copied whole
+
+
 def test_other_words_have_no_style() -> None:
     for line in ("the bound holds for every prior", "NO is a country", "FAILSAFE", "  holdsout  1"):
         assert show(line) == f"{line}\n"

@@ -148,6 +148,8 @@ def test_a_page_shows_what_its_blocks_print() -> None:
     shown = outputs.show_outputs(page, printed)
     assert "```{ .text .output }\n2\n3\n```\n\n```bash" in shown.replace("``` {", "```{")
     assert shown.endswith("End.\n")
+    written = page.replace("x + 1\n```\n", "x + 1\n```\n\n```text\n2\n3\n```\n")
+    assert outputs.drop_written_outputs(written) == page
     cells = json.loads(notebooks.notebook(page, printed))["cells"]
     assert [cell["outputs"][0]["text"] for cell in cells if cell["cell_type"] == "code"] == [
         ["2\n", "3\n"], [printed[1]]
@@ -246,3 +248,26 @@ def test_every_exit_code_has_a_meaning() -> None:
              options.INTERRUPTED, options.CLOSED)  # fmt: skip
     assert set(reference.EXIT_CODES) == {0, *codes}
     assert all(f"\n| {code} | " in reference.commands_page() for code in codes)
+
+
+def test_figures_are_drawn_by_the_project_with_text_as_text_on_white() -> None:
+    drawn = "".join(path.read_text("utf-8") for path in (ROOT / "benchmarks").glob("figures*.py"))
+    for path in (ROOT / "docs" / "figures").glob("*.svg"):
+        assert f'"{path.stem}": ' in drawn, path.name
+        picture = path.read_text("utf-8")
+        assert "<text" in picture, path.name
+        assert "fill: #ffffff" in picture, path.name
+
+
+def test_every_column_of_a_table_has_a_head() -> None:
+    for path in sorted((ROOT / "docs").rglob("*.md")):
+        for head in re.findall(r"^(\|.*\|)\n\| ?-{3}", path.read_text("utf-8"), re.MULTILINE):
+            assert not re.search(r"(?<!\\)\|\s*\|", head), f"{path.name}: {head}"
+
+
+def test_as_many_pages_to_explore_are_named_as_there_are() -> None:
+    names = ("one", "two", "three", "four", "five", "six", "seven", "eight")
+    page = (ROOT / "docs" / "gallery" / "explore.md").read_text("utf-8")
+    count = names[page.count("<iframe ") - 1].capitalize()
+    for file in ("docs/gallery/explore.md", "docs/gallery/index.md", "mkdocs.yml"):
+        assert f"{count} pages to explore" in (ROOT / file).read_text("utf-8"), file

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from documents import ROOT, blocks, printed_file
+from documents import ROOT, blocks, join_lines, printed_file
 
 from pmlopt.cli import main
 
@@ -26,7 +26,7 @@ def test_the_transcripts_are_what_the_commands_print(
     steps = [
         step
         for block in blocks((ROOT / "docs" / page).read_text("utf-8"))
-        for step in ("\n" + block.code).split("\n$ ")[1:]
+        for step in ("\n" + join_lines(block.code)).split("\n$ ")[1:]
     ]
     assert len(steps) == PAGES[page]
     for step in steps:

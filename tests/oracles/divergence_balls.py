@@ -210,7 +210,7 @@ def best_gain(
     n, m = gains.shape
     priors = [find_worst_prior(kind, p, radius, np.arange(n) / n)[1]]
     low, high = -math.inf, math.inf
-    for _ in range(60):
+    for _ in range(200):
         mechanism = cp.Variable((n, m), nonneg=True)
         top = cp.Variable((1, m))
         rules = [cp.sum(mechanism, axis=1) == 1, mechanism <= np.ones((n, 1)) @ top]

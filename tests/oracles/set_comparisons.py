@@ -24,15 +24,21 @@ def random_column(rng: np.random.Generator, n: int) -> FloatArray:
     return 0.7 + 1e-6 * column if kind == 3 else column
 
 
-def compare_columns(kind: SetKind, seed: int, count: int) -> None:
-    """Hold least means, minimizers and rational bounds of random columns against convex programs."""
+def compare_columns(kind: SetKind, seed: int, count: int) -> float:
+    """Hold least means, minimizers and rational bounds of random columns against convex programs.
+
+    Returns the largest difference of the least means.
+    """
     rng = np.random.default_rng(seed)
+    farthest = 0.0
     for _ in range(count):
         n = int(rng.integers(2, 8))
         p, radius = random_center(rng, n), float(rng.choice(kind.radii))
         ball, column = kind.make(p, radius), random_column(rng, n)
         least = float(ball.min_mean(column[:, None])[0])
-        assert least == pytest.approx(least_mean(kind, p, radius, column), abs=1e-6)
+        by_definition = least_mean(kind, p, radius, column)
+        assert least == pytest.approx(by_definition, abs=1e-6)
+        farthest = max(farthest, abs(least - by_definition))
         worst = ball.minimizer(column)
         slack = ball.mean_atol * float(np.ptp(column))
         assert worst @ column == pytest.approx(least, abs=1e-14 + slack)
@@ -49,11 +55,16 @@ def compare_columns(kind: SetKind, seed: int, count: int) -> None:
         # the bound is below every prior of the ball, without rounding, and hardly
         assert Fraction(bound, unit) <= mean
         assert float((mean - Fraction(bound, unit)) / 2**53) <= 1e-13 + slack
+    return farthest
 
 
-def compare_designs(kind: SetKind, seed: int, count: int) -> None:
-    """Hold random designs against cutting planes, and their levels against the worst priors found."""
+def compare_designs(kind: SetKind, seed: int, count: int) -> tuple[float, float]:
+    """Hold random designs against cutting planes, and their levels against the worst priors found.
+
+    Returns how far a value is at most from either bound of the cutting planes, and a level above epsilon.
+    """
     rng = np.random.default_rng(seed)
+    farthest, excess = 0.0, -math.inf
     for _ in range(count):
         n, m = int(rng.integers(2, 6)), int(rng.integers(2, 5))
         p, radius = random_center(rng, n), float(rng.choice(kind.radii))
@@ -65,7 +76,10 @@ def compare_designs(kind: SetKind, seed: int, count: int) -> None:
         assert result.certificate.verify()
         assert low - 1e-6 <= result.value <= high + 1e-6
         assert result.bound >= low - 1e-7
+        farthest = max(farthest, result.value - low, high - result.value)
         for column in result.mechanism.matrix.T:
             if column.max() > 0:
-                least = least_mean(kind, p, radius, column / column.max())
-                assert -math.log(least) <= epsilon + 1e-6
+                level = -math.log(least_mean(kind, p, radius, column / column.max()))
+                assert level <= epsilon + 1e-6
+                excess = max(excess, level - epsilon)
+    return farthest, excess

@@ -33,7 +33,7 @@ from pmlopt.model.closed_forms.local_privacy import (
     randomized_response,
 )
 from pmlopt.model.privacy import LDP, PML, MaximalLeakage, MetricPrivacy, Requirement
-from pmlopt.model.uncertainty import ChoquetSet, PriorSet
+from pmlopt.model.uncertainty import PriorSet
 
 FORMULA_RTOL = 1e-12
 """How far, in nats, the rounding of a formula may put a level above its limit."""
@@ -105,7 +105,7 @@ def _get_prior_set(prior: Prior, privacy: Requirement) -> PriorSet | None:
 
 def _contains_all_priors(priors: PriorSet | None) -> bool:
     """Return whether a set contains all priors."""
-    return isinstance(priors, ChoquetSet) and priors.contains_all_priors
+    return priors is not None and priors.contains_all_priors
 
 
 def _get_interval(prior: Prior, priors: PriorSet | None) -> tuple[float, float] | None:

@@ -44,6 +44,24 @@ def minimize_by_golden_sections(
     return np.where(at_one < at_two, one, two), np.minimum(at_one, at_two)
 
 
+def minimize_on_grids(
+    value: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray, points: int
+) -> tuple[FloatArray, FloatArray]:
+    """Minimise (M,) unimodal functions on intervals by finer and finer grids, to 1e-15 of the interval.
+
+    The functions take the K M points of a whole grid at once, K for the first function, then the second: they
+    are called less often than by golden sections, which pays off where a call costs more than its numbers.
+    """
+    shares, places = np.linspace(0.0, 1.0, points), np.arange(len(low))
+    for _ in range(math.ceil(SECTIONS * math.log(GOLDEN) / math.log(2 / (points - 1)))):
+        grid = low[:, None] + shares * (high - low)[:, None]
+        values = value(grid.ravel()).reshape(grid.shape)
+        best = values.argmin(axis=1)
+        low = grid[places, np.maximum(best - 1, 0)]
+        high = grid[places, np.minimum(best + 1, points - 1)]
+    return grid[places, best], values[places, best]
+
+
 def center_prices(law: FloatArray, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Subtract from (N, M) multipliers their (M,) means under a law; return both."""
     mean = (law * prices).sum(axis=0)

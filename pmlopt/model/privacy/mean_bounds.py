@@ -38,7 +38,6 @@ from pmlopt.model.privacy.requirement import (
     check_certificate_array,
 )
 from pmlopt.model.uncertainty import (
-    ChoquetSet,
     ColumnCone,
     L1Ball,
     PriorSet,
@@ -355,18 +354,13 @@ class MeanBounds(Requirement):
             math.exp(-min(bounds[0].exponent, MAX_RELEVANT_LEVEL)),
             bounds[0].smaller,
         )
-        if not isinstance(least, PriorSet) or (
-            isinstance(least, ChoquetSet) and least.contains_all_priors
-        ):
+        if not isinstance(least, PriorSet) or least.contains_all_priors:
             return (StaircaseFamily(0.0, 1 / exp_neg_epsilon),)
-        if (
-            isinstance(least, L1Ball)
-            and not least.can_empty_letter
-            and (least.center.pmf == prior.pmf).all()
-        ):
-            return least.column_families(exp_neg_epsilon)
+        families = least.column_families(prior.pmf, exp_neg_epsilon)
+        if families is not None and isinstance(least, L1Ball) and not least.can_empty_letter:
+            return families
         # of other sets the extreme columns are known by the vertices only, or by some priors
-        listed = isinstance(least, ChoquetSet) or least.list_vertices() is not None
+        listed = least.float_probability is not None or least.list_vertices() is not None
         known = least if listed else find_vertex_hull(least)
         if known is None:
             return ColumnCone.from_members(least, exp_neg_epsilon)

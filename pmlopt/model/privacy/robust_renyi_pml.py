@@ -24,6 +24,7 @@ from pmlopt.model.privacy.dual_prices import (
     compute_net_prices,
     find_best_prices,
     minimize_by_golden_sections,
+    minimize_on_grids,
     unpack_prices,
 )
 from pmlopt.model.privacy.of_order import (
@@ -142,15 +143,22 @@ class RobustRenyiPML(FiniteOrderBound):
 
         What is missed, times beta, is convex in t.
         """
+        # on few letters a call of a set costs more than its numbers
+        points = 33 if columns.size <= 64 else 1
+        copies = np.repeat(columns, points, axis=1)
+        coefficients = np.repeat(np.broadcast_to(coefficient, columns.shape[1]), points)
 
         def compute_violation(logs: FloatArray) -> FloatArray:
-            slack = self._compute_slack(columns, coefficient, np.exp(logs))
+            slack = self._compute_slack(copies, coefficients, np.exp(logs))
             lowest = slack.min(axis=0)
             return np.asarray(-self.over.min_mean(slack - lowest) - lowest)
 
         least = np.maximum(self.over.min_mean(columns**self.alpha), 1e-300)
-        logs, at_logs = minimize_by_golden_sections(
-            compute_violation, np.log(least) / self.alpha, np.zeros(columns.shape[1])
+        low, high = np.log(least) / self.alpha, np.zeros(columns.shape[1])
+        logs, at_logs = (
+            minimize_on_grids(compute_violation, low, high, points)
+            if points > 1
+            else minimize_by_golden_sections(compute_violation, low, high)
         )
         return np.exp(logs), at_logs
 

@@ -48,7 +48,7 @@ class ChiSquareBall(DivergenceBall):
         return f"within chi-square distance {self.radius:g} of the centre"
 
     @property
-    def has_all_priors(self) -> bool:
+    def contains_all_priors(self) -> bool:
         """Return whether the ball provably contains every prior."""
         # the law that is certain of the rarest letter is furthest
         return Fraction(self.radius) >= 1 / min(self.exact_center) - 1

@@ -11,7 +11,6 @@ from typing import TypeAlias
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray
-from pmlopt.model.uncertainty.choquet_set import ChoquetSet
 from pmlopt.model.uncertainty.cut_polytopes import CutCube, cut_cube
 from pmlopt.model.uncertainty.prior_set import PriorSet, require_form
 from pmlopt.model.uncertainty.vertices import build_member_hull
@@ -171,12 +170,8 @@ class ColumnCone:
     @property
     def is_additive(self) -> bool:
         """Return whether the set has only lower bounds, without upper bounds or a shift."""
-        priors = self.priors
-        return (
-            isinstance(priors, ChoquetSet)
-            and priors.float_probability.upper is None
-            and priors.float_probability.shift == 0
-        )
+        nu = self.priors.float_probability
+        return nu is not None and nu.upper is None and bool(nu.shift == 0)
 
     def extreme_columns(self, p: FloatArray, limit: int) -> FloatArray | None:
         """Enumerate all (N, K) extreme columns of mean one under p; None above a limit."""

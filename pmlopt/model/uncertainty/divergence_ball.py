@@ -110,7 +110,7 @@ class DivergenceBall(PriorSet):
 
     @property
     @abstractmethod
-    def has_all_priors(self) -> bool:
+    def contains_all_priors(self) -> bool:
         """Return whether the ball provably contains every prior."""
 
     # ------------------------------------------------------------ what follows
@@ -119,7 +119,7 @@ class DivergenceBall(PriorSet):
         """Return the center for a trivial ball, all priors for a complete one, else the ball."""
         if self.radius == 0:
             return self.center.pmf
-        return AllPriors(self.size) if self.has_all_priors else self
+        return AllPriors(self.size) if self.contains_all_priors else self
 
     def on_cells(self, cells: LetterCells) -> PriorSet:
         """Return the ball around the cells' masses, with the least means of this one.
@@ -173,6 +173,8 @@ class DivergenceBall(PriorSet):
 
     def contains_law(self, p: FloatArray) -> bool:
         """Return whether the (N,) probabilities are in the ball, up to an l1 distance of 1e-12."""
+        if self.compute_divergences(p[:, None])[0] <= self.radius:
+            return True
         weight = float(self._shares_within(p[:, None])[0])
         return (1 - weight) * float(np.abs(p - self.center.pmf).sum()) <= MEMBERSHIP_ATOL
 

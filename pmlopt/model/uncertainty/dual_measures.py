@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -42,6 +42,27 @@ class CompiledPrograms(ABC, Generic[Source, CompiledProgram]):
             self._compiled[shape] = self._build_program(shape)
         return self._compiled[shape]
 
+    @staticmethod
+    def _find_by_columns(
+        find: Callable[[FloatArray], list[FloatArray] | None], columns: FloatArray
+    ) -> list[FloatArray] | None:
+        """Find what a program gives for columns together or, where its solver fails at that, for each.
+
+        Args:
+            find: arrays whose last axis is that of the columns, None where the solver fails.
+            columns: (N, M).
+        """
+        found = find(columns)
+        if found is not None or columns.shape[1] == 1:
+            return found
+        single: list[list[FloatArray]] = []
+        for column in columns.T:
+            one = find(column[:, None])
+            if one is None:
+                return None
+            single.append(one)
+        return [np.concatenate(parts, axis=-1) for parts in zip(*single, strict=True)]
+
     def __reduce__(self) -> Any:
         """Copy and pickle what the programs are built from: those that are compiled do not."""
         return type(self), (self._source,)
@@ -63,27 +84,42 @@ class BestMeasures(CompiledPrograms[MeasureConstraint, "_DualProgram"]):
     def find_measures(
         self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
     ) -> tuple[FloatArray, FloatArray | None]:
-        """Find (N, M) measures by a convex program, zeros, which prove the largest gain, where it fails; and,
-        where its solver has not all digits, columns that gain about what the measures prove.
+        """Find (N, M) measures by a convex program, for a column where it fails zeros, which prove the
+        largest gain; and, where its solver has not all digits, columns that gain about what they prove.
 
         Args:
             p: (N,) the prior of the design.
             gains: (N, M) the columns g.
             exp_neg_epsilon: in (0, 1].
         """
-        none = np.zeros(gains.shape)
-        unit = float(np.ptp(gains, axis=0).max())
-        if unit == 0 or exp_neg_epsilon >= 1:
-            return none, None
+        if np.ptp(gains, axis=0).max() == 0 or exp_neg_epsilon >= 1:
+            return np.zeros(gains.shape), None
+
+        def find(some: FloatArray) -> list[FloatArray] | None:
+            found = self._solve(p, some, exp_neg_epsilon)
+            if found is None and some.shape[1] == 1:
+                return [np.zeros(some.shape), some - some.min(), np.zeros(1)]
+            return found
+
+        found = cast("list[FloatArray]", self._find_by_columns(find, gains))
+        measures, columns, sharp = found
+        return measures, None if sharp.all() else columns
+
+    def _solve(
+        self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
+    ) -> list[FloatArray] | None:
+        """Solve the program, for measures, the columns that they price, and whether these are sharp."""
+        unit = float(np.ptp(gains, axis=0).max()) or 1.0
         program = self.get_program(gains.shape)
         program.costs.value = p[:, None] * (gains - gains.min(axis=0)) / unit
         program.prior.value, program.factor.value = p[:, None], exp_neg_epsilon
-        solve_approximately(program.problem)
-        measures, columns = program.measures.value, program.excess.dual_value
-        if measures is None or columns is None or not np.isfinite([measures, columns]).all():
-            return none, gains - gains.min(axis=0)
-        sharp = program.problem.status == cp.OPTIMAL
-        return unit * np.maximum(measures, 0.0), None if sharp else np.maximum(columns, 0.0)
+        if not solve_approximately(program.problem):
+            return None
+        measures, columns = np.array(program.measures.value), np.array(program.excess.dual_value)
+        if not np.isfinite([measures, columns]).all():
+            return None
+        sharp = np.full(gains.shape[1], program.problem.status == cp.OPTIMAL)
+        return [unit * np.maximum(measures, 0.0), np.maximum(columns, 0.0), sharp]
 
 
 @dataclass(frozen=True)
@@ -128,14 +164,17 @@ class CommonPriors(CompiledPrograms[Sequence[MeasureConstraint], "_MeanProgram"]
         """Find (N, M) priors of least mean for the columns of a matrix, and (K, N, M) parts of the columns
         that prove it, both as near as a solver comes; None where it finds no prior.
         """
-        shape = matrix.shape
-        program = self.get_program(shape)
+        found = self._find_by_columns(self._solve, matrix)
+        return None if found is None else (found[0], found[1])
+
+    def _solve(self, matrix: FloatArray) -> list[FloatArray] | None:
+        """Solve the program, for the priors and the parts."""
+        program = self.get_program(matrix.shape)
         program.matrix.value = matrix
-        solve_approximately(program.problem)
-        if program.laws.value is None:
+        if not solve_approximately(program.problem):
             return None
-        parts = np.array([np.asarray(link.dual_value).reshape(shape) for link in program.links])
-        return np.asarray(program.laws.value), parts
+        parts = [np.asarray(link.dual_value).reshape(matrix.shape) for link in program.links]
+        return [np.asarray(program.laws.value), np.array(parts)]
 
 
 @dataclass(frozen=True)

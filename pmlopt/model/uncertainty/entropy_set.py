@@ -123,7 +123,7 @@ class EntropySet(KLBall):
         return f"of an entropy of at least {self.entropy:g} nats"
 
     @property
-    def has_all_priors(self) -> bool:
+    def contains_all_priors(self) -> bool:
         """Return whether every prior is in the set for certain."""
         return self.entropy == 0
 
@@ -137,7 +137,7 @@ class EntropySet(KLBall):
             raise PrivacyError(
                 f"{self!r} is on {self.size} letters, and the prior on {cells.letter_count}"
             )
-        if self.has_all_priors:
+        if self.contains_all_priors:
             return AllPriors(cells.size)
         with localcontext(Context(prec=DIGITS)):
             above = self._bound_radius()[1]

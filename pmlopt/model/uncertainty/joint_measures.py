@@ -38,16 +38,27 @@ class BestJointMeasures(CompiledPrograms[JointLaws, "_JointProgram"]):
             gains: (N, M) the columns g.
             exp_neg_epsilon: in (0, 1].
         """
+
+        def find(some: FloatArray) -> list[FloatArray] | None:
+            return self._solve(p, some, exp_neg_epsilon)
+
+        found = self._find_by_columns(find, gains)
+        return None if found is None else (found[0], found[1:])
+
+    def _solve(
+        self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
+    ) -> list[FloatArray] | None:
+        """Solve the program, for the weights and the measures."""
         unit = float(np.ptp(gains, axis=0).max()) or 1.0
         program = self.get_program(gains.shape)
         program.costs.value = p[:, None] * (gains - gains.min(axis=0)) / unit
         program.prior.value, program.factor.value = p[:, None], exp_neg_epsilon
-        solve_approximately(program.problem)
-        found = [program.weights.value, *(one.value for one in program.measures)]
-        if any(value is None or not np.isfinite(value).all() for value in found):
+        if not solve_approximately(program.problem):
             return None
-        weights, *measures = (unit * np.maximum(value, 0.0) for value in found)
-        return weights, measures
+        found = [np.asarray(one.value) for one in (program.weights, *program.measures)]
+        if not all(np.isfinite(value).all() for value in found):
+            return None
+        return [unit * np.maximum(value, 0.0) for value in found]
 
 
 @dataclass(frozen=True)

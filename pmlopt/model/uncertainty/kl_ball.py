@@ -57,7 +57,7 @@ class KLBall(DivergenceBall):
         return f"within a divergence of {self.radius:g} nats from the centre"
 
     @property
-    def has_all_priors(self) -> bool:
+    def contains_all_priors(self) -> bool:
         """Return whether the ball provably contains every prior."""
         # the law that is certain of the rarest letter is furthest, at -log of its mass
         rarest = min(self.exact_center)

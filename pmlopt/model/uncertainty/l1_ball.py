@@ -192,11 +192,14 @@ class L1Ball(ChoquetSet):
         """Return whether some prior of the ball gives a letter probability 0."""
         return self.half_radius >= float(self.center.pmf.min())
 
-    def column_families(self, exp_neg_epsilon: float) -> tuple[Family, ...]:
-        """Return the parametric families of extreme columns; for radii below 2 min p the complete ones.
+    def column_families(self, p: FloatArray, exp_neg_epsilon: float) -> tuple[Family, ...] | None:
+        """Return the parametric families of extreme columns, of a ball around the prior itself; for radii
+        below 2 min p the complete ones.
 
         From there on there are those of `PlateauKinds` too.
         """
+        if not np.array_equal(p, self.center.pmf):
+            return None
         # the constraint e^-eps max v <= <p, v> - r (max v - min v) with mean one, solved for max v
         high = 1 / (exp_neg_epsilon + self.half_radius)
         found: list[Family] = [BoxFamily(0.0, high)] if high > 1 else []

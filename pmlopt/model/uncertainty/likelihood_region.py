@@ -82,7 +82,7 @@ class LikelihoodRegion(DivergenceBall):
         return f"from which the divergence of the centre is at most {self.radius:g} nats"
 
     @property
-    def has_all_priors(self) -> bool:
+    def contains_all_priors(self) -> bool:
         """Return whether every prior is in the region for certain: only where there is a single one."""
         return self.size == 1
 

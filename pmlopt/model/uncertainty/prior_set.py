@@ -453,6 +453,27 @@ class PriorSet(Record, ABC):
         """Return the simplest equal set: a single prior, all priors, or itself."""
         return self
 
+    @property
+    def contains_all_priors(self) -> bool:
+        """Return whether every prior is in the set for certain."""
+        return False
+
+    @property
+    def float_probability(self) -> Any:
+        """Return the lower probability that gives the least means of the set, in floats; None where none
+        does.
+        """
+        return None
+
+    def column_families(self, p: FloatArray, exp_neg_epsilon: float) -> tuple[Any, ...] | None:
+        """Return parametric families of extreme columns of mean one; None where none are known.
+
+        Args:
+            p: (N,) the prior of the design.
+            exp_neg_epsilon: e^-epsilon, in (0, 1].
+        """
+        return None
+
     def on_cells(self, cells: LetterCells) -> PriorSet | None:
         """Return what the priors of the set are on the cells of an output, which determines least means
         there; None where it has no such form.

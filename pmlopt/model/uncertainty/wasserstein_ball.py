@@ -138,10 +138,10 @@ class WassersteinBall(PriorSet):
         moved = ~np.eye(self.size, dtype=bool)
         if self.radius == 0 and (self.metric[moved] > 0).all():
             return self.center.pmf
-        return AllPriors(self.size) if self._has_all_priors else self
+        return AllPriors(self.size) if self.contains_all_priors else self
 
     @cached_property
-    def _has_all_priors(self) -> bool:
+    def contains_all_priors(self) -> bool:
         """Return whether every prior is in the ball, without rounding: each letter can take all mass."""
         held = [x for x, mass in enumerate(self._exact_center) if mass]
         if not np.isfinite(self.metric[held]).all():

@@ -281,6 +281,11 @@ def _add_until_interior(inner: FloatArray, every: FloatArray) -> FloatArray:
     makes up for; then no interior-point method has a start, and the information may stay singular.
     """
     while True:
+        # the weights that make the constant and are nearest to equal ones are often inside, without a program
+        equal = np.full(inner.shape[1], 1 / inner.shape[1])
+        near = equal + np.linalg.lstsq(inner, 1 - inner @ equal, rcond=None)[0]
+        if near.min() * inner.shape[1] >= MIN_INTERIOR_SHARE:
+            return inner
         weights, prices = _find_interior_weights(inner)
         if weights.min() * inner.shape[1] >= MIN_INTERIOR_SHARE:
             return inner

@@ -85,6 +85,9 @@ class _CentralPath:
         self, columns: FloatArray, target: FloatArray, wanted: FloatArray | None, start: FloatArray
     ) -> None:
         self.columns, self.target, self.wanted, self.q = columns, target, wanted, start
+        # the right sides of the two systems of a step, of which one has a column that changes
+        self._sides = columns if wanted is None else np.hstack([columns, wanted.T])
+        self._right = np.column_stack([start, columns.T])
         found = self._compute_derivatives(start)
         if found is None:
             raise np.linalg.LinAlgError("the information of the columns is singular")
@@ -108,14 +111,15 @@ class _CentralPath:
         except np.linalg.LinAlgError:
             return None
         # Cholesky in place of the inverse of J: products are symmetric up to rounding
-        half = np.linalg.solve(root, self.columns)
+        solved = np.linalg.solve(root, self._sides)
+        half = solved[:, : len(q)]
         products = half.T @ half
         # the Hessian of -log det is the entrywise square of L' J^-1 L
         if self.wanted is None:
-            return np.diag(products).copy(), products**2
-        turned = self.wanted @ np.linalg.solve(root.T, half)
+            return products.diagonal().copy(), products**2
+        turned = solved[:, len(q) :].T @ half
         errors = turned.T @ turned
-        return np.diag(errors).copy(), 2 * products * errors
+        return errors.diagonal().copy(), 2 * products * errors
 
     def _compute_residual(self, barrier: float) -> float:
         """Compute the relative norm of the central-path residual at a barrier parameter."""
@@ -132,11 +136,11 @@ class _CentralPath:
         # aims at a tenth of the current complementarity gap
         barrier = 0.1 * float(q @ z) / len(q)
         before = self._compute_residual(barrier)
-        right = gains - self.columns.T @ pi + barrier / q
+        self._right[:, 0] = gains - self.columns.T @ pi + barrier / q
         # one factorisation for the residual and for the N columns of the Schur complement
-        solved = np.linalg.solve(
-            curvature + np.diag(z / q), np.column_stack([right, self.columns.T])
-        )
+        system = curvature.copy()
+        system.flat[:: len(q) + 1] += z / q
+        solved = np.linalg.solve(system, self._right)
         towards = self.columns @ (q + solved[:, 0]) - self.target
         # least squares: the rows may be dependent, where the Schur complement is singular
         dpi = np.asarray(np.linalg.lstsq(self.columns @ solved[:, 1:], towards, rcond=None)[0])

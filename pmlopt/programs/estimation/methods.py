@@ -119,12 +119,11 @@ def find_known_error(program: EstimationDesign, value: float) -> ClosedForm | No
     formula = {LDP: least_ldp_estimation_error, PML: least_pml_estimation_error}.get(type(privacy))
     if formula is None or not frequencies or len(p) < 2 or np.ptp(p) > 1e-15:
         return None
-    assert isinstance(privacy, LDP | PML)
     # the formula is for the prior itself, not for a set of them
-    if isinstance(privacy, PML) and privacy.over is not None:
+    if getattr(privacy, "over", None) is not None:
         return None
     try:
-        known = formula(len(p), privacy.epsilon)
+        known = formula(len(p), max(privacy.limits.values()))
     except PrivacyError:
         return None
     return ClosedForm(formula.__name__, known, value - known)

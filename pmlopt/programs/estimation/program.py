@@ -69,13 +69,11 @@ class EstimationDesign(Design[EstimationCertificate]):
 
     @property
     def workload_unit(self) -> float:
-        """Return the power of two that scales the workload, at most its largest entry; 1 for "D"."""
-        max_entry = float(np.abs(self.centered_workload).max())
-        return (
-            1.0
-            if self.criterion == "D" or max_entry == 0
-            else 2.0 ** math.floor(math.log2(max_entry))
-        )
+        """Return the power of two that scales the workload, at most its largest entry; 1 for "D", and where
+        entries are near one.
+        """
+        exponent = math.frexp(float(np.abs(self.centered_workload).max()))[1] - 1
+        return 1.0 if self.criterion == "D" or abs(exponent) < 10 else 2.0**exponent
 
     def with_unit(self, unit: float) -> EstimationDesign:
         """Rescale the workload by a power of two, without rounding.

@@ -11,7 +11,6 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.maxima import bound_maximum
 from pmlopt.model.uncertainty.columns import BoxFamily, Family, StaircaseFamily
-from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.programs.subconvex.columns import ColumnBatch, ColumnPricer, PricingResult
 from pmlopt.programs.subconvex.split_pricing import SplitPricer
 from pmlopt.programs.subconvex.tangents import TangentPricer
@@ -138,10 +137,9 @@ class BallPricer(ColumnPricer):
             split.nested,
             max_information,
         )
-        assert isinstance(split.nested.cone.priors, L1Ball)
         self.exp_neg_epsilon, self.half = (
             split.nested.cone.exp_neg_epsilon,
-            split.nested.cone.priors.half_radius,
+            split.nested.cone.priors.float_probability.shift,
         )
         self.p, self.information = split.kernel.p, information
         self.plateaus = (

@@ -17,7 +17,6 @@ from pmlopt.model.closed_forms.catalogue import build_closed_forms
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.ratios import MAX_BASES, RatioBounds
 from pmlopt.model.uncertainty.columns import BoxFamily, ColumnCone, Family, StaircaseFamily
-from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.model.utility import FInformation, MutualInformation, SubConvex
 from pmlopt.programs.subconvex.ball_pricing import BallPricer, bound_family_information
 from pmlopt.programs.subconvex.columns import (
@@ -64,12 +63,10 @@ class ColumnSpace:
         """Return the parametric families of the columns; none for a general cone."""
         if isinstance(self.allowed, tuple):
             return self.allowed
-        if isinstance(self.allowed, ColumnCone) and isinstance(self.allowed.priors, L1Ball):
-            ball = self.allowed.priors
-            # the closed families are known for a ball around the prior itself only
-            if (ball.center.pmf == self.prior.pmf).all():
-                return ball.column_families(self.allowed.exp_neg_epsilon)
-        return ()
+        if not isinstance(self.allowed, ColumnCone):
+            return ()
+        known = self.allowed.priors.column_families(self.prior.pmf, self.allowed.exp_neg_epsilon)
+        return known or ()
 
     @cached_property
     def column_count(self) -> int | None:

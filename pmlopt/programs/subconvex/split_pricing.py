@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
 from pmlopt.core.lazy_imports import sparse
-from pmlopt.model.uncertainty.choquet_set import ChoquetSet
 from pmlopt.model.uncertainty.columns import ColumnCone
 from pmlopt.programs.subconvex.columns import (
     ColumnBatch,
@@ -205,12 +204,9 @@ def build_split_families(cone: ColumnCone) -> tuple[SplitFamily, ...]:
     ball there is the smallest entry, too: an extreme column has it at 0, or the threshold at one end. None
     for sets of another kind, such as hulls of vertices.
     """
-    priors, keep = cone.priors, cone.exp_neg_epsilon
-    if not isinstance(priors, ChoquetSet) or (
-        priors.float_probability.shift > 0 and priors.float_probability.upper is not None
-    ):
+    nu, keep, none = cone.priors.float_probability, cone.exp_neg_epsilon, np.zeros(cone.priors.size)
+    if nu is None or (nu.shift > 0 and nu.upper is not None):
         return ()
-    nu, none = priors.float_probability, np.zeros(priors.size)
     lower, shift = nu.lower / nu.total, float(nu.shift / nu.total)
     rest = 1 - float(lower.sum()) + shift
     stairs = _make_split_family((1, 2), [lower, none], [none, lower], rest, keep + shift)

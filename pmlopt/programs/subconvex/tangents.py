@@ -38,7 +38,7 @@ def get_common_min_mass(cone: ColumnCone) -> float | None:
     """Return the common minimum mass of all letters, if the set of priors has no other constraint."""
     if not cone.is_additive:
         return None
-    nu = cone.priors.float_probability  # type: ignore[attr-defined]
+    nu = cone.priors.float_probability
     return float(nu.lower[0] / nu.total) if np.ptp(nu.lower) == 0 else None
 
 

@@ -39,11 +39,9 @@ def is_above_at_size(successes: Shares, draws: Shares, share: Shares, error: Sha
         >>> is_above_at_size(3.0, 3.0, np.array([0.0999, 0.1001]), 0.01).tolist()  # p^3 = 0.01 p
         [True, False]
     """
-    k, n = np.asarray(successes, dtype=float), np.asarray(draws, dtype=float)
-    tail = special.betainc(np.maximum(k, 1), n - k + 1, share)
-    return np.asarray(
-        _has_room_below(k, n, share) & (tail <= error * share * (1 - CONFIDENCE_RTOL))
-    )
+    tail = special.betainc(np.maximum(successes, 1), draws - successes + 1, share)
+    is_rare = tail <= error * share * (1 - CONFIDENCE_RTOL)
+    return np.asarray(_has_room_below(successes, draws, share) & is_rare)
 
 
 def is_below_at_size(successes: Shares, draws: Shares, share: Shares, error: Shares) -> BoolArray:
@@ -55,9 +53,8 @@ def is_below_at_size(successes: Shares, draws: Shares, share: Shares, error: Sha
         >>> is_below_at_size(0.0, 1.0, np.array([0.74, 0.76]), 0.25).tolist()
         [False, True]
     """
-    k, n = np.asarray(successes, dtype=float), np.asarray(draws, dtype=float)
-    tail = special.betaincc(k + 1, np.maximum(n - k, 1), share)
-    return np.asarray((k < n) & (tail <= error * (1 - CONFIDENCE_RTOL)))
+    tail = special.betaincc(successes + 1, np.maximum(draws - successes, 1), share)
+    return np.asarray((successes < draws) & (tail <= error * (1 - CONFIDENCE_RTOL)))
 
 
 def log_beta_mixture(successes: Shares, draws: Shares, share: Shares) -> FloatArray:
@@ -79,45 +76,40 @@ def log_beta_mixture(successes: Shares, draws: Shares, share: Shares) -> FloatAr
         >>> float(log_beta_mixture(0, 0, 0.3)), float(log_beta_mixture(1, 1, 0.25).round(9))
         (0.0, 0.693147181)
     """
-    k, rest = np.asarray(successes), np.asarray(draws) - np.asarray(successes)
-    mixed = special.betaln(k + 0.5, rest + 0.5) - special.betaln(0.5, 0.5)
-    return np.asarray(mixed - special.xlogy(k, share) - special.xlog1py(rest, -np.asarray(share)))
+    rest = draws - successes
+    mixed = special.betaln(successes + 0.5, rest + 0.5) - special.betaln(0.5, 0.5)
+    likelihood = special.xlogy(successes, share) + special.xlog1py(rest, -share)
+    return np.asarray(mixed - likelihood)
 
 
-def is_above_at_any_time(
-    successes: Shares, draws: Shares, share: Shares, error: Shares
-) -> BoolArray:
+def is_above_anytime(successes: Shares, draws: Shares, share: Shares, error: Shares) -> BoolArray:
     """Return whether a share is surely above a threshold p, with one test at every stopping time.
 
     The martingale against p has reached `1 / (error p)`, and `(k - 1) / (n - 1) >= p`. The second makes the
     likelihood ratio of any smaller share p' at that time at most `p' / p`, and so p' passes the test at any
     time with probability `error p'` at most.
     """
-    k, n = np.asarray(successes, dtype=float), np.asarray(draws, dtype=float)
-    reached = log_beta_mixture(k, n, share) >= _count_rounding(n) - np.log(error * share)
-    return np.asarray(_has_room_below(k, n, share) & reached)
+    limit = _count_rounding(draws) - np.log(error * share)
+    reached = log_beta_mixture(successes, draws, share) >= limit
+    return np.asarray(_has_room_below(successes, draws, share) & reached)
 
 
-def is_below_at_any_time(
-    successes: Shares, draws: Shares, share: Shares, error: Shares
-) -> BoolArray:
+def is_below_anytime(successes: Shares, draws: Shares, share: Shares, error: Shares) -> BoolArray:
     """Return whether a share is surely below a threshold p, with one test at every stopping time.
 
     The martingale against p has reached `1 / error`, and `k / n < p`: then p and all above it are outside of
     the confidence sequence.
     """
-    k, n = np.asarray(successes, dtype=float), np.asarray(draws, dtype=float)
-    return np.asarray(
-        (k < share * n) & (log_beta_mixture(k, n, share) >= _count_rounding(n) - np.log(error))
-    )
+    reached = log_beta_mixture(successes, draws, share) >= _count_rounding(draws) - np.log(error)
+    return np.asarray((successes < share * draws) & reached)
 
 
-def _has_room_below(k: FloatArray, n: FloatArray, share: Shares) -> BoolArray:
+def _has_room_below(successes: Shares, draws: Shares, share: Shares) -> BoolArray:
     """Return whether `(k - 1) / (n - 1)` is at least a threshold, below which errors are in proportion."""
-    return np.asarray((k > 1) & (k - 1 >= share * (n - 1)))
+    return np.asarray((successes > 1) & (successes - 1 >= share * (draws - 1)))
 
 
-def _count_rounding(draws: FloatArray) -> FloatArray:
+def _count_rounding(draws: Shares) -> FloatArray:
     """Bound what rounding adds to the logarithm of the martingale, whose terms grow with the draws."""
     return 1e-14 * (draws + 100) * np.log(draws + 100)
 
@@ -130,9 +122,9 @@ def find_ends(
     At a fixed number of draws they are Clopper and Pearson's, at any time those of a confidence sequence.
 
     Examples:
-        >>> find_ends(is_below_at_any_time, 0, 0, 0.05)
+        >>> find_ends(is_below_anytime, 0, 0, 0.05)
         (0.0, 1.0)
-        >>> lower, upper = find_ends(is_below_at_any_time, 1, 1, 0.05)  # the martingale is 1 / (2 p)
+        >>> lower, upper = find_ends(is_below_anytime, 1, 1, 0.05)  # the martingale is 1 / (2 p)
         >>> round(lower, 8), upper
         (0.025, 1.0)
         >>> lower, upper = find_ends(is_below_at_size, 5, 10, 0.025)
@@ -157,4 +149,4 @@ class ShareTests(NamedTuple):
 
 
 AT_SIZE = ShareTests(is_above_at_size, is_below_at_size)
-AT_ANY_TIME = ShareTests(is_above_at_any_time, is_below_at_any_time)
+AT_ANY_TIME = ShareTests(is_above_anytime, is_below_anytime)

@@ -106,17 +106,14 @@ class SampledLeakage:
             >>> lower <= 0.001 <= upper < 0.008
             True
         """
-        level, error = (
-            check_nonnegative(epsilon, "epsilon", PrivacyError),
-            (1 - self.confidence) / 2,
-        )
+        level = check_nonnegative(epsilon, "epsilon", PrivacyError)
         if level >= self.max_leakage:
             return 0.0, 0.0
+        error = (1 - self.confidence) / 2
         leaky, unsafe, _ = self._count_samples(level, error)
-        ends = [
-            find_ends(self.tests.is_below, seen, self.samples, error) for seen in (leaky, unsafe)
-        ]
-        return ends[0][0], ends[1][1]
+        lower, _ = find_ends(self.tests.is_below, leaky, self.samples, error)
+        _, upper = find_ends(self.tests.is_below, unsafe, self.samples, error)
+        return lower, upper
 
     def bound_quantile(self, delta: float) -> float:
         """Bound the level that is exceeded with probability delta at most, from above.
@@ -364,8 +361,7 @@ class LevelAudit(SampledLeakage):
         """
         waiting = iter(samples)
         while self.verdict == "undecided":
-            drawn = list(islice(waiting, max(1, self.samples // 32)))
-            if not drawn:
+            if not (drawn := list(islice(waiting, max(1, self.samples // 32)))):
                 break
             self.add_samples(drawn)
         return self.verdict

@@ -313,7 +313,7 @@ def test_the_truth_is_outside_a_region_no_more_often_than_delta() -> None:
     samples, delta = 40, 0.05
     seen = np.arange(samples + 1)
     regions = [confidence_region([int(k), samples - int(k)], delta) for k in seen]
-    for truth in np.linspace(0.01, 0.99, 45):
+    for truth in np.linspace(0.01, 0.99, 25):
         outside = [not one.contains_law(np.array([truth, 1 - truth])) for one in regions]
         assert binom.pmf(seen[outside], samples, truth).sum() <= delta
     assert regions[0].center.counts == (0, samples)

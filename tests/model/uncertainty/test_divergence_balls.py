@@ -112,8 +112,8 @@ def test_a_large_ball_is_all_priors(name: str) -> None:
     if math.isinf(end):
         pytest.skip("no ball of this kind has all priors")
     large, short = kind.make(p, end * (1 + 1e-9)), kind.make(p, end * (1 - 1e-6))
-    assert large.has_all_priors
-    assert not short.has_all_priors
+    assert large.contains_all_priors
+    assert not short.contains_all_priors
     gains = np.random.default_rng(6).normal(size=(3, 3))
     local = solve(design(p, LDP(0.8), ExpectedGain(gains), 3))
     found = solve(design(p, PML(0.8, over=large), ExpectedGain(gains), 3))

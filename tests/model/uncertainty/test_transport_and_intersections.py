@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import pickle
 from copy import deepcopy
+from typing import Any
 
 import numpy as np
 import pytest
-from oracles.divergence_balls import KINDS, draw_metric
+from oracles.divergence_balls import KINDS, draw_metric, least_mean
 from oracles.set_comparisons import compare_columns, compare_designs
 
 from pmlopt import (
@@ -32,6 +33,8 @@ from pmlopt import (
     solve,
 )
 from pmlopt.errors import PrivacyError
+from pmlopt.model.uncertainty import dual_measures
+from pmlopt.solvers.approximate_minimum import solve_approximately
 from pmlopt.testing import check_prior_set
 
 P = Prior([0.5, 0.3, 0.2])
@@ -51,6 +54,35 @@ def test_many_columns_have_the_means_of_convex_programs() -> None:
 @pytest.mark.parametrize("name", ["wasserstein", "intersection"])
 def test_designs_are_those_of_cutting_planes(name: str) -> None:
     compare_designs(KINDS[name], 2, 2)
+
+
+def test_sets_around_one_prior_have_it_in_common() -> None:
+    """Clarabel breaks off at the twelve columns together, from which a prior inside is found."""
+    p = np.array([0.001, 0.797, 0.001, 0.077, 0.001, 0.123])
+    kind, column = KINDS["curved-intersection"], np.arange(6.0)
+    worst = kind.make(p, 0.5).minimizer(column)
+    assert worst @ column == pytest.approx(least_mean(kind, p, 0.5, column), abs=1e-6)
+
+
+def test_where_the_solver_fails_at_columns_together_it_gets_them_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    p, ball = P.pmf, intersection(KLBall(P, 0.05), L1Ball(P, 0.2))
+    columns = np.array([[0.0, 1.0], [0.3, 0.7], [1.0, 0.1]])
+    means, gain = ball.min_mean(columns), ball.support_function(p, columns, 0.6)
+
+    def fail_at_several(problem: Any) -> bool:
+        single = all(one.shape[1] == 1 for one in problem.variables())
+        return single and solve_approximately(problem)
+
+    monkeypatch.setattr(dual_measures, "solve_approximately", fail_at_several)
+    assert ball.min_mean(columns) == pytest.approx(means, abs=1e-9)
+    assert ball.support_function(p, columns, 0.6) == pytest.approx(gain, abs=1e-8)
+    # without a point, zeros still prove the largest gain
+    monkeypatch.setattr(dual_measures, "solve_approximately", lambda problem: False)
+    assert ball._best_measures.find_measures(p, columns, 0.6)[0].max() == 0
+    with pytest.raises(PrivacyError, match="may have none in common"):
+        ball.min_mean(columns)
 
 
 def test_all_forms_agree() -> None:

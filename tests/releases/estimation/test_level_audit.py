@@ -15,7 +15,7 @@ from pmlopt.errors import InputError, MechanismError, PmloptError, PrivacyError
 RUNS = 60
 RISK = 0.2
 MAX_WRONG = int(binom.isf(1e-6, RUNS, RISK))
-LOOKS = [int(n) for n in np.unique(np.geomspace(5, 300, 12).astype(int))]
+LOOKS = [int(n) for n in np.unique(np.geomspace(5, 300, 7).astype(int))]
 
 PRIOR = np.array([0.5, 0.3, 0.2])
 RARE = np.concatenate([[0.5, 0.3, 0.15], np.full(5, 1e-5)])

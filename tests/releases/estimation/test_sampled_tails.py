@@ -22,9 +22,9 @@ from pmlopt.releases.estimation import (
 )
 from pmlopt.releases.estimation.outcome_limits import (
     find_ends,
-    is_above_at_any_time,
+    is_above_anytime,
     is_above_at_size,
-    is_below_at_any_time,
+    is_below_anytime,
     is_below_at_size,
 )
 
@@ -108,25 +108,23 @@ def test_tests_at_every_time_spend_their_error(threshold: float) -> None:
     error = 0.2
     for share in (threshold * 0.3, threshold * 0.9, threshold * (1 - 1e-9)):
         above = crossing_probability(
-            lambda k, n: is_above_at_any_time(k, n, threshold, error), share, 600
+            lambda k, n: is_above_anytime(k, n, threshold, error), share, 600
         )
         assert above <= error * share
     for share in (threshold, threshold + 0.1 * (1 - threshold)):
         below = crossing_probability(
-            lambda k, n: is_below_at_any_time(k, n, threshold, error), share, 600
+            lambda k, n: is_below_anytime(k, n, threshold, error), share, 600
         )
         assert below <= error
     # no empty rule: a part of the error that is allowed is used
     used = crossing_probability(
-        lambda k, n: is_below_at_any_time(k, n, threshold, error), threshold, 600
+        lambda k, n: is_below_anytime(k, n, threshold, error), threshold, 600
     )
     assert used > 0.001
 
 
 def test_the_confidence_sequence_holds_at_all_times() -> None:
-    ends = {
-        n: [find_ends(is_below_at_any_time, k, n, 0.2) for k in range(n + 1)] for n in range(1, 26)
-    }
+    ends = {n: [find_ends(is_below_anytime, k, n, 0.2) for k in range(n + 1)] for n in range(1, 26)}
     for share in (0.02, 0.3, 0.8):
 
         def is_outside(k: np.ndarray, n: float, share: float = share) -> np.ndarray:
