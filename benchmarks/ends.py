@@ -24,7 +24,6 @@ is stopped after `--limit` of them: its ratio is then a lower bound.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import resource
@@ -45,8 +44,7 @@ from common import (
     growth_figure,
     instance,
     machine,
-    machine_facts,
-    report,
+    report_times,
     suite_parser,
 )
 from limited import Run, limited
@@ -83,6 +81,8 @@ GENERIC: Mapping[str, Mapping[str, Any]] = {
 }
 """The generic ways by name, with what cvxpy is given."""
 
+GENERIC_HEADS = ("HiGHS / pmlopt", "PDLP of HiGHS / pmlopt", "Clarabel / pmlopt")
+
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Print the tables, and draw the seconds over the number of points."""
@@ -102,9 +102,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     for part in arguments.parts:
         PARTS[part](arguments)
         print()
-    if arguments.out is not None:
-        facts = {"date": time.strftime("%Y-%m-%d"), "limit": arguments.limit, **machine_facts()}
-        (arguments.out / "ends-machine.json").write_text(json.dumps(facts, indent=1) + "\n")
 
 
 def report_designs(arguments: argparse.Namespace) -> None:
@@ -114,8 +111,8 @@ def report_designs(arguments: argparse.Namespace) -> None:
     rows += list_rows("compare_sweep", {"count": count})
     for shape in [*((size, size) for size in arguments.letters), (arguments.tall, 20)]:
         rows += compare_large(*shape, arguments.limit)
-    head = ("work", "pmlopt [ms]", "/ PML", *(f"{name} / pmlopt" for name in GENERIC))
-    report(arguments.out, "ends-designs", head, rows)
+    head = ("work", "pmlopt [ms]", "/ PML", *GENERIC_HEADS)
+    report_times(arguments.out, "ends-designs", head, rows)
 
 
 def list_rows(name: str, arguments: Mapping[str, Any]) -> list[tuple[str, ...]]:
@@ -136,7 +133,7 @@ def report_work(arguments: argparse.Namespace) -> None:
             seconds = min(spent(PROCESS, words, folder)[0] for _ in range(3))
             ratio = f"{alone / seconds:.1f} (import cvxpy)"
             rows.append((f"whole process, {name}", f"{seconds:.3f}", ratio))
-    report(arguments.out, "ends-work", ("work", "pmlopt [s]", "generic / pmlopt"), rows)
+    report_times(arguments.out, "ends-work", ("work", "pmlopt [s]", "generic / pmlopt"), rows)
 
 
 def report_metrics(arguments: argparse.Namespace) -> None:
@@ -161,9 +158,9 @@ def report_metrics(arguments: argparse.Namespace) -> None:
             seconds.append(answer["seconds"])
     head = (
         "points", "N", "pmlopt [s]", "status", "gap, share of the range", "memory [MiB]",
-        *(f"{name} / pmlopt" for name in GENERIC),
+        *GENERIC_HEADS,
     )  # fmt: skip
-    report(arguments.out, "ends-metrics", head, rows)
+    report_times(arguments.out, "ends-metrics", head, rows)
     if arguments.out is not None and curves:
         save_figure(growth_figure(curves, "seconds of the processor"), arguments.out / "ends.png")
 
