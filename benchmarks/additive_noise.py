@@ -6,9 +6,10 @@ geometric or Laplace noise whose outcomes are clipped to the range of the letter
 replaced by the best letter, and by noise of the scale of local differential privacy. The figure of
 `benchmarks/figures.py` is drawn from the table, kept in benchmarks/data.
 
-    python benchmarks/additive_noise.py [--out FOLDER] [--quick] [--claims N]
+    python benchmarks/additive_noise.py [--out FOLDER] [--quick] [--claims N] [--seed S]
 
-`--claims N` checks N random laws against enumeration, sixty digits, quadrature and counts of draws instead.
+`--claims N` checks N random laws, of the seeds from S on, against enumeration, sixty digits, quadrature and
+counts of draws instead.
 """
 
 from __future__ import annotations
@@ -110,10 +111,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="a folder for additive-noise.csv and its plot")
     parser.add_argument("--quick", action="store_true", help="two laws at one level")
     parser.add_argument("--claims", type=int, default=0, metavar="N", help="check N random laws")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed of the claims")
     asked = parser.parse_args(argv)
     if asked.claims:
         report(asked.out, "additive-noise-claims", ("claim", "found"),
-               [(name, claim(asked.claims)) for name, claim in CLAIMS.items()])  # fmt: skip
+               [(name, claim(asked.claims, asked.seed)) for name, claim in CLAIMS.items()])  # fmt: skip
         return
     laws = list(list_laws().items())[: 2 if asked.quick else None]
     cases = [(*law, epsilon) for law in laws for epsilon in LEVELS[: 1 if asked.quick else None]]

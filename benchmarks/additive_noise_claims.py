@@ -27,10 +27,10 @@ def draw_case(rng: np.random.Generator, kind: str) -> tuple[Prior, Any, type[Lap
     return prior, oracle.draw_set(rng, kind, prior), Geometric if whole else Laplace, points
 
 
-def check_levels(count: int) -> str:
+def check_levels(count: int, first: int) -> str:
     """The level and the largest leakage over letters and a grid of outcomes, the set by its own program."""
     least, most = math.inf, -math.inf
-    for seed in range(count):
+    for seed in range(first, first + count):
         rng = np.random.default_rng(seed)
         prior, over, noise, points = draw_case(rng, oracle.KINDS[seed % len(oracle.KINDS)])
         scale = float(np.ptp(points, axis=0).max() or 1.0) * 10.0 ** rng.uniform(-1, 1.5)
@@ -41,10 +41,10 @@ def check_levels(count: int) -> str:
     return f"{count} laws: above by {least:.1e} to {most:.1e} nats"
 
 
-def check_calibration(count: int) -> str:
+def check_calibration(count: int, first: int) -> str:
     """The level at the calibrated scale in sixty digits: one prior, hulls, all priors."""
     least, most = math.inf, -math.inf
-    for seed in range(count):
+    for seed in range(first, first + count):
         rng = np.random.default_rng(seed)
         kind = ("one", "hull", "all")[seed % 3]
         prior, over, noise, points = draw_case(rng, kind)
@@ -59,10 +59,10 @@ def check_calibration(count: int) -> str:
     return f"{count} laws: below epsilon by {least:.1e} to {most:.1e} nats"
 
 
-def check_failures(count: int) -> str:
+def check_failures(count: int, first: int) -> str:
     """The failure probability of Gaussian noise by quadrature, on at most 300 laws."""
     worst = 0.0
-    for seed in range(min(count, 300)):
+    for seed in range(first, first + min(count, 300)):
         rng = np.random.default_rng(seed)
         size = int(rng.integers(2, 13))
         prior = Prior(
@@ -75,11 +75,11 @@ def check_failures(count: int) -> str:
     return f"{min(count, 300)} laws: off by at most {worst:.1e}"
 
 
-def check_failures_over_sets(count: int) -> str:
+def check_failures_over_sets(count: int, first: int) -> str:
     """The failure probability over sets and that of 2,000 priors of each set, in six sets of each kind."""
     least, sets = math.inf, 0
     for seed, kind in itertools.product(range(max(1, min(count // 150, 6))), oracle.KINDS[1:]):
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(first + seed)
         size = int(rng.integers(2, 6))
         prior = Prior(
             rng.dirichlet(np.ones(size)) * 0.8 + 0.2 / size, rng.normal(size=size).tolist()
@@ -115,10 +115,10 @@ def density_failure(prior: Prior, law: FloatArray, sigma: float, epsilon: float)
     return float(mass[above[:-1] & above[1:]].sum())
 
 
-def check_failures_in_the_plane(count: int) -> str:
+def check_failures_in_the_plane(count: int, first: int) -> str:
     """The failure probability of Gaussian noise on vectors by sections of convex sets, on few laws."""
     worst, laws = 0.0, max(1, count // 50)
-    for seed in range(laws):
+    for seed in range(first, first + laws):
         rng = np.random.default_rng(seed)
         size = int(rng.integers(3, 6))
         points = rng.normal(size=(size, 2))
@@ -130,10 +130,10 @@ def check_failures_in_the_plane(count: int) -> str:
     return f"{laws} laws: off by at most {worst:.1e}"
 
 
-def check_records(count: int) -> str:
+def check_records(count: int, first: int) -> str:
     """One record of up to four, the others of any joint law: by enumeration, and where it is attained."""
     most, apart = -math.inf, 0.0
-    for seed in range(count):
+    for seed in range(first, first + count):
         rng = np.random.default_rng(seed)
         size, others = int(rng.integers(2, 4)), int(rng.integers(0, 4))
         contributions = (
@@ -163,12 +163,12 @@ def check_records(count: int) -> str:
     return f"{count} queries: above the level by {most:.1e} at most; attained within {apart:.1e}"
 
 
-def check_draws(count: int) -> str:
+def check_draws(count: int, first: int) -> str:
     """Chi-square of 10^6 draws, or 1,000 for each law that is checked if that is less, for five laws."""
     draws, lowest = min(10**6, 1000 * count), 1.0
     noises = [(Geometric(0.7), 1.0), (Geometric(4.0), 1.0), (Laplace(1.3), 0.25), (Gaussian(1.0), 0.25),
               (Gaussian(6.0), 1.0)]  # fmt: skip
-    for seed, (noise, width) in enumerate(noises):
+    for seed, (noise, width) in enumerate(noises, first):
         values = noise.sample([0] * draws, seed)
         edges: FloatArray = (np.arange(-40, 41) + 0.5) * np.float64(width)
         if isinstance(noise, Geometric):
@@ -191,7 +191,7 @@ def check_draws(count: int) -> str:
     return f"{draws:,} draws of each of five laws: p-values of {lowest:.3f} or more"
 
 
-CLAIMS: Mapping[str, Callable[[int], str]] = {
+CLAIMS: Mapping[str, Callable[[int, int], str]] = {
     "levels by outcomes and by each set's own program": check_levels,
     "calibrated levels in sixty digits": check_calibration,
     "Gaussian failure probabilities by quadrature": check_failures,

@@ -8,7 +8,7 @@ They are [grosse2025empirical, Figures 4 to 7] and [saeidian2025histogram, Figur
 [grosse2025empirical, Figures 4 and 5]: the mutual information between a binary feature of the Adult data and
 its sign after Laplace noise, with delta = 1e-9, averaged over 100 shuffles; only the feature's counts matter,
 so shuffles and signs are drawn as counts. Figures 6 and 7: the failure probability of Gaussian noise as
-published and as `BinaryGaussian.promise` has it, beside probabilistic LDP. [saeidian2025histogram, Figure 1]:
+published and as `Gaussian.promise` has it, beside probabilistic LDP. [saeidian2025histogram, Figure 1]:
 the total variation distance between a histogram of 1,000 uniform records and its release, clipped, rounded
 and normalised (all zeros count as uniform), 10,000 repetitions a point. Bars are two standard errors. The
 papers leave out some parameters; those here are in the legends. Needs the extra `plots`.
@@ -29,14 +29,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.optimize import brentq
 
-from pmlopt import leakage_level
+from pmlopt import L1Ball, Prior, leakage_level
 from pmlopt.cli.printing import iterate_with_progress
-from pmlopt.model.uncertainty import weissman_radius
+from pmlopt.model.uncertainty import level_within_distance, weissman_radius
 from pmlopt.programs.plots import save_figure
 from pmlopt.releases.noise import (
-    BinaryGaussian,
-    BinaryLaplace,
+    Gaussian,
     LaplaceHistogram,
+    Promise,
     laplace_level,
     laplace_scale,
     plocal_failure,
@@ -193,9 +193,11 @@ def gaussian_figure(
     for color, samples in zip(
         ("tab:blue", "tab:orange", "tab:green"), (100, 1_000, 100_000), strict=True
     ):
-        noise = BinaryGaussian(prior, scale, weissman_radius(samples, 2, SECOND))
-        promises = [noise.promise(float(e), SECOND) for e in grid]
-        published = [noise.published_promise(float(e), SECOND) for e in grid]
+        letters, radius = Prior(prior, [-1, 1]), weissman_radius(samples, 2, SECOND)
+        ball = L1Ball(letters, radius)
+        promises = [Gaussian(scale).promise(letters, float(e), ball, SECOND) for e in grid]
+        # Theorem 4 on top
+        published = [Promise(level_within_distance(p.epsilon, radius), p.delta) for p in promises]
         axes.semilogy(grid, [p.delta for p in promises], color=color, label=f"m = {samples:,}")
         axes.semilogy(
             [p.epsilon for p in published],
@@ -334,7 +336,7 @@ def discretised() -> list[list[Any]]:
             matrix = np.stack([laplace_masses((cuts - x) / scale) for x in (-1.0, 1.0)])
             matrix /= matrix.sum(axis=1, keepdims=True)
             numeric = leakage_level([share, 1 - share], matrix)
-            formula = BinaryLaplace([share, 1 - share], scale).level
+            formula = laplace_level(scale, share)
             rows.append([
                 f"{share:g}", f"{scale:g}", f"{formula:.9f}", f"{numeric:.9f}", f"{formula - numeric:.1e}"
             ])  # fmt: skip

@@ -147,7 +147,7 @@ def test_no_line_of_code_is_wider_than_a_page_shows(page: Path) -> None:
         for block in blocks(page.read_text())
         if block.language not in ("math", run_word_for_word)
         for line in block.code.splitlines()
-        if len(line) > 88
+        if len(line) > 88 and len(re.findall(r"\S  +(?=\S)", line)) < 4  # tables scroll
     ]
     assert wide == []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 Row: TypeAlias = tuple[Label, ...]
 """The values of one record in the columns of the answers."""
 
+HEADER = ("answer", "value", "low", "high")
+"""The columns of the file that is written."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -43,7 +46,7 @@ class Answer:
 
     kind: str
     column: str
-    classes: tuple[Label, ...] = ()
+    classes: tuple[str, ...] = ()
     bounds: tuple[float, float] = (0.0, 0.0)
 
     @property
@@ -53,24 +56,26 @@ class Answer:
             return [f"count {self.column} {label}" for label in self.classes]
         return [f"{self.kind} {self.column}"]
 
+    @property
+    def extremes(self) -> tuple[Label, ...]:
+        """Return two values whose answers are as far apart as those of any two."""
+        return (self.classes[0], self.classes[-1]) if self.kind == "count" else self.bounds
+
     def list_contributions(self, values: Sequence[Label], people: int) -> FloatArray:
         """Return (n, k) what each of n values adds to the answer, on a grid on which sums are exact."""
         from pmlopt.releases.noise import round_contributions
 
         if self.kind == "count":
-            known = [str(label) for label in self.classes]
-            strange = next((value for value in values if str(value) not in known), None)
+            strange = next((one for one in values if str(one) not in self.classes), None)
             if strange is not None:
                 raise InputError(
                     f"the column {self.column!r} has the value {strange!r}, which is none of the classes of "
                     "--count: name all that there can be, or what occurs would be visible"
                 )
-            return np.array([[float(str(value) == name) for name in known] for value in values])
+            return np.array([[float(str(one) == name) for name in self.classes] for one in values])
         numbers = np.array([_read_number(value, self.column) for value in values])
-        low, high = self.bounds
-        largest = np.array([[low], [high]])
         # the grid is that of the bounds, whatever the values are
-        table = np.vstack([np.clip(numbers, low, high)[:, None], largest])
+        table = np.append(np.clip(numbers, *self.bounds), self.bounds)[:, None]
         return round_contributions(table, people)[: len(values)]
 
 
@@ -116,26 +121,37 @@ def _parse_bounds(kind: str, text: str) -> Answer:
 
 @dataclass(frozen=True)
 class RecordLaw:
-    """The letters of one record, their law, and the set of laws that a record may have."""
+    """What is known of one record.
 
-    letters: list[Row]
+    Attributes:
+        columns: those of the answers.
+        prior: of its letters; without letters, of two at which each answer is as far apart as it can be.
+        over: the laws that it may have, or None for the prior only.
+        scope: text on that.
+        letters: its values in the columns; None where they may be any, of any law.
+    """
+
+    columns: Sequence[str]
     prior: Prior
     over: PriorSet | None
-    words: str
+    scope: str
+    letters: Sequence[Row] | None
+
+    def select_values(self, rows: Iterable[Row], answer: Answer) -> list[Label]:
+        """Return the values in an answer's column."""
+        return [row[self.columns.index(answer.column)] for row in rows]
 
 
-def _read_record_law(
-    path: Path | None, delta: float | None, columns: Sequence[str]
-) -> RecordLaw | None:
-    """Read the law of one record over the columns; None where every law is allowed."""
-    from pmlopt import confidence_ball
+def _read_record_law(path: Path | None, delta: float | None, columns: Sequence[str]) -> RecordLaw:
+    """Read the law of one record over the columns."""
+    from pmlopt import AllPriors, Prior, confidence_ball
 
     if path is None:
         if delta is not None:
             raise InputError(
                 "--confidence-delta is about the sample of --prior: give that file, too"
             )
-        return None
+        return RecordLaw(columns, Prior.uniform(2), AllPriors(2), "whatever its law is", None)
     prior = read_prior(path) if delta is None else read_counts(path)
     over = None if delta is None else confidence_ball(prior, delta)
     rows = [label if isinstance(label, tuple) else (label,) for label in prior.labels]
@@ -145,7 +161,7 @@ def _read_record_law(
             "order in which they are first named"
         )
     scope = f"its values have the law of {path}" if over is None else over.scope
-    return RecordLaw(rows, prior, over, scope)
+    return RecordLaw(columns, prior, over, scope, rows)
 
 
 @add_command(main, "noisy-answer", spends=True)
@@ -218,17 +234,16 @@ def noisy_answer(
     people = sum(table.values())
     if people == 0:
         raise InputError(f"{data}: has no records")
-    noise, level = _calibrate(answers, columns, law, people, epsilon)
-    exact = _answer_exactly(answers, columns, law, table, people)
-    released = [np.atleast_1d(one) for one in noise.release(exact, seed)]
+    noise = _calibrate(answers, law, people, epsilon)
+    level = noise.level(law.prior, law.over)
+    released = noise.release(_answer_exactly(answers, law, table, people), seed)
     rows = _list_rows(answers, released, noise.scales, people, confidence)
-    files.atomic_write(output, encode_csv([("answer", "value", "low", "high"), *rows]))
-    scope = "whatever its law is" if law is None else law.words
+    files.atomic_write(output, encode_csv([HEADER, *rows]))
     if as_json:
         print_json("noisy-answer", {
-            "level": level, "scope": scope, "scales": list(noise.scales), "people": people,
+            "level": level, "scope": law.scope, "scales": list(noise.scales), "people": people,
             "confidence": confidence,
-            "answers": [dict(zip(("answer", "value", "low", "high"), row, strict=True)) for row in rows],
+            "answers": [dict(zip(HEADER, row, strict=True)) for row in rows],
         })  # fmt: skip
         return
     print_table(
@@ -237,55 +252,30 @@ def noisy_answer(
          for name, value, low, high in rows],
     )  # fmt: skip
     print_line(
-        f"All answers together leak at most {format_nats(level)} about any one record, {scope}. The other "
-        "records may have any law that is independent of that record. Public are the number of records "
+        f"All answers together leak at most {format_nats(level)} about any one record, {law.scope}. The "
+        "other records may have any law that is independent of that record. Public are the number of records "
         f"({people}), the classes and the bounds. Written to {output}."
     )
 
 
 def _calibrate(
-    answers: Sequence[Answer],
-    columns: Sequence[str],
-    law: RecordLaw | None,
-    people: int,
-    epsilon: float,
-) -> tuple[QueryNoise, float]:
-    """Return the least noise for a level, and the level of that noise."""
-    from pmlopt import AllPriors, Prior
+    answers: Sequence[Answer], law: RecordLaw, people: int, epsilon: float
+) -> QueryNoise:
+    """Return the least noise for a level."""
     from pmlopt.releases.noise import QueryNoise, derive_differences
 
-    if law is None:
-        # two letters at the largest difference, and any law of them
-        largest = [
-            2.0 if answer.kind == "count" else float(np.ptp(answer.list_contributions(answer.bounds, people)))
-            for answer in answers
-        ]  # fmt: skip
-        tables = [np.array([[0.0, one], [one, 0.0]]) for one in largest]
-        prior: Prior = Prior.uniform(2)
-        over: PriorSet | None = AllPriors(2)
-    else:
-        tables = [
-            derive_differences(
-                one.list_contributions(
-                    [row[columns.index(one.column)] for row in law.letters], people
-                )
-            )
-            for one in answers
-        ]
-        prior, over = law.prior, law.over
-    noise = QueryNoise.calibrate(tables, prior, epsilon, over)
-    return noise, noise.level(prior, over)
+    tables = []
+    for one in answers:
+        values = one.extremes if law.letters is None else law.select_values(law.letters, one)
+        tables.append(derive_differences(one.list_contributions(values, people)))
+    return QueryNoise.calibrate(tables, law.prior, epsilon, law.over)
 
 
 def _answer_exactly(
-    answers: Sequence[Answer],
-    columns: Sequence[str],
-    law: RecordLaw | None,
-    table: Mapping[Row, int],
-    people: int,
+    answers: Sequence[Answer], law: RecordLaw, table: Mapping[Row, int], people: int
 ) -> list[FloatArray]:
     """Return the exact answers; sums in place of means."""
-    if law is not None:
+    if law.letters is not None:
         known = {tuple(map(_normalize, row)) for row in law.letters}
         strange = next((row for row in table if tuple(map(_normalize, row)) not in known), None)
         if strange is not None:
@@ -293,13 +283,11 @@ def _answer_exactly(
                 f"a record has the values {', '.join(map(str, strange))}, for which --prior has no letter: "
                 "give a law with every letter that can occur"
             )
+    # sums of what is on the grid are exact
     counts = np.array(list(table.values()), dtype=float)
-    found = []
-    for one in answers:
-        values = [row[columns.index(one.column)] for row in table]
-        parts = one.list_contributions(values, people) * counts[:, None]
-        found.append(np.array([math.fsum(column) for column in parts.T]))
-    return found
+    return [
+        counts @ one.list_contributions(law.select_values(table, one), people) for one in answers
+    ]
 
 
 def _normalize(value: Label) -> Label:

@@ -35,6 +35,8 @@ MEANT: Mapping[str, str] = {
     "Distribution": "pmlopt.Prior",
     "GeoIndistinguishability": "pmlopt.MetricPrivacy",
     "DPrivacy": "pmlopt.MetricPrivacy",
+    "BinaryLaplace": "pmlopt.noise.Laplace",
+    "BinaryGaussian": "pmlopt.noise.Gaussian",
     # OpenDP
     "Measurement": "pmlopt.adapters.measurements",
     "make_randomized_response": "pmlopt.closed_forms.randomized_response",

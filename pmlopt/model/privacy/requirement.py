@@ -349,11 +349,11 @@ class Requirement(Record, ABC):
             matrix: (N, M) with equal row sums.
             power: x >= 0 -> e^x, or a lower bound of it that differs by less than floats resolve.
         """
-        ratios = self._list_required_ratios(weights)
+        ratios = self.list_required_ratios(weights)
         assert ratios is not None
         return ratios.violation(matrix, power)
 
-    def _list_required_ratios(self, weights: Any) -> RatioBounds | None:
+    def list_required_ratios(self, weights: Any) -> RatioBounds | None:
         """Return the `required_ratios`, those of the last floats and of the last whole numbers once."""
         return self._get_cached(f"required {weights.dtype}", weights, self.required_ratios)
 

@@ -16,7 +16,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.releases.estimation.frequencies import Estimate, estimate
 from pmlopt.releases.estimation.intervals import check_confidence, normal_quantile
 from pmlopt.releases.noise.additive import AdditiveNoise
-from pmlopt.releases.noise.laplace import Geometric
+from pmlopt.releases.noise.kinds import Geometric
 
 
 @dataclass(frozen=True)

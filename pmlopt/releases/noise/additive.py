@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, Label, check_nonnegative, copy_float_array
+from pmlopt.core.arrays import (
+    FloatArray,
+    Label,
+    check_nonnegative,
+    check_probability,
+    copy_float_array,
+)
 from pmlopt.data.continuous import Continuous
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import PriorLike, as_prior
@@ -19,19 +25,8 @@ from pmlopt.data.sampling.categorical import Seed
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.releases.noise.laws import UNIT, NoiseLaw
-from pmlopt.releases.noise.leakage_tails import (
-    LetterMasses,
-    PairFailure,
-    bound_leaking_mass,
-    choose_coarseness,
-    raise_for_grid,
-)
-from pmlopt.releases.noise.letters import (
-    PlacedLetters,
-    combine_with_confidence,
-    read_points,
-    round_to_grid,
-)
+from pmlopt.releases.noise.leakage_tails import bound_leaking_mass
+from pmlopt.releases.noise.letters import PlacedLetters, read_points, round_to_grid
 
 Letters: TypeAlias = PriorLike | PlacedLetters
 """A prior whose labels are the numbers, or letters with places of their own."""
@@ -152,20 +147,16 @@ class AdditiveNoise(NoiseLaw):
         Raises:
             MechanismError: there is no noise, and an outcome that is no letter has no leakage.
         """
-        letters = self.place_letters(prior)
-        return letters.bound_levels(-self.compare_letters(letters, outcomes))
-
-    def compare_letters(self, letters: PlacedLetters, outcomes: ArrayLike) -> FloatArray:
-        """Compute (N, K) logarithms of the likelihoods of outcomes, over that of the likeliest letter."""
         if not self.scale:
             raise MechanismError("without noise there is no density: give a positive scale")
+        letters = self.place_letters(prior)
         axes = letters.points.shape[1]
         y = copy_float_array(np.atleast_1d(outcomes), 1 + (axes > 1), "the outcomes", PrivacyError)
         if y.size != len(y) * axes:
             raise PrivacyError(f"the outcomes are not vectors of {axes} numbers")
         parts = zip(y.reshape(-1, axes).T, letters.points.T, strict=True)
         logs = np.asarray(sum(self.compute_log_likelihoods(*part) for part in parts))
-        return np.asarray(logs - logs.max(axis=0))
+        return letters.bound_levels(logs.max(axis=0) - logs)
 
     # ------------------------------------------------------------ failures
 
@@ -209,8 +200,23 @@ class AdditiveNoise(NoiseLaw):
         Raises:
             PrivacyError: there is no set, or delta is given and is not the set's own, or neither is known.
         """
+        if over is None:
+            raise PrivacyError(
+                "there is no set of priors that may hold the truth: give one, such as "
+                "over=confidence_ball(prior, delta), or ask for failure_probability under the prior"
+            )
+        outside = over.delta if delta is None else check_probability(delta)
+        if outside is None:
+            raise PrivacyError(
+                "the set of priors does not say how likely the truth is outside of it: give delta, or a "
+                "set made from a sample (over=confidence_ball(prior, delta))"
+            )
+        if over.delta not in (None, outside):
+            raise PrivacyError(
+                f"delta is {outside:g}, and the set was made for {over.delta:g}: leave it out"
+            )
         failure = self.failure_probability(prior, epsilon, over)
-        return Promise(check_epsilon(epsilon), combine_with_confidence(failure, over, delta))
+        return Promise(check_epsilon(epsilon), failure + outside - failure * outside)
 
     def bound_failure(
         self, letters: PlacedLetters, epsilon: float, enough: float | None = None
@@ -222,26 +228,9 @@ class AdditiveNoise(NoiseLaw):
         levels = self.compute_levels(letters)
         if level >= levels.max():
             return 0.0
-        places = self.reduce_points(round_to_grid(letters.points, self.grid_step))
-        if places.shape[1] > 2:
-            raise PrivacyError(
-                f"the letters take {places.shape[1]} dimensions, and failure probabilities are integrated "
-                "over a line or a plane: take `level` of Laplace noise, or fewer numbers of each letter"
-            )
-        if not places.size:  # all are rounded to the same point
-            return 0.0
-        if places.shape == (2, 1):
-            masses = LetterMasses.from_prior_set(letters.prior, letters.over)
-            # of noise so small no float reveals more than of none
-            scale = max(2 * (self.scale / float(np.ptp(places))), 1e-3)
-            found = PairFailure(replace(self, scale=scale), level).find_supremum(masses, enough)
-        elif self.scale:
-            found = bound_leaking_mass(self, letters, places, math.exp(-level), enough)
-        else:
-            found = letters.max_mean((levels > level).astype(float))
-        if not self.scale:
-            return found
-        return raise_for_grid(found, choose_coarseness(self.scale, letters.points))
+        if not self.scale and len(levels) > 2:
+            return letters.max_mean((levels > level).astype(float))
+        return bound_leaking_mass(self, letters, level, enough)
 
     def _bound_continuous_failure(
         self, law: Continuous, epsilon: float, over: PriorSet | None
@@ -253,18 +242,17 @@ class AdditiveNoise(NoiseLaw):
         outcome is at most e^s times theirs.
         """
         self._check_continuous(over, law.axes == 1)
+        if not self.scale:
+            return 1.0
         grid = law.even(2**14)
         letters = self.place_letters(law.prior(grid))
-        (edges,) = grid.edges
-        half = float(np.diff(edges).max()) / 2 + self.grid_step
-        width = float(edges[-1] - edges[0])
-        change = self.bound_log_change(half, width) if self.scale else math.inf
+        width = float(np.ptp(grid.edges[0]))
+        half = float(np.diff(grid.edges[0]).max()) / 2 + self.grid_step
+        change = self.bound_log_change(half, width)
         level = check_epsilon(epsilon) - 2 * change
         if level <= 0:
             return 1.0
-        found = bound_leaking_mass(self, letters, letters.points, math.exp(-level))
-        most = min(1.0, math.exp(change) * found + 1e-18)
-        return raise_for_grid(most, choose_coarseness(self.scale, edges))
+        return min(1.0, math.exp(change) * bound_leaking_mass(self, letters, level) + 1e-18)
 
     # ------------------------------------------------------------ releases
 

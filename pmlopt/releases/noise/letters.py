@@ -8,22 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, Label, check_probability, copy_float_array
+from pmlopt.core.arrays import FloatArray, Label, check_integer, copy_float_array
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.releases.noise.laws import UNIT
-
-
-def check_prior_set(over: PriorSet | None, prior: Prior) -> None:
-    """Raise a PrivacyError unless `over` is None or a set of priors on the prior's letters."""
-    if not isinstance(over, PriorSet | None):
-        raise PrivacyError(
-            f"`over` is {over!r}: give a set of priors such as confidence_ball(prior, 0.01)"
-        )
-    if over is not None:
-        over.check_letters(prior.labels, "the prior")
 
 
 def read_points(labels: Sequence[Label], whole: bool) -> FloatArray:
@@ -34,19 +25,17 @@ def read_points(labels: Sequence[Label], whole: bool) -> FloatArray:
             whole where they are to be.
     """
     rows = [label if isinstance(label, tuple) else (label,) for label in labels]
-    if not rows or len({len(row) for row in rows}) != 1 or not rows[0]:
+    if len(set(map(len, rows))) != 1 or not rows[0]:
         raise PrivacyError(
             "noise is added to numbers, or to vectors of equally many numbers: give such letters"
         )
-    parts = zip(labels, rows, strict=True)
-    broken = [label for label, row in parts for value in row if not _is_float(value)]
-    if broken:
-        raise PrivacyError(
-            f"the letter {broken[0]!r} is no finite number that a float holds, and no tuple of such numbers: "
-            "noise is added to numbers; give letters that are numbers"
-        )
-    points = np.array(rows, dtype=float)
-    return check_integers(points) if whole else points
+    for label, row in zip(labels, rows, strict=True):
+        if not all(map(_is_float, row)):
+            raise PrivacyError(
+                f"the letter {label!r} is no finite number that a float holds, and no tuple of such numbers: "
+                "noise is added to numbers; give letters that are numbers"
+            )
+    return check_integers(np.array(rows, dtype=float), whole)
 
 
 def _is_float(value: Any) -> bool:
@@ -57,10 +46,10 @@ def _is_float(value: Any) -> bool:
         return False
 
 
-def check_integers(points: FloatArray) -> FloatArray:
-    """Return points; raise a PrivacyError where a number is not whole."""
+def check_integers(points: FloatArray, whole: bool) -> FloatArray:
+    """Return points; raise a PrivacyError where a number is not whole and has to be."""
     broken = points[points != np.rint(points)]
-    if broken.size:
+    if whole and broken.size:
         raise PrivacyError(
             f"geometric noise is for whole numbers, and {broken[0]:g} is none: take Laplace noise"
         )
@@ -90,6 +79,36 @@ def bound_distances(points: FloatArray) -> FloatArray:
     return found if exact else found * (1 + (points.shape[1] + 1) * UNIT)
 
 
+def derive_differences(contributions: ArrayLike | Sequence[Label]) -> FloatArray:
+    """Return (N, N) how much an answer changes, in the l1 norm, when a record's letter does.
+
+    Args:
+        contributions: what a record of each letter adds to the answer: (N,) numbers for a sum, over the
+            number of people for a mean; (N, k) for k linear queries, the unit matrix for a histogram.
+
+    Examples:
+        >>> derive_differences(np.eye(2)).tolist(), derive_differences([20, 60]).tolist()
+        ([[0.0, 2.0], [2.0, 0.0]], [[0.0, 40.0], [40.0, 0.0]])
+    """
+    table = read_numbers(contributions, "the contributions")
+    return bound_distances(table.reshape(len(table), -1))
+
+
+def round_contributions(values: ArrayLike, people: int) -> FloatArray:
+    """Round numbers to a grid on which sums over so many people are exact, whatever their order.
+
+    Sums of floats are rounded, and two that differ in one record may then differ by more than it: noise
+    is calibrated for sums that are exact.
+
+    Examples:
+        >>> round_contributions([0.5, 1 / 3], 1000).tolist()
+        [0.5, 0.33333333333337123]
+    """
+    table = read_numbers(values, "the values")
+    most = float(np.abs(table).max()) * check_integer(people, "the number of people", PrivacyError)
+    return round_to_grid(table, 2.0 ** (math.frexp(most)[1] - 52)) if most else table
+
+
 @dataclass(frozen=True, eq=False)
 class PlacedLetters:
     """N letters at points, and their law: one prior, or every prior of a set.
@@ -105,7 +124,12 @@ class PlacedLetters:
     points: FloatArray
 
     def __post_init__(self) -> None:
-        check_prior_set(self.over, self.prior)
+        if not isinstance(self.over, PriorSet | None):
+            raise PrivacyError(
+                f"`over` is {self.over!r}: give a set of priors such as confidence_ball(prior, 0.01)"
+            )
+        if self.over is not None:
+            self.over.check_letters(self.prior.labels, "the prior")
 
     def bound_distances(self, step: float) -> FloatArray:
         """Bound (N, N) l1 distances from above: of the letters, and of the letters rounded to a grid."""
@@ -159,29 +183,3 @@ def _bound_means(
     least, all_parts = np.array(sums, dtype=object), int(total) * whole
     # quotients of integers are rounded once
     return ((all_parts - least) / all_parts).astype(float), (least / all_parts).astype(float)
-
-
-def combine_with_confidence(failure: float, over: PriorSet | None, delta: float | None) -> float:
-    """Return `d1 + delta - d1 delta`, delta the probability that the truth is outside of a set of priors.
-
-    Args:
-        failure: d1, for every prior of the set.
-        over: the set.
-        delta: left out, that of the set, which a confidence set carries.
-    """
-    if over is None:
-        raise PrivacyError(
-            "the noise is for one prior, and no set of priors that may hold the truth: give a radius or "
-            "a set (over=confidence_ball(prior, delta)), or ask for failure_probability under the prior"
-        )
-    outside = over.delta if delta is None else check_probability(delta)
-    if outside is None:
-        raise PrivacyError(
-            "the set of priors does not say how likely the truth is outside of it: give delta, or a "
-            "set made from a sample (over=confidence_ball(prior, delta))"
-        )
-    if over.delta not in (None, outside):
-        raise PrivacyError(
-            f"delta is {outside:g}, and the set was made for {over.delta:g}: leave it out"
-        )
-    return failure + outside - failure * outside

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,53 +15,16 @@ from pmlopt.core.arrays import (
     check_in_interval,
     check_integer,
     check_positive,
-    check_real,
     copy_float_array,
 )
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.data.sampling.categorical import Seed, make_random_bits
 from pmlopt.errors import PrivacyError
+from pmlopt.model.closed_forms.local_privacy import level_of_ratio
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.releases.noise.binary import laplace_level
-from pmlopt.releases.noise.laplace import Laplace, search_scale
+from pmlopt.releases.noise.kinds import Laplace, search_scale_for_level
 from pmlopt.releases.noise.laws import check_scale
-from pmlopt.releases.noise.letters import (
-    PlacedLetters,
-    bound_distances,
-    check_integers,
-    read_numbers,
-    round_to_grid,
-)
-
-
-def derive_differences(contributions: ArrayLike | Sequence[Label]) -> FloatArray:
-    """Return (N, N) how much an answer changes, in the l1 norm, when a record's letter does.
-
-    Args:
-        contributions: what a record of each letter adds to the answer: (N,) numbers for a sum, over the
-            number of people for a mean; (N, k) for k linear queries, the unit matrix for a histogram.
-
-    Examples:
-        >>> derive_differences(np.eye(2)).tolist(), derive_differences([20, 60]).tolist()
-        ([[0.0, 2.0], [2.0, 0.0]], [[0.0, 40.0], [40.0, 0.0]])
-    """
-    table = read_numbers(contributions, "the contributions")
-    return bound_distances(table.reshape(len(table), -1))
-
-
-def round_contributions(values: ArrayLike, people: int) -> FloatArray:
-    """Round numbers to a grid on which sums over so many people are exact, whatever their order.
-
-    Sums of floats are rounded, and two that differ in one record may then differ by more than it: noise
-    is calibrated for sums that are exact.
-
-    Examples:
-        >>> round_contributions([0.5, 1 / 3], 1000).tolist()
-        [0.5, 0.33333333333337123]
-    """
-    table = read_numbers(values, "the values")
-    most = float(np.abs(table).max()) * check_integer(people, "the number of people", PrivacyError)
-    return round_to_grid(table, 2.0 ** (math.frexp(most)[1] - 52)) if most else table
+from pmlopt.releases.noise.letters import PlacedLetters, check_integers, read_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +47,7 @@ class QueryNoise:
 
     Examples:
         >>> from pmlopt import Prior
+        >>> from pmlopt.noise import derive_differences
         >>> ages = Prior([0.5, 0.3, 0.2], [20, 40, 60])
         >>> answers = [derive_differences(np.eye(3)), derive_differences(ages.labels)]
         >>> noise = QueryNoise.calibrate(answers, ages, 0.5)
@@ -92,18 +56,15 @@ class QueryNoise:
         >>> counts, total = noise.release([[812, 377, 251], 46360], seed=1)
     """
 
-    differences: tuple[FloatArray, ...]
-    scales: tuple[float, ...]
+    differences: Sequence[ArrayLike]
+    scales: Sequence[float]
     kind: type[Laplace] = Laplace
+    tables: tuple[FloatArray, ...] = field(init=False, repr=False)
 
-    def __init__(
-        self,
-        differences: Sequence[ArrayLike],
-        scales: Iterable[float],
-        kind: type[Laplace] = Laplace,
-    ) -> None:
-        tables = tuple(copy_float_array(d, 2, "the differences", PrivacyError) for d in differences)
-        sizes = tuple(check_scale(scale) for scale in scales)
+    def __post_init__(self) -> None:
+        given = self.differences
+        tables = tuple(copy_float_array(d, 2, "the differences", PrivacyError) for d in given)
+        sizes = tuple(check_scale(scale) for scale in self.scales)
         if not tables or any(table.shape != (len(tables[0]),) * 2 for table in tables):
             raise PrivacyError("give differences (N, N) for each answer, on the same N letters")
         if any((table < 0).any() for table in tables):
@@ -112,7 +73,7 @@ class QueryNoise:
             raise PrivacyError(
                 f"there are {len(tables)} answers and the scales {sizes}: give one for each, none 0 or all"
             )
-        vars(self).update(differences=tables, scales=sizes, kind=kind)
+        vars(self).update(tables=tables, scales=sizes)
 
     @classmethod
     def calibrate(
@@ -136,15 +97,13 @@ class QueryNoise:
             PrivacyError: epsilon is not positive, or no float is a scale.
         """
         silent = cls(differences, [0.0] * len(differences), kind)
-        widest = [float(table.max()) or 1.0 for table in silent.differences]
+        widest = np.array([table.max() or 1.0 for table in silent.tables])
 
         def scale_noise(factor: float) -> QueryNoise:
-            return cls(silent.differences, [factor * one for one in widest], kind)
+            return replace(silent, scales=(factor * widest).tolist())
 
-        total = float(sum(bool(table.any()) for table in silent.differences))
-        return scale_noise(
-            search_scale(lambda one: scale_noise(one).level(prior, over), total, epsilon)
-        )
+        level = lambda factor: scale_noise(factor).level(prior, over)  # noqa: E731
+        return scale_noise(search_scale_for_level(level, len(widest), epsilon))
 
     def level(self, prior: PriorLike, over: PriorSet | None = None) -> float:
         """Return what all answers together leak of one record at most, in nats.
@@ -157,11 +116,11 @@ class QueryNoise:
 
     def letter_levels(self, prior: PriorLike, over: PriorSet | None = None) -> dict[Label, float]:
         """Return what all answers together leak of one record at most, for each letter that it may have."""
-        law, size = as_prior(prior), len(self.differences[0])
+        law, size = as_prior(prior), len(self.tables[0])
         if law.size != size:
             raise PrivacyError(f"the prior has {law.size} letters, and the differences {size}")
         exponents = np.zeros((size, size))
-        for scale, table in zip(self.scales, self.differences, strict=True):
+        for scale, table in zip(self.scales, self.tables, strict=True):
             noise = self.kind(scale)
             # both answers are rounded to the grid of the noise; whole numbers are on that of whole noise
             step = 0.0 if noise.is_whole else noise.grid_step
@@ -191,14 +150,13 @@ class QueryNoise:
         """
         if len(answers) != len(self.scales):
             raise PrivacyError(f"give {len(self.scales)} answers, one for each of the differences")
-        bits = make_random_bits(seed)
-        numbers = [read_numbers(answer, "the answers") for answer in answers]
-        if self.kind.is_whole:
-            numbers = [check_integers(exact) for exact in numbers]
-        return [
-            self.kind(scale).add_noise(exact, bits)
-            for scale, exact in zip(self.scales, numbers, strict=True)
+        numbers = [
+            check_integers(read_numbers(answer, "the answers"), self.kind.is_whole)
+            for answer in answers
         ]
+        bits = make_random_bits(seed)
+        noises = map(self.kind, self.scales)
+        return [noise.add_noise(one, bits) for noise, one in zip(noises, numbers, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -261,8 +219,10 @@ class LaplaceHistogram:
 
         Source: [saeidian2025histogram, eq. (5)], solved for b.
         """
-        compute_level = lambda b: cls(b, min_mass, sensitivity).level  # noqa: E731
-        return cls(search_scale(compute_level, sensitivity, epsilon), min_mass, sensitivity)
+        silent = cls(0.0, min_mass, sensitivity)
+        level = lambda scale: replace(silent, scale=scale).level  # noqa: E731
+        scale = search_scale_for_level(level, silent.sensitivity, epsilon)
+        return replace(silent, scale=scale)
 
     @property
     def level(self) -> float:
@@ -273,7 +233,7 @@ class LaplaceHistogram:
 
         Source: [saeidian2025histogram, Theorem 4, eq. (3)].
         """
-        return laplace_level(2 * (self.scale / self.sensitivity), self.min_mass)
+        return level_of_ratio(self.min_mass, self.dp_level)
 
     @property
     def loose_level(self) -> float:
@@ -313,7 +273,7 @@ class LaplaceHistogram:
         Source: [saeidian2025histogram, Section IV].
         """
         k = check_integer(classes, "the number of classes", PrivacyError)
-        m = k if released is None else check_real(released, "the number released", PrivacyError)
+        m = k if released is None else released
         if m not in range(k + 1):
             raise PrivacyError(
                 f"{released!r} counts are released of {k} classes: give a whole number up to {k}"
@@ -368,3 +328,51 @@ class LaplaceHistogram:
                 f"the sensitivity is {self.sensitivity:g}, and one record changes {classes} counts by 2 "
                 "in all: release one count, or give the sensitivity 2"
             )
+
+
+def laplace_level(scale: float, least: float) -> float:
+    """Compute the level of Laplace noise on a binary secret: `eps(b) = 2/b - log(1 - a + a e^{2/b})`, in
+    nats.
+
+    The secret is -1 or 1. Also that of a Laplace histogram whose classes have probability a or more. No more
+    than 2/b, the level of local (of a histogram: plain) differential privacy, which it is for a = 0, nor than
+    -log a.
+
+    Args:
+        scale: b >= 0; without noise the level is -log a.
+        least: a in [0, 1], the least probability.
+
+    Raises:
+        PrivacyError: the scale is negative, or a is no probability.
+
+    Source: [grosse2025empirical, Proposition 3]; [saeidian2025histogram, Theorem 4, eq. (3)].
+
+    Examples:
+        >>> round(math.exp(laplace_level(2 / math.log(3), 0.5)), 12)
+        1.5
+    """
+    return LaplaceHistogram(scale, least).level
+
+
+def laplace_scale(epsilon: float, least: float) -> float:
+    """Compute `b = 2 / log(e^eps (1 - a) / (1 - a e^eps))`, the inverse of `laplace_level`; 0 from -log a on.
+
+    At 0 no noise is needed: nothing can leak more than -log a.
+
+    Args:
+        epsilon: the level in nats, above 0.
+        least: a in [0, 1], the least probability.
+
+    Raises:
+        PrivacyError: epsilon is not positive (no finite noise leaks nothing) or too small for a float to
+            be the scale, or a is no probability.
+
+    Source: [grosse2025empirical, Proposition 3], solved for b.
+
+    Examples:
+        >>> round(2 / laplace_scale(math.log(1.5), 0.5), 12) == round(math.log(3), 12)
+        True
+        >>> laplace_scale(math.log(2), 0.5)
+        0.0
+    """
+    return LaplaceHistogram.calibrate(epsilon=epsilon, min_mass=least).scale

@@ -12,6 +12,7 @@ import pytest
 from data.sampling.test_categorical import Scripted
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.two_letters import BinaryGaussian, BinaryLaplace
 from scipy import stats
 
 from pmlopt import leakage_level
@@ -22,7 +23,7 @@ from pmlopt.data.sampling.grid_noise import (
     draw_gaussian_noise,
     draw_laplace_noise,
 )
-from pmlopt.releases.noise import BinaryGaussian, BinaryLaplace, laplace_level
+from pmlopt.releases.noise import laplace_level
 from pmlopt.releases.noise.leakage_tails import raise_for_grid
 
 DIGITS = (0x5E2D58D8B3BCDF1A, 0xBADEC7829054F90D, 0xDA9805AAB56C7733)

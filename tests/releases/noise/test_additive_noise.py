@@ -319,6 +319,13 @@ class TestFailures:
         more = [Gaussian(one).failure_probability(ages, 0.6) for one in (0.0, 60.0, 150.0)]
         assert more[1] > more[0] > more[2]
 
+    @pytest.mark.parametrize("labels", [[0.1, 0.3], [0.1, 0.3, 0.4], [(0.1, 0.2), (0.3, 0.1)]])
+    def test_without_noise_letters_of_one_whole_number_are_revealed(self, labels: Any) -> None:
+        prior = Prior.uniform(len(labels), labels)
+        for kind in (Laplace, Gaussian):
+            assert kind(0.0).failure_probability(prior, 0.3) == pytest.approx(1.0, abs=1e-12)
+            assert kind(0.0).failure_probability(prior, 1.2) == 0.0
+
     def test_ends_and_tails(self) -> None:
         for noise in (Laplace(10.0), Gaussian(10.0), Geometric(10.0)):
             assert noise.failure_probability(AGES, 0.0) == 1.0

@@ -11,12 +11,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracles.designs import FloatArray
 from oracles.noise import largest
+from oracles.two_letters import BinaryGaussian
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import logsumexp, ndtr
 from scipy.stats import norm
 
-from pmlopt.releases.noise import BinaryGaussian, Gaussian, Laplace, plocal_failure, plocal_scale
+from pmlopt.releases.noise import Gaussian, Laplace, plocal_failure, plocal_scale
 from pmlopt.releases.noise.additive import AdditiveNoise
 from pmlopt.releases.noise.leakage_tails import PairFailure
 
@@ -262,26 +263,25 @@ def test_the_tail_term_of_a_letter_has_its_slope_and_turns_convex_once(
     failure = PairFailure(noise, epsilon)
 
     def compute(mass: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return failure.compute_tails(mass, 1 - mass)
+        return failure.compute_tails(mass, 1 - mass, failure.subtract_mass(mass, 1 - mass))
 
     p, step = np.linspace(0.02, 0.98 * min(1.0, failure.max_mass), 60), 1e-5
     slope = compute(p)[1]
     below, above = compute(p - step)[0], compute(p + step)[0]
     assert slope == pytest.approx((above - below) / (2 * step), abs=2e-5)
     bend = compute(p + step)[1] - compute(p - step)[1]
-    turned = p > failure.convex_from
-    assert (bend[~turned] <= 1e-13).all()
+    turned = np.maximum.accumulate(bend > 1e-13)
     assert (bend[turned] >= -1e-13).all()
     if (noise, epsilon) == (Gaussian(5.0), 0.2):
         assert {True, False} == set(turned.tolist())
-    # over cells the sum of both terms is bounded, and to second order where they have no kink
-    kinks = [failure.max_mass, failure.convex_from]
-    kinks = [*kinks, *(1 - one for one in kinks)]
-    for size, near in ((1.0, 1.0), (1e-4, 1e-8)):
+    # over cells the sum of both terms is bounded, and to second order where it has no jump
+    kinks = [failure.max_mass, 1 - failure.max_mass]
+    for size, near in ((1.0, 1.0), (1e-4, 1e-7)):
         left, right = p[:-1], p[:-1] + size * np.diff(p)
-        bounds = failure.bound_on_cells(left, right)[1]
+        values, bounds = failure.bound_on_cells(left, right)
         inside = np.linspace(left, right, 5)
         found = (compute(inside)[0] + compute(1 - inside)[0]).max(axis=0)
         smooth = ~np.any([(left <= one) & (one <= right) for one in kinks], axis=0)
+        assert (values <= found + 1e-13).all()
         assert (found <= bounds + 1e-13)[smooth].all()
         assert (bounds - found <= near)[smooth].all()

