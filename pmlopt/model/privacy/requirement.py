@@ -23,7 +23,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.column_cost import ColumnCost
 from pmlopt.model.privacy.ratios import MIN_SLACK_NATS, RatioBounds, make_block
 from pmlopt.model.uncertainty.columns import ColumnCone, Family
-from pmlopt.model.uncertainty.prior_set import LinearRows, require_form
+from pmlopt.model.uncertainty.prior_set import LinearRows, PriorSet, require_form
 from pmlopt.solvers.solver_result import tighten_factor
 from pmlopt.solvers.structured.block_program import ColumnBlock
 
@@ -235,6 +235,10 @@ class Requirement(Record, ABC):
         """Return the level in nats, where it is one number; None where there are none or several."""
         level = getattr(self, "epsilon", None)
         return float(level) if isinstance(level, int | float) else None
+
+    def priors(self, prior: Prior) -> PriorSet | None:
+        """Return the set of priors over which columns are bounded; None for the given prior only."""
+        return None
 
     def has_empty_interior(self, prior: Prior) -> bool:
         """Return whether a constant meets a bound with little slack, such as one of 0 nats about a secret."""
