@@ -112,7 +112,8 @@ def report_designs(arguments: argparse.Namespace) -> None:
     for shape in [*((size, size) for size in arguments.letters), (arguments.tall, 20)]:
         rows += compare_large(*shape, arguments.limit)
     head = ("work", "pmlopt [ms]", "/ PML", *GENERIC_HEADS)
-    report_times(arguments.out, "ends-designs", head, rows)
+    filled = [(*row, *[""] * (len(head) - len(row))) for row in rows]
+    report_times(arguments.out, "ends-designs", head, filled)
 
 
 def list_rows(name: str, arguments: Mapping[str, Any]) -> list[tuple[str, ...]]:
@@ -157,7 +158,7 @@ def report_metrics(arguments: argparse.Namespace) -> None:
             sizes.append(size)
             seconds.append(answer["seconds"])
     head = (
-        "points", "N", "pmlopt [s]", "status", "gap, share of the range", "memory [MiB]",
+        "points", "N", "pmlopt [s]", "status", "gap / range", "memory [MiB]",
         *GENERIC_HEADS,
     )  # fmt: skip
     report_times(arguments.out, "ends-metrics", head, rows)

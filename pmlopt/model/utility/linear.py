@@ -99,10 +99,7 @@ FUNCTIONS: Mapping[str, Callable[[Any, Any], float]] = {**LOSSES, "match": match
 def tabulate_plain_labels(
     function: Callable[[Any, Any], float], inputs: Sequence[Label], outputs: Sequence[Label]
 ) -> FloatArray | None:
-    """Tabulate a function of this module on many pairs of text or whole numbers; None where it is another."""
-    # few pairs take less than a look at all labels
-    if len(inputs) * len(outputs) < 10_000:
-        return None
+    """Tabulate a function of this module on labels that are text or whole numbers; None on others."""
     kinds = {type(label) for labels in (inputs, outputs) for label in labels}
     if not kinds <= {str, int}:
         return None
@@ -208,7 +205,10 @@ class LinearUtility(Utility):
                 1, outputs, UtilityError
             )
             return np.asarray(ordered.values)
-        if (known := tabulate_plain_labels(self.matrix, inputs, outputs)) is not None:
+        # few pairs take less than a look at all labels
+        many = len(inputs) * len(outputs) >= 10_000
+        known = tabulate_plain_labels(self.matrix, inputs, outputs) if many else None
+        if known is not None:
             return known
         # pair by pair: a function of labels need not work on arrays
         values = [list(map(partial(self._evaluate_pair, x), outputs)) for x in inputs]

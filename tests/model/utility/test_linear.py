@@ -125,7 +125,7 @@ def test_labels_without_a_difference_are_refused() -> None:
 
 
 TEXT = [f"w{place}" for place in range(120)]
-NUMBERS = [*range(-60, 60), 2**52 - 1, -(2**52) + 1]
+WHOLE_NUMBERS = [*range(-60, 60), 2**52 - 1, -(2**52) + 1]
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,9 @@ NUMBERS = [*range(-60, 60), 2**52 - 1, -(2**52) + 1]
         (TEXT, ("hamming", "match")),
         ([*TEXT, *range(5)], ("hamming", "match")),
         ([*TEXT, float("nan")], ("hamming", "match")),
-        (NUMBERS, tuple(FUNCTIONS)),
-        ([*NUMBERS, 2**53 + 1, -(2**60) - 1], tuple(FUNCTIONS)),
-        ([*NUMBERS, 0.5], tuple(FUNCTIONS)),
+        (WHOLE_NUMBERS, tuple(FUNCTIONS)),
+        ([*WHOLE_NUMBERS, 2**53 + 1, -(2**60) - 1], tuple(FUNCTIONS)),
+        ([*WHOLE_NUMBERS, 0.5], tuple(FUNCTIONS)),
     ],
 )
 def test_tables_of_many_labels_have_the_values_of_pairs(
