@@ -6,7 +6,7 @@ Of the data under one prior, and about a secret; for every prior of a set it is 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
@@ -45,6 +45,7 @@ from pmlopt.model.privacy.of_order import (
     express_norms,
     to_decimals,
 )
+from pmlopt.model.privacy.price_programs import BestPrices
 from pmlopt.model.privacy.requirement import (
     CvxpyConstraints,
     Requirement,
@@ -54,7 +55,6 @@ from pmlopt.model.privacy.requirement import (
 from pmlopt.model.privacy.robust_renyi_pml import RobustRenyiPML
 from pmlopt.model.privacy.secret_leakage import check_secret_prior, make_secret_limit_name
 from pmlopt.model.uncertainty import PriorSet
-from pmlopt.solvers.approximate_minimum import minimize_approximately
 from pmlopt.solvers.solver_result import tighten_factor
 
 
@@ -97,8 +97,15 @@ class EachOutcomeBound(FiniteOrderBound):
                 max_divergence = self._max_divergence(p) + math.log(mass)
                 found[f"renyi_pml {place}"] = divergence <= max_divergence * means
                 continue
-            norm = express_norms(p, own, self.alpha)
-            found[f"renyi_pml {place}"] = tighten_factor(1 / self.max_norm(p)) * norm <= means
+            factor, order = tighten_factor(1 / self.max_norm(p)), self.alpha
+            room = -2 * math.log(factor)
+            # for order 2 it is a limit on deviations, which solvers see better at small levels
+            if order == 2 and 0 < room < 0.5 and (given is None or given.ndim == 2):
+                own = own - np.ones((len(p), 1)) @ cp.reshape(means, (1, own.shape[1]), order="F")
+                limit = math.sqrt(math.expm1(room))
+                found[f"renyi_pml {place}"] = express_norms(p, own, order) <= limit * means
+                continue
+            found[f"renyi_pml {place}"] = factor * express_norms(p, own, order) <= means
         return CvxpyConstraints(found)
 
     def _float_violation(self, p: FloatArray, matrix: FloatArray) -> Any:
@@ -248,6 +255,7 @@ class RenyiPML(EachOutcomeBound):
                 f"`about` is {about!r:.60}: it is no secret, give a Secret(joint) of S and X"
             )
         object.__setattr__(self, "about", about)
+        object.__setattr__(self, "_price_programs", {})
 
     def on_cells(self, cells: LetterCells) -> Requirement | None:
         """Return the requirement on columns that are constant on orbits ("cells") of letters."""
@@ -298,52 +306,29 @@ class RenyiPML(EachOutcomeBound):
                 "prices": np.zeros((len(views), *shape)),
                 "tops": np.zeros((len(views), shape[1])),
             }
+        programs = self._get_price_programs(prior, views)
+        laws = [weights[:, None] / total for weights, _, total in views]
+        rooms = [self.log_max_norm(law[:, 0]) for law in laws]
         candidates = []
-        for far in {False, self._may_have_far_prices}:
-            searched = self._search_prices(prior, gains / unit, views, far)
+        # for order 2 the cost of deviations is exact
+        for far in {True} if self.beta == 2 else {False, self._may_have_far_prices}:
             parts = [
                 center_with_best_offsets(law, unit * prices, self.beta, room)
-                for law, prices, room in searched
+                for law, prices, room in zip(
+                    laws, programs.find_prices(gains / unit, rooms, far), rooms, strict=True
+                )
             ]
             prices, tops = map(np.array, zip(*parts, strict=True))
             candidates.append({"prices": prices, "tops": tops})
         return min(candidates, key=lambda one: self.dual_bound(prior, gains, one))
 
-    def _search_prices(
-        self, prior: Prior, gains: FloatArray, views: list[View], far: bool
-    ) -> Iterator[tuple[FloatArray, FloatArray, float]]:
-        """Compute for each view law, optimal multipliers and log K.
-
-        With `far` prices are far above their differences, where what they cost is a deviation, up to the
-        share of epsilon; only the differences matter then.
-        """
-        left, prices, rules = gains, [], []
-        for weights, given, total in views:
-            secret = weights / total
-            room, shape = self.log_max_norm(secret), (len(secret), gains.shape[1])
-            joint = (secret[:, None] * given / prior.pmf).T
-            length = cp.Variable((1, shape[1]))
-            if far:
-                price = cp.Variable(shape)
-                centring = np.eye(len(secret)) - secret[None, :]
-                deviations = np.sqrt(secret)[:, None] * centring
-                rules.append(cp.norm(deviations @ price, 2, axis=0) <= length[0])
-                cost = math.sqrt(2 * room * (self.beta - 1))
-                left = left - joint @ centring @ price
-            else:
-                price = cp.Variable(shape, nonneg=True)
-                rules.append(express_norms(secret, price, self.beta) <= length[0])
-                cost = math.exp(room)
-                left = left - joint @ price
-            left = left + cost * joint.sum(axis=1, keepdims=True) @ length
-            prices.append((price, secret, room))
-        minimize_approximately(cp.sum(cp.max(left, axis=0)), rules)
-        for price, secret, room in prices:
-            yield (
-                secret[:, None],
-                np.zeros(price.shape) if price.value is None else price.value,
-                room,
-            )
+    def _get_price_programs(self, prior: Prior, views: list[View]) -> BestPrices:
+        """Return the programs of multipliers, which requirements of other levels share."""
+        key = prior.pmf.tobytes()
+        known: dict[bytes, BestPrices] = self.__dict__.setdefault("_price_programs", {})
+        if key not in known:
+            known[key] = BestPrices((views, prior.pmf, self.beta))
+        return known[key]
 
     def dual_bound(self, prior: Prior, gains: FloatArray, certificate: Witness) -> float:
         """Compute the dual bound from multipliers h >= 0, by Hoelder's inequality of order beta.

@@ -95,6 +95,29 @@ def match(x: Any, y: Any) -> float:
 FUNCTIONS: Mapping[str, Callable[[Any, Any], float]] = {**LOSSES, "match": match}
 """The functions of two labels by name, losses and gains."""
 
+
+def tabulate_plain_labels(
+    function: Callable[[Any, Any], float], inputs: Sequence[Label], outputs: Sequence[Label]
+) -> FloatArray | None:
+    """Tabulate a function of this module on labels that are text or whole numbers; None on others."""
+    kinds = {type(label) for labels in (inputs, outputs) for label in labels}
+    if not kinds <= {str, int}:
+        return None
+    if function in (hamming, match):  # labels of these kinds are equal where they are one key
+        places = {label: place for place, label in enumerate(dict.fromkeys([*inputs, *outputs]))}
+        rows, columns = (np.array([places[one] for one in own]) for own in (inputs, outputs))
+        differs = rows[:, None] != columns
+        return np.asarray(differs if function is hamming else ~differs, dtype=float)
+    # differences of whole numbers below this are floats
+    limit = 2**52
+    if function not in (absolute, squared) or kinds != {int}:
+        return None
+    if any(abs(one) >= limit for labels in (inputs, outputs) for one in labels):  # type: ignore[arg-type]
+        return None
+    differences = np.abs(np.subtract.outer(np.array(inputs, float), np.array(outputs, float)))
+    return np.asarray(differences if function is absolute else differences**2)
+
+
 PairFunction: TypeAlias = Annotated[Callable[[Any, Any], float], NamedValues(FUNCTIONS)]
 
 
@@ -182,6 +205,11 @@ class LinearUtility(Utility):
                 1, outputs, UtilityError
             )
             return np.asarray(ordered.values)
+        # few pairs take less than a look at all labels
+        many = len(inputs) * len(outputs) >= 10_000
+        known = tabulate_plain_labels(self.matrix, inputs, outputs) if many else None
+        if known is not None:
+            return known
         # pair by pair: a function of labels need not work on arrays
         values = [list(map(partial(self._evaluate_pair, x), outputs)) for x in inputs]
         return copy_float_array(

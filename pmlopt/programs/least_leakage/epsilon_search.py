@@ -47,6 +47,7 @@ class EpsilonSearch:
         undecided: the least and the largest level of designs whose gap decided neither side.
         points: utilities at the levels that were looked at, less the target, positive where it is exceeded.
         designs: how many were solved.
+        successful: the id of the method that closed the gap of the last design, where the first one left it.
     """
 
     program: LeastEpsilon
@@ -60,6 +61,7 @@ class EpsilonSearch:
     blur: float = 0.0
     side: int = 1
     restart: WarmStart | None = None
+    successful: str = ""
     failures: list[str] = field(default_factory=list)
 
     @property
@@ -249,7 +251,10 @@ class EpsilonSearch:
         question = find_registry(program)
         options = replace(self.options, tolerance=tolerance)
         start = question.make_start(program, self.restart, options.deadline)
-        methods = question.list_automatic(program, start)
+        # a method that left a gap at one level mostly leaves it at the next
+        methods = sorted(
+            question.list_automatic(program, start), key=lambda one: one.id != self.successful
+        )
         best: Certificate | None = None
 
         def report(method: Method[Any, Any, Any], cause: BaseException) -> None:
@@ -263,6 +268,8 @@ class EpsilonSearch:
                 best = certificate
             self.restart = WarmStart(method.name, found.arrays)
             if best.proved_gap <= program.compute_allowed_gap(tolerance):
+                if method is not methods[0]:
+                    self.successful = method.id
                 break
         return best
 

@@ -7,9 +7,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import optimize
 
-from pmlopt import ConvexHull, ExpectedLoss, Prior, RenyiPML, Secret, SibsonLeakage, design, solve
+from pmlopt import (
+    ConvexHull,
+    ExpectedGain,
+    ExpectedLoss,
+    Prior,
+    RenyiPML,
+    Secret,
+    SibsonLeakage,
+    design,
+    solve,
+)
 from pmlopt.model.privacy.renyi_pml import RemainingRenyiPML
+from pmlopt.programs import Status
 
 PRIOR = Prior([0.5, 0.3, 0.2])
 ABSOLUTE = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
@@ -49,6 +61,19 @@ def test_small_levels_allow_as_much_as_the_deviation(alpha: float) -> None:
         assert found == pytest.approx(
             math.sqrt(2 * epsilon / alpha) * deviation, rel=1e-3, abs=1e-15
         )
+
+
+def test_small_levels_about_a_secret_allow_what_is_independent_of_it() -> None:
+    """The best of the mechanisms that are independent of the secret, by a linear program, is allowed."""
+    rng = np.random.default_rng(2)
+    secret, gains = Secret(rng.dirichlet(np.full(12, 2.0)).reshape(3, 4)), rng.random((4, 4))
+    found = solve(design(secret.prior, RenyiPML(2.0, 1e-6, about=secret), ExpectedGain(gains)))
+    p, given = secret.prior.pmf, secret.conditionals
+    rows = [np.kron(np.eye(4), np.ones(4)), *(np.kron(one - p, np.eye(4)) for one in given)]
+    right = np.concatenate([np.ones(4), np.zeros(12)])
+    free = optimize.linprog(-(p[:, None] * gains).ravel(), A_eq=np.vstack(rows), b_eq=right)
+    assert found.status is Status.OPTIMAL
+    assert found.value >= -free.fun - 1e-7
 
 
 def test_any_threshold_proves_a_bound_that_is_not_beyond_the_truth() -> None:

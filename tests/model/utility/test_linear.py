@@ -17,6 +17,7 @@ from refusals import refused
 from pmlopt import ExpectedGain, ExpectedLoss, Mechanism, Prior
 from pmlopt.errors import UtilityError
 from pmlopt.model.utility import LOSSES, LinearUtility, absolute, hamming, squared
+from pmlopt.model.utility.linear import FUNCTIONS
 
 both = pytest.mark.parametrize("make", [ExpectedGain, ExpectedLoss])
 
@@ -121,3 +122,28 @@ def test_hamming_takes_a_missing_value_for_itself() -> None:
 def test_labels_without_a_difference_are_refused() -> None:
     for loss in (absolute, squared):
         refused(UtilityError, loss, "labels", ("a", "b"), ("a", 1), (1, None), ((1,), (2,)))
+
+
+TEXT = [f"w{place}" for place in range(120)]
+WHOLE_NUMBERS = [*range(-60, 60), 2**52 - 1, -(2**52) + 1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (TEXT, ("hamming", "match")),
+        ([*TEXT, *range(5)], ("hamming", "match")),
+        ([*TEXT, float("nan")], ("hamming", "match")),
+        (WHOLE_NUMBERS, tuple(FUNCTIONS)),
+        ([*WHOLE_NUMBERS, 2**53 + 1, -(2**60) - 1], tuple(FUNCTIONS)),
+        ([*WHOLE_NUMBERS, 0.5], tuple(FUNCTIONS)),
+    ],
+)
+def test_tables_of_many_labels_have_the_values_of_pairs(
+    labels: list[Any], names: tuple[str, ...]
+) -> None:
+    outputs = labels[::-1][:100]
+    for name in names:
+        function = FUNCTIONS[name]
+        table = ExpectedLoss(function).evaluate_table(labels, outputs)
+        assert np.array_equal(table, [[function(x, y) for y in outputs] for x in labels])
