@@ -24,6 +24,7 @@ is stopped after `--limit` of them: its ratio is then a lower bound.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import os
 import resource
@@ -362,8 +363,12 @@ def find_least_by_cvxpy(kind: str, secret: Secret, gains: FloatArray, reach: flo
     program, low, high = cp.Problem(cp.Minimize(0), rules), 0.0, -math.log(masses.min())
     for _ in range(24):
         norm.value = math.exp((low + high) / 4)
-        program.solve(solver="CLARABEL")
-        if program.status in ("optimal", "optimal_inaccurate"):
+        reached = False
+        # where Clarabel gives up, the level counts as too small
+        with contextlib.suppress(cp.SolverError):
+            program.solve(solver="CLARABEL")
+            reached = program.status in ("optimal", "optimal_inaccurate")
+        if reached:
             high = (low + high) / 2
         else:
             low = (low + high) / 2
