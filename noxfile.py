@@ -94,6 +94,8 @@ def lint(session: nox.Session) -> None:
     session.run("codespell")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    session.run("ruff", "format", "--check", "--line-length", "88", *map(str, pages))
 
 
 @nox.session

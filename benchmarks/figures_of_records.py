@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from figure_style import (
@@ -245,7 +246,7 @@ def distortion_more() -> Figure:
     """Queries of three values: the designed optimum beside mechanisms at their certified leakage."""
     figure, axes = panels(2, 3, height=2.5, sharey=True, sharex=True)
     cases = [(name, b) for name in ("sum-mod-3", "quadratic") for b in ("0", "1", "1.5")]
-    styles = {
+    styles: Mapping[str, Mapping[str, Any]] = {
         "designed": {"color": BLUE},
         "Laplace": {"color": RED, "marker": "o", "linestyle": ""},
         "exponential": {"color": GREEN, "marker": "x", "linestyle": ""},

@@ -1,6 +1,6 @@
 // What scrolls can be reached by keyboard; each part of navigation and the search have a name of their own;
 // long names in tables break where their parts end, and rows of wide tables are cards on a narrow page.
-const SCROLLING = ".md-typeset__scrollwrap, .formula, .long";
+const SCROLLING = ".md-typeset__scrollwrap, .md-typeset pre > code, .formula, .long";
 
 function nameParts() {
   for (const part of document.querySelectorAll(SCROLLING)) part.tabIndex = 0;
@@ -24,10 +24,11 @@ function labelCells() {
   for (const head of document.querySelectorAll("th:has(math)")) {
     const copy = head.cloneNode(true);
     copy.querySelectorAll("math").forEach(part => part.replaceWith(part.getAttribute("alttext")));
-    head.setAttribute("aria-label", copy.textContent.trim());
+    head.querySelectorAll("math").forEach(part => part.setAttribute("aria-hidden", "true"));
+    head.append(Object.assign(document.createElement("span"), { className: "heard", textContent: copy.textContent.trim() }));
   }
   for (const table of document.querySelectorAll(".md-typeset table:not([class])")) {
-    const heads = [...table.querySelectorAll("thead th")].map(cell => cell.textContent.trim());
+    const heads = [...table.querySelectorAll("thead th")].map(cell => (cell.querySelector(".heard") ?? cell).textContent.trim());
     const words = [...table.querySelectorAll("td")].some(cell => cell.textContent.length > 60);
     if (heads.length < 3 || !words) continue;
     table.dataset.cards = "";

@@ -103,10 +103,10 @@ def check_bound(
         return Claim("bound", False, arithmetic, "no multipliers prove it", claimed)
     side = "above" if maximised else "below"
     holds = proved <= claimed if maximised else claimed <= proved
-    other = "" if holds else f" is claimed, and {proved:.12g} is proved"
-    return Claim(
-        "bound", holds, arithmetic, f"nothing is {side} {claimed:.12g}{other}", claimed, proved
-    )
+    other = "" if holds else f" is claimed, and {float(proved)} is proved"
+    # all digits: fewer might be rounded to the other side of the value
+    text = f"nothing is {side} {float(claimed)}{other}"
+    return Claim("bound", holds, arithmetic, text, claimed, proved)
 
 
 def check_confidences(privacy: Requirement, prior: Any) -> tuple[Claim, ...]:

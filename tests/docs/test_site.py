@@ -271,3 +271,13 @@ def test_as_many_pages_to_explore_are_named_as_there_are() -> None:
     count = names[page.count("<iframe ") - 1].capitalize()
     for file in ("docs/gallery/explore.md", "docs/gallery/index.md", "mkdocs.yml"):
         assert f"{count} pages to explore" in (ROOT / file).read_text("utf-8"), file
+
+
+def test_a_program_is_aligned_at_subject_to() -> None:
+    shown = mathematics.displayed("V(t) = max 2 q\nsubject to q >= 0\n  q <= t\n")
+    assert shown.startswith('<div class="formula program">')
+    rows = re.findall(r"<div>(.*?)</div><div>(.*?)</div>", shown)
+    read = [re.findall(r'alttext="(.*?)"|^(subject to)$', cell) for row in rows for cell in row]
+    assert [cell[0][0] or cell[0][1] if cell else "" for cell in read] == [
+        "V(t) = max", "2 q", "subject to", "q &gt;= 0", "", "q &lt;= t"
+    ]  # fmt: skip

@@ -98,11 +98,6 @@ def _get_epsilon(privacy: Requirement) -> float:
     return max(privacy.limits.values())
 
 
-def _get_prior_set(prior: Prior, privacy: Requirement) -> PriorSet | None:
-    """Return the set of priors of a PML requirement; None for a single prior."""
-    return privacy.priors(prior) if isinstance(privacy, PML) else None
-
-
 def _contains_all_priors(priors: PriorSet | None) -> bool:
     """Return whether a set contains all priors."""
     return priors is not None and priors.contains_all_priors
@@ -120,7 +115,7 @@ def _get_interval(prior: Prior, priors: PriorSet | None) -> tuple[float, float] 
 
 def _build_robust_binary(prior: Prior, privacy: Requirement, gains: FloatArray) -> Mechanism:  # noqa: ARG001
     """Build the optimal mechanism on two letters over a set of priors."""
-    interval = _get_interval(prior, _get_prior_set(prior, privacy))
+    interval = _get_interval(prior, privacy.priors(prior))
     if interval is None:
         raise InstanceError(
             "the closed form robust_binary is for 2 letters and PML over a set of priors, not for "
@@ -142,7 +137,7 @@ def _build_robust_randomized_response(
     prior: Prior, privacy: Requirement, _: FloatArray
 ) -> Mechanism:
     """Build robust randomized response for a set with one minimum probability for all letters."""
-    lowest = _get_common_min_mass(prior, _get_prior_set(prior, privacy))
+    lowest = _get_common_min_mass(prior, privacy.priors(prior))
     if lowest is None:
         raise InstanceError(
             "the closed form robust_randomized_response is for 3 letters or more and PML over a set of "
@@ -167,7 +162,7 @@ def _line_step(prior: Prior, privacy: Requirement) -> float:
 def _max_ldp_level(prior: Prior, privacy: Requirement) -> float:
     """Compute the largest LDP level sufficient for the requirement [song2026worstcase, Proposition 1]."""
     level = _get_epsilon(privacy)
-    if isinstance(privacy, PML) and not _contains_all_priors(_get_prior_set(prior, privacy)):
+    if isinstance(privacy, PML) and not _contains_all_priors(privacy.priors(prior)):
         level = ldp_for_pml(prior, level)
     return min(level, MAX_EXPONENT)
 

@@ -168,7 +168,19 @@ class MetricPrivacy(RatioRequirement):
         return {"metric": max(0.0, float(per_unit.max()))}
 
     def ratios(self, weights: Any) -> RatioBounds:
-        """Return the ratio bounds for a prior proportional to (N,) weights (floats or integers)."""
+        """Return the ratio bounds for a prior proportional to (N,) weights (floats or integers).
+
+        Raises:
+            PrivacyError: there are more than 3,000 letters.
+        """
+        # every step before a design and its check has N^3 numbers: an hour of one processor
+        if (n := len(self._get_letter_distances)) > 3_000:
+            raise PrivacyError(
+                f"metric privacy on {n:,} letters, more than 3,000, has no designs: the ways over third "
+                f"letters and the exact check of all pairs on all outputs are {float(n) ** 3:.1e} numbers "
+                "each, an hour of a processor and more. Take fewer points, such as the corners of a coarser "
+                "grid, or noise by formula, pmlopt.noise.Laplace, which needs no program"
+            )
         return self._letter_ratios(weights, self._essential_pairs)
 
     def required_ratios(self, weights: Any) -> RatioBounds:

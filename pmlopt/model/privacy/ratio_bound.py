@@ -85,7 +85,7 @@ class RatioRequirement(Requirement):
         p, m = pair_with_prior(prior, mechanism)
         self.check(p)
         own = self.for_prior(p)
-        ratios = own._list_required_ratios(p.pmf)
+        ratios = own.list_required_ratios(p.pmf)
         assert ratios is not None
         return own.name_levels(ratios.max_log_ratios(m.matrix[:, m.support]), ratios)
 

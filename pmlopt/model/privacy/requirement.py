@@ -23,7 +23,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.column_cost import ColumnCost
 from pmlopt.model.privacy.ratios import MIN_SLACK_NATS, RatioBounds, make_block
 from pmlopt.model.uncertainty.columns import ColumnCone, Family
-from pmlopt.model.uncertainty.prior_set import LinearRows, require_form
+from pmlopt.model.uncertainty.prior_set import LinearRows, PriorSet, require_form
 from pmlopt.solvers.solver_result import tighten_factor
 from pmlopt.solvers.structured.block_program import ColumnBlock
 
@@ -236,6 +236,10 @@ class Requirement(Record, ABC):
         level = getattr(self, "epsilon", None)
         return float(level) if isinstance(level, int | float) else None
 
+    def priors(self, prior: Prior) -> PriorSet | None:
+        """Return the set of priors over which columns are bounded; None for the given prior only."""
+        return None
+
     def has_empty_interior(self, prior: Prior) -> bool:
         """Return whether a constant meets a bound with little slack, such as one of 0 nats about a secret."""
         ratios = self.list_ratios(prior)
@@ -345,11 +349,11 @@ class Requirement(Record, ABC):
             matrix: (N, M) with equal row sums.
             power: x >= 0 -> e^x, or a lower bound of it that differs by less than floats resolve.
         """
-        ratios = self._list_required_ratios(weights)
+        ratios = self.list_required_ratios(weights)
         assert ratios is not None
         return ratios.violation(matrix, power)
 
-    def _list_required_ratios(self, weights: Any) -> RatioBounds | None:
+    def list_required_ratios(self, weights: Any) -> RatioBounds | None:
         """Return the `required_ratios`, those of the last floats and of the last whole numbers once."""
         return self._get_cached(f"required {weights.dtype}", weights, self.required_ratios)
 

@@ -33,7 +33,7 @@ class GridRefinement:
     """The method of designs on finer and finer bins, until the loss and its bound are close.
 
     Args:
-        most: the number of bins past which none are halved any more.
+        max_bins: the number of bins past which none are halved any more.
         boxes: on about how many boxes the bound is computed; its error shrinks as one over them, along each
             axis.
 

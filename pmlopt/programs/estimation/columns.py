@@ -492,8 +492,9 @@ def build_design_columns(prior: Prior, privacy: Requirement) -> DesignColumns:
     if prior.size == 1:
         batches = []
     elif isinstance(allowed, ColumnCone) and allowed.relaxed and allowed.member_cube:
-        # of a curved cone on 3 letters 256 columns are near enough, on 4 letters 1,024
-        most = min(4 ** (prior.size + 1), 2_000)
+        # of a curved cone on 3 letters 256 columns are near enough, on 4 letters 1,024; on 5 letters 4,096
+        # leave a gap of about 0.1 %
+        most = min(4 ** (prior.size + 1), 8_000)
         batches = [DenseBatch(allowed.list_cut_columns(p, most), True)]
     elif isinstance(allowed, ColumnCone | RatioBounds):
         entries = allowed.extreme_columns(p, MAX_ESTIMATION_COLUMNS)

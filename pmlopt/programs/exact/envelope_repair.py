@@ -9,6 +9,7 @@ output.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from pmlopt.core.arrays import GRID_DENOMINATOR, BoolArray, FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.metric_privacy import compute_shortest_paths
+from pmlopt.model.privacy.ratios import RatioBounds
 
 MAX_MIXING_WEIGHT = 0.5
 """The share of one output from which on a mechanism has lost more than it kept."""
@@ -39,10 +41,17 @@ def pair_exponents(prior: Prior, privacy: Requirement) -> FloatArray | None:
 
     Bounds on a way over other letters imply one on its ends: d is the length of the shortest way.
     """
-    ratios = privacy.for_prior(prior).required_ratios(prior.pmf)
+    ratios = privacy.for_prior(prior).list_required_ratios(prior.pmf)
     if ratios is None or len(ratios.rows) or not len(ratios.exponents):
         return None
-    exponents = np.full((prior.size, prior.size), np.inf)
+    return _measure_shortest_ways(ratios)
+
+
+# a design of a thousand letters needs them three times, for four seconds each
+@lru_cache(1)
+def _measure_shortest_ways(ratios: RatioBounds) -> FloatArray:
+    """Measure the (N, N) shortest ways along bounds on pairs of letters."""
+    exponents = np.full((ratios.size, ratios.size), np.inf)
     # several bounds on one pair: the tightest counts
     np.minimum.at(exponents, (ratios.above, ratios.below), ratios.exponents)
     # shortest paths start from 0 at each letter
@@ -52,6 +61,7 @@ def pair_exponents(prior: Prior, privacy: Requirement) -> FloatArray | None:
     tied = (exponents == 0) | (exponents.T == 0)
     if (tied & (exponents > 0)).any():
         exponents = compute_shortest_paths(np.where(tied, 0.0, exponents))
+    exponents.setflags(write=False)
     return exponents
 
 

@@ -9,7 +9,7 @@ from pmlopt.core.lazy_imports import cp
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.prior import SymmetricPrior
 from pmlopt.errors import ProgramError
-from pmlopt.model.privacy import PML, Requirement
+from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import LinearUtility, Utility
 from pmlopt.programs.least_leakage.certificate import find_usable_pairs
 from pmlopt.programs.least_leakage.declaring import declare_at_level
@@ -83,10 +83,11 @@ def _has_finite_level(program: LeastEpsilon, matrix: FloatArray) -> bool:
 
     Over a set of priors some of the outputs may have one, where all together have none.
     """
-    privacy = program.privacy
-    if isinstance(privacy, PML) and privacy.over is not None and program.best_table is not None:
-        return bool(find_usable_pairs(matrix > 0, privacy.over).any(axis=1).all())
-    return math.isfinite(privacy.level(program.prior, matrix))
+    if isinstance(program.prior, Prior) and program.best_table is not None:
+        over = program.privacy.priors(program.prior)
+        if over is not None:
+            return bool(find_usable_pairs(matrix > 0, over).any(axis=1).all())
+    return math.isfinite(program.privacy.level(program.prior, matrix))
 
 
 def _build_parametric_model(program: LeastEpsilon) -> CvxpyModel:

@@ -23,7 +23,7 @@ from pmlopt.programs.linear.peak_mixtures import find_peak_mixture
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import C, MethodError, MethodResult
 from pmlopt.solvers import cvxpy_interface, highs
-from pmlopt.solvers.solver_result import Deadline, MethodOptions
+from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline, MethodOptions
 from pmlopt.solvers.solver_result import SolverResult as SolverOutcome
 
 
@@ -67,16 +67,15 @@ def _build_exponential_candidates(program: LinearDesign) -> list[FloatArray]:
     found = [base]
     if program.bounds_on_pairs is not None:
         # a linear program of a row for each letter, much faster than the certificate of its answer
-        limit = MethodOptions(Deadline.after(max(0.5, len(exponents) / 100)), 1e-9)
-        mixture = find_peak_mixture(program, exponents, limit)
+        mixture = find_peak_mixture(program, exponents, MethodOptions(NO_DEADLINE, 1e-9))
         found += [] if mixture is None else [mixture]
     # Values of pairs of letters on outputs, N^2 M, up to which more than one envelope takes milliseconds.
     large = len(exponents) * base.size > 16_000_000
-    for sharper in SHARPER[:1] if large else SHARPER:
-        powers = (
-            base**sharper
-        )  # the largest entry of a row is at least 1 / M, so that no row becomes zero
-        envelope = repair_by_envelope(program.prior, exponents, powers, program.centered_gains)
+    powers = SHARPER[: 2 - len(found)] if large else SHARPER
+    for power in powers:
+        # the largest entry of a row is at least 1 / M, so that no row becomes zero
+        sharper = base**power
+        envelope = repair_by_envelope(program.prior, exponents, sharper, program.centered_gains)
         if envelope is not None:
             found.append(envelope.matrix)
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import nullcontext
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from pmlopt.programs.linear.peak_mixtures import find_peak_mixture
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import MethodError
 from pmlopt.solvers.solver_result import (
+    NO_DEADLINE,
     TIME_LIMIT,
     MethodOptions,
     PrimalDualPoint,
@@ -37,9 +39,9 @@ def solve_pairs(program: LinearDesign, ratios: RatioBounds, options: MethodOptio
         options: what was required.
     """
     begin = time.perf_counter()
-    # after the last step the mechanism is repaired, proved and compared with one by formula: a dozen passes
-    # over all pairs on all outputs, of 4e-8 s each together
-    deadline = options.deadline.earlier(4e-8 * ratios.size * program.table.size)
+    # after the last step the mechanism is extended, repaired, proved and compared with one by formula: two
+    # dozen passes over all pairs on all outputs, of 6e-8 s each together
+    deadline = options.deadline.earlier(6e-8 * ratios.size * program.table.size)
     if deadline.expired:
         raise MethodError(f"{TIME_LIMIT}: the proof of a mechanism takes longer than there is")
     costs = -program.prior.pmf[:, None] * program.centered_gains
@@ -54,7 +56,8 @@ def solve_pairs(program: LinearDesign, ratios: RatioBounds, options: MethodOptio
     # half of the allowed gap: repair and rounding take a part of the rest
     allowed = program.compute_allowed_gap(options.tolerance) / scale / 2
     ready = time.perf_counter()
-    with limit_threads():
+    # products of at most 64 rows have one thread in any case, and to look for them takes .1 s
+    with limit_threads() if len(exponents) > 64 else nullcontext():
         start = _build_start(program, exponents)
         ending = solve_pair_lp(task, start, allowed, deadline)
     if not ending.iterations and deadline.expired:
@@ -66,7 +69,7 @@ def solve_pairs(program: LinearDesign, ratios: RatioBounds, options: MethodOptio
     )
     matrix = ending.matrix
     if task.shape[1] < len(matrix):
-        matrix = _extend_columns(program, exponents, matrix, options)
+        matrix = _extend_columns(program, exponents, matrix)
     witness = _list_weights(pairs, ending.proof, scale)
     weights = read_pair_weights(witness, (len(ratios.exponents), task.shape[0]))
     multipliers = ratios.find_row_prices(program.prior.pmf, program.centered_gains, weights)
@@ -142,11 +145,11 @@ def _build_start(program: LinearDesign, exponents: FloatArray) -> FloatArray:
     return np.asarray(near / 2 + 0.5 / near.shape[1])
 
 
-def _extend_columns(
-    program: LinearDesign, exponents: FloatArray, matrix: FloatArray, options: MethodOptions
-) -> FloatArray:
+def _extend_columns(program: LinearDesign, exponents: FloatArray, matrix: FloatArray) -> FloatArray:
     """Extend columns of few letters to the others, and mix them with columns by formula to rows of one."""
     envelopes = lower_envelope(exponents, matrix)
+    # the time for it was set aside, and without it the columns are of no use
+    options = MethodOptions(NO_DEADLINE, 1e-9)
     mixture = find_peak_mixture(program, exponents, options, envelopes)
     return matrix if mixture is None else mixture
 

@@ -1,8 +1,10 @@
 """Mixtures of columns by formula under bounds on pairs of letters, by a linear program of the size of a row.
 
 The columns `e^-d[z,x]` with a peak at a letter z are within the bounds, and so is the larger of two of them,
-entry by entry. A linear program of a row for each letter finds the best mechanism of such columns, each on
-the output where it gains most. In a plane it costs about a hundredth more than the best of all.
+entry by entry, and the smaller of one and `e^d[x,z]` times a number, which has a dent at z. A linear program
+of a row for each letter finds the best mechanism of such columns, each on the output where it gains most. It
+costs about a hundredth more than the best of all. On roads no mixture of peaks has rows that sum to one
+without the dents, but for a constant.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from pmlopt.core.lazy_imports import sparse
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.solvers import highs
 from pmlopt.solvers.solver_result import MethodOptions
+from pmlopt.solvers.structured.dense_simplex import solve_dense_lp
 
 
 def find_peak_mixture(
@@ -31,7 +34,7 @@ def find_peak_mixture(
         others: (N, K) more columns that are within the bounds.
 
     Returns:
-        None where HiGHS does not end in time.
+        None where none is found in time.
     """
     columns = _list_peak_columns(exponents)
     if others is not None:
@@ -42,22 +45,37 @@ def find_peak_mixture(
     outputs = gains.argmax(axis=1)
     best = gains.max(axis=1)
     scale = float(np.abs(best).max()) or 1.0
-    ends = np.ones(len(columns)), np.ones(len(columns))
-    rows = sparse.csc_array(columns)
-    model = highs.build_sparse_model(-best / scale, (0.0, np.inf), ends, rows)
-    limits = {**highs.METHOD_OPTIONS["highs"], "presolve": "off", **highs.build_options(options)}
-    solver = highs.load_model(model, limits)
-    solver.run()
-    weights = np.maximum(np.array(solver.getSolution().col_value), 0.0)
-    if len(weights) != len(outputs) or np.abs(columns @ weights - 1).max() > 1e-6:
+    # the peaks are the first columns after the constant
+    basis = 1 + np.arange(len(columns))
+    weights = solve_dense_lp(columns, -best / scale, basis, options.deadline)
+    if weights is None:
+        weights = _solve_by_highs(columns, -best / scale, options)
+    if weights is None:
         return None
     found = np.zeros(program.table.shape)
     np.add.at(found.T, outputs, (columns * weights).T)
     return found
 
 
+def _solve_by_highs(
+    columns: FloatArray, costs: FloatArray, options: MethodOptions
+) -> FloatArray | None:
+    """Find the (K,) weights by HiGHS, where letters so near one another leave the peaks no inverse."""
+    if options.deadline.expired:
+        return None
+    ends = np.ones(len(columns)), np.ones(len(columns))
+    model = highs.build_sparse_model(costs, (0.0, np.inf), ends, sparse.csc_array(columns))
+    limits = {**highs.METHOD_OPTIONS["highs"], "presolve": "off", **highs.build_options(options)}
+    solver = highs.load_model(model, limits)
+    solver.run()
+    weights = np.maximum(np.array(solver.getSolution().col_value), 0.0)
+    if len(weights) != len(costs) or np.abs(columns @ weights - 1).max() > 1e-6:
+        return None
+    return np.asarray(weights)
+
+
 def _list_peak_columns(exponents: FloatArray) -> FloatArray:
-    """List (N, K) columns: a constant, a peak at each letter, and peaks at a letter and its neighbour."""
+    """List (N, K) columns: a constant, a peak at each letter, two at neighbours, and peaks with a dent."""
     size = len(exponents)
     peaks = np.exp(-exponents)
     # more neighbours lead to hardly better mechanisms
@@ -68,4 +86,9 @@ def _list_peak_columns(exponents: FloatArray) -> FloatArray:
     )
     both = np.stack([np.repeat(np.arange(size), count), near.ravel()])
     low, high = np.unique(np.sort(both, axis=0), axis=1)
-    return np.hstack([np.ones((size, 1)), peaks.T, np.maximum(peaks[low], peaks[high]).T])
+    twins = np.maximum(peaks[low], peaks[high])
+    top, dent = both[:, np.isfinite(exponents[both[0], both[1]])][::-1]
+    # at the dent the peak at its neighbour is lowered by as much as it has fallen there
+    floors = 2 * exponents[top, dent][:, None] - exponents.T[dent]
+    dents = np.exp(-np.maximum(exponents[top], floors))
+    return np.hstack([np.ones((size, 1)), peaks.T, twins.T, dents.T])

@@ -22,7 +22,11 @@ from pmlopt.releases.noise.letters import PlacedLetters, bound_distances
 
 
 def search_scale(
-    holds: Callable[[float], bool], start: float, ratio: float = math.inf, lowest: float = 0.0
+    holds: Callable[[float], bool],
+    start: float,
+    width: float,
+    ratio: float = math.inf,
+    lowest: float = 0.0,
 ) -> float:
     """Search a scale at which a condition holds, and just below which it does not; 0 if that is none.
 
@@ -32,6 +36,7 @@ def search_scale(
     Args:
         holds: whether a scale is enough.
         start: the first scale.
+        width: relative, by how much a scale at which it does not hold is lower at most.
         ratio: of a scale and the next lower one that is tried; left out, that is 0.
         lowest: a scale below which none is tried but 0.
 
@@ -50,14 +55,14 @@ def search_scale(
         high, low = low, low / ratio
         if high <= lowest:
             return 0.0 if holds(0.0) else high
-    return bisect(holds, low, high, 1e-12)
+    return bisect(holds, low, high, width)
 
 
 def search_scale_for_level(level: Callable[[float], float], widest: float, epsilon: float) -> float:
     """Search the least scale whose level is at most epsilon; `widest` is the largest distance."""
     limit = check_positive(epsilon, "epsilon", PrivacyError)
     # no outcome leaks more than the largest distance over the scale; rounding may add to it
-    return search_scale(lambda scale: level(scale) <= limit, widest / limit)
+    return search_scale(lambda scale: level(scale) <= limit, widest / limit, 1e-14)
 
 
 class Laplace(AdditiveNoise):
@@ -222,7 +227,7 @@ class Gaussian(AdditiveNoise):
         # below it no float reveals the noise from none: of a Gaussian nothing is 40 sigma out
         lowest = 0.0125 * float(distances[distances > 0].min(initial=widest))
         holds = lambda sigma: cls(sigma).bound_failure(letters, level, share) <= share  # noqa: E731
-        return cls(search_scale(holds, start, ratio, lowest))
+        return cls(search_scale(holds, start, 1e-12, ratio, lowest))
 
     def compute_tail(self, noise: FloatArray) -> FloatArray:
         """Compute the probability that the noise is above a number; digits of small ones are kept."""

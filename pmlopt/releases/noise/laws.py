@@ -110,12 +110,12 @@ class NoiseLaw(ABC):
     ) -> FloatArray:
         """Compute the (N, K) probabilities of cells (left, right] of outcomes, given each letter."""
         low, high = left - line[:, None], right - line[:, None]
-        # by the tail on the side of the cell: close to 1 a tail has no digits
-        up = self.compute_tail(low) - self.compute_tail(high)
-        # whole noise has atoms, and -y or more is more than the float before -y
-        before = [np.nextafter(-end, -np.inf) for end in (high, low)]
-        down = self.compute_tail(before[0]) - self.compute_tail(before[1])
-        return np.asarray(np.where(low > 0, up, down))
+        # by the tail on the side of the cell: close to 1 a tail has no digits; whole noise has atoms, and -y
+        # or more is more than the float before -y
+        above = low > 0
+        start = np.where(above, low, np.nextafter(-high, -np.inf))
+        end = np.where(above, high, np.nextafter(-low, -np.inf))
+        return self.compute_tail(start) - self.compute_tail(end)
 
     def make_edges(self, line: FloatArray) -> FloatArray:
         """Return the ends of the cells of outcomes in which those that leak more are looked for.

@@ -209,12 +209,12 @@ class LeakingMass:
             logs = [noise.compute_log_likelihoods(y, line) + offsets[:, at] for y in (left, right)]
             least, most = _bound_ratios(np.array(logs))
             opened = letters.min_mean(least) < limit
-            inside = opened & (letters.min_mean(most) < limit)
+            left, right, at = left[opened], right[opened], at[opened]
+            inside = letters.min_mean(most[:, opened]) < limit
             masses = (noise.compute_cell_masses(left, right, line) * weights[:, at]).T
             np.add.at(low, at[inside], masses[inside])
-            wide = opened & ~inside
-            left, right, at, high = left[wide], right[wide], at[wide], low.copy()
-            np.add.at(high, at, masses[wide])
+            left, right, at, high = left[~inside], right[~inside], at[~inside], low.copy()
+            np.add.at(high, at, masses[~inside])
             clear = (self.enough is not None and lines == 1) and (
                 letters.max_mean(low[0]) > self.enough or letters.max_mean(high[0]) <= self.enough
             )

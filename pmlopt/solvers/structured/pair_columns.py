@@ -119,9 +119,14 @@ class PairRows:
             (entries, places.ravel(), ends), shape=(len(ends) - 1, columns * size)
         )
 
+    @cached_property
+    def transposed_matrix(self) -> sparse.csc_array:
+        """Return the (M L, R) transpose of the rows, which a step needs a dozen times."""
+        return self.matrix.T
+
     def price(self, weights: FloatArray) -> FloatArray:
         """Compute (M, L) what the rows add to the costs by their weights."""
-        return np.asarray(self.matrix.T @ weights).reshape(self.program.shape)
+        return np.asarray(self.transposed_matrix @ weights).reshape(self.program.shape)
 
     @cached_property
     def ends(self) -> IntArray:

@@ -115,6 +115,12 @@ def test_perfect_privacy_where_part_of_the_data_is_independent() -> None:
 
 
 class TestMetric:
+    def test_thousands_of_letters_are_refused_at_once(self) -> None:
+        apart = np.abs(np.subtract.outer(np.arange(3_001.0), np.arange(3_001.0)))
+        requirement, loss = MetricPrivacy(1.0, apart), ExpectedLoss(apart[:, :1])
+        with pytest.raises(PrivacyError, match="3,001 letters, more than 3,000, has no designs"):
+            design(Prior.uniform(3_001), requirement, loss)
+
     @pytest.mark.parametrize(("letters", "epsilon"), [(10, 0.3), (30, 1.0), (40, 0.5)])
     def test_on_a_line_it_is_the_geometric_mechanism(self, letters: int, epsilon: float) -> None:
         for p in (
