@@ -71,7 +71,7 @@ def _solve_by_highs(
     weights = np.maximum(np.array(solver.getSolution().col_value), 0.0)
     if len(weights) != len(costs) or np.abs(columns @ weights - 1).max() > 1e-6:
         return None
-    return weights
+    return np.asarray(weights)
 
 
 def _list_peak_columns(exponents: FloatArray) -> FloatArray:

@@ -221,7 +221,7 @@ def test_few_letters_over_a_ball_are_proved() -> None:
     assert result.certificate.verify()
 
 
-@pytest.mark.parametrize(("size", "radius"), [(24, 0.02), (40, 0.0), (40, 0.2)])
+@pytest.mark.parametrize(("size", "radius"), [(24, 0.02), (40, 0.0), (32, 0.2)])
 def test_information_over_a_ball_is_closed(size: int, radius: float) -> None:
     p = np.random.default_rng(0).dirichlet(np.full(size, 2.0))
     result = solve(design(p, PML(1.0, over=L1Ball(p, radius)), MutualInformation()), tolerance=1e-7)
@@ -229,7 +229,7 @@ def test_information_over_a_ball_is_closed(size: int, radius: float) -> None:
     most = -math.log(math.exp(-1) + radius / 2)
     assert most == pytest.approx(bound_ball_information(math.exp(-1), radius / 2), abs=1e-15)
     assert result.bound <= most + 1e-10
-    assert result.value >= most - (1e-4 if size < 40 else 1e-6)
+    assert result.value >= most - (1e-4 if size < 30 else 1e-6)
     assert result.certificate.verify()
     assert result.level <= 1.0
 
