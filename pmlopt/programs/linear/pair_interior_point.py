@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import nullcontext
 
 import numpy as np
 
@@ -56,8 +55,8 @@ def solve_pairs(program: LinearDesign, ratios: RatioBounds, options: MethodOptio
     # half of the allowed gap: repair and rounding take a part of the rest
     allowed = program.compute_allowed_gap(options.tolerance) / scale / 2
     ready = time.perf_counter()
-    # products of at most 64 rows have one thread in any case, and to look for them takes .1 s
-    with limit_threads() if len(exponents) > 64 else nullcontext():
+    # threads that wait for one another cost more than the products of many small matrices
+    with limit_threads():
         start = _build_start(program, exponents)
         ending = solve_pair_lp(task, start, allowed, deadline)
     if not ending.iterations and deadline.expired:
