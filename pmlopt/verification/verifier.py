@@ -119,18 +119,18 @@ class StatedRequirement:
         keys(data, f"kind {SETS[kind]}", "the set of priors")
         must(whole(data.get("size", len(p))) == len(p), "the set of priors is on the letters of the prior")
         lower, shift = row([data.get("mass", 0)]) * len(p), Q(0)
-        self.priors = f"every prior with a mass of {float(lower[0]):} or more on each letter"
+        self.priors = f"every prior with a mass of {float(lower[0])} or more on each letter"
         if kind == "l1-ball":
             center = prior if data["center"] == "prior" else data["center"]
             lower, shift = law(center, "the centre", inputs, len(inputs)), number(data["radius"]) / 2
             need(len(lower) == len(p) and 0 <= shift <= 1, "the radius of a ball is at most 2")
-            self.priors = f"every prior within l1 distance {data['radius']:} of the centre"
+            self.priors = f"every prior within l1 distance {data['radius']} of the centre"
             if data["delta"] is not None:
                 known = center["counts"] and 0 < number(data["delta"]) < 1
                 must(known, "the probability of a set without counts is not proved by this script")
                 outside = (2 ** len(p) - 2) * power(-2 * sum(center["counts"]) * shift * shift, True)
                 must(outside <= number(data["delta"]) * (1 + Q(1, 10**9)), "the counts do not show the ball")
-                self.priors = f"the true law, but with probability {data['delta']:} over the sample"
+                self.priors = f"the true law, but with probability {data['delta']} over the sample"
         need(lower[0] >= 0 and sum(lower) <= 1 + NEAR, "a least mass leaves room for a law")
         self.over = (lower, shift, max(Q(1), sum(lower)))
 
@@ -210,8 +210,8 @@ def linear(record, asked, matrix, p):
     left = [[sign * r[y] - v for r, v in zip(rows, rho, strict=True)] for y in range(len(rows[0]))]
     most = sign * number(record["bound"]) - dot(p, rho)  # rationals need no room for rounding
     need(asked.within(p, left, record["witness"], most), "the multipliers prove the bound")
-    what = f"its expected {what} is {record['value']:}"
-    return f"{what}, and no other mechanism that does has one {side} {record['bound']:}"
+    what = f"its expected {what} is {record['value']}"
+    return f"{what}, and no other mechanism that does has one {side} {record['bound']}"
 
 def least_leakage(record, asked, matrix, p):
     """Check a least level on allowed pairs: a column of mean one meets the multipliers, within e^level."""
@@ -233,7 +233,7 @@ def least_leakage(record, asked, matrix, p):
                 break
         share = max(share, filled)
     need(bound <= 0 or power(-bound) >= share, "the multipliers prove the bound")
-    return f"no mechanism on the allowed pairs has a level below {record['bound']:}"
+    return f"no mechanism on the allowed pairs has a level below {record['bound']}"
 
 def told(result, record):
     """How it was found, which proves nothing, has the form of the format."""
@@ -274,7 +274,7 @@ def check(file):
     if form is not None:
         off = value - number(form["value"])
         need(abs(off - number(form["difference"])) <= NEAR * max(1, abs(value)), "the closed form")
-    most = " and ".join(f"{float(v):}" for v in asked.limits) + f" nats about the data for {asked.priors}"
+    most = " and ".join(f"{float(v)}" for v in asked.limits) + f" nats about the data for {asked.priors}"
     return f"proved: the {len(p)} x {len(names[1])} matrix keeps {asked.name} of {most}; {found}"
 
 def once(pairs):

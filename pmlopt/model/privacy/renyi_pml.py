@@ -255,6 +255,7 @@ class RenyiPML(EachOutcomeBound):
                 f"`about` is {about!r:.60}: it is no secret, give a Secret(joint) of S and X"
             )
         object.__setattr__(self, "about", about)
+        # made here, so that the copies for other levels share it
         object.__setattr__(self, "_price_programs", {})
 
     def on_cells(self, cells: LetterCells) -> Requirement | None:
@@ -326,9 +327,12 @@ class RenyiPML(EachOutcomeBound):
         """Return the programs of multipliers, which requirements of other levels share."""
         key = prior.pmf.tobytes()
         known: dict[bytes, BestPrices] = self.__dict__.setdefault("_price_programs", {})
-        if key not in known:
-            known[key] = BestPrices((views, prior.pmf, self.beta))
-        return known[key]
+        programs = known.get(key)
+        if programs is None:
+            # of one prior only: a requirement may be used with thousands
+            known.clear()
+            programs = known[key] = BestPrices((views, prior.pmf, self.beta))
+        return programs
 
     def dual_bound(self, prior: Prior, gains: FloatArray, certificate: Witness) -> float:
         """Compute the dual bound from multipliers h >= 0, by Hoelder's inequality of order beta.
