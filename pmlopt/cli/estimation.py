@@ -391,12 +391,14 @@ def audit_samples(
             "--from-samples bounds pml and ldp for the given prior: leave the other options out"
         )
     share = 0.95 if confidence is None else confidence
-    if asked.privacy_name == "ldp" and not asked.has_prior_file:  # it does not depend on the prior
-        letters = read_labelled_table(path, "the counts", MechanismError, absent=0).axes[0]
+    # the level of ldp does not depend on the prior
+    needs_prior = asked.privacy_name != "ldp" or asked.has_prior_file
+    prior = asked.read_prior() if needs_prior else None
+    counts = read_labelled_table(path, "the counts", MechanismError, absent=0)
+    if prior is None:
+        letters = counts.axes[0]
         prior = Prior.uniform(len(letters or ()), letters)
-    else:
-        prior = asked.read_prior()
-    found = level_from_samples(prior, path, share, asked.privacy_name)  # type: ignore[arg-type]
+    found = level_from_samples(prior, counts, share, asked.privacy_name)  # type: ignore[arg-type]
     decided = None
     if epsilon is not None:
         decided = True if found.confirms(epsilon) else False if found.refutes(epsilon) else None
