@@ -77,22 +77,22 @@ class ParametricModel:
     """
 
     def __init__(
-        self, model: highspy.HighsLp, part: ParametricEntries = NO_PARAMETRIC_ENTRIES
+        self, model: highs.LinearModel, part: ParametricEntries = NO_PARAMETRIC_ENTRIES
     ) -> None:
         self.iterations = 0
         self.solver = highs.load_model(
             model, highs.build_options(MethodOptions(NO_DEADLINE, 1e-10))
         )
-        size = model.num_row_ + model.num_col_
+        rows, columns = model.shape
         # HiGHS' primal simplex has cycled for millions of iterations on 200 variables, where hundreds
         # suffice; programs of more than 2,000 rows and columns get ten for each of these
-        self.solver.setOptionValue("simplex_iteration_limit", max(20_000, 10 * size))
+        self.solver.setOptionValue("simplex_iteration_limit", max(20_000, 10 * (rows + columns)))
         # far more than the interior point needs where it converges
         self.solver.setOptionValue("ipm_iteration_limit", 1_000)
         self._part, self._last = part, math.nan
         # up to 1,600 variables the simplex from the last basis is faster at every step
-        self._simplex = model.num_col_ <= 1_600
-        self._fixed = np.zeros(model.num_col_, dtype=bool)
+        self._simplex = columns <= 1_600
+        self._fixed = np.zeros(columns, dtype=bool)
 
     def fix_at_zero(self, columns: IntArray, zero: BoolArray) -> None:
         """Fix some nonnegative columns at zero, and free the others."""
@@ -103,11 +103,11 @@ class ParametricModel:
                 column, 0.0, 0.0 if self._fixed[column] else highspy.kHighsInf
             )
 
-    def replace_model(self, model: highspy.HighsLp) -> None:
+    def replace_model(self, model: highs.LinearModel) -> None:
         """Replace the model by one of equal size, keeping the basis."""
         # the size is unchanged, so that the old basis is a start for the new program
         basis = self.solver.getBasis()
-        self.solver.passModel(model)
+        model.pass_to(self.solver)
         if basis.valid:
             self.solver.setBasis(basis)
 

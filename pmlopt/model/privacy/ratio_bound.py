@@ -89,6 +89,13 @@ class RatioRequirement(Requirement):
         assert ratios is not None
         return own.name_levels(ratios.max_log_ratios(m.matrix[:, m.support]), ratios)
 
+    def is_met_with_margin(self, prior: Prior, matrix: FloatArray) -> bool:
+        """Return whether a mechanism is so far within its bounds that rounding cannot hide a violation."""
+        own = self.for_prior(prior)
+        ratios = own.list_required_ratios(prior.integer_weights)
+        assert ratios is not None
+        return ratios.hold_with_margin(matrix[:, matrix.max(axis=0) > 0])
+
     def list_some_columns(self, prior: Prior) -> FloatArray:
         """Return constant columns with one entry raised or lowered to its limit.
 

@@ -128,14 +128,9 @@ class RatioBounds:
             matrix: (N, M) whole numbers.
             power: as for `violation`.
         """
-        # Floats above this have all their digits.
-        full_digits = 1e-290
         # the same over one number, each rounded to the nearest; zeros stay zeros
         near = np.asarray(matrix / (matrix.max() or 1)).astype(float)
         sides = self._compute_sides(np.where(matrix == 0, 0.0, np.maximum(near, 5e-324)))
-        # A bound that holds by this share in floats holds: the roundings of an exponential are a part of it,
-        # and where a side is a row those of two sums of positive numbers.
-        share = 2.0**-46 + (self.size * 2.0**-51 if len(self.rows) else 0.0)
         found, products = 0 * matrix.max(axis=0), dict[tuple[int, int], int]()
 
         def compute_side(side: int, y: int) -> int:
@@ -147,13 +142,8 @@ class RatioBounds:
             return products[side, y]
 
         scales = [1] * self.size + self.scales.tolist()
-        larger, has_full_digits = sides * (1 + share), bool((sides > full_digits).all())
         for part in self._split_pairs(matrix):
-            down = sides[part.below]
-            clear = larger[part.above] <= np.exp(part.exponents)[:, None] * down
-            if not has_full_digits:
-                up = sides[part.above]
-                clear &= (down > full_digits) & ((up > full_digits) | (up == 0))
+            clear = part._find_clear(sides)
             for k in np.flatnonzero(~clear.all(axis=1)).tolist():
                 above, below = int(part.above[k]), int(part.below[k])
                 factor = Fraction(power(float(part.exponents[k])))
@@ -163,6 +153,29 @@ class RatioBounds:
                     over = lower * compute_side(above, y) - upper * compute_side(below, y)
                     found[y] = max(found[y], over)
         return found
+
+    def _find_clear(self, sides: FloatArray) -> BoolArray:
+        """Find the (K, M) pairs that hold in floats by more than rounding: they hold exactly.
+
+        Args:
+            sides: (N + R, M) of `_compute_sides`, each within a few roundings.
+        """
+        # the roundings of an exponential and of a level are a part of this share, and where a side is a row
+        # those of two sums of positive numbers
+        share = 2.0**-46 + (self.size * 2.0**-51 if len(self.rows) else 0.0)
+        shares = share + self.exponents[:, None] * 2.0**-50
+        up, down = sides[self.above], sides[self.below]
+        clear = up * (1 + shares) <= np.exp(self.exponents)[:, None] * down
+        # floats above this have all their digits
+        full_digits = 1e-290
+        if not (sides > full_digits).all():
+            clear &= (down > full_digits) & ((up > full_digits) | (up == 0))
+        return np.asarray(clear)
+
+    def hold_with_margin(self, matrix: FloatArray) -> bool:
+        """Return whether all pairs hold in floats by more than rounding: they hold exactly, and in levels."""
+        sides = self._compute_sides(matrix)
+        return all(part._find_clear(sides).all() for part in self._split_pairs(matrix))
 
     @cached_property
     def _is_letter_pair(self) -> BoolArray:

@@ -104,9 +104,16 @@ def round_down_to_float(number: Fraction) -> float:
         >>> round_down_to_float(Fraction(1, 3)) < Fraction(1, 3) < round_up_to_float(Fraction(1, 3))
         True
     """
-    # conversion rounds to nearest: at most one step in the wrong direction
-    nearest = float(number)
-    return math.nextafter(nearest, -math.inf) if nearest > number else nearest
+    return round_ratio_down(number.numerator, number.denominator)
+
+
+def round_ratio_down(numerator: int, denominator: int) -> float:
+    """Return the largest float that is at most a ratio of whole numbers, of which the second is positive."""
+    # a quotient is rounded to nearest: at most one step in the wrong direction
+    nearest = numerator / denominator
+    above, below = nearest.as_integer_ratio()
+    is_above = above * denominator > numerator * below
+    return math.nextafter(nearest, -math.inf) if is_above else nearest
 
 
 def round_up_to_float(number: Fraction) -> float:
@@ -324,6 +331,8 @@ def min_mixing_weight(
 
 def is_satisfied(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
     """Return whether a matrix meets the requirement, both exactly and in floating point."""
+    if privacy.is_met_with_margin(prior, matrix):
+        return True
     mechanism = wrap_checked_matrix(matrix, prior.labels)
     return privacy.holds(prior, mechanism) and is_met_exactly(prior, privacy, matrix)
 
