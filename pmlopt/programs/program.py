@@ -188,7 +188,7 @@ def has_foreign_parts(program: Program[Any]) -> bool:
 
 def _is_foreign(part: Any) -> bool:
     """Return whether an object, or a field in it, is of a class from another package."""
-    is_sequence, is_record = _has_parts(type(part))
+    is_sequence, is_record = _has_parts(type(part))  # type: ignore[arg-type]
     if is_sequence:
         return any(map(_is_foreign, part))
     if not is_record:

@@ -366,7 +366,7 @@ class Requirement(Record, ABC):
 
     def list_required_ratios(self, weights: Any) -> RatioBounds | None:
         """Return the `required_ratios`, those of the last floats and of the last whole numbers once."""
-        return self._get_cached(f"required {weights.dtype}", weights, self.required_ratios)
+        return self._get_cached(f"required {weights.dtype.char}", weights, self.required_ratios)
 
     def support_function(self, prior: Prior, gains: FloatArray) -> float:
         """Compute max sum_xy p[x] gains[x,y] P[x,y] over matrices P >= 0 that meet the requirement.
