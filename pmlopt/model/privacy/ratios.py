@@ -221,7 +221,7 @@ class RatioBounds:
     def _excess_columns(self) -> tuple[Any, Any]:
         """Return the (N, K) transposes of `excess_rows`, dense where they are small."""
         small = len(self.exponents) * self.size <= 20_000
-        return tuple(part.toarray().T if small else part.T for part in self.excess_rows)  # type: ignore[return-value]
+        return tuple(part.toarray().T if small else part.T for part in self.excess_rows)
 
     def list_sides(self, sides: IntArray) -> FloatArray:
         """Return the (K, N) rows of some sides of pairs, dense."""
@@ -241,7 +241,6 @@ class RatioBounds:
         )
         lengths, ends = counts[sides], np.cumsum(counts)
         starts = np.append(0, np.cumsum(lengths))
-        # where each entry of a side is among those of all sides
         places = np.arange(starts[-1]) + np.repeat(ends[sides] - starts[1:], lengths)
         entries = values[places] * np.repeat(factors, lengths)
         return sparse.csr_array((entries, letters[places], starts), (len(sides), self.size))
@@ -330,9 +329,9 @@ class RatioBounds:
             return found
         if column_rows is None and self._line_places is not None:
             rises, falls = self._line_places
-            weights = find_line_weights(p, gains, self.exponents[rises], self.exponents[falls])
-            if weights is not None:
-                found[rises], found[falls] = weights
+            on_line = find_line_weights(p, gains, self.exponents[rises], self.exponents[falls])
+            if on_line is not None:
+                found[rises], found[falls] = on_line
                 return found
         distinct, unit, scaled = self._distinct_pairs
         scale = float(np.abs(gains).max()) or 1.0
@@ -373,8 +372,7 @@ class RatioBounds:
         """
         distinct = self._distinct_pairs[0]
         pairs = self.excess_rows[0][distinct]
-        # Coefficients of the linear program of all columns that finds prices: it takes some tenths of a
-        # second.
+        # with so many coefficients the linear program takes some tenths of a second
         if not pairs.nnz or pairs.nnz * gains.shape[1] > 20_000:
             return None
         priced = find_joint_multipliers(pairs, p, gains)
@@ -421,7 +419,7 @@ class RatioBounds:
         """Return the (K,) mask of pairs with different sides, and these pairs normalized."""
         pairs, sizes = self.excess_rows
         unit = find_row_sizes(pairs)
-        # A pair whose sides differ by no more than this share of them bounds nothing in floats.
+        # a pair whose sides differ by rounding bounds nothing in floats
         distinct = unit > 1e-14 * find_row_sizes(sizes)
         kept = pairs if distinct.all() else pairs[distinct]
         scaled = kept.data / np.repeat(unit[distinct], np.diff(kept.indptr))
@@ -592,6 +590,8 @@ def make_block(
 
 def _find_mean_pairs(ratios: RatioBounds, p: FloatArray) -> IntArray:
     """Find the pairs of a letter and the mean, if every letter is in one."""
+    if not len(ratios.rows):
+        return np.zeros(0, dtype=int)
     rows = ratios.compute_products(np.eye(ratios.size))
     means = np.flatnonzero((np.abs(rows - p) <= 1e-12 * p).all(axis=1))
     found = np.flatnonzero(

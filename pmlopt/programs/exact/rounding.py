@@ -24,6 +24,7 @@ from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import Requirement
 from pmlopt.programs.exact.envelope_repair import pair_exponents, repair_by_envelope
 from pmlopt.programs.exact.equality_rounding import polish_matrix, round_with_equalities
+from pmlopt.solvers.solver_result import FACTOR_MARGIN_RTOL
 
 _DECIMAL_CONTEXT = Context(prec=60)
 
@@ -245,6 +246,12 @@ def _repair_once(
     candidate = round_rows_to_grid(clean)
     if is_satisfied(prior, privacy, candidate):
         return 0.0, candidate
+    if (clean > 0).all():
+        # a closed form breaks its bounds by rounding only: it has the margin that solvers have
+        theta = FACTOR_MARGIN_RTOL
+        candidate = round_rows_to_grid((1 - theta) * clean + theta * (prior.pmf @ clean))
+        if privacy.is_met_with_margin(prior, candidate):
+            return theta, candidate
     mended = _mix_with_constant(prior, privacy, _mix_columns(prior, privacy, clean, noise))
     if mended[0] <= MAX_USUAL_MIXING:
         return mended

@@ -31,7 +31,7 @@ def largest_gain(ratios: RatioBounds, p: FloatArray, gains: FloatArray) -> float
         linprog(-p * g, rows, np.zeros(len(rows)), p[None, :], [1.0], method="highs-ds").fun
         for g in gains.T
     ]
-    return -min(found)
+    return -float(min(found))
 
 
 @given(
