@@ -227,22 +227,7 @@ def build_sparse_model(
 
 
 def load_model(model: LinearModel, options: Mapping[str, Any]) -> highspy.Highs:
-    """Create a HiGHS instance with a loaded model.
-
-    Raises:
-        SolverOptionError: HiGHS does not know an option, or does not take its value.
-    """
-    solver = _SilentHighs()
-    _set_options(solver, options)
-    model.pass_to(solver)
-    return solver
-
-
-@contextmanager
-def lend_solver(model: LinearModel, options: Mapping[str, Any]) -> Iterator[highspy.Highs]:
-    """Lend a HiGHS instance with a loaded model, one that has solved others before where there is one.
-
-    A new instance takes as long as a small program does. One whose work raises an error is not used again.
+    """Return a HiGHS instance with a loaded model, one that has solved others before where there is one.
 
     Raises:
         SolverOptionError: HiGHS does not know an option, or does not take its value.
@@ -254,8 +239,24 @@ def lend_solver(model: LinearModel, options: Mapping[str, Any]) -> Iterator[high
         solver = _SilentHighs()
     _set_options(solver, options)
     model.pass_to(solver)
-    yield solver
+    return solver
+
+
+def keep_solver(solver: highspy.Highs) -> None:
+    """Keep an instance that nobody uses any more: a new one takes as long as a small program does."""
     _idle_solvers.append(solver)
+
+
+@contextmanager
+def lend_solver(model: LinearModel, options: Mapping[str, Any]) -> Iterator[highspy.Highs]:
+    """Lend a HiGHS instance with a loaded model; one whose work raises an error is not used again.
+
+    Raises:
+        SolverOptionError: HiGHS does not know an option, or does not take its value.
+    """
+    solver = load_model(model, options)
+    yield solver
+    keep_solver(solver)
 
 
 _idle_solvers: list[highspy.Highs] = []

@@ -177,20 +177,25 @@ class MasterProblem:
         self.lifts, self.worths = np.empty((n, 0)), np.empty(0)
         self.iterations = 0
         nothing = (np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0))
+        # presolve takes longer than few columns do
+        presolve = "off" if lifts.size <= 10_000 else "choose"
         self._highs = highs.load_model(
             highs.build_columnwise_model(
                 np.empty(0), (0.0, np.inf), (np.ones(n), np.ones(n)), nothing
             ),
-            _MASTER_OPTIONS,
+            {**_MASTER_OPTIONS, "presolve": presolve},
         )
         self._highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
         self._known: set[bytes] = set()
+        self._known_count = 0
         # HiGHS takes reduced costs below 1e-10 for zero: a large objective makes them small in our units
         self._scale = 1e3 / max(size, 1e-3)
         self.add_columns(lifts, worths)
 
     def select_new(self, lifts: FloatArray) -> FloatArray:
         """Select the (N, K') columns that are not in the problem yet."""
+        self._known.update(_make_column_keys(self.lifts[:, self._known_count :]))
+        self._known_count = self.lifts.shape[1]
         fresh = {
             key: place
             for place, key in enumerate(_make_column_keys(lifts))
@@ -220,7 +225,6 @@ class MasterProblem:
             columns[used],
         )
         # dividing by the peak scales the weight by it; undone when weights are read
-        self._known.update(_make_column_keys(lifts))
         self.lifts = np.hstack([self.lifts, lifts])
         self.worths = np.append(self.worths, worths)
 
@@ -260,13 +264,17 @@ class MasterProblem:
         status = self._highs.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
             raise ArithmeticError(f"the master problem: {self._highs.modelStatusToString(status)}")
-        self.iterations += max(self._highs.getInfo().simplex_iteration_count, 0)
+        self.iterations += max(self._highs.getInfoValue("simplex_iteration_count")[1], 0)
         solution = self._highs.getSolution()
         weights, duals = (
             np.array(solution.col_value) / self.lifts.max(axis=0),
             np.array(solution.row_dual) / self._scale,
         )
         return float(self.worths @ weights), weights, duals
+
+    def release(self) -> None:
+        """Hand the HiGHS instance on to later programs, after the last solve."""
+        highs.keep_solver(self._highs)
 
 
 def _make_column_keys(lifts: FloatArray) -> list[bytes]:

@@ -246,8 +246,8 @@ def _repair_once(
     candidate = round_rows_to_grid(clean)
     if is_satisfied(prior, privacy, candidate):
         return 0.0, candidate
-    if (clean > 0).all():
-        # a closed form breaks its bounds by rounding only: it has the margin that solvers have
+    if clean.min() > 1e-4:  # smaller entries would change by much
+        # a closed form breaks its bounds by rounding only: it gets the margin that solvers have
         theta = FACTOR_MARGIN_RTOL
         candidate = round_rows_to_grid((1 - theta) * clean + theta * (prior.pmf @ clean))
         if privacy.is_met_with_margin(prior, candidate):
