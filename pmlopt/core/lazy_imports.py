@@ -17,6 +17,13 @@ from typing import TYPE_CHECKING, Any
 from pmlopt.errors import MissingExtraError
 
 if TYPE_CHECKING:
+    import difflib
+    import hashlib
+    import html
+    import tempfile
+    import zipfile
+    from concurrent import futures
+
     import cvxpy as cp
     from scipy import linalg, optimize, sparse, special
 else:
@@ -37,6 +44,10 @@ else:
 
     cp, linalg, optimize, sparse, special = map(
         LazyModule, ("cvxpy", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.special")
+    )
+    # of the standard library what many commands never use: together a tenth of the start of one
+    difflib, futures, hashlib, html, tempfile, zipfile = map(
+        LazyModule, ("difflib", "concurrent.futures", "hashlib", "html", "tempfile", "zipfile")
     )
 
 
@@ -72,4 +83,7 @@ def check_installed(purpose: str, *packages: str) -> None:
             )
 
 
-__all__ = ["check_installed", "cp", "import_optional", "linalg", "optimize", "sparse", "special"]
+__all__ = [
+    "check_installed", "cp", "difflib", "futures", "hashlib", "html", "import_optional", "linalg", "optimize",
+    "sparse", "special", "tempfile", "zipfile",
+]  # fmt: skip

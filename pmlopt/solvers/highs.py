@@ -458,7 +458,7 @@ def _save_basis(solver: highspy.Highs, model: LinearModel) -> Mapping[str, NDArr
     """Save the HiGHS basis as arrays; empty if there is none. Columns must have no upper limits."""
     status, basic = solver.getBasicVariables()
     # without a basis HiGHS has no list, or one of zeros
-    if status != highspy.HighsStatus.kOk or len(np.unique(basic)) < len(model.row_lower):
+    if status != highspy.HighsStatus.kOk or len(set(basic.tolist())) < len(model.row_lower):
         return {}
     # what is not basic is at the lower limit where there is one
     columns = np.zeros(len(model.costs), dtype=np.int8)
