@@ -243,8 +243,12 @@ def load_model(model: LinearModel, options: Mapping[str, Any]) -> highspy.Highs:
 
 
 def keep_solver(solver: highspy.Highs) -> None:
-    """Keep an instance that nobody uses any more: a new one takes as long as a small program does."""
-    _idle_solvers.append(solver)
+    """Keep an instance that nobody uses any more: a new one takes as long as a small program does.
+
+    Those of large programs are dropped, with their memory.
+    """
+    if solver.getNumNz() <= 100_000:
+        _idle_solvers.append(solver)
 
 
 @contextmanager

@@ -278,9 +278,9 @@ class RatioBounds:
         """Return the (K, N + R) constraint matrix on a column's entries and its auxiliary products."""
         k, every = len(self.exponents), self.size + len(self._float_rows)
         factors = factor(np.exp(-self.exponents))
-        places = np.arange(k)
-        above = sparse.csr_array((factors, (places, self.above)), (k, every))
-        return above - sparse.csr_array((np.ones(k), (places, self.below)), (k, every))
+        entries = np.column_stack([factors, -np.ones(k)]).ravel()
+        sides = np.column_stack([self.above, self.below]).ravel()
+        return sparse.csr_array((entries, sides, 2 * np.arange(k + 1)), (k, every))
 
     def compute_products(self, matrix: FloatArray) -> FloatArray:
         """Compute the (R, M) scaled inner products of rows and columns."""
