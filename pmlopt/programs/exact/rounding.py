@@ -210,7 +210,8 @@ def repair_matrix(
     excess over the bound is convex along the way, and r is the output law, which then does not change,
     or uniform on the outputs, which helps where an unlikely output breaks the bound. Last, the matrix is
     put on the grid on which rows sum to exactly one, with a slightly larger theta where the
-    rounding needs it. theta = 1 always satisfies the requirement.
+    rounding needs it. theta = 1 always satisfies the requirement. Where all entries are above 1e-4, a theta
+    of 2^-40 is tried first.
 
     Args:
         prior: N letters.
