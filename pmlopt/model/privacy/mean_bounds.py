@@ -256,8 +256,9 @@ class MeanBounds(Requirement):
         if not (self.kinds <= RATIO_KINDS and prior.pmf.min() > 1e-250):
             return False
         nats = max(self.limits.values())
-        # a mean is a sum of N products, a level a logarithm of two: their roundings are shares of them
-        share = 4 * (prior.size + 16 + nats) * float(np.finfo(float).eps)
+        # both sides have a sum of N products, and a level a logarithm of such a ratio: their roundings are at
+        # most N + 12 + 2 nats units in the last place, and this is more
+        share = 2 * (prior.size + 16 + nats) * float(np.finfo(float).eps)
         over = self.violation(prior.pmf, matrix, lambda exponent: math.exp(exponent) * (1 - share))
         return bool((over <= 0).all())
 
