@@ -304,8 +304,8 @@ def solve_by_simplex(
     # matrices of up to 900 entries are solved sooner without presolve
     if task.costs.size <= 900:
         settings["presolve"] = "off"
-        # and without scaling, which next to rare letters keeps digits
-        if task.prior.pmf.min() >= 1e-5:
+        # the smallest also without scaling, which next to rare letters keeps digits
+        if task.costs.size <= 200 and task.prior.pmf.min() >= 1e-5:
             settings["simplex_scale_strategy"] = 0
     settings |= build_options(options)
     model = build_block_model(task)
