@@ -1,6 +1,7 @@
-"""Lazy imports of slow or optional packages.
+"""Lazy imports of slow or optional packages, and of parts of the standard library that few commands use.
 
-`import pmlopt` and small designs need none of them; a module that does names them at its top like any other.
+`import pmlopt` needs none of them, and a small design no package; a module that does names them at its top
+like any other.
 
 Examples:
     >>> from pmlopt.core.lazy_imports import special
