@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,6 +21,7 @@ from pmlopt.cli.options import (
 from pmlopt.cli.printing import print_json, print_line, print_table
 from pmlopt.cli.reading import read_saved_prior
 from pmlopt.cli.targets import TARGET
+from pmlopt.core.lazy_imports import tempfile
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:

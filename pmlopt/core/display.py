@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label
 from pmlopt.core.descriptions import escape_control_characters
+from pmlopt.core.lazy_imports import html
 from pmlopt.errors import MissingExtraError
 
 if TYPE_CHECKING:

@@ -7,9 +7,7 @@ made in it is under `part/` until it is complete, and `whole` from then on.
 
 from __future__ import annotations
 
-import hashlib
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,6 +23,7 @@ from pmlopt.core.files import (
     remove_path,
     sync_folder,
 )
+from pmlopt.core.lazy_imports import hashlib
 
 DRAFT_PREFIX = ".pmlopt-draft-"
 """How the names of drafts begin; what a ledger names otherwise is never moved."""
@@ -51,7 +50,7 @@ class Draft:
     @classmethod
     def create(cls, target: Path, owner: str = EMPTY_OWNER_KEY) -> Draft:
         """Create a uniquely named empty draft of a target."""
-        name = f"{DRAFT_PREFIX}{compute_key(target.name)}-{owner}-{secrets.token_hex(8)}"
+        name = f"{DRAFT_PREFIX}{compute_key(target.name)}-{owner}-{os.urandom(8).hex()}"
         folder = target.parent / name
         # fails where the name exists, so that no other process can have prepared the folder
         folder.mkdir(mode=0o700)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator
-from concurrent.futures import BrokenExecutor, CancelledError
+
+from pmlopt.core.lazy_imports import futures
 
 _NO_MEMORY = (
     "cannot allocate memory",
@@ -41,7 +42,7 @@ def is_worker_lost(error: BaseException) -> bool:
     Those of dask are recognized by where they come from: dask is not loaded for this.
     """
     return any(
-        isinstance(one, BrokenExecutor | CancelledError)
+        isinstance(one, futures.BrokenExecutor | futures.CancelledError)
         or (
             type(one).__module__.partition(".")[0] == "distributed"
             and type(one).__name__ in _OF_DASK

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import re
-import zipfile
+
+from pmlopt.core.lazy_imports import zipfile
 
 _SAVE = "save it as CSV in UTF-8, and give that"
 

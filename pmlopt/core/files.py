@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import hashlib
 import io
 import json
 import os
-import secrets
 import shutil
 import stat
 import sys
-import zipfile
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
@@ -22,7 +19,7 @@ from typing import IO, Any, BinaryIO, TypeVar
 
 import numpy as np
 
-from pmlopt.core.lazy_imports import import_optional
+from pmlopt.core.lazy_imports import hashlib, import_optional, zipfile
 from pmlopt.core.matrix_layout import is_number as is_number
 from pmlopt.core.matrix_layout import parse_number as parse_number
 from pmlopt.core.records import MAX_UNLISTED_LETTERS, Context, get_fields, parse_json, read_record
@@ -189,7 +186,7 @@ def _open_temporary(target: Path, mode: int) -> tuple[int, Path | None]:
 
 def _make_temporary_name(target: Path) -> Path:
     """Return a random temporary path in the target's folder."""
-    return target.parent / f"{_PREFIX}{compute_key(target.name)}-{secrets.token_hex(8)}"
+    return target.parent / f"{_PREFIX}{compute_key(target.name)}-{os.urandom(8).hex()}"
 
 
 def _publish_stream(

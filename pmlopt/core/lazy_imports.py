@@ -1,6 +1,7 @@
-"""Lazy imports of slow or optional packages.
+"""Lazy imports of slow or optional packages, and of parts of the standard library that few commands use.
 
-`import pmlopt` and small designs need none of them; a module that does names them at its top like any other.
+`import pmlopt` needs none of them, and a small design no package; a module that does names them at its top
+like any other.
 
 Examples:
     >>> from pmlopt.core.lazy_imports import special
@@ -17,6 +18,13 @@ from typing import TYPE_CHECKING, Any
 from pmlopt.errors import MissingExtraError
 
 if TYPE_CHECKING:
+    import difflib
+    import hashlib
+    import html
+    import tempfile
+    import zipfile
+    from concurrent import futures
+
     import cvxpy as cp
     from scipy import linalg, optimize, sparse, special
 else:
@@ -37,6 +45,10 @@ else:
 
     cp, linalg, optimize, sparse, special = map(
         LazyModule, ("cvxpy", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.special")
+    )
+    # of the standard library what many commands never use: together a tenth of the start of one
+    difflib, futures, hashlib, html, tempfile, zipfile = map(
+        LazyModule, ("difflib", "concurrent.futures", "hashlib", "html", "tempfile", "zipfile")
     )
 
 
@@ -72,4 +84,7 @@ def check_installed(purpose: str, *packages: str) -> None:
             )
 
 
-__all__ = ["check_installed", "cp", "import_optional", "linalg", "optimize", "sparse", "special"]
+__all__ = [
+    "check_installed", "cp", "difflib", "futures", "hashlib", "html", "import_optional", "linalg", "optimize",
+    "sparse", "special", "tempfile", "zipfile",
+]  # fmt: skip

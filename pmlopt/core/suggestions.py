@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from pmlopt.core.lazy_imports import difflib
 
 
 class CompletesUserNames:
@@ -78,7 +79,7 @@ class SuggestsAttributes(CompletesUserNames):
             if name.startswith("_"):
                 raise AttributeError(f"{kind.__name__} has no {name!r}")
             write = kind.ATTRIBUTE_HINTS.get(name)
-            near = get_close_matches(
+            near = difflib.get_close_matches(
                 name, [one for one in dir(self) if not one.startswith("_")], n=1
             )
             hint = f": write {write}" if write else f": did you mean .{near[0]}?" if near else ""
@@ -95,7 +96,7 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
         ... )
         ("did you mean 'hamming'?", 'use another')
     """
-    near = get_close_matches(word, list(known), n=1)
+    near = difflib.get_close_matches(word, list(known), n=1)
     return f"did you mean {near[0]!r}?" if near else otherwise
 
 
@@ -114,5 +115,5 @@ def suggest_module(name: str, modules: Mapping[str, Any]) -> str:
     }
     if name in owner:
         return f": it is {owner[name]}.{name}"
-    near = get_close_matches(name, owner, n=1)
+    near = difflib.get_close_matches(name, owner, n=1)
     return f": did you mean {owner[near[0]]}.{near[0]}?" if near else ""

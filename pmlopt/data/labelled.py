@@ -201,8 +201,10 @@ def read_labelled_table(
         >>> read_labelled_table(frame, "the counts", InputError).axes
         (('x', 'y'), (1, 2))
     """
-    if isinstance(data, LabelledArray) or _is_plain_array(data, 2):
-        return data if isinstance(data, LabelledArray) else LabelledArray(data, (None, None), what)
+    if isinstance(data, LabelledArray):
+        return data
+    if _is_plain_array(data, 2) or _are_plain_rows(data):
+        return LabelledArray(data, (None, None), what)
     if isinstance(data, os.PathLike):
         return _read_file(data, read_labelled_table, read_table, error)
     if isinstance(data, Mapping):
@@ -427,6 +429,11 @@ def _list_entries(
 def _is_plain_array(data: Any, ndim: int) -> bool:
     """Return whether data are a numeric array of the right dimension."""
     return type(data) is np.ndarray and data.size > 0 and is_plain(data, ndim)
+
+
+def _are_plain_rows(data: Any) -> bool:
+    """Return whether data are a list of lists of numbers, all of one length."""
+    return type(data) is list and is_plain(data, 2) and len(set(map(len, data))) == 1
 
 
 def _list_rows(data: Any, what: str, error: type[InputError]) -> Any:

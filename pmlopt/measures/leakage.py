@@ -259,8 +259,9 @@ def entropy_surplus(d: FloatArray) -> FloatArray:
     values = (1 + positive) * np.log1p(positive) - d
     # near 0 both terms are about d, and their difference about d^2 / 2 would cancel
     small = np.abs(d) < 1e-2
-    near = d[small]
-    values[small] = near**2 * np.polynomial.polynomial.polyval(near, _SURPLUS)
+    if small.any():
+        near = d[small]
+        values[small] = near**2 * np.polyval(_SURPLUS[::-1], near)
     return values
 
 

@@ -114,6 +114,11 @@ class Certificate(ABC):
         return found if isinstance(found, Prior) else None
 
     @property
+    def level_certificate(self) -> Certificate:
+        """Return the certificate that states the level of the mechanism: this one, or a part of it."""
+        return self
+
+    @property
     def is_maximised(self) -> bool:
         """Return whether the objective is maximised, so that the bound is an upper bound on the optimum.
 

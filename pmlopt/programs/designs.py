@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from pmlopt.core.arrays import Label, indices_of
 from pmlopt.core.descriptions import describe_value
@@ -30,8 +30,6 @@ from pmlopt.model.utility import (
     UtilityLike,
     as_utility,
 )
-from pmlopt.programs.continuous.program import ContinuousDesign, continuous_design
-from pmlopt.programs.estimation.program import EstimationDesign, estimation_design
 from pmlopt.programs.linear.program import (
     LinearDesign,
     SymmetricDesign,
@@ -39,8 +37,12 @@ from pmlopt.programs.linear.program import (
     symmetric_design,
 )
 from pmlopt.programs.program import Outputs, resolve_outputs
-from pmlopt.programs.subconvex.cost_program import ColumnCostDesign, column_cost_design
-from pmlopt.programs.subconvex.program import ColumnDesign, column_design
+
+if TYPE_CHECKING:
+    from pmlopt.programs.continuous.program import ContinuousDesign
+    from pmlopt.programs.estimation.program import EstimationDesign
+    from pmlopt.programs.subconvex.cost_program import ColumnCostDesign
+    from pmlopt.programs.subconvex.program import ColumnDesign
 
 
 @overload
@@ -169,7 +171,10 @@ def design(
             "constraints are kept by designs with an expected gain or loss on listed letters; with a "
             "sub-convex utility only OutcomeLeakage is"
         )
+    # the other kinds of designs are loaded when they are needed: they take as long as a small design
     if isinstance(prior, Continuous) or isinstance(utility, DistanceLoss):
+        from pmlopt.programs.continuous.program import continuous_design
+
         return continuous_design(prior, privacy, utility, outputs)
     known = as_prior(prior)
     if isinstance(known, SymmetricPrior) and isinstance(utility, LinearUtility):
@@ -181,6 +186,8 @@ def design(
         columns = resolve_outputs(known.labels, utility.fixed_outputs, outputs)
         return linear_design(known, privacy, utility, columns, constraints)
     if isinstance(utility, EstimationError):
+        from pmlopt.programs.estimation.program import estimation_design
+
         return estimation_design(known, privacy, utility, outputs)
     assert isinstance(utility, SubConvex)
     letters = None if outputs is None else resolve_outputs(known.labels, None, outputs)
@@ -195,7 +202,11 @@ def design(
         privacy, letters = _apply_outcome_budgets(known, privacy, letters, constraints)
     cost = privacy.column_cost(known)
     if cost is not None:
+        from pmlopt.programs.subconvex.cost_program import column_cost_design
+
         return column_cost_design(known, privacy, utility, letters, cost)
+    from pmlopt.programs.subconvex.program import column_design
+
     return column_design(known, privacy, utility, letters)
 
 

@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from numbers import Real
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -186,15 +186,23 @@ def has_foreign_parts(program: Program[Any]) -> bool:
     return not own or any(map(_is_foreign, vars(program).values()))
 
 
-def _is_foreign(part: object) -> bool:
+def _is_foreign(part: Any) -> bool:
     """Return whether an object, or a field in it, is of a class from another package."""
-    if isinstance(part, list | tuple):
+    is_sequence, is_record = _has_parts(type(part))  # type: ignore[arg-type]
+    if is_sequence:
         return any(map(_is_foreign, part))
-    if not isinstance(part, Record):
+    if not is_record:
         return False
     # by the package: subclasses of pmlopt's classes elsewhere count as foreign
     own = type(part).__module__.startswith("pmlopt.")
     return not own or any(map(_is_foreign, vars(part).values()))
+
+
+@lru_cache(1_000)  # the parts of a program are of few classes
+def _has_parts(kind: type) -> tuple[bool, bool]:
+    """Return whether a class is one of sequences of parts, and whether it is a record."""
+    is_sequence = issubclass(kind, list | tuple) and not issubclass(kind, DefaultLabels)
+    return is_sequence, issubclass(kind, Record)
 
 
 P = TypeVar("P", bound=Program[Any])

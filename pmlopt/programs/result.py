@@ -413,6 +413,7 @@ def make_result(
     status: Status,
     attempts: Sequence[str],
     seconds: float,
+    solver_options: Mapping[str, Any] | None = None,
 ) -> Result[C_co]:
     """Return the result of a program from that of a method."""
     detail = found.message if found.detail is None else found.detail
@@ -433,4 +434,5 @@ def make_result(
         ),
         closed_form=found.closed_form,
         restart=WarmStart(method.name, found.arrays),
+        solver_options=solver_options or {},
     )

@@ -151,8 +151,9 @@ def solve(
     for method, found in try_methods(methods, program, options, start, report, run):
         status = _choose_status(found, allowed)
         seconds = time.perf_counter() - begin
-        result = make_result(found, method, status, attempts.accounts, seconds)
-        result = replace(result, solver_options=options.solver_options)
+        result = make_result(
+            found, method, status, attempts.accounts, seconds, options.solver_options
+        )
         if status is Status.OPTIMAL:
             return result
         attempts.add_result(result, found, _describe_shortcoming(found, allowed))

@@ -185,7 +185,7 @@ def write_mps(
     ]
     equal = [row < data["dims"].zero for row in range(len(right))]
     model = build_compiled_model(data)
-    ends = zip(list(model.col_lower_), list(model.col_upper_), strict=True)
+    ends = zip(model.lower.tolist(), model.upper.tolist(), strict=True)
     program: NamedProgram[float] = NamedProgram(
         "program",
         False,

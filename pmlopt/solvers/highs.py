@@ -7,8 +7,10 @@ the interior point method without crossover for LPs on which the simplex takes t
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -60,6 +62,44 @@ RESTART_OPTIONS: Mapping[str, float | str] = {
 """Options for linear programs that differ only in their costs: each starts from the basis of the last."""
 
 
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """A linear program `min <costs, x>`, `lower <= x <= upper`, `row_lower <= A x <= row_upper`.
+
+    Attributes:
+        costs: (K,).
+        lower, upper: (K,) each.
+        row_lower, row_upper: (R,) each.
+        starts: (K + 1,) where each column of A starts among the entries, and the last one ends.
+        rows: (Z,) the row of each entry.
+        values: (Z,) the entries.
+    """
+
+    costs: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    row_lower: FloatArray
+    row_upper: FloatArray
+    starts: NDArray[Any]
+    rows: NDArray[Any]
+    values: FloatArray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return the number of rows and that of columns."""
+        return len(self.row_lower), len(self.costs)
+
+    def pass_to(self, solver: highspy.Highs) -> None:
+        """Make it the program of a HiGHS instance."""
+        continuous = np.zeros(len(self.costs), dtype=np.int32)  # the kind of each variable
+        # as arrays: of the fields of a HighsLp highspy converts each number on its own
+        solver.passModel(
+            len(self.costs), len(self.row_lower), len(self.values), 1, 1, 0.0,
+            self.costs, self.lower, self.upper, self.row_lower, self.row_upper,
+            self.starts, self.rows, self.values, continuous,
+        )  # fmt: skip
+
+
 def solve_problem(problem: cp.Problem, method: str, options: MethodOptions) -> SolverResult:
     """Solve a cvxpy linear program with HiGHS."""
     ready = compile_problem(problem, cp.HIGHS)
@@ -80,14 +120,18 @@ def run_loaded(
 ) -> SolverResult:
     """Run HiGHS on a loaded model, and return its result."""
     solver.run()
-    status, info, solution = solver.getModelStatus(), solver.getInfo(), solver.getSolution()
+    status, solution = solver.getModelStatus(), solver.getSolution()
+    steps = (
+        solver.getInfoValue("simplex_iteration_count"),
+        solver.getInfoValue("ipm_iteration_count"),
+    )
     # without both parts there is nothing to certify, whatever the status
     solved = solution.value_valid and solution.dual_valid
     return SolverResult(
         state="infeasible" if status in _INFEASIBLE_STATUSES else "point" if solved else "failed",
         finished=status == highspy.HighsModelStatus.kOptimal,
         message=solver.modelStatusToString(status),
-        iterations=max(info.simplex_iteration_count, 0) + max(info.ipm_iteration_count, 0),
+        iterations=max(steps[0][1], 0) + max(steps[1][1], 0),  # -1 of a method that did not run
         warm_started=warm,
         compile_seconds=compile_seconds,
         solve_seconds=time.perf_counter() - begin,
@@ -137,8 +181,8 @@ def build_options(options: MethodOptions) -> dict[str, Any]:
     return limits | dict(options.solver_options)
 
 
-def build_compiled_model(data: dict[str, Any]) -> highspy.HighsLp:
-    """Convert a compiled problem to HiGHS's own model."""
+def build_compiled_model(data: dict[str, Any]) -> LinearModel:
+    """Convert a compiled problem to a model for HiGHS."""
     right, equalities = data["b"], data["dims"].zero
     lower, upper = data["lower_bounds"], data["upper_bounds"]
     bounds = -np.inf if lower is None else lower, np.inf if upper is None else upper
@@ -152,7 +196,7 @@ def build_columnwise_model(
     bounds: tuple[FloatArray | float, FloatArray | float],
     rows: tuple[FloatArray, FloatArray],
     entries: tuple[NDArray[Any], NDArray[Any], FloatArray],
-) -> highspy.HighsLp:
+) -> LinearModel:
     """Build the linear program `min <costs, x>`, `lower <= x <= upper`, `row_lower <= A x <= row_upper`.
 
     Args:
@@ -161,17 +205,12 @@ def build_columnwise_model(
         rows: row_lower and row_upper, (R,) each.
         entries: A by columns: where each column starts and the last one ends (K + 1,), rows, values.
     """
-    model = highspy.HighsLp()
-    model.num_row_, model.num_col_ = len(rows[0]), len(costs)
-    # lists of plain numbers: of an array highspy converts each entry on its own, which takes thrice as long
-    model.col_cost_ = costs.tolist()
-    model.col_lower_ = (np.zeros(len(costs)) + bounds[0]).tolist()
-    model.col_upper_ = (np.zeros(len(costs)) + bounds[1]).tolist()
-    model.row_lower_, model.row_upper_ = map(np.ndarray.tolist, rows)
-    matrix = model.a_matrix_
-    matrix.format_ = highspy.MatrixFormat.kColwise
-    matrix.start_, matrix.index_, matrix.value_ = map(np.ndarray.tolist, entries)
-    return model
+    none = np.zeros(len(costs))
+    starts, places, values = entries
+    return LinearModel(
+        costs, none + bounds[0], none + bounds[1], *rows,
+        starts.astype(np.int32), places.astype(np.int32), values,
+    )  # fmt: skip
 
 
 def build_sparse_model(
@@ -179,7 +218,7 @@ def build_sparse_model(
     bounds: tuple[FloatArray | float, FloatArray | float],
     rows: tuple[FloatArray, FloatArray],
     matrix: sparse.sparray | sparse.spmatrix,
-) -> highspy.HighsLp:
+) -> LinearModel:
     """Build the linear program of `build_columnwise_model` from a sparse matrix A."""
     by_columns = matrix.tocsc()
     return build_columnwise_model(
@@ -187,13 +226,48 @@ def build_sparse_model(
     )
 
 
-def load_model(model: highspy.HighsLp, options: Mapping[str, Any]) -> highspy.Highs:
-    """Create a HiGHS instance with a loaded model.
+def load_model(model: LinearModel, options: Mapping[str, Any]) -> highspy.Highs:
+    """Return a HiGHS instance with a loaded model, one that has solved others before where there is one.
 
     Raises:
         SolverOptionError: HiGHS does not know an option, or does not take its value.
     """
-    solver = _SilentHighs()
+    try:
+        solver = _idle_solvers.pop()  # other threads cannot take it, too
+        solver.resetOptions()
+    except IndexError:
+        solver = _SilentHighs()
+    _set_options(solver, options)
+    model.pass_to(solver)
+    return solver
+
+
+def keep_solver(solver: highspy.Highs) -> None:
+    """Keep an instance that nobody uses any more: a new one takes as long as a small program does.
+
+    Those of large programs are dropped, with their memory.
+    """
+    if solver.getNumNz() <= 100_000:
+        _idle_solvers.append(solver)
+
+
+@contextmanager
+def lend_solver(model: LinearModel, options: Mapping[str, Any]) -> Iterator[highspy.Highs]:
+    """Lend a HiGHS instance with a loaded model; one whose work raises an error is not used again.
+
+    Raises:
+        SolverOptionError: HiGHS does not know an option, or does not take its value.
+    """
+    solver = load_model(model, options)
+    yield solver
+    keep_solver(solver)
+
+
+_idle_solvers: list[highspy.Highs] = []
+
+
+def _set_options(solver: highspy.Highs, options: Mapping[str, Any]) -> None:
+    """Set the options of an instance whose options are the default ones; see `load_model`."""
     solver.setOptionValue("output_flag", False)
     # by default HiGHS takes coefficients below 1e-9 for zeros: priors have such entries
     solver.setOptionValue("small_matrix_value", 1e-12)
@@ -207,8 +281,8 @@ def load_model(model: highspy.HighsLp, options: Mapping[str, Any]) -> highspy.Hi
                 f"HiGHS does not know the option {name!r}, or does not take the value {value!r:.60}: see "
                 "https://ergo-code.github.io/HiGHS/dev/options/definitions/"
             )
-    solver.passModel(model)
-    return solver
+    if "time_limit" in options:  # HiGHS adds up the time of all runs of one instance
+        solver.setOptionValue("time_limit", solver.getRunTime() + options["time_limit"])
 
 
 def solve_by_simplex(
@@ -226,61 +300,90 @@ def solve_by_simplex(
         basis: "columns" and "rows", the statuses that a neighbour's solve ended with.
     """
     begin = time.perf_counter()
+    settings: dict[str, Any] = dict(METHOD_OPTIONS["highs"])
     # matrices of up to 900 entries are solved sooner without presolve
-    small = task.costs.size <= 900
-    usual = {**METHOD_OPTIONS["highs"], **({"presolve": "off"} if small else {})}
-    solver = load_model(build_block_model(task), {**usual, **build_options(options)})
-    ready = time.perf_counter()
-    warm = _pass_start(solver, task, matrix, basis)
-    outcome = run_loaded(solver, warm, ready - begin, ready)
-    found = _read_point(solver, task) if outcome.state == "point" else None
-    return replace(outcome, point=found, warm_start_arrays=_save_basis(solver))
+    if task.costs.size <= 900:
+        settings["presolve"] = "off"
+        # the smallest also without scaling, which next to rare letters keeps digits
+        if task.costs.size <= 200 and task.prior.pmf.min() >= 1e-5:
+            settings["simplex_scale_strategy"] = 0
+    settings |= build_options(options)
+    model = build_block_model(task)
+    with lend_solver(model, settings) as solver:
+        ready = time.perf_counter()
+        warm = _pass_start(solver, task, matrix, basis)
+        outcome = run_loaded(solver, warm, ready - begin, ready)
+        found = _read_point(solver, task) if outcome.state == "point" else None
+        saved = _save_basis(solver, model)
+    return replace(outcome, point=found, warm_start_arrays=saved)
 
 
-def build_block_model(task: BlockLP) -> highspy.HighsLp:
+def build_block_model(task: BlockLP) -> LinearModel:
     """Build the HiGHS model in entries minus lower bounds, and scalars.
 
     Rows: sums, means, upper ends.
 
     The lower end is no row: it is in the sums and in the means.
     """
-    n, m = task.costs.shape
-    block, cells = task.block, np.arange(task.costs.size)
+    (n, m), block = task.costs.shape, task.block
+    has_means = block.weights is not None
+    # of a cell: in the sum of its letter, in the mean of its output, in its upper end
+    cells = np.ones((n, m, 3 if has_means else 2))
+    if block.weights is not None:
+        cells[:, :, 1] = block.weights[0, :, None]
+    # of a scalar of one output: in the sums, in the mean, in the upper ends
+    entries = np.zeros((len(block.lower), 2 * n + has_means))
+    entries[:, :n], entries[:, -n:] = block.lower[:, None], (block.lower - block.upper)[:, None]
+    if block.weights is not None and block.mean is not None:
+        entries[:, n] = block.lower * block.weights.sum() - block.mean[0]
+    # the places of the entries are the same for all programs of a size
+    lay_out = _lay_out_block if task.costs.size <= 900 else _lay_out_block.__wrapped__
+    shape = lay_out(n, m, has_means, (entries != 0).tobytes())
+    scalars = [np.tile(one[one != 0], m) for one in entries]
+    # entries are stored less their lower end, whose cost goes to the scalars
+    low_cost = block.lower[:, None] * task.costs.sum(axis=0)
+    costs = np.concatenate([task.costs.ravel(), low_cost.ravel()])
+    return LinearModel(costs, *shape, np.concatenate([cells.ravel(), *scalars]))
+
+
+@lru_cache(32)
+def _lay_out_block(
+    n: int, m: int, has_means: bool, used: bytes
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, NDArray[Any], NDArray[Any]]:
+    """Lay out the bounds and the places of the entries of a block model, which the numbers do not change.
+
+    Args:
+        n: letters.
+        m: outputs.
+        has_means: whether each output has a row for its mean.
+        used: which of the sums, the mean and the upper ends each scalar of an output is in, one truth value
+            after another.
+
+    Returns:
+        The arrays of a `LinearModel` but for costs and values.
+    """
+    cells, ends = np.arange(n * m), n + m * has_means
     # row-major cells: the quotient by M is the letter, the rest the output
     letter, output = np.divmod(cells, m)
-    ones, ends = np.ones(len(cells)), n if block.weights is None else n + m
-    cell_rows, cell_values = [letter, ends + cells], [ones, ones]
-    if block.weights is not None:
-        cell_rows.insert(1, n + output)
-        cell_values.insert(1, block.weights[0, letter])
-    rows, values = [np.array(cell_rows).T.ravel()], [np.array(cell_values).T.ravel()]
-    lengths = [len(cell_rows)] * len(cells)
+    means = [n + output] if has_means else []
+    rows = [np.array([letter, *means, ends + cells]).T.ravel()]
+    lengths = [np.full(n * m, 2 + has_means)]
     # of the first output; for the others the sums stay, and the rest moves on
     first = np.concatenate([np.arange(n), np.arange(n, ends, m), ends + m * np.arange(n)])
     shifts = np.where(first < n, 0, np.arange(m)[:, None])
-    for index, (low, high) in enumerate(zip(block.lower, block.upper, strict=True)):
-        mean = np.zeros(1 if ends > n else 0)
-        if block.weights is not None and block.mean is not None:
-            mean[0] = low * block.weights.sum() - block.mean[0, index]
-        entries = np.concatenate([np.full(n, low), mean, np.full(n, low - high)])
-        used = np.flatnonzero(entries)
-        rows.append((first + shifts)[:, used].ravel())
-        values.append(np.tile(entries[used], m))
-        lengths += [len(used)] * m
-
-    # entries are stored less their lower end, whose cost goes to the scalars
-    low_cost = block.lower[:, None] * task.costs.sum(axis=0)
-    least = np.concatenate([np.ones(n), np.zeros(ends - n), np.full(len(cells), -np.inf)])
-    return build_columnwise_model(
-        np.concatenate([task.costs.ravel(), low_cost.ravel()]),
-        (0.0, np.inf),
-        (least, np.maximum(least, 0.0)),
-        (
-            np.cumsum([0, *lengths]),
-            np.concatenate(rows),
-            np.concatenate(values),
-        ),
-    )
+    for places in np.frombuffer(used, dtype=bool).reshape(-1, len(first)):
+        rows.append((first + shifts)[:, places].ravel())
+        lengths.append(np.full(m, places.sum()))
+    starts = np.append(0, np.cumsum(np.concatenate(lengths)))
+    columns = len(starts) - 1
+    least = np.concatenate([np.ones(n), np.zeros(ends - n), np.full(n * m, -np.inf)])
+    found = (
+        np.zeros(columns), np.full(columns, np.inf), least, np.maximum(least, 0.0),
+        starts.astype(np.int32), np.concatenate(rows).astype(np.int32),
+    )  # fmt: skip
+    for one in found:
+        one.setflags(write=False)
+    return found
 
 
 def _pass_start(
@@ -340,9 +443,10 @@ def _read_point(solver: highspy.Highs, task: BlockLP) -> PrimalDualPoint:
     """Read matrix and multipliers from the HiGHS solution."""
     n, m = task.costs.shape
     solution = solver.getSolution()
-    above = np.array(solution.col_value[: n * m]).reshape(n, m)
-    matrix = above + task.block.lower @ np.array(solution.col_value[n * m :]).reshape(-1, m)
-    return PrimalDualPoint(matrix, task.to_certificate_multipliers(np.array(solution.row_dual[:n])))
+    values = np.array(solution.col_value)
+    above = values[: n * m].reshape(n, m)
+    matrix = above + task.block.lower @ values[n * m :].reshape(-1, m)
+    return PrimalDualPoint(matrix, task.to_certificate_multipliers(np.array(solution.row_dual)))
 
 
 def read_basis(solver: highspy.Highs) -> tuple[list[int], list[int]]:
@@ -354,12 +458,15 @@ def read_basis(solver: highspy.Highs) -> tuple[list[int], list[int]]:
     return tight, [place for place, one in enumerate(basis.col_status) if one.name == "kBasic"]
 
 
-def _save_basis(solver: highspy.Highs) -> Mapping[str, NDArray[Any]]:
-    """Save the HiGHS basis as arrays; empty if invalid."""
-    basis = solver.getBasis()
-    if not basis.valid:
+def _save_basis(solver: highspy.Highs, model: LinearModel) -> Mapping[str, NDArray[Any]]:
+    """Save the HiGHS basis as arrays; empty if there is none. Columns must have no upper limits."""
+    status, basic = solver.getBasicVariables()
+    # without a basis HiGHS has no list, or one of zeros
+    if status != highspy.HighsStatus.kOk or len(set(basic.tolist())) < len(model.row_lower):
         return {}
-    return {
-        "columns": np.array(list(map(int, basis.col_status)), dtype=np.int8),
-        "rows": np.array(list(map(int, basis.row_status)), dtype=np.int8),
-    }
+    # what is not basic is at the lower limit where there is one
+    columns = np.zeros(len(model.costs), dtype=np.int8)
+    rows = np.where(np.isinf(model.row_lower), 2, 0).astype(np.int8)
+    # rows are numbered -1, -2, ...
+    columns[basic[basic >= 0]] = rows[-1 - basic[basic < 0]] = 1
+    return {"columns": columns, "rows": rows}

@@ -77,22 +77,22 @@ class ParametricModel:
     """
 
     def __init__(
-        self, model: highspy.HighsLp, part: ParametricEntries = NO_PARAMETRIC_ENTRIES
+        self, model: highs.LinearModel, part: ParametricEntries = NO_PARAMETRIC_ENTRIES
     ) -> None:
         self.iterations = 0
         self.solver = highs.load_model(
             model, highs.build_options(MethodOptions(NO_DEADLINE, 1e-10))
         )
-        size = model.num_row_ + model.num_col_
+        rows, columns = model.shape
         # HiGHS' primal simplex has cycled for millions of iterations on 200 variables, where hundreds
         # suffice; programs of more than 2,000 rows and columns get ten for each of these
-        self.solver.setOptionValue("simplex_iteration_limit", max(20_000, 10 * size))
+        self.solver.setOptionValue("simplex_iteration_limit", max(20_000, 10 * (rows + columns)))
         # far more than the interior point needs where it converges
         self.solver.setOptionValue("ipm_iteration_limit", 1_000)
         self._part, self._last = part, math.nan
         # up to 1,600 variables the simplex from the last basis is faster at every step
-        self._simplex = model.num_col_ <= 1_600
-        self._fixed = np.zeros(model.num_col_, dtype=bool)
+        self._simplex = columns <= 1_600
+        self._fixed = np.zeros(columns, dtype=bool)
 
     def fix_at_zero(self, columns: IntArray, zero: BoolArray) -> None:
         """Fix some nonnegative columns at zero, and free the others."""
@@ -103,11 +103,11 @@ class ParametricModel:
                 column, 0.0, 0.0 if self._fixed[column] else highspy.kHighsInf
             )
 
-    def replace_model(self, model: highspy.HighsLp) -> None:
+    def replace_model(self, model: highs.LinearModel) -> None:
         """Replace the model by one of equal size, keeping the basis."""
         # the size is unchanged, so that the old basis is a start for the new program
         basis = self.solver.getBasis()
-        self.solver.passModel(model)
+        model.pass_to(self.solver)
         if basis.valid:
             self.solver.setBasis(basis)
 
@@ -177,20 +177,25 @@ class MasterProblem:
         self.lifts, self.worths = np.empty((n, 0)), np.empty(0)
         self.iterations = 0
         nothing = (np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0))
+        # presolve takes longer than few columns do
+        presolve = "off" if lifts.size <= 10_000 else "choose"
         self._highs = highs.load_model(
             highs.build_columnwise_model(
                 np.empty(0), (0.0, np.inf), (np.ones(n), np.ones(n)), nothing
             ),
-            _MASTER_OPTIONS,
+            {**_MASTER_OPTIONS, "presolve": presolve},
         )
         self._highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
         self._known: set[bytes] = set()
+        self._known_count = 0
         # HiGHS takes reduced costs below 1e-10 for zero: a large objective makes them small in our units
         self._scale = 1e3 / max(size, 1e-3)
         self.add_columns(lifts, worths)
 
     def select_new(self, lifts: FloatArray) -> FloatArray:
         """Select the (N, K') columns that are not in the problem yet."""
+        self._known.update(_make_column_keys(self.lifts[:, self._known_count :]))
+        self._known_count = self.lifts.shape[1]
         fresh = {
             key: place
             for place, key in enumerate(_make_column_keys(lifts))
@@ -220,7 +225,6 @@ class MasterProblem:
             columns[used],
         )
         # dividing by the peak scales the weight by it; undone when weights are read
-        self._known.update(_make_column_keys(lifts))
         self.lifts = np.hstack([self.lifts, lifts])
         self.worths = np.append(self.worths, worths)
 
@@ -260,13 +264,17 @@ class MasterProblem:
         status = self._highs.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
             raise ArithmeticError(f"the master problem: {self._highs.modelStatusToString(status)}")
-        self.iterations += max(self._highs.getInfo().simplex_iteration_count, 0)
+        self.iterations += max(self._highs.getInfoValue("simplex_iteration_count")[1], 0)
         solution = self._highs.getSolution()
         weights, duals = (
             np.array(solution.col_value) / self.lifts.max(axis=0),
             np.array(solution.row_dual) / self._scale,
         )
         return float(self.worths @ weights), weights, duals
+
+    def release(self) -> None:
+        """Hand the HiGHS instance on to later programs, after the last solve."""
+        highs.keep_solver(self._highs)
 
 
 def _make_column_keys(lifts: FloatArray) -> list[bytes]:

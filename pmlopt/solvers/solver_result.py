@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -208,12 +209,22 @@ def limit_threads() -> AbstractContextManager[Any]:
     Threads in many processes wait for one another, and their number changes the last digits. Where the
     package threadpoolctl is missing, there is no limit.
     """
-    pools = _get_thread_pools()
-    return (
-        nullcontext()
-        if pools is None
-        else cast("AbstractContextManager[Any]", pools.limit(limits=1))
-    )
+    pools = None if _is_limited.get() else _get_thread_pools()
+    return nullcontext() if pools is None else _limit_pools(pools)
+
+
+_is_limited = ContextVar("_is_limited", default=False)
+
+
+@contextmanager
+def _limit_pools(pools: ThreadpoolController) -> Iterator[None]:
+    """Limit thread pools to one thread each; contexts within this one leave them as they are."""
+    mark = _is_limited.set(True)
+    try:
+        with pools.limit(limits=1):
+            yield
+    finally:
+        _is_limited.reset(mark)
 
 
 @cache

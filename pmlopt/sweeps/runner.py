@@ -243,12 +243,17 @@ class _SweepRun:
 
     def _solve_points(self, left: list[int], executor: Executor | None) -> None:
         """Submit all points to the executor, or solve them serially."""
-        try:
-            for position in left:
-                task = self.builder, self.points[position], self.options, self.folder is not None
-                if executor is None:
+        tasks = [
+            (position, (self.builder, self.points[position], self.options, self.folder is not None))
+            for position in left
+        ]
+        if executor is None:
+            with limit_threads():  # once: for each point it takes as long as a part of a design
+                for position, task in tasks:
                     self._add_row(position, solve_point(*task))
-                    continue
+            return
+        try:
+            for position, task in tasks:
                 try:
                     future = executor.submit(solve_point, *task)
                 except RuntimeError as cause:  # it broke, or is shut down
@@ -256,7 +261,7 @@ class _SweepRun:
                     return
                 self.active[future] = position
                 future.add_done_callback(self.finished.put)
-            while self.active and executor is not None:
+            while self.active:
                 self._record_future(self.finished.get(), executor)
         finally:
             for future in self.active:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import cvxpy as cp
 import highspy
@@ -14,6 +15,8 @@ from oracles import designs as oracles
 from pmlopt import LDP, LIP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Prior, Program, design
 from pmlopt.errors import FileFormatError, ProgramError
 from pmlopt.model.privacy import Requirement
+from pmlopt.solvers import highs
+from pmlopt.solvers.solver_result import make_options
 
 
 def read(path: Path) -> highspy.Highs:
@@ -112,3 +115,50 @@ def test_the_file_is_there_whole_or_not_at_all(
     small().write_mps(target)
     assert optimum_in(target) < 0
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_an_instance_that_solved_other_programs_finds_the_same_digits() -> None:
+    """Of programs of other sizes, with other limits and other options."""
+    prior = Prior([0.4, 0.3, 0.2, 0.1])
+    tasks = [
+        design(prior, privacy, ExpectedGain(np.random.default_rng(1).random((4, outputs))))
+        for privacy, outputs in ((PML(0.6), 5), (LDP(0.6), 3), (LIP(0.5, 0.4), 4))
+    ]
+    first, *others = (program.build_block_lp() for program in tasks)
+    assert first is not None
+    options = make_options(None, 1e-7)
+    with mock.patch.object(highs, "_idle_solvers", []):
+        alone = highs.solve_by_simplex(first, options)
+        for other in others:
+            assert other is not None
+            limited = make_options(60.0, 1e-4, {"simplex_scale_strategy": 4})
+            assert highs.solve_by_simplex(other, limited).finished
+        again = highs.solve_by_simplex(first, options)
+        assert len(highs._idle_solvers) == 1
+    assert alone.point is not None
+    assert again.point is not None
+    assert np.array_equal(alone.point.matrix, again.point.matrix)
+    assert alone.iterations == again.iterations
+    # the basis of its optimum is a start from which no step is left
+    restarted = highs.solve_by_simplex(first, options, basis=again.warm_start_arrays)
+    assert restarted.warm_started
+    assert restarted.iterations == 0
+
+
+def test_an_instance_whose_work_failed_is_not_used_again() -> None:
+    model = highs.build_columnwise_model(
+        np.ones(1), (0.0, np.inf), (np.ones(1), np.ones(1)),
+        (np.array([0, 1]), np.zeros(1), np.ones(1)),
+    )  # fmt: skip
+    with mock.patch.object(highs, "_idle_solvers", []):
+        with pytest.raises(KeyboardInterrupt), highs.lend_solver(model, {}):
+            raise KeyboardInterrupt
+        assert highs._idle_solvers == []
+
+
+def test_the_time_of_earlier_programs_does_not_count() -> None:
+    """HiGHS adds up the seconds of all runs of an instance."""
+    solver = mock.Mock(**{"getRunTime.return_value": 3.0})
+    solver.setOptionValue.return_value = highspy.HighsStatus.kOk
+    highs._set_options(solver, {"time_limit": 5.0})
+    assert solver.setOptionValue.call_args.args == ("time_limit", 8.0)

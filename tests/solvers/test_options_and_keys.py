@@ -40,7 +40,7 @@ def test_iterations_of_both_kinds_are_counted(
     solver: Any = SimpleNamespace(
         run=lambda: None,
         getModelStatus=lambda: None,
-        getInfo=lambda: info,
+        getInfoValue=lambda name: (None, getattr(info, name)),
         getSolution=lambda: SimpleNamespace(value_valid=False, dual_valid=False),
         modelStatusToString=lambda status: "none",
     )

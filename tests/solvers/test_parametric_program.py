@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import highspy
 import numpy as np
 import pytest
 
-from pmlopt.solvers.highs import build_columnwise_model
+from pmlopt.solvers.highs import LinearModel, build_columnwise_model, load_model
 from pmlopt.solvers.parametric_program import ParametricEntries, ParametricModel
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
 ENTRY = ParametricEntries(np.array([0]), np.array([0]), np.array([2.0]), np.array([0.5]))
 
 
-def model_of(rows: int = 1, columns: int = 1) -> highspy.HighsLp:
+def model_of(rows: int = 1, columns: int = 1) -> LinearModel:
     """`min <1, x>` subject to `x[0] >= 1` in each row, of which the first has an entry that varies."""
     starts = np.concatenate([[0], np.full(columns, rows)]).astype(np.int32)
     return build_columnwise_model(
@@ -68,7 +67,9 @@ def test_limits_of_columns_and_rows_are_kept() -> None:
     entries = starts, np.zeros(2, dtype=np.int32), np.array([1.0, -1.0])
     rows = np.array([-5.0]), np.array([6.0])
     model = build_columnwise_model(np.array([1.0, 2.0]), ends, rows, entries)
-    assert list(model.col_lower_) == [-2.0, -2.0]
-    assert list(model.col_upper_) == [3.0, 4.0]
-    assert (list(model.row_lower_), list(model.row_upper_)) == ([-5.0], [6.0])
-    assert (model.num_row_, model.num_col_) == (1, 2)
+    assert model.shape == (1, 2)
+    kept = load_model(model, {}).getLp()
+    assert list(kept.col_lower_) == [-2.0, -2.0]
+    assert list(kept.col_upper_) == [3.0, 4.0]
+    assert (list(kept.row_lower_), list(kept.row_upper_)) == ([-5.0], [6.0])
+    assert (kept.num_row_, kept.num_col_) == (1, 2)

@@ -7,7 +7,6 @@ whole. For j uniform on 0, ..., 2^B - 1 the output is the first y with `j < c_y`
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,6 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, abbreviate, name_outputs
+from pmlopt.core.lazy_imports import hashlib
 from pmlopt.errors import MechanismError
 
 

@@ -14,7 +14,6 @@ c_y is whole and 53 bits decide always. Elsewhere they leave the comparison with
 
 from __future__ import annotations
 
-import hashlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -27,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, common_integer_ratio
+from pmlopt.core.lazy_imports import hashlib
 from pmlopt.errors import MechanismError
 
 Words: TypeAlias = NDArray[np.uint64]

@@ -156,7 +156,7 @@ def _line_step(prior: Prior, privacy: Requirement) -> float:
     if not max(1.0, privacy.epsilon) * step * prior.size < math.inf:
         return 0.0
     line = step * np.abs(places[:, None] - places)
-    return step if np.allclose(ways, line, rtol=1e-12, atol=0.0) else 0.0
+    return step if (np.abs(ways - line) <= 1e-12 * line).all() else 0.0
 
 
 def _max_ldp_level(prior: Prior, privacy: Requirement) -> float:

@@ -164,6 +164,10 @@ class RequirementConjunction(Requirement):
             for name, value in part.auxiliary_values(prior, matrix).items()
         }
 
+    def is_met_with_margin(self, prior: Prior, matrix: FloatArray) -> bool:
+        """Return whether a mechanism is so far within its bounds that rounding cannot hide a violation."""
+        return all(part.is_met_with_margin(prior, matrix) for part in self.parts)
+
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         """Compute the constraint violations of all parts."""
         return reduce(np.maximum, (part.violation(weights, matrix, power) for part in self.parts))

@@ -250,6 +250,18 @@ class MeanBounds(Requirement):
             found = over if found is None else np.maximum(found, over)
         return 0 * matrix.max(axis=0) if found is None else found
 
+    def is_met_with_margin(self, prior: Prior, matrix: FloatArray) -> bool:
+        """Return whether a mechanism is so far within its bounds that rounding cannot hide a violation."""
+        # below 1e-250 products with entries may lose digits
+        if not (self.kinds <= RATIO_KINDS and prior.pmf.min() > 1e-250):
+            return False
+        nats = max(self.limits.values())
+        # both sides have a sum of N products, and a level a logarithm of such a ratio: their roundings are at
+        # most N + 12 + 2 nats units in the last place, and this is more
+        share = 2 * (prior.size + 16 + nats) * float(np.finfo(float).eps)
+        over = self.violation(prior.pmf, matrix, lambda exponent: math.exp(exponent) * (1 - share))
+        return bool((over <= 0).all())
+
     def support_function(self, prior: Prior, gains: FloatArray) -> float:
         """Compute max sum_xy p[x] gains[x,y] P[x,y] over matrices P >= 0 that meet the requirement."""
         p, bounds = prior.pmf, self.bounds_for(prior)

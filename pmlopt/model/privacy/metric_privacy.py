@@ -162,9 +162,7 @@ class MetricPrivacy(RatioRequirement):
         if not len(log_ratios):
             return {"metric": 0.0}
         with np.errstate(over="ignore"):  # a level past all floats is infinite
-            per_unit = log_ratios.max(axis=1) / np.tile(
-                self._get_letter_distances[tuple(self._required_pairs.T)], 2
-            )
+            per_unit = log_ratios.max(axis=1) / self._required_distances
         return {"metric": max(0.0, float(per_unit.max()))}
 
     def ratios(self, weights: Any) -> RatioBounds:
@@ -214,6 +212,11 @@ class MetricPrivacy(RatioRequirement):
     def _required_pairs(self) -> IntArray:
         """Return the (K, 2) letter pairs at finite distance."""
         return np.argwhere(np.tril(np.isfinite(self._get_letter_distances), -1))
+
+    @cached_property
+    def _required_distances(self) -> FloatArray:
+        """Return the (2 K,) distances of these pairs, for both directions."""
+        return np.tile(self._get_letter_distances[tuple(self._required_pairs.T)], 2)
 
     @cached_property
     def _essential_pairs(self) -> IntArray:

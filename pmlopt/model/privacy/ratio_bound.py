@@ -89,16 +89,25 @@ class RatioRequirement(Requirement):
         assert ratios is not None
         return own.name_levels(ratios.max_log_ratios(m.matrix[:, m.support]), ratios)
 
+    def is_met_with_margin(self, prior: Prior, matrix: FloatArray) -> bool:
+        """Return whether a mechanism is so far within its bounds that rounding cannot hide a violation."""
+        own = self.for_prior(prior)
+        ratios = own.list_required_ratios(prior.integer_weights)
+        assert ratios is not None
+        return ratios.hold_with_margin(matrix[:, matrix.max(axis=0) > 0])
+
     def list_some_columns(self, prior: Prior) -> FloatArray:
         """Return constant columns with one entry raised or lowered to its limit.
 
         Every pair allows a constant, `E 1 <= 0` for its excesses E, and `E (1 + t e_x) <= 0` up to some t.
         """
-        pairs, n = self._require_ratios(prior).excess_rows[0].tocoo(), prior.size
-        up, steps = pairs.data > 0, -pairs.sum(axis=1)[pairs.row] / pairs.data
+        pairs, n = self._require_ratios(prior).excess_rows[0], prior.size
+        rows = np.repeat(np.arange(pairs.shape[0]), np.diff(pairs.indptr))
+        sums = np.bincount(rows, weights=pairs.data, minlength=pairs.shape[0])
+        up, steps = pairs.data > 0, -sums[rows] / pairs.data
         upper, lower = np.full(n, np.inf), np.full(n, -1.0)
-        np.minimum.at(upper, pairs.col[up], steps[up])
-        np.maximum.at(lower, pairs.col[~up], steps[~up])
+        np.minimum.at(upper, pairs.indices[up], steps[up])
+        np.maximum.at(lower, pairs.indices[~up], steps[~up])
         ends = np.clip(np.concatenate([upper, lower]), -1.0, 1 / np.finfo(float).eps)
         columns = 1 + np.tile(np.eye(n), 2) * ends
         means = prior.pmf @ columns

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +15,12 @@ from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import largest_log_entry_ratios, log_entry_ratios, log_product_ratios
 from pmlopt.model.privacy.basic_columns import list_basic_columns
+from pmlopt.model.privacy.pair_weights import (
+    compress_rows,
+    find_joint_multipliers,
+    find_line_weights,
+    find_row_sizes,
+)
 from pmlopt.model.uncertainty.prior_set import LinearRows, find_row_multipliers
 from pmlopt.solvers.structured.block_program import ColumnBlock
 
@@ -128,41 +133,54 @@ class RatioBounds:
             matrix: (N, M) whole numbers.
             power: as for `violation`.
         """
-        # Floats above this have all their digits.
-        full_digits = 1e-290
         # the same over one number, each rounded to the nearest; zeros stay zeros
         near = np.asarray(matrix / (matrix.max() or 1)).astype(float)
         sides = self._compute_sides(np.where(matrix == 0, 0.0, np.maximum(near, 5e-324)))
-        # A bound that holds by this share in floats holds: the roundings of an exponential are a part of it,
-        # and where a side is a row those of two sums of positive numbers.
-        share = 2.0**-46 + (self.size * 2.0**-51 if len(self.rows) else 0.0)
-        found, products = 0 * matrix.max(axis=0), dict[tuple[int, int], int]()
+        found, products = [0] * matrix.shape[1], dict[tuple[int, int], int]()
+        entries: list[list[int]] = matrix.tolist()
 
         def compute_side(side: int, y: int) -> int:
             """Return a whole entry, or the product of a column with a row, times the row's scale."""
             if side < self.size:
-                return int(matrix[side, y])
+                return entries[side][y]
             if (side, y) not in products:
                 products[side, y] = self.rows[side - self.size] @ matrix[:, y]
             return products[side, y]
 
         scales = [1] * self.size + self.scales.tolist()
-        larger, has_full_digits = sides * (1 + share), bool((sides > full_digits).all())
         for part in self._split_pairs(matrix):
-            down = sides[part.below]
-            clear = larger[part.above] <= np.exp(part.exponents)[:, None] * down
-            if not has_full_digits:
-                up = sides[part.above]
-                clear &= (down > full_digits) & ((up > full_digits) | (up == 0))
+            clear = part._find_clear(sides)
             for k in np.flatnonzero(~clear.all(axis=1)).tolist():
                 above, below = int(part.above[k]), int(part.below[k])
-                factor = Fraction(power(float(part.exponents[k])))
-                upper = scales[above] * factor.numerator
-                lower = scales[below] * factor.denominator
+                numerator, denominator = power(float(part.exponents[k])).as_integer_ratio()
+                upper, lower = scales[above] * numerator, scales[below] * denominator
                 for y in np.flatnonzero(~clear[k]).tolist():
                     over = lower * compute_side(above, y) - upper * compute_side(below, y)
                     found[y] = max(found[y], over)
-        return found
+        return np.array(found, dtype=object)
+
+    def _find_clear(self, sides: FloatArray) -> BoolArray:
+        """Find the (K, M) pairs that hold in floats by more than rounding: they hold exactly.
+
+        Args:
+            sides: (N + R, M) of `_compute_sides`, each within a few roundings.
+        """
+        # the roundings of an exponential and of a level are a part of this share, and where a side is a row
+        # those of two sums of positive numbers
+        share = 2.0**-46 + (self.size * 2.0**-51 if len(self.rows) else 0.0)
+        shares = share + self.exponents[:, None] * 2.0**-50
+        up, down = sides[self.above], sides[self.below]
+        clear = up * (1 + shares) <= np.exp(self.exponents)[:, None] * down
+        # floats above this have all their digits
+        full_digits = 1e-290
+        if not (sides > full_digits).all():
+            clear &= (down > full_digits) & ((up > full_digits) | (up == 0))
+        return np.asarray(clear)
+
+    def hold_with_margin(self, matrix: FloatArray) -> bool:
+        """Return whether all pairs hold in floats by more than rounding: they hold exactly, and in levels."""
+        sides = self._compute_sides(matrix)
+        return all(part._find_clear(sides).all() for part in self._split_pairs(matrix))
 
     @cached_property
     def _is_letter_pair(self) -> BoolArray:
@@ -191,16 +209,30 @@ class RatioBounds:
     @cached_property
     def excess_rows(self) -> tuple[Any, Any]:
         """Return the (K, N) matrices of `num - e^exponent den` and `num + e^exponent den`, sparse."""
+        if len(self.exponents) * self.size <= 20_000:  # sparse sums take longer
+            up, down = self.list_sides(self.above), self.list_sides(self.below)
+            down *= np.exp(self.exponents)[:, None]
+            return compress_rows(up - down), compress_rows(up + down)
         above = self._weigh_sides(self.above, np.ones(len(self.exponents)))
         below = self._weigh_sides(self.below, np.exp(self.exponents))
         return above - below, above + below
 
-    def _weigh_sides(self, sides: IntArray, factors: FloatArray) -> sparse.csr_array:
-        """Return the (K, N) rows of the sides of the pairs, each times a factor.
+    @cached_property
+    def _excess_columns(self) -> tuple[Any, Any]:
+        """Return the (N, K) transposes of `excess_rows`, dense where they are small."""
+        small = len(self.exponents) * self.size <= 20_000
+        return tuple(part.toarray().T if small else part.T for part in self.excess_rows)
 
-        The array is put together by hand: operations of sparse arrays would take most of the time of a design
-        on few letters.
-        """
+    def list_sides(self, sides: IntArray) -> FloatArray:
+        """Return the (K, N) rows of some sides of pairs, dense."""
+        single = sides < self.size
+        found = np.zeros((len(sides), self.size))
+        found[single, sides[single]] = 1.0
+        found[~single] = self._float_rows[sides[~single] - self.size]
+        return found
+
+    def _weigh_sides(self, sides: IntArray, factors: FloatArray) -> sparse.csr_array:
+        """Return the (K, N) rows of the sides of the pairs, each times a factor, sparse."""
         row, letter = np.nonzero(self._float_rows)
         letters = np.append(np.arange(self.size), letter)
         values = np.append(np.ones(self.size), self._float_rows[row, letter])
@@ -209,7 +241,6 @@ class RatioBounds:
         )
         lengths, ends = counts[sides], np.cumsum(counts)
         starts = np.append(0, np.cumsum(lengths))
-        # where each entry of a side is among those of all sides
         places = np.arange(starts[-1]) + np.repeat(ends[sides] - starts[1:], lengths)
         entries = values[places] * np.repeat(factors, lengths)
         return sparse.csr_array((entries, letters[places], starts), (len(sides), self.size))
@@ -247,9 +278,9 @@ class RatioBounds:
         """Return the (K, N + R) constraint matrix on a column's entries and its auxiliary products."""
         k, every = len(self.exponents), self.size + len(self._float_rows)
         factors = factor(np.exp(-self.exponents))
-        places = np.arange(k)
-        above = sparse.csr_array((factors, (places, self.above)), (k, every))
-        return above - sparse.csr_array((np.ones(k), (places, self.below)), (k, every))
+        entries = np.column_stack([factors, -np.ones(k)]).ravel()
+        sides = np.column_stack([self.above, self.below]).ravel()
+        return sparse.csr_array((entries, sides, 2 * np.arange(k + 1)), (k, every))
 
     def compute_products(self, matrix: FloatArray) -> FloatArray:
         """Compute the (R, M) scaled inner products of rows and columns."""
@@ -294,8 +325,14 @@ class RatioBounds:
     ) -> FloatArray:
         """Solve the LP for the dual weights of the pairs."""
         found = np.zeros((len(self.exponents), gains.shape[1]))
-        if not len(self.exponents):
+        if not len(self.exponents) or (column_rows is None and self._allow_best_letters(gains)):
             return found
+        if column_rows is None and self._line_places is not None:
+            rises, falls = self._line_places
+            on_line = find_line_weights(p, gains, self.exponents[rises], self.exponents[falls])
+            if on_line is not None:
+                found[rises], found[falls] = on_line
+                return found
         distinct, unit, scaled = self._distinct_pairs
         scale = float(np.abs(gains).max()) or 1.0
         weights = (
@@ -305,6 +342,24 @@ class RatioBounds:
         )
         found[distinct] = scale * weights[: len(unit)] / unit[:, None]
         return found
+
+    def _allow_best_letters(self, gains: FloatArray) -> bool:
+        """Return whether a column may have only the letters of the largest gain: no weights prove less."""
+        best = gains[:, gains.max(axis=0).argmax()]
+        return bool((self.excess_rows[0] @ (best == best.max()) <= 0).all())
+
+    @cached_property
+    def _line_places(self) -> tuple[IntArray, IntArray] | None:
+        """Return which pairs bound each letter by the next one, and the next one by it; None where there are
+        others, or fewer.
+        """
+        first, last = self.size - 1, self.below - self.above
+        if len(self.rows) or len(last) != 2 * first or (np.abs(last) != 1).any():
+            return None
+        places = np.full((2, first), -1)
+        kinds = (last < 0).astype(int)
+        places[kinds, np.minimum(self.above, self.below)] = np.arange(len(last))
+        return None if (places < 0).any() else (places[0], places[1])
 
     def find_prices(self, p: FloatArray, gains: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Find row multipliers rho (N,) and pair weights (K, M) from one LP.
@@ -317,11 +372,10 @@ class RatioBounds:
         """
         distinct = self._distinct_pairs[0]
         pairs = self.excess_rows[0][distinct]
-        # Coefficients of the linear program of all columns that finds prices: it takes some tenths of a
-        # second.
+        # with so many coefficients the linear program takes some tenths of a second
         if not pairs.nnz or pairs.nnz * gains.shape[1] > 20_000:
             return None
-        priced = _find_joint_multipliers(pairs, p, gains)
+        priced = find_joint_multipliers(pairs, p, gains)
         if priced is None:
             return None
         weights = np.zeros((len(self.exponents), gains.shape[1]))
@@ -348,13 +402,14 @@ class RatioBounds:
             return gains
         if not (weights.max() if weights.size else 0.0) > 0:
             return np.asarray(gains + bound_sum_rounding(len(self.exponents), 1.0) * np.abs(gains))
-        pairs, sizes = self.excess_rows
+        pairs, sizes = self._excess_columns
         dense = isinstance(weights, np.ndarray)
         used = np.maximum(weights, 0.0) if dense else weights.maximum(0.0)
         # of an exponent in nats as many units are lost as it has, in e to its power
         units = (1 + self.exponents)[:, None]
-        taken, lost = pairs.T @ used, sizes.T @ (used * units if dense else used.multiply(units))
-        taken, lost = (taken, lost) if dense else (taken.toarray(), lost.toarray())
+        taken, lost = pairs @ used, sizes @ (used * units if dense else used.multiply(units))
+        if sparse.issparse(taken):
+            taken, lost = taken.toarray(), lost.toarray()
         terms = np.abs(gains) + lost / p[:, None]
         bounds = gains - taken / p[:, None]
         return np.asarray(bounds + bound_sum_rounding(len(self.exponents), 1.0) * terms)
@@ -363,9 +418,9 @@ class RatioBounds:
     def _distinct_pairs(self) -> tuple[BoolArray, FloatArray, Any]:
         """Return the (K,) mask of pairs with different sides, and these pairs normalized."""
         pairs, sizes = self.excess_rows
-        unit = _find_row_sizes(pairs)
-        # A pair whose sides differ by no more than this share of them bounds nothing in floats.
-        distinct = unit > 1e-14 * _find_row_sizes(sizes)
+        unit = find_row_sizes(pairs)
+        # a pair whose sides differ by rounding bounds nothing in floats
+        distinct = unit > 1e-14 * find_row_sizes(sizes)
         kept = pairs if distinct.all() else pairs[distinct]
         scaled = kept.data / np.repeat(unit[distinct], np.diff(kept.indptr))
         return (
@@ -521,7 +576,7 @@ def make_block(
     # Rows of a column: their number squared is the work for each of its entries.
     if rows.sum() > min(16, ratios.size) or not ratios.slack > MIN_SLACK_NATS:
         return None
-    above, below = (side.toarray()[rows] for side in ratios.differences)
+    above, below = ratios.list_sides(ratios.above[rows]), ratios.list_sides(ratios.below[rows])
     pairs = below - keeps[rows, None] * above
     return ColumnBlock(
         lower=np.zeros(1),
@@ -535,49 +590,11 @@ def make_block(
 
 def _find_mean_pairs(ratios: RatioBounds, p: FloatArray) -> IntArray:
     """Find the pairs of a letter and the mean, if every letter is in one."""
+    if not len(ratios.rows):
+        return np.zeros(0, dtype=int)
     rows = ratios.compute_products(np.eye(ratios.size))
     means = np.flatnonzero((np.abs(rows - p) <= 1e-12 * p).all(axis=1))
     found = np.flatnonzero(
         (ratios.above < ratios.size) & np.isin(ratios.below, ratios.size + means)
     )
     return found if len(np.unique(ratios.above[found])) == ratios.size else found[:0]
-
-
-def _find_row_sizes(rows: sparse.csr_array) -> FloatArray:
-    """Find the largest absolute entry of each row."""
-    found = np.zeros(rows.shape[0])
-    np.maximum.at(found, np.repeat(np.arange(len(found)), np.diff(rows.indptr)), np.abs(rows.data))
-    return found
-
-
-def _find_joint_multipliers(pairs: Any, p: FloatArray, gains: FloatArray) -> FloatArray | None:
-    """Find (K, M) optimal pair multipliers of `max sum_xy p[x] g[x,y] P[x,y]` by one LP.
-
-    `pairs P <= 0`, `sum_y P[x,y] = 1`, `P >= 0`. Next to rare letters these are sharper than multipliers of
-    single columns: what HiGHS leaves of a letter counts by its probability there.
-
-    Args:
-        pairs: (K, N) sparse, numerators less e^eps times denominators, none of them zero.
-        p: (N,) the prior.
-        gains: (N, M).
-
-    Returns:
-        None where HiGHS has no multipliers.
-    """
-    from pmlopt.solvers import highs
-
-    (k, n), m = pairs.shape, gains.shape[1]
-    unit = _find_row_sizes(pairs)
-    costs = (p[:, None] * gains).T.ravel()
-    scale = float(np.abs(costs).max()) or 1.0
-    within = sparse.kron(sparse.eye_array(m), sparse.diags_array(1 / unit) @ pairs)
-    system = sparse.vstack([within, sparse.kron(np.ones((1, m)), sparse.eye_array(n))])
-    ends = np.append(np.full(k * m, -np.inf), np.ones(n)), np.append(np.zeros(k * m), np.ones(n))
-    solver = highs.load_model(
-        highs.build_sparse_model(-costs / scale, (0.0, np.inf), ends, system), highs.RESTART_OPTIONS
-    )
-    solver.run()
-    duals = np.array(solver.getSolution().row_dual)
-    if len(duals) != k * m + n or not np.isfinite(duals).all():
-        return None
-    return np.asarray(np.maximum(-duals[: k * m], 0.0).reshape(m, k).T * scale / unit[:, None])

@@ -353,9 +353,20 @@ class Requirement(Record, ABC):
         assert ratios is not None
         return ratios.violation(matrix, power)
 
+    def is_met_with_margin(self, prior: Prior, matrix: FloatArray) -> bool:
+        """Return whether a mechanism is so far within its bounds that rounding cannot hide a violation.
+
+        If so, the requirement holds in exact arithmetic, and `holds` is true; else nothing is known.
+
+        Args:
+            prior: N letters.
+            matrix: (N, M) entries of 0 or at least 1e-30.
+        """
+        return False
+
     def list_required_ratios(self, weights: Any) -> RatioBounds | None:
         """Return the `required_ratios`, those of the last floats and of the last whole numbers once."""
-        return self._get_cached(f"required {weights.dtype}", weights, self.required_ratios)
+        return self._get_cached(f"required {weights.dtype.char}", weights, self.required_ratios)
 
     def support_function(self, prior: Prior, gains: FloatArray) -> float:
         """Compute max sum_xy p[x] gains[x,y] P[x,y] over matrices P >= 0 that meet the requirement.

@@ -212,15 +212,15 @@ def find_row_multipliers(
     ends = np.append(np.full(k, -np.inf), 1.0), np.append(np.zeros(k), 1.0)
     bounds = np.append(np.zeros(n), least), np.inf
     model = highs.build_sparse_model(np.zeros(len(masses)), bounds, ends, system)
-    solver = highs.load_model(model, highs.RESTART_OPTIONS)
     every = np.arange(n, dtype=np.int32)
     weights = np.zeros((k, gains.shape[1]))
-    for y, column in enumerate(gains.T):
-        solver.changeColsCost(n, every, -column)
-        solver.run()
-        duals = np.array(solver.getSolution().row_dual)
-        if len(duals) == k + 1 and np.isfinite(duals).all():
-            weights[:, y] = np.maximum(-duals[:k], 0.0)
+    with highs.lend_solver(model, highs.RESTART_OPTIONS) as solver:
+        for y, column in enumerate(gains.T):
+            solver.changeColsCost(n, every, -column)
+            solver.run()
+            duals = np.array(solver.getSolution().row_dual)
+            if len(duals) == k + 1 and np.isfinite(duals).all():
+                weights[:, y] = np.maximum(-duals[:k], 0.0)
     return weights
 
 

@@ -6,7 +6,6 @@ import math
 from fractions import Fraction
 from typing import Any
 
-import highspy
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, Label, bound_sum_rounding
@@ -23,7 +22,7 @@ from pmlopt.programs.envelope.program import (
     ProcessedFailureProgram,
 )
 from pmlopt.programs.exact.rounding import round_down_to_float, round_up_to_float
-from pmlopt.solvers.highs import build_columnwise_model
+from pmlopt.solvers.highs import LinearModel, build_columnwise_model
 from pmlopt.solvers.parametric_program import ParametricModel
 from pmlopt.solvers.solver_result import Deadline
 
@@ -149,7 +148,7 @@ class RatioPrograms:
 
     def _build_scaled_model(
         self, ratio: float, closed: BoolArray
-    ) -> tuple[highspy.HighsLp, FloatArray]:
+    ) -> tuple[LinearModel, FloatArray]:
         """Build the scaled HiGHS model of the post-processing at a ratio, with the column units.
 
         Rows: leaks, outputs, and over a set the ends and their total.

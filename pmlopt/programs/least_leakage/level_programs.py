@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 
-import highspy
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray
@@ -100,7 +99,7 @@ class LevelProgram:
 
     def _build_model(
         self, levels: IntArray, peak: FloatArray, level_coefficients: FloatArray
-    ) -> highspy.HighsLp:
+    ) -> highs.LinearModel:
         """Build the HiGHS model in matrix entries, column maxima, set duals and shortfalls.
 
         Rows: sums, largest entries, set, levels.
@@ -131,7 +130,7 @@ class LevelProgram:
             np.concatenate([losses, np.zeros(m + m * count), np.full(n, short)]),
             (below, above),
             (np.where(np.arange(total) < n, ends, -np.inf), ends),
-            (system.indptr.astype(np.int32), system.indices.astype(np.int32), system.data),
+            (system.indptr, system.indices, system.data),
         )
 
     def _build_worst_prior_rows(

@@ -33,17 +33,20 @@ from pmlopt.data.symmetry.prior import LetterCells, PairOrbits, PairSpace
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.requirement import Witness
-from pmlopt.programs.exact.rounding import round_down_to_float, round_exp_down, round_up_to_float
+from pmlopt.programs.exact.rounding import round_exp_down, round_ratio_down
 from pmlopt.programs.program import CvxpyModel, build_problem
 
 
 def round_outward(constant: Fraction, bound: float, maximised: bool) -> float:
     """Return `constant + bound` of a gain, `constant - bound` of a loss, rounded in the safe direction."""
-    if not math.isfinite(bound):
-        return bound if maximised else -bound
-    if maximised:
-        return round_up_to_float(constant + Fraction(bound))
-    return round_down_to_float(constant - Fraction(bound))
+    gain = bound if maximised else -bound
+    if not constant or not math.isfinite(bound):
+        return gain + 0.0  # no negative zero
+    # not as a sum of fractions, which looks for common divisors
+    above, below = gain.as_integer_ratio()
+    total = constant.numerator * below + above * constant.denominator
+    whole = constant.denominator * below
+    return -round_ratio_down(-total, whole) if maximised else round_ratio_down(total, whole)
 
 
 class ColumnSystem(ABC):

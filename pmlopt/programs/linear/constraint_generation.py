@@ -7,6 +7,7 @@ So a program with the other pairs only is small, and its answer breaks few of th
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -102,20 +103,20 @@ def solve_by_simplex(
     n, m = program.table.shape
     gains = program.prior.pmf[:, None] * program.centered_gains
     scale = float(np.abs(gains).max()) or 1.0
-    products = ratios.compute_products(np.eye(n))
-    pairs = ratios.linear_system(tighten_factor).tocsc()
-    # a product that one bound uses is substituted; shared ones become variables
-    several = (
-        np.bincount(np.append(ratios.above, ratios.below), minlength=n + len(products))[n:] > 1
-    )
-    alone = pairs[:, n:][:, ~several] @ products[~several]  # products of one pair are no variables
-    pairs = sparse.hstack([pairs[:, :n] + sparse.csc_array(alone), pairs[:, n:][:, several]])
-    shared, count = int(several.sum()), len(ratios.exponents)
-    # the row sums as a (N, N M) matrix: np.repeat puts M ones for each letter
-    sums = np.hstack([np.repeat(np.eye(n), m, axis=1), np.zeros((n, shared * m))])
-    each = sparse.eye_array(m)
-    product_rows = sparse.kron(np.hstack([products[several], -np.eye(shared)]), each)
-    rows = sparse.vstack([sparse.csr_array(sums), product_rows, sparse.kron(pairs, each)])
+    pairs, products = ratios.linear_system(tighten_factor), np.zeros((0, n))
+    if len(ratios.rows):
+        products = ratios.compute_products(np.eye(n))
+        # a product that one bound uses is substituted; shared ones become variables
+        several = (
+            np.bincount(np.append(ratios.above, ratios.below), minlength=n + len(products))[n:] > 1
+        )
+        pairs = pairs.tocsc()
+        alone = pairs[:, n:][:, ~several] @ products[~several]
+        pairs = sparse.hstack([pairs[:, :n] + sparse.csc_array(alone), pairs[:, n:][:, several]])
+        products = products[several]
+    shared, count = len(products), len(ratios.exponents)
+    defined = sparse.coo_array(np.hstack([products, -np.eye(shared)]))
+    rows = _list_rows_by_output(n, m, [defined, pairs.tocoo()])
     fixed = np.concatenate([np.ones(n), np.zeros(shared * m)])
     ends = np.append(fixed, np.full(count * m, -np.inf)), np.append(fixed, np.zeros(count * m))
     costs = np.concatenate([-gains.ravel() / scale, np.zeros(shared * m)])
@@ -142,6 +143,7 @@ def solve_by_simplex(
         solver.setBasis(basis)
         solver.run()
     solution = solver.getSolution()
+    highs.keep_solver(solver)
     entries, duals = np.array(solution.col_value), np.array(solution.row_dual)
     if transposed:
         entries, duals = -duals, entries
@@ -153,6 +155,25 @@ def solve_by_simplex(
     return replace(
         outcome, point=PrimalDualPoint(found, multipliers, dual_certificate={"weights": weights})
     )
+
+
+def _list_rows_by_output(n: int, m: int, systems: Sequence[sparse.coo_array]) -> sparse.coo_array:
+    """List the sums of the N letters, and then the rows of each system for every output.
+
+    Args:
+        n: letters.
+        m: outputs; variables are in the order of theirs.
+        systems: (K, N + R) each, on the entries of a column and R other numbers of it.
+    """
+    outputs, cells, end = np.arange(m), np.arange(n * m), n
+    parts = [(cells // m, cells, np.ones(n * m))]
+    for one in systems:
+        rows, columns = ((places[:, None] * m + outputs).ravel() for places in (one.row, one.col))
+        parts.append((end + rows, columns, np.repeat(one.data, m)))
+        end += one.shape[0] * m
+    found_rows, found_columns, values = (np.concatenate(own) for own in zip(*parts, strict=True))
+    width = max(n, *(one.shape[1] for one in systems)) * m
+    return sparse.coo_array((values, (found_rows, found_columns)), (end, width))
 
 
 def generate_constraints(

@@ -425,15 +425,29 @@ def _iterate_multipliers(program: LinearDesign, form: _Form) -> Iterator[FloatAr
     The last comes first where a bound takes linear programs: of a form that is optimal, each column gains
     nothing over the multipliers.
     """
-    gains = program.centered_gains
+    gains, own = program.centered_gains, (form.matrix * program.centered_gains).sum(axis=1)
+    # these prove the form if any do: of the largest gains no output gains more, and where a constant is
+    # strictly within the bound, its column must gain the same on each letter over the multipliers
+    if form.name == "deterministic" or (form.name == "constant" and _has_interior(program)):
+        yield own
+        return
     # The largest alphabet for which multipliers are fitted to a closed form.
     solved = program.prior.size <= 200
     if solved and program.column_block is None:
         yield _solve_complementary_slackness(program, form)
-    yield (form.matrix * gains).sum(axis=1)
+    yield own
     yield gains.min(axis=1)
     if solved and program.column_block is not None:
         yield _solve_complementary_slackness(program, form)
+
+
+def _has_interior(program: LinearDesign) -> bool:
+    """Return whether a constant mechanism is strictly within the bounds on its columns."""
+    if program.column_block is not None:
+        return True
+    return program.list_ratios() is not None and not program.privacy.has_empty_interior(
+        program.prior
+    )
 
 
 def _solve_complementary_slackness(program: LinearDesign, form: _Form) -> FloatArray:

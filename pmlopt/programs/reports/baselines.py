@@ -14,8 +14,6 @@ from pmlopt.model.utility import list_informations
 from pmlopt.model.utility.linear import compute_expectation
 from pmlopt.programs.certificate import DesignCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
-from pmlopt.programs.subconvex.certificate import ColumnCertificate
-from pmlopt.programs.subconvex.cost_certificate import ColumnCostCertificate
 
 
 @dataclass(frozen=True)
@@ -85,14 +83,13 @@ def make_utility_measure(certificate: DesignCertificate) -> UtilityMeasure | Non
             np.tile(outputs[(prior.pmf @ gains).argmax()], (n, 1)),
             outputs[gains.argmax(axis=1)],
         )
-    if (
-        isinstance(certificate, ColumnCertificate | ColumnCostCertificate)
-        and certificate.utility in list_informations()
-    ):
-        utility = list_informations()[certificate.utility]()
-        unit = ", in nats" if certificate.utility == "mutual-information" else ""
+    # of designs with a sub-convex utility, which they have by its name
+    name = getattr(certificate, "utility", None)
+    if isinstance(name, str) and name in list_informations():
+        utility = list_informations()[name]()
+        unit = ", in nats" if name == "mutual-information" else ""
         return UtilityMeasure(
-            certificate.utility.replace("-", " ") + unit,
+            name.replace("-", " ") + unit,
             True,
             lambda matrix: utility.value(prior, Mechanism(matrix, prior.labels)),
             np.tile(np.eye(n)[0], (n, 1)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import numpy as np
 from pmlopt.core import files
 from pmlopt.core.descriptions import escape_control_characters
 from pmlopt.core.display import format_matrix_html
+from pmlopt.core.lazy_imports import html
 from pmlopt.core.sealing import check_not_sealed
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
@@ -28,7 +28,6 @@ from pmlopt.measures.outcomes import (
 from pmlopt.model.privacy.requirement import Requirement
 from pmlopt.programs.certificate import Certificate, DesignCertificate, ListedCertificate, Verdict
 from pmlopt.programs.reports.baselines import compute_baselines
-from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 
 SOURCES = {
     "pml": "Saeidian, Cervia, Oechtering, Skoglund: Pointwise maximal leakage (2023)",
@@ -193,7 +192,7 @@ def build_sections(
     certificate: Certificate, verdict: Verdict, name: str
 ) -> Iterator[ReportSection]:
     """Build the sections of the report on a certificate and its checked claims."""
-    design = certificate.kept if isinstance(certificate, ThresholdCertificate) else certificate
+    design = certificate.level_certificate
     privacy = design.privacy if isinstance(design, ListedCertificate) else None
     limits = {} if privacy is None else privacy.limits
     prior, mechanism = design.listed_prior, certificate.mechanism

@@ -86,8 +86,15 @@ class ColumnSpace:
     def list_columns(self, limit: int) -> Sequence[ColumnBatch] | None:
         """List all non-constant extreme columns, if at most `limit`; else None."""
         if isinstance(self.allowed, tuple):
-            few = self.column_count is None or self.column_count <= limit
-            return list_vertices(self.prior.pmf, self.allowed, limit) if few else None
+            if self.column_count is not None and self.column_count > limit:
+                return None
+            known: Sequence[ColumnBatch] | None = self.__dict__.get("_listed_columns")
+            if known is not None and sum(map(len, known)) <= limit:
+                return known
+            found = list_vertices(self.prior.pmf, self.allowed, limit)
+            if found is not None:
+                self.__dict__["_listed_columns"] = found
+            return found
         return (
             None
             if self._vertex_pricer is None or len(self._vertex_pricer.listed[0]) > limit

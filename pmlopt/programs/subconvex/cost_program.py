@@ -16,6 +16,7 @@ from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.column_cost import ColumnCost
 from pmlopt.model.uncertainty.columns import MAX_CUT_VERTICES
 from pmlopt.model.utility import SubConvex
+from pmlopt.model.utility.subconvex import has_known_form
 from pmlopt.programs.design_program import Design
 from pmlopt.programs.program import CvxpyModel, build_problem
 from pmlopt.programs.subconvex.cost_certificate import ColumnCostCertificate
@@ -118,7 +119,8 @@ def column_cost_design(
     Raises:
         ProgramError: there are too many letters, or fewer outputs than the optimum may need.
     """
-    utility.check(prior)
+    if not has_known_form(utility):
+        utility.check(prior)
     if prior.size > MAX_LETTERS:
         raise ProgramError(
             f"with a sub-convex utility {privacy!r} is designed for on up to {MAX_LETTERS} letters, whose "

@@ -190,6 +190,7 @@ def _solve_by_simplex(program: ColumnDesign, options: MethodOptions) -> SolverRe
     compiled = time.perf_counter()
     try:
         _, weights, duals = master.solve(options.deadline)
+        master.release()
         found = _reduce_to_point(program, weights, duals)
     except ArithmeticError as cause:
         raise_if_strict(cause)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.mechanism import wrap_checked_matrix
 from pmlopt.model.closed_forms.catalogue import build_closed_forms, is_within_limits
 from pmlopt.programs.certificate import Certificate, ClosedForm
 from pmlopt.programs.subconvex.cost_program import ColumnCostDesign
@@ -23,9 +23,10 @@ def find_optimal_form(
     """
     prior, privacy, n = program.prior, program.privacy, program.prior.size
     least = certificate.bound - max(rtol * program.scale, program.rounding_gap)
-    trivial = [("constant", Mechanism(np.ones((n, 1)))), ("deterministic", Mechanism(np.eye(n)))]
-    for name, form in [*trivial, *build_closed_forms(prior, privacy)]:
-        value = program.utility.value(prior, form.matrix)
-        if value >= least and is_within_limits(prior, privacy, form.matrix):
+    trivial = [("constant", np.ones((n, 1))), ("deterministic", np.eye(n))]
+    forms = [(name, form.matrix) for name, form in build_closed_forms(prior, privacy)]
+    for name, matrix in [*trivial, *forms]:
+        value = program.utility.value(prior, wrap_checked_matrix(matrix, prior.labels))
+        if value >= least and is_within_limits(prior, privacy, matrix):
             return ClosedForm(name, value, certificate.value - value)
     return None

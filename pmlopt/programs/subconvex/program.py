@@ -15,6 +15,7 @@ from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import SubConvex
+from pmlopt.model.utility.subconvex import has_known_form
 from pmlopt.programs.design_program import Design
 from pmlopt.programs.program import CvxpyModel, build_problem
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
@@ -130,7 +131,8 @@ def column_design(
     prior: Prior, privacy: Requirement, utility: SubConvex, outputs: tuple[Label, ...] | None
 ) -> ColumnDesign:
     """Build the linear program over extreme columns; see `design`."""
-    utility.check(prior)
+    if not has_known_form(utility):
+        utility.check(prior)
     space = build_column_space(prior, privacy, utility)
     listed = space.list_columns(MAX_DECLARED_COLUMNS)
     # past the limit a few known columns do: pricing finds the others

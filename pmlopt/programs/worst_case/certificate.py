@@ -48,6 +48,11 @@ class ThresholdCertificate(Certificate):
     utilities: Annotated[FloatArray, Shape("K")] | None = None
 
     @property
+    def level_certificate(self) -> LevelCertificate:
+        """Return the certificate of the mechanism that keeps the threshold, with its level."""
+        return self.kept
+
+    @property
     def prior(self) -> Prior:
         """Return the prior of the leakage level."""
         return self.kept.prior

@@ -227,12 +227,10 @@ def test_the_simplex_starts_inside_and_ends_at_the_optimum(
     solver: Any = SimpleNamespace(setSolution=lambda one: start.append(np.array(one.col_value)))
     assert highs._pass_start(solver, task, 0.7 / m + 0.3 * found.point.matrix, None)
     model = highs.build_block_model(task)
-    activity = np.zeros(model.num_row_)
+    activity = np.zeros(model.shape[0])
     for column, value in enumerate(start[0]):
-        entries = slice(model.a_matrix_.start_[column], model.a_matrix_.start_[column + 1])
-        activity[np.array(model.a_matrix_.index_[entries])] += value * np.array(
-            model.a_matrix_.value_[entries]
-        )
+        entries = slice(model.starts[column], model.starts[column + 1])
+        activity[model.rows[entries]] += value * model.values[entries]
     assert (start[0] >= -1e-9).all()
-    assert (activity >= np.array(model.row_lower_) - 1e-9).all()
-    assert (activity <= np.array(model.row_upper_) + 1e-9).all()
+    assert (activity >= model.row_lower - 1e-9).all()
+    assert (activity <= model.row_upper + 1e-9).all()
