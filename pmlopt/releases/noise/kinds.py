@@ -17,7 +17,8 @@ from pmlopt.errors import PrivacyError
 from pmlopt.measures import failure_probability
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.releases.joint import MAX_PRODUCT_ENTRIES
-from pmlopt.releases.noise.additive import AdditiveNoise, Letters, check_epsilon
+from pmlopt.releases.noise.additive import AdditiveNoise, Letters
+from pmlopt.releases.noise.laws import check_epsilon
 from pmlopt.releases.noise.letters import PlacedLetters, bound_distances
 
 
@@ -58,11 +59,11 @@ def search_scale(
     return bisect(holds, low, high, width)
 
 
-def search_scale_for_level(level: Callable[[float], float], widest: float, epsilon: float) -> float:
-    """Search the least scale whose level is at most epsilon; `widest` is the largest distance."""
+def search_scale_for_level(level: Callable[[float], float], epsilon: float) -> float:
+    """Search the least scale whose level, which falls with the scale, is at most epsilon."""
     limit = check_positive(epsilon, "epsilon", PrivacyError)
-    # no outcome leaks more than the largest distance over the scale; rounding may add to it
-    return search_scale(lambda scale: level(scale) <= limit, widest / limit, 1e-14)
+    # enough for a distance of 1: for others the search steps up, or bisects
+    return search_scale(lambda scale: level(scale) <= limit, 1 / limit, 1e-14)
 
 
 class Laplace(AdditiveNoise):
@@ -100,13 +101,7 @@ class Laplace(AdditiveNoise):
         Raises:
             PrivacyError: epsilon is not positive, or so small that no float is the scale.
         """
-        noise = cls(0.0)
-        if isinstance(prior, Continuous):
-            widest = sum(high - low for low, high in prior.intervals) * 1.001
-        else:
-            prior = noise.place_letters(prior, over)
-            widest = float(bound_distances(prior.points).max())
-        return cls(search_scale_for_level(lambda b: cls(b).level(prior, over), widest, epsilon))
+        return cls(search_scale_for_level(lambda b: cls(b).level(prior, over), epsilon))
 
     def compute_tail(self, noise: FloatArray) -> FloatArray:
         """Compute the probability that the noise is above a number; digits of small ones are kept."""
@@ -159,7 +154,7 @@ class Geometric(Laplace):
         return Mechanism(matrix / matrix.sum(axis=1, keepdims=True), letters.prior.labels, names)
 
     def bound_failure(
-        self, letters: PlacedLetters, epsilon: float, enough: float | None = None
+        self, letters: PlacedLetters, epsilon: float, enough: float = math.nan
     ) -> float:
         """Bound the failure probability: that of the mechanism with a matrix, on the same outcomes."""
         mechanism = self.to_mechanism(letters)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, check_real
+from pmlopt.core.arrays import FloatArray, check_nonnegative, check_real
 from pmlopt.data.sampling.categorical import Seed, make_random_bits
 from pmlopt.data.sampling.grid_noise import (
     choose_grid_step,
@@ -28,6 +28,11 @@ def check_scale(scale: float) -> float:
     if size < 0:
         raise PrivacyError(f"the scale is {size:g}: give a positive one, or 0 for no noise")
     return size
+
+
+def check_epsilon(epsilon: float) -> float:
+    """Check that a level is not negative."""
+    return check_nonnegative(epsilon, "epsilon", PrivacyError)
 
 
 @dataclass(frozen=True)
@@ -93,15 +98,17 @@ class NoiseLaw(ABC):
             found = distances / scale * (1 + UNIT)
         return np.where(distances == 0, 0.0, found)
 
-    def bound_log_change(self, moved: float, width: float) -> float:
-        """Bound the change of the logarithm of a density when a letter moves, for outcomes that are drawn.
+    def bound_log_change(self, edges: FloatArray) -> float:
+        """Bound the change of the logarithm of a density when a number moves to the centre of its bin.
 
-        Of Gaussian noise these are up to 9 deviations off the letters; others have a probability of 1e-18.
+        It is for outcomes that are drawn: of Gaussian noise up to 9 deviations off the numbers; others have a
+        probability of 1e-18.
 
         Args:
-            moved: by how much the letter moves at most.
-            width: of the interval on which the letters are.
+            edges: of the bins.
         """
+        width = float(np.ptp(edges))
+        moved = float(np.diff(edges).max()) / 2 + self.grid_step
         steepest = 1.0 if self.power == 1 else (width + moved) / self.scale + 9
         return moved * steepest / self.scale
 
@@ -115,7 +122,7 @@ class NoiseLaw(ABC):
         above = low > 0
         start = np.where(above, low, np.nextafter(-high, -np.inf))
         end = np.where(above, high, np.nextafter(-low, -np.inf))
-        return self.compute_tail(start) - self.compute_tail(end)
+        return np.maximum(self.compute_tail(start) - self.compute_tail(end), 0.0)
 
     def make_edges(self, line: FloatArray) -> FloatArray:
         """Return the ends of the cells of outcomes in which those that leak more are looked for.

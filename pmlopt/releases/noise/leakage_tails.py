@@ -106,11 +106,8 @@ class PairFailure:
             bounds += np.array([terms[0], np.maximum(terms[1], tangent)])[::turn]
         return values.max(axis=0), bounds.max(axis=0) * (1 + self.rtol)
 
-    def find_supremum(self, letters: PlacedLetters, enough: float | None = None) -> float:
-        """Find an upper bound on F over the priors of two letters, at most 1e-11 above.
-
-        For one prior it is F. The search stops as soon as it is clear whether F is above `enough`.
-        """
+    def find_supremum(self, letters: PlacedLetters) -> float:
+        """Find an upper bound on F over the priors of two letters, at most 1e-11 above; of one prior F."""
         from pmlopt.programs.exact.rounding import round_down_to_float, round_up_to_float
 
         masses = find_least_masses(letters)
@@ -124,7 +121,7 @@ class PairFailure:
         edges = np.append(np.linspace(low, high, 65), [self.max_mass, 1 - self.max_mass])
         slack = lambda best: min(1e-11, max(1e-6 * best, 1e-20))  # noqa: E731
         cells = np.unique(np.clip(edges, low, high))
-        return min(1.0, bound_maximum(self.bound_on_cells, cells, slack, 0.0, enough))
+        return min(1.0, bound_maximum(self.bound_on_cells, cells, slack, 0.0))
 
 
 def _split_number(number: Fraction) -> tuple[float, float]:
@@ -143,48 +140,78 @@ def find_least_masses(letters: PlacedLetters) -> tuple[Fraction, ...]:
 
 @dataclass(frozen=True)
 class LeakingMass:
-    """The largest probability of the outcomes that leak more than epsilon, bounded from above.
+    """The largest probability of the outcomes that leak more than a level, bounded from above.
 
     Args:
-        noise: of a positive scale.
+        noise: of a positive scale, or letters are two.
         letters: with their priors.
-        exp_neg_epsilon: e^-epsilon.
+        epsilon: the level in nats, above 0.
         enough: the search ends where it is clear on which side of this number the probability is.
     """
 
     noise: NoiseLaw
     letters: PlacedLetters
-    exp_neg_epsilon: float
-    enough: float | None = None
+    epsilon: float
+    enough: float = math.nan
 
-    def bound(self, places: FloatArray) -> float:
-        """Bound it for letters at (N, 1) or (N, 2) places.
+    def bound(self) -> float:
+        """Bound it. On a line the bound is too large by at most 1e-13, or 1e-11 for two letters over a set.
 
-        On a line it is too large by at most 1e-13. In the plane it is integrated over lines, and the error
-        of the integral is added, though it is nearer.
+        Raises:
+            PrivacyError: the letters take three dimensions.
         """
-        first, line = places[:, 0], places[:, -1]
-        if places.shape[1] == 1:
-            masses = self.bound_on_lines(line, np.zeros((len(line), 1)), np.ones((len(line), 1)))
-            return self.letters.max_mean(masses[:, 0])
+        noise, letters = self.noise, self.letters
+        points = round_to_grid(letters.points, noise.grid_step)
+        # without noise values are released as they are, wherever the two are
+        places = noise.reduce_points(points) if noise.scale else np.array([[-1.0], [1.0]])
+        if places.shape[1] > 2:
+            raise PrivacyError(
+                f"the letters take {places.shape[1]} dimensions, and failure probabilities are integrated "
+                "over a line or a plane: take `level` of Laplace noise, or fewer numbers of each letter"
+            )
+        if not places.size:  # all are rounded to the same point
+            return 0.0
+        if places.shape == (2, 1):
+            # of noise so small no float reveals more than of none
+            scale = max(2 * (noise.scale / float(np.ptp(places))), 1e-3)
+            found = PairFailure(replace(noise, scale=scale), self.epsilon).find_supremum(letters)
+        elif places.shape[1] == 1:
+            column = np.ones((len(places), 1))
+            found = letters.max_mean(self.bound_on_lines(places[:, 0], 0 * column, column)[:, 0])
+        else:
+            found = self.integrate_over_lines(*places.T)
+        if not noise.scale:
+            return found
+        # an outcome of more than 53 bits is rounded to a float, which is a coarser grid there: next to 1 its
+        # step is 2^-53, and as much as 2^-47 of the scale 39 deviations out
+        rounding = 2.0**-50 * (float(np.abs(points).max()) / noise.scale)
+        return raise_for_grid(found, max(2.0**-GRID_STEP_BITS, rounding))
 
-        def bound_across(across: FloatArray, weights: FloatArray) -> FloatArray:
-            offsets = self.noise.compute_log_likelihoods(across, first)
-            densities = self.noise.compute_density(across - first[:, None])
+    def integrate_over_lines(self, across: FloatArray, line: FloatArray) -> float:
+        """Bound it in the plane by an integral over lines, and add the error of that, though it is nearer.
+
+        Args:
+            across: (N,) first coordinates of the letters.
+            line: (N,) second ones.
+        """
+        noise, letters = self.noise, self.letters
+
+        def bound_across(places: FloatArray, weights: FloatArray) -> FloatArray:
+            offsets = noise.compute_log_likelihoods(places, across)
+            densities = noise.compute_density(places - across[:, None])
             return self.bound_on_lines(line, offsets, densities * weights)
 
         def is_enough(masses: FloatArray, error: float) -> bool:
-            mean = self.letters.max_mean(masses)
-            return self.enough is not None and abs(mean - self.enough) > error
+            return abs(letters.max_mean(masses) - self.enough) > error
 
         # around each letter, for noise that is small next to distances has narrow peaks, which no halving
         # finds
-        away = self.noise.scale * np.append(0.0, 2.0 ** np.arange(10))
-        around = (first[:, None] + np.append(-away, away)).ravel()
-        ends = self.noise.make_edges(first)[[0, -1]]
+        away = noise.scale * np.append(0.0, 2.0 ** np.arange(10))
+        around = (across[:, None] + np.append(-away, away)).ravel()
+        ends = noise.make_edges(across)[[0, -1]]
         edges = np.unique(np.clip(np.append(around, ends), *ends))
         masses, error = integrate_on_panels(bound_across, edges, 1e-11, is_enough)
-        return min(1.0, self.letters.max_mean(masses) + error)
+        return min(1.0, letters.max_mean(masses) + error)
 
     def bound_on_lines(
         self, line: FloatArray, offsets: FloatArray, weights: FloatArray
@@ -198,13 +225,13 @@ class LeakingMass:
             offsets: (N, K) logarithms of the likelihoods across, up to a number for each line.
             weights: (N, K) by which probabilities on each line are multiplied.
         """
-        noise, letters = self.noise, self.letters
+        noise, letters, enough = self.noise, self.letters, self.enough
         # a mean that is the limit but for rounding counts as below it
-        limit = self.exp_neg_epsilon * (1 + 1e-13)
+        limit = math.exp(-self.epsilon) * (1 + 1e-13)
         edges, lines = noise.make_edges(line), offsets.shape[1]
         left, right = np.tile(edges[:-1], lines), np.tile(edges[1:], lines)
         at = np.repeat(np.arange(lines), len(edges) - 1)
-        low = np.zeros((lines, len(line)))
+        low, compared = np.zeros((lines, len(line))), lines == 1 and enough >= 0
         for _ in range(45):
             logs = [noise.compute_log_likelihoods(y, line) + offsets[:, at] for y in (left, right)]
             least, most = _bound_ratios(np.array(logs))
@@ -215,9 +242,7 @@ class LeakingMass:
             np.add.at(low, at[inside], masses[inside])
             left, right, at, high = left[~inside], right[~inside], at[~inside], low.copy()
             np.add.at(high, at, masses[~inside])
-            clear = (self.enough is not None and lines == 1) and (
-                letters.max_mean(low[0]) > self.enough or letters.max_mean(high[0]) <= self.enough
-            )
+            clear = compared and not letters.max_mean(low[0]) <= enough < letters.max_mean(high[0])
             if clear or (high - low).max() < 1e-15 or len(left) > 200_000:
                 break
             middle = left + (right - left) / 2
@@ -248,41 +273,3 @@ def raise_for_grid(failure: float, coarseness: float) -> float:
       at most `1 / (s sqrt(2 pi))` in all, for both tails 0.8 / s.
     """
     return min(1.0, failure + min(1.0, 80 * failure) * coarseness)
-
-
-def bound_leaking_mass(
-    noise: NoiseLaw, letters: PlacedLetters, level: float, enough: float | None = None
-) -> float:
-    """Bound the probability of the outcomes that leak more than a level above 0 from above.
-
-    Args:
-        noise: of a positive scale, or letters are two.
-        letters: with their priors.
-        level: in nats.
-        enough: the search ends where it is clear on which side of this number the probability is.
-
-    Raises:
-        PrivacyError: the letters take three dimensions.
-    """
-    points = round_to_grid(letters.points, noise.grid_step)
-    # without noise values are released as they are, wherever the two are
-    places = noise.reduce_points(points) if noise.scale else np.array([[-1.0], [1.0]])
-    if places.shape[1] > 2:
-        raise PrivacyError(
-            f"the letters take {places.shape[1]} dimensions, and failure probabilities are integrated "
-            "over a line or a plane: take `level` of Laplace noise, or fewer numbers of each letter"
-        )
-    if not places.size:  # all are rounded to the same point
-        return 0.0
-    if places.shape != (2, 1):
-        found = LeakingMass(noise, letters, math.exp(-level), enough).bound(places)
-    else:
-        # of noise so small no float reveals more than of none
-        scale = max(2 * (noise.scale / float(np.ptp(places))), 1e-3)
-        found = PairFailure(replace(noise, scale=scale), level).find_supremum(letters, enough)
-    if not noise.scale:
-        return found
-    # an outcome of more than 53 bits is rounded to a float, which is a coarser grid there: next to 1 its step
-    # is 2^-53, and as much as 2^-47 of the scale 39 deviations out
-    rounding = 2.0**-50 * (float(np.abs(points).max()) / noise.scale)
-    return raise_for_grid(found, max(2.0**-GRID_STEP_BITS, rounding))

@@ -103,7 +103,7 @@ class QueryNoise:
             return replace(silent, scales=(factor * widest).tolist())
 
         level = lambda factor: scale_noise(factor).level(prior, over)  # noqa: E731
-        return scale_noise(search_scale_for_level(level, len(widest), epsilon))
+        return scale_noise(search_scale_for_level(level, epsilon))
 
     def level(self, prior: PriorLike, over: PriorSet | None = None) -> float:
         """Return what all answers together leak of one record at most, in nats.
@@ -219,10 +219,8 @@ class LaplaceHistogram:
 
         Source: [saeidian2025histogram, eq. (5)], solved for b.
         """
-        silent = cls(0.0, min_mass, sensitivity)
-        level = lambda scale: replace(silent, scale=scale).level  # noqa: E731
-        scale = search_scale_for_level(level, silent.sensitivity, epsilon)
-        return replace(silent, scale=scale)
+        level = lambda scale: cls(scale, min_mass, sensitivity).level  # noqa: E731
+        return cls(search_scale_for_level(level, epsilon), min_mass, sensitivity)
 
     @property
     def level(self) -> float:
