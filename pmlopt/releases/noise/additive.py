@@ -20,7 +20,7 @@ from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.releases.noise.laws import UNIT, NoiseLaw, check_epsilon
 from pmlopt.releases.noise.leakage_tails import LeakingMass
-from pmlopt.releases.noise.letters import PlacedLetters, read_points, round_to_grid
+from pmlopt.releases.noise.letters import PlacedLetters, check_integers, read_points, round_to_grid
 
 Letters: TypeAlias = PriorLike | PlacedLetters
 """A prior whose labels are the numbers, or letters with places of their own."""
@@ -206,7 +206,7 @@ class AdditiveNoise(NoiseLaw):
                 f"delta is {outside:g}, and the set was made for {over.delta:g}: leave it out"
             )
         failure = self.failure_probability(prior, epsilon, over)
-        return Promise(check_epsilon(epsilon), failure + outside - failure * outside)
+        return Promise(float(epsilon), failure + outside - failure * outside)
 
     def bound_failure(
         self, letters: PlacedLetters, epsilon: float, enough: float = math.nan
@@ -268,6 +268,7 @@ class AdditiveNoise(NoiseLaw):
 
     def add_noise(self, exact: FloatArray, seed: Seed) -> FloatArray:
         """Return an array of finite numbers, rounded to the grid, with noise on each."""
+        check_integers(exact, self.is_whole)
         if not self.scale:
             return exact.copy()
         noise = self.draw_noise(exact.size, seed)

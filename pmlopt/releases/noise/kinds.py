@@ -18,16 +18,11 @@ from pmlopt.measures import failure_probability
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.releases.joint import MAX_PRODUCT_ENTRIES
 from pmlopt.releases.noise.additive import AdditiveNoise, Letters
-from pmlopt.releases.noise.laws import check_epsilon
 from pmlopt.releases.noise.letters import PlacedLetters, bound_distances
 
 
 def search_scale(
-    holds: Callable[[float], bool],
-    start: float,
-    width: float,
-    ratio: float = math.inf,
-    lowest: float = 0.0,
+    holds: Callable[[float], bool], start: float, width: float, ratio: float, lowest: float
 ) -> float:
     """Search a scale at which a condition holds, and just below which it does not; 0 if that is none.
 
@@ -38,7 +33,7 @@ def search_scale(
         holds: whether a scale is enough.
         start: the first scale.
         width: relative, by how much a scale at which it does not hold is lower at most.
-        ratio: of a scale and the next lower one that is tried; left out, that is 0.
+        ratio: of a scale and the next lower one that is tried; where it is infinite, that is 0.
         lowest: a scale below which none is tried but 0.
 
     Raises:
@@ -63,7 +58,7 @@ def search_scale_for_level(level: Callable[[float], float], epsilon: float) -> f
     """Search the least scale whose level, which falls with the scale, is at most epsilon."""
     limit = check_positive(epsilon, "epsilon", PrivacyError)
     # enough for a distance of 1: for others the search steps up, or bisects
-    return search_scale(lambda scale: level(scale) <= limit, 1 / limit, 1e-14)
+    return search_scale(lambda scale: level(scale) <= limit, 1 / limit, 1e-14, math.inf, 0.0)
 
 
 class Laplace(AdditiveNoise):
@@ -158,7 +153,7 @@ class Geometric(Laplace):
     ) -> float:
         """Bound the failure probability: that of the mechanism with a matrix, on the same outcomes."""
         mechanism = self.to_mechanism(letters)
-        return failure_probability(letters.prior, mechanism, check_epsilon(epsilon), letters.over)
+        return failure_probability(letters.prior, mechanism, epsilon, letters.over)
 
     @property
     def variance(self) -> float:

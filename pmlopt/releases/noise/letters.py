@@ -19,6 +19,7 @@ from pmlopt.core.arrays import (
 )
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PrivacyError
+from pmlopt.measures.leakage import log_quotient
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.releases.noise.laws import UNIT
 
@@ -169,9 +170,7 @@ class PlacedLetters:
             # quotients of integers are rounded once
             most, least = (np.asarray(one / every, float) for one in (every - sums, sums))
         rounding = (len(exponents) + 8) * UNIT
-        with np.errstate(divide="ignore"):
-            near = -np.log1p(-np.minimum(most * (1 + rounding), 0.75))
-            far = -np.log(np.maximum(least * (1 - rounding), 0.0))
-        bounds = np.where(most < 0.5, near, far) * (1 + 4 * UNIT)
+        # at least 1 over the least mean: most and least add up to 1 or more
+        bounds = log_quotient(least * (1 - rounding), most * (1 + rounding)) * (1 + 4 * UNIT)
         # the least mean is at least the least entry
         return np.asarray(np.minimum(bounds, exponents.max(axis=0)))

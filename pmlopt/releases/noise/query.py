@@ -24,7 +24,7 @@ from pmlopt.model.closed_forms.local_privacy import level_of_ratio
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.releases.noise.kinds import Laplace, search_scale_for_level
 from pmlopt.releases.noise.laws import check_scale
-from pmlopt.releases.noise.letters import PlacedLetters, check_integers, read_numbers
+from pmlopt.releases.noise.letters import PlacedLetters, read_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,10 +150,7 @@ class QueryNoise:
         """
         if len(answers) != len(self.scales):
             raise PrivacyError(f"give {len(self.scales)} answers, one for each of the differences")
-        numbers = [
-            check_integers(read_numbers(answer, "the answers"), self.kind.is_whole)
-            for answer in answers
-        ]
+        numbers = [read_numbers(answer, "the answers") for answer in answers]
         bits = make_random_bits(seed)
         noises = map(self.kind, self.scales)
         return [noise.add_noise(one, bits) for noise, one in zip(noises, numbers, strict=True)]
@@ -309,14 +306,7 @@ class LaplaceHistogram:
         table = read_numbers(counts, "the counts")
         if (table < 0).any() or (table != np.rint(table)).any():
             raise PrivacyError("the counts must be whole numbers of at least 0")
-        self._check_classes(table.shape)
-        noisy = Laplace(self.scale).add_noise(table, seed)
-        noisy = np.rint(noisy) if round_to_whole else noisy
-        return np.asarray(np.maximum(noisy, 0.0) if clip else noisy) + 0.0
-
-    def _check_classes(self, shape: Sequence[int]) -> None:
-        """Raise an error where the number of classes conflicts with minimum probability or sensitivity."""
-        classes = shape[-1] if shape else 1
+        classes = np.atleast_1d(table).shape[-1]
         if classes * self.min_mass > 1 + 1e-12:
             raise PrivacyError(
                 f"{classes} classes cannot each have probability {self.min_mass:g}: at most {1 / classes:g}"
@@ -326,6 +316,9 @@ class LaplaceHistogram:
                 f"the sensitivity is {self.sensitivity:g}, and one record changes {classes} counts by 2 "
                 "in all: release one count, or give the sensitivity 2"
             )
+        noisy = Laplace(self.scale).add_noise(table, seed)
+        noisy = np.rint(noisy) if round_to_whole else noisy
+        return np.asarray(np.maximum(noisy, 0.0) if clip else noisy) + 0.0
 
 
 def laplace_level(scale: float, least: float) -> float:
