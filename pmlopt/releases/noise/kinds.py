@@ -207,16 +207,15 @@ class Gaussian(AdditiveNoise):
         Raises:
             PrivacyError: an argument is outside its range, or epsilon so small that sigma^2 is no float.
         """
-        level, share = check_positive(epsilon, "epsilon", PrivacyError), check_probability(delta)
         letters = cls(0.0).place_letters(prior, over)
         distances = bound_distances(letters.points)
         widest = float(distances.max()) or 1.0
         # enough for two letters, but for rounding; more may need more
-        start = plocal_scale(level, share) * (widest / 2)
+        start = plocal_scale(epsilon, delta) * (widest / 2)
         ratio = 1.02 if cls(0.0).reduce_points(letters.points).shape[1] < 2 else 1.25
         # below it no float reveals the noise from none: of a Gaussian nothing is 40 sigma out
         lowest = 0.0125 * float(distances[distances > 0].min(initial=widest))
-        holds = lambda sigma: cls(sigma).bound_failure(letters, level, share) <= share  # noqa: E731
+        holds = lambda sigma: cls(sigma).bound_failure(letters, epsilon, delta) <= delta  # noqa: E731
         return cls(search_scale(holds, start, 1e-12, ratio, lowest))
 
     def compute_tail(self, noise: FloatArray) -> FloatArray:

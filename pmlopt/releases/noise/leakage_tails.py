@@ -37,6 +37,7 @@ from pmlopt.core.maxima import bound_maximum
 from pmlopt.core.quadrature import integrate_on_panels
 from pmlopt.data.sampling.grid_noise import GRID_STEP_BITS
 from pmlopt.errors import PrivacyError
+from pmlopt.measures.leakage import log_quotient
 from pmlopt.releases.noise.laws import NoiseLaw
 from pmlopt.releases.noise.letters import PlacedLetters, round_to_grid
 
@@ -78,13 +79,13 @@ class PairFailure:
         """
         possible = (left > 0) & (mass <= self.max_mass)
         with np.errstate(all="ignore"):
-            # t = -log(1 - share): log1p keeps the digits of a small share
-            share = self.lost[0] / other
-            threshold = np.where(share < 0.5, -np.log1p(-share), np.log(other) - np.log(left))
-            start = np.where(possible, self.stretch * np.minimum(threshold, self.largest), np.inf)
+            # 1 - p is e^-eps - p and 1 - e^-eps
+            threshold = np.minimum(log_quotient(left, self.lost[0]), self.largest)
+            start = np.where(possible, self.stretch * threshold, np.inf)
             near, far = self.noise.compute_tail(start - 1), self.noise.compute_tail(start + 1)
             density = self.stretch * self.noise.compute_density(start - 1)
-            moved = np.where(possible, density * self.kept[0] * share / left, 0.0)
+            rate = self.kept[0] * self.lost[0] / other / left
+            moved = np.where(possible, density * rate, 0.0)
         return far + mass * (near - far), near - far - moved
 
     def subtract_mass(self, mass: FloatArray, other: FloatArray) -> FloatArray:
@@ -133,8 +134,7 @@ def find_least_masses(letters: PlacedLetters) -> tuple[Fraction, ...]:
     """Return the least probability of each letter over the priors; that of a curved set is rounded down."""
     sums, total = letters.prior.weights, sum(letters.prior.weights)
     if letters.over is not None:
-        unit = np.eye(len(sums), dtype=int).astype(object)
-        sums, total = letters.over.min_mean_scaled(unit)
+        sums, total = letters.over.min_mean_scaled(np.eye(len(sums), dtype=object))
     return tuple(Fraction(int(one), int(total)) for one in sums)
 
 
@@ -229,35 +229,28 @@ class LeakingMass:
         # a mean that is the limit but for rounding counts as below it
         limit = math.exp(-self.epsilon) * (1 + 1e-13)
         edges, lines = noise.make_edges(line), offsets.shape[1]
-        left, right = np.tile(edges[:-1], lines), np.tile(edges[1:], lines)
+        cells = np.tile(np.array([edges[:-1], edges[1:]]), lines)
         at = np.repeat(np.arange(lines), len(edges) - 1)
         low, compared = np.zeros((lines, len(line))), lines == 1 and enough >= 0
         for _ in range(45):
-            logs = [noise.compute_log_likelihoods(y, line) + offsets[:, at] for y in (left, right)]
-            least, most = _bound_ratios(np.array(logs))
-            opened = letters.min_mean(least) < limit
-            left, right, at = left[opened], right[opened], at[opened]
-            inside = letters.min_mean(most[:, opened]) < limit
-            masses = (noise.compute_cell_masses(left, right, line) * weights[:, at]).T
+            logs = np.array([noise.compute_log_likelihoods(y, line) + offsets[:, at] for y in cells])
+            least = np.minimum(*(logs - logs.max(axis=1, keepdims=True)))
+            # a ratio is at most that to any one letter: to the likeliest at the left end
+            top = logs[:, logs[0].argmax(axis=0), np.arange(len(at))][:, None]
+            most = np.minimum(np.maximum(*(logs - top)), 0.0)
+            inside = letters.min_mean(np.exp(most)) < limit
+            halved = (letters.min_mean(np.exp(least)) < limit) & ~inside
+            masses = (noise.compute_cell_masses(*cells, line) * weights[:, at]).T
             np.add.at(low, at[inside], masses[inside])
-            left, right, at, high = left[~inside], right[~inside], at[~inside], low.copy()
-            np.add.at(high, at, masses[~inside])
+            high, at = low.copy(), at[halved]
+            np.add.at(high, at, masses[halved])
             clear = compared and not letters.max_mean(low[0]) <= enough < letters.max_mean(high[0])
-            if clear or (high - low).max() < 1e-15 or len(left) > 200_000:
+            if clear or (high - low).max() < 1e-15 or len(at) > 200_000:
                 break
+            left, right = cells[:, halved]
             middle = left + (right - left) / 2
-            left, right, at = np.append(left, middle), np.append(middle, right), np.tile(at, 2)
+            cells, at = np.array([[left, middle], [middle, right]]).reshape(2, -1), np.tile(at, 2)
         return high.T
-
-
-def _bound_ratios(ends: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Bound (N, C) ratios `r_j` on C cells from below and above, by log-likelihoods (2, N, C) at the ends."""
-    cells = np.arange(ends.shape[2])
-    least = np.minimum(*(ends - ends.max(axis=1, keepdims=True)))
-    # r_j is at most the ratio to any one letter: to the likeliest at an end
-    tops = [ends[:, top, cells][:, None] for top in ends.argmax(axis=1)]
-    most = [np.maximum(*(ends - top)) for top in tops]
-    return np.exp(least), np.exp(np.minimum(np.minimum(*most), 0.0))
 
 
 def raise_for_grid(failure: float, coarseness: float) -> float:

@@ -152,8 +152,8 @@ class QueryNoise:
             raise PrivacyError(f"give {len(self.scales)} answers, one for each of the differences")
         numbers = [read_numbers(answer, "the answers") for answer in answers]
         bits = make_random_bits(seed)
-        noises = map(self.kind, self.scales)
-        return [noise.add_noise(one, bits) for noise, one in zip(noises, numbers, strict=True)]
+        parts = zip(self.scales, numbers, strict=True)
+        return [self.kind(scale).add_noise(one, bits) for scale, one in parts]
 
 
 @dataclass(frozen=True)
