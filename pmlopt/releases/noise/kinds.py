@@ -225,10 +225,8 @@ class Gaussian(AdditiveNoise):
     def reduce_points(self, points: FloatArray) -> FloatArray:
         """Return coordinates in the span of the differences: the law is the same in all directions."""
         moved = points - points[0]
-        if points.shape[1] > 1:
-            _, sizes, directions = linalg.svd(moved, full_matrices=False)
-            moved = moved @ directions[sizes > 1e-14 * sizes[0]].T
-        return super().reduce_points(moved)
+        _, sizes, directions = linalg.svd(moved, full_matrices=False)
+        return np.asarray(moved @ directions[sizes > 1e-14 * sizes[0]].T)
 
 
 def plocal_scale(epsilon: float, delta: float) -> float:

@@ -22,14 +22,6 @@ UNIT = math.ulp(1.0)
 """Twice the largest relative rounding of a float."""
 
 
-def check_scale(scale: float) -> float:
-    """Check that the scale of a noise is not negative."""
-    size = check_real(scale, "the scale", PrivacyError)
-    if size < 0:
-        raise PrivacyError(f"the scale is {size:g}: give a positive one, or 0 for no noise")
-    return size
-
-
 def check_epsilon(epsilon: float) -> float:
     """Check that a level is not negative."""
     return check_nonnegative(epsilon, "epsilon", PrivacyError)
@@ -55,7 +47,10 @@ class NoiseLaw(ABC):
     """Whether the noise is whole, and for whole numbers only."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", check_scale(self.scale))
+        size = check_real(self.scale, "the scale", PrivacyError)
+        if size < 0:
+            raise PrivacyError(f"the scale is {size:g}: give a positive one, or 0 for no noise")
+        vars(self).update(scale=size)
 
     @abstractmethod
     def compute_tail(self, noise: FloatArray) -> FloatArray:
@@ -80,7 +75,7 @@ class NoiseLaw(ABC):
     def compute_log_likelihoods(self, outcomes: FloatArray, line: FloatArray) -> FloatArray:
         """Compute (N, K) logarithms of the densities at outcomes, over that of the likeliest letter."""
         # past the last letter differences of distances are constant, and those of large numbers lose them
-        nearby = np.minimum(np.maximum(outcomes, line.min()), line.max())
+        nearby = np.clip(outcomes, line.min(), line.max())
         inside = np.abs(nearby - line[:, None])
         nearest = inside.min(axis=0)
         further = inside - nearest

@@ -122,7 +122,7 @@ class PairFailure:
         edges = np.append(np.linspace(low, high, 65), [self.max_mass, 1 - self.max_mass])
         slack = lambda best: min(1e-11, max(1e-6 * best, 1e-20))  # noqa: E731
         cells = np.unique(np.clip(edges, low, high))
-        return min(1.0, bound_maximum(self.bound_on_cells, cells, slack, 0.0))
+        return min(1.0, bound_maximum(self.bound_on_cells, cells, slack))
 
 
 def _split_number(number: Fraction) -> tuple[float, float]:
@@ -233,14 +233,16 @@ class LeakingMass:
         at = np.repeat(np.arange(lines), len(edges) - 1)
         low, compared = np.zeros((lines, len(line))), lines == 1 and enough >= 0
         for _ in range(45):
-            logs = np.array([noise.compute_log_likelihoods(y, line) + offsets[:, at] for y in cells])
+            logs = (
+                np.array([noise.compute_log_likelihoods(y, line) for y in cells]) + offsets[:, at]
+            )
             least = np.minimum(*(logs - logs.max(axis=1, keepdims=True)))
             # a ratio is at most that to any one letter: to the likeliest at the left end
             top = logs[:, logs[0].argmax(axis=0), np.arange(len(at))][:, None]
             most = np.minimum(np.maximum(*(logs - top)), 0.0)
             inside = letters.min_mean(np.exp(most)) < limit
             halved = (letters.min_mean(np.exp(least)) < limit) & ~inside
-            masses = (noise.compute_cell_masses(*cells, line) * weights[:, at]).T
+            masses = (noise.compute_cell_masses(cells[0], cells[1], line) * weights[:, at]).T
             np.add.at(low, at[inside], masses[inside])
             high, at = low.copy(), at[halved]
             np.add.at(high, at, masses[halved])

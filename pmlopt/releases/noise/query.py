@@ -23,7 +23,6 @@ from pmlopt.errors import PrivacyError
 from pmlopt.model.closed_forms.local_privacy import level_of_ratio
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.releases.noise.kinds import Laplace, search_scale_for_level
-from pmlopt.releases.noise.laws import check_scale
 from pmlopt.releases.noise.letters import PlacedLetters, read_numbers
 
 
@@ -64,7 +63,7 @@ class QueryNoise:
     def __post_init__(self) -> None:
         given = self.differences
         tables = tuple(copy_float_array(d, 2, "the differences", PrivacyError) for d in given)
-        sizes = tuple(check_scale(scale) for scale in self.scales)
+        sizes = tuple(self.kind(scale).scale for scale in self.scales)
         if not tables or any(table.shape != (len(tables[0]),) * 2 for table in tables):
             raise PrivacyError("give differences (N, N) for each answer, on the same N letters")
         if any((table < 0).any() for table in tables):
@@ -197,7 +196,7 @@ class LaplaceHistogram:
     def __post_init__(self) -> None:
         share = check_in_interval(self.min_mass, "[0, 1]", "the minimum mass", PrivacyError)
         change = check_positive(self.sensitivity, "the sensitivity", PrivacyError)
-        vars(self).update(scale=check_scale(self.scale), min_mass=share, sensitivity=change)
+        vars(self).update(scale=Laplace(self.scale).scale, min_mass=share, sensitivity=change)
 
     @classmethod
     def calibrate(
