@@ -128,7 +128,7 @@ class NoiseLaw(ABC):
         ends = line.min() - reach, line.max() + reach
         # past the letters ratios of Laplace noise are constant
         inner = (line.min(), line.max()) if self.power == 1 else ends
-        return np.unique(np.append(np.linspace(*inner, 33), ends))
+        return np.unique(np.append(np.linspace(*inner, 17), ends))
 
     def reduce_points(self, points: FloatArray) -> FloatArray:
         """Return (N, d) places of letters in as few dimensions as the law allows."""

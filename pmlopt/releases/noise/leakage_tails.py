@@ -218,41 +218,47 @@ class LeakingMass:
     ) -> FloatArray:
         """Bound (N, K) probabilities, given each letter, of what leaks more on each of K lines.
 
-        Cells that are still undecided after 44 halvings are counted.
+        Cells that are still undecided after 45 halvings are counted.
 
         Args:
             line: (N,) places of the letters along each line.
             offsets: (N, K) logarithms of the likelihoods across, up to a number for each line.
             weights: (N, K) by which probabilities on each line are multiplied.
         """
-        noise, letters, enough = self.noise, self.letters, self.enough
+        noise, letters = self.noise, self.letters
         # a mean that is the limit but for rounding counts as below it
         limit = math.exp(-self.epsilon) * (1 + 1e-13)
         edges, lines = noise.make_edges(line), offsets.shape[1]
         cells = np.tile(np.array([edges[:-1], edges[1:]]), lines)
         at = np.repeat(np.arange(lines), len(edges) - 1)
-        low, compared = np.zeros((lines, len(line))), lines == 1 and enough >= 0
+        found = np.zeros((lines, len(line)))
+        compared = lines == 1 and self.enough >= 0
         for _ in range(45):
-            logs = (
-                np.array([noise.compute_log_likelihoods(y, line) for y in cells]) + offsets[:, at]
-            )
-            least = np.minimum(*(logs - logs.max(axis=1, keepdims=True)))
+            middle = cells.mean(axis=0)
+            cells = np.array([[cells[0], middle], [middle, cells[1]]]).reshape(2, -1)
+            at = np.tile(at, 2)
+            logs = noise.compute_log_likelihoods(cells.ravel(), line).reshape(len(line), 2, -1)
+            logs += offsets[:, None, at]
+            start, end = np.moveaxis(logs - logs.max(axis=0), 1, 0)
             # a ratio is at most that to any one letter: to the likeliest at the left end
-            top = logs[:, logs[0].argmax(axis=0), np.arange(len(at))][:, None]
-            most = np.minimum(np.maximum(*(logs - top)), 0.0)
+            likeliest = end[start.argmax(axis=0), np.arange(len(at))]
+            least = np.minimum(start, end)
+            most = np.maximum(start, np.minimum(end - likeliest, 0.0))
             inside = letters.min_mean(np.exp(most)) < limit
             halved = (letters.min_mean(np.exp(least)) < limit) & ~inside
             masses = (noise.compute_cell_masses(cells[0], cells[1], line) * weights[:, at]).T
-            np.add.at(low, at[inside], masses[inside])
-            high, at = low.copy(), at[halved]
-            np.add.at(high, at, masses[halved])
-            clear = compared and not letters.max_mean(low[0]) <= enough < letters.max_mean(high[0])
-            if clear or (high - low).max() < 1e-15 or len(at) > 200_000:
+            np.add.at(found, at[inside], masses[inside])
+            cells, at = cells[:, halved], at[halved]
+            masses = masses[halved]
+            rest = masses.sum(axis=0)
+            if rest.max() < 1e-15 or len(at) > 200_000:
                 break
-            left, right = cells[:, halved]
-            middle = left + (right - left) / 2
-            cells, at = np.array([[left, middle], [middle, right]]).reshape(2, -1), np.tile(at, 2)
-        return high.T
+            if compared and letters.max_mean(found[0]) > self.enough:
+                break
+            if compared and letters.max_mean(found[0] + rest) <= self.enough:
+                break
+        np.add.at(found, at, masses)
+        return found.T
 
 
 def raise_for_grid(failure: float, coarseness: float) -> float:

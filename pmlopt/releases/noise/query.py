@@ -124,7 +124,7 @@ class QueryNoise:
             # both answers are rounded to the grid of the noise; whole numbers are on that of whole noise
             step = 0.0 if noise.is_whole else noise.grid_step
             moved = np.where(table > 0, table + step, 0.0)
-            exponents = exponents + noise.bound_log_ratios(moved)
+            exponents += noise.bound_log_ratios(moved)
         levels = PlacedLetters(law, over, np.zeros((size, 1))).bound_levels(exponents)
         return dict(zip(law.labels, levels.tolist(), strict=True))
 
