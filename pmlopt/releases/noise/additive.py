@@ -220,7 +220,7 @@ class AdditiveNoise(NoiseLaw):
             return 0.0
         if not self.scale and len(levels) > 2:
             return letters.max_mean((levels > level).astype(float))
-        return LeakingMass(self, letters, level, enough).bound()
+        return LeakingMass(self, letters, level, enough).bound_mass()
 
     def _bound_continuous_failure(
         self, law: Continuous, epsilon: float, over: PriorSet | None
@@ -240,7 +240,7 @@ class AdditiveNoise(NoiseLaw):
         level = check_epsilon(epsilon) - 2 * change
         if level <= 0:
             return 1.0
-        return min(1.0, math.exp(change) * LeakingMass(self, letters, level).bound() + 1e-18)
+        return min(1.0, math.exp(change) * LeakingMass(self, letters, level).bound_mass() + 1e-18)
 
     # ------------------------------------------------------------ releases
 

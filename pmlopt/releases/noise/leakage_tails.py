@@ -108,7 +108,7 @@ class PairFailure:
         return values.max(axis=0), bounds.max(axis=0) * (1 + self.rtol)
 
     def find_supremum(self, letters: PlacedLetters) -> float:
-        """Find an upper bound on F over the priors of two letters, at most 1e-11 above; of one prior F."""
+        """Find an upper bound on F over the priors of two letters, at most 1e-11 above; for one prior, F."""
         from pmlopt.programs.exact.rounding import round_down_to_float, round_up_to_float
 
         masses = find_least_masses(letters)
@@ -154,8 +154,8 @@ class LeakingMass:
     epsilon: float
     enough: float = math.nan
 
-    def bound(self) -> float:
-        """Bound it. On a line the bound is too large by at most 1e-13, or 1e-11 for two letters over a set.
+    def bound_mass(self) -> float:
+        """Bound the mass from above: on a line by at most 1e-13 too much, of two letters over a set by 1e-11.
 
         Raises:
             PrivacyError: the letters take three dimensions.
@@ -188,7 +188,7 @@ class LeakingMass:
         return raise_for_grid(found, max(2.0**-GRID_STEP_BITS, rounding))
 
     def integrate_over_lines(self, across: FloatArray, line: FloatArray) -> float:
-        """Bound it in the plane by an integral over lines, and add the error of that, though it is nearer.
+        """Bound the mass in the plane by an integral over lines; its error is added, though it is nearer.
 
         Args:
             across: (N,) first coordinates of the letters.
