@@ -163,7 +163,7 @@ class Geometric(Laplace):
     def compute_tail(self, noise: FloatArray) -> FloatArray:
         """Compute the probability that the noise is above a number, which it is from the next whole on."""
         first = np.floor(noise) + 1
-        half = np.exp(-np.abs(np.where(first > 0, first, 1 - first)) / self.scale)
+        half = np.exp(-np.maximum(first, 1 - first) / self.scale)
         half /= 1 + math.exp(-1 / self.scale)
         return np.asarray(np.where(first > 0, half, 1 - half))
 
