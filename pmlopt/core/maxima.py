@@ -15,7 +15,6 @@ def bound_maximum(
     edges: FloatArray,
     slack: Callable[[float], float],
     least: float = -math.inf,
-    enough: float | None = None,
 ) -> float:
     """Bound the maximum of a function from above by branch and bound: cells that matter are halved.
 
@@ -25,7 +24,6 @@ def bound_maximum(
         edges: ascending numbers, the ends of the first cells.
         slack: from the largest value found to how far above it the bound may be.
         least: a number that the maximum is to be compared with: the bound is at least this.
-        enough: the search ends as soon as it is clear on which side of this number the maximum is.
 
     Examples:
         >>> def bound_cells(left, right):
@@ -45,8 +43,7 @@ def bound_maximum(
         wide = bounds > best + slack(best)
         closed = max(closed, best, float(bounds[~wide].max(initial=-np.inf)))
         most = max(closed, float(bounds[wide].max(initial=-np.inf)))
-        clear = enough is not None and (best > enough or most <= enough)
-        if clear or not 0 < wide.sum() < 500_000:
+        if not 0 < wide.sum() < 500_000:
             break
         middle = (left + (right - left) / 2)[wide]
         left, right = np.append(left[wide], middle), np.append(middle, right[wide])

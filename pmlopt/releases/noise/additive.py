@@ -11,22 +11,16 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import (
-    FloatArray,
-    Label,
-    check_nonnegative,
-    check_probability,
-    copy_float_array,
-)
+from pmlopt.core.arrays import FloatArray, Label, check_probability, copy_float_array
 from pmlopt.data.continuous import Continuous
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.data.sampling.categorical import Seed
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.releases.noise.laws import UNIT, NoiseLaw
-from pmlopt.releases.noise.leakage_tails import bound_leaking_mass
-from pmlopt.releases.noise.letters import PlacedLetters, read_points, round_to_grid
+from pmlopt.releases.noise.laws import UNIT, NoiseLaw, check_epsilon
+from pmlopt.releases.noise.leakage_tails import LeakingMass
+from pmlopt.releases.noise.letters import PlacedLetters, check_integers, read_points, round_to_grid
 
 Letters: TypeAlias = PriorLike | PlacedLetters
 """A prior whose labels are the numbers, or letters with places of their own."""
@@ -46,11 +40,6 @@ class Promise:
 
     epsilon: float
     delta: float
-
-
-def check_epsilon(epsilon: float) -> float:
-    """Check that a level is not negative."""
-    return check_nonnegative(epsilon, "epsilon", PrivacyError)
 
 
 class AdditiveNoise(NoiseLaw):
@@ -117,7 +106,8 @@ class AdditiveNoise(NoiseLaw):
 
         # bins of the support
         bins = 2**16 if law.axes == 1 else int(2 ** (20 / law.axes))
-        masses = law.masses(law.even(bins)).reshape((bins,) * law.axes)
+        grid = law.even(bins)
+        masses = law.masses(grid).reshape((bins,) * law.axes)
         means, moved = masses / masses.sum(), 0.0
         widths = [high - low for low, high in law.intervals]
         for axis, width in enumerate(widths):
@@ -125,7 +115,7 @@ class AdditiveNoise(NoiseLaw):
             recursion = [1.0], [1.0, -math.exp(-width / bins / self.scale)]
             up, down = (lfilter(*recursion, part, axis) for part in (means, np.flip(means, axis)))
             means = up + np.flip(down, axis) - means
-            moved += 2 * self.bound_log_change(width / bins / 2 + self.grid_step, width)
+            moved += 2 * self.bound_log_change(grid.edges[axis])
         # what no value occurs in cannot be leaked
         least = float(means[masses > 0].min())
         # a thousand roundings and more: the sums have as many terms as decay lets through
@@ -216,10 +206,10 @@ class AdditiveNoise(NoiseLaw):
                 f"delta is {outside:g}, and the set was made for {over.delta:g}: leave it out"
             )
         failure = self.failure_probability(prior, epsilon, over)
-        return Promise(check_epsilon(epsilon), failure + outside - failure * outside)
+        return Promise(float(epsilon), failure + outside - failure * outside)
 
     def bound_failure(
-        self, letters: PlacedLetters, epsilon: float, enough: float | None = None
+        self, letters: PlacedLetters, epsilon: float, enough: float = math.nan
     ) -> float:
         """Bound the failure probability of letters at points; it may end where it is clear of `enough`."""
         level = check_epsilon(epsilon)
@@ -230,7 +220,7 @@ class AdditiveNoise(NoiseLaw):
             return 0.0
         if not self.scale and len(levels) > 2:
             return letters.max_mean((levels > level).astype(float))
-        return bound_leaking_mass(self, letters, level, enough)
+        return LeakingMass(self, letters, level, enough).bound_mass()
 
     def _bound_continuous_failure(
         self, law: Continuous, epsilon: float, over: PriorSet | None
@@ -246,25 +236,13 @@ class AdditiveNoise(NoiseLaw):
             return 1.0
         grid = law.even(2**14)
         letters = self.place_letters(law.prior(grid))
-        width = float(np.ptp(grid.edges[0]))
-        half = float(np.diff(grid.edges[0]).max()) / 2 + self.grid_step
-        change = self.bound_log_change(half, width)
+        change = self.bound_log_change(grid.edges[0])
         level = check_epsilon(epsilon) - 2 * change
         if level <= 0:
             return 1.0
-        return min(1.0, math.exp(change) * bound_leaking_mass(self, letters, level) + 1e-18)
+        return min(1.0, math.exp(change) * LeakingMass(self, letters, level).bound_mass() + 1e-18)
 
     # ------------------------------------------------------------ releases
-
-    def read_values(self, values: Iterable[Any]) -> FloatArray:
-        """Return n values as (n, d) points; raise a MechanismError where one is no finite number."""
-        given = [tuple(v) if isinstance(v, list | np.ndarray) else v for v in values]
-        if not given:
-            return np.zeros((0, 1))
-        try:
-            return read_points(given, self.is_whole)
-        except PrivacyError as cause:
-            raise MechanismError(str(cause).replace("letter", "value")) from None
 
     def sample(self, values: Iterable[Any], seed: Seed = None) -> FloatArray:
         """Release each value, a number or a vector of numbers, with noise: (n,), or (n, d).
@@ -279,11 +257,18 @@ class AdditiveNoise(NoiseLaw):
         Raises:
             MechanismError: a value is no finite number.
         """
-        points = self.read_values(values)
+        given = [tuple(v) if isinstance(v, list | np.ndarray) else v for v in values]
+        if not given:
+            return np.zeros(0)
+        try:
+            points = read_points(given, self.is_whole)
+        except PrivacyError as cause:
+            raise MechanismError(str(cause).replace("letter", "value")) from None
         return self.add_noise(points[:, 0] if points.shape[1] == 1 else points, seed)
 
     def add_noise(self, exact: FloatArray, seed: Seed) -> FloatArray:
         """Return an array of finite numbers, rounded to the grid, with noise on each."""
+        check_integers(exact, self.is_whole)
         if not self.scale:
             return exact.copy()
         noise = self.draw_noise(exact.size, seed)
@@ -307,10 +292,6 @@ class AdditiveNoise(NoiseLaw):
                 "give letters that are numbers, ascending edges, and noise of a positive scale"
             )
         full = np.concatenate([[-np.inf], ends, [np.inf]])
-        masses = np.maximum(
-            self.compute_cell_masses(full[:-1], full[1:], letters.points[:, 0]), 0.0
-        )
-        intervals = list(pairwise(full.tolist()))
-        return Mechanism(
-            masses / masses.sum(axis=1, keepdims=True), letters.prior.labels, intervals
-        )
+        masses = self.compute_cell_masses(full[:-1], full[1:], letters.points[:, 0])
+        rows = masses / masses.sum(axis=1, keepdims=True)
+        return Mechanism(rows, letters.prior.labels, list(pairwise(full.tolist())))

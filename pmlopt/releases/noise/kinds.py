@@ -17,16 +17,12 @@ from pmlopt.errors import PrivacyError
 from pmlopt.measures import failure_probability
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.releases.joint import MAX_PRODUCT_ENTRIES
-from pmlopt.releases.noise.additive import AdditiveNoise, Letters, check_epsilon
+from pmlopt.releases.noise.additive import AdditiveNoise, Letters
 from pmlopt.releases.noise.letters import PlacedLetters, bound_distances
 
 
 def search_scale(
-    holds: Callable[[float], bool],
-    start: float,
-    width: float,
-    ratio: float = math.inf,
-    lowest: float = 0.0,
+    holds: Callable[[float], bool], start: float, width: float, ratio: float, lowest: float
 ) -> float:
     """Search a scale at which a condition holds, and just below which it does not; 0 if that is none.
 
@@ -37,7 +33,7 @@ def search_scale(
         holds: whether a scale is enough.
         start: the first scale.
         width: relative, by how much a scale at which it does not hold is lower at most.
-        ratio: of a scale and the next lower one that is tried; left out, that is 0.
+        ratio: of a scale and the next lower one that is tried; where it is infinite, that is 0.
         lowest: a scale below which none is tried but 0.
 
     Raises:
@@ -58,11 +54,11 @@ def search_scale(
     return bisect(holds, low, high, width)
 
 
-def search_scale_for_level(level: Callable[[float], float], widest: float, epsilon: float) -> float:
-    """Search the least scale whose level is at most epsilon; `widest` is the largest distance."""
+def search_scale_for_level(level: Callable[[float], float], epsilon: float) -> float:
+    """Search the least scale whose level, which falls with the scale, is at most epsilon."""
     limit = check_positive(epsilon, "epsilon", PrivacyError)
-    # no outcome leaks more than the largest distance over the scale; rounding may add to it
-    return search_scale(lambda scale: level(scale) <= limit, widest / limit, 1e-14)
+    # enough for a distance of 1: for others the search steps up, or bisects
+    return search_scale(lambda scale: level(scale) <= limit, 1 / limit, 1e-14, math.inf, 0.0)
 
 
 class Laplace(AdditiveNoise):
@@ -100,13 +96,7 @@ class Laplace(AdditiveNoise):
         Raises:
             PrivacyError: epsilon is not positive, or so small that no float is the scale.
         """
-        noise = cls(0.0)
-        if isinstance(prior, Continuous):
-            widest = sum(high - low for low, high in prior.intervals) * 1.001
-        else:
-            prior = noise.place_letters(prior, over)
-            widest = float(bound_distances(prior.points).max())
-        return cls(search_scale_for_level(lambda b: cls(b).level(prior, over), widest, epsilon))
+        return cls(search_scale_for_level(lambda b: cls(b).level(prior, over), epsilon))
 
     def compute_tail(self, noise: FloatArray) -> FloatArray:
         """Compute the probability that the noise is above a number; digits of small ones are kept."""
@@ -159,11 +149,11 @@ class Geometric(Laplace):
         return Mechanism(matrix / matrix.sum(axis=1, keepdims=True), letters.prior.labels, names)
 
     def bound_failure(
-        self, letters: PlacedLetters, epsilon: float, enough: float | None = None
+        self, letters: PlacedLetters, epsilon: float, enough: float = math.nan
     ) -> float:
         """Bound the failure probability: that of the mechanism with a matrix, on the same outcomes."""
         mechanism = self.to_mechanism(letters)
-        return failure_probability(letters.prior, mechanism, check_epsilon(epsilon), letters.over)
+        return failure_probability(letters.prior, mechanism, epsilon, letters.over)
 
     @property
     def variance(self) -> float:
@@ -173,7 +163,7 @@ class Geometric(Laplace):
     def compute_tail(self, noise: FloatArray) -> FloatArray:
         """Compute the probability that the noise is above a number, which it is from the next whole on."""
         first = np.floor(noise) + 1
-        half = np.exp(-np.abs(np.where(first > 0, first, 1 - first)) / self.scale)
+        half = np.exp(-np.maximum(first, 1 - first) / self.scale)
         half /= 1 + math.exp(-1 / self.scale)
         return np.asarray(np.where(first > 0, half, 1 - half))
 
@@ -217,16 +207,15 @@ class Gaussian(AdditiveNoise):
         Raises:
             PrivacyError: an argument is outside its range, or epsilon so small that sigma^2 is no float.
         """
-        level, share = check_positive(epsilon, "epsilon", PrivacyError), check_probability(delta)
         letters = cls(0.0).place_letters(prior, over)
         distances = bound_distances(letters.points)
         widest = float(distances.max()) or 1.0
         # enough for two letters, but for rounding; more may need more
-        start = plocal_scale(level, share) * (widest / 2)
+        start = plocal_scale(epsilon, delta) * (widest / 2)
         ratio = 1.02 if cls(0.0).reduce_points(letters.points).shape[1] < 2 else 1.25
         # below it no float reveals the noise from none: of a Gaussian nothing is 40 sigma out
         lowest = 0.0125 * float(distances[distances > 0].min(initial=widest))
-        holds = lambda sigma: cls(sigma).bound_failure(letters, level, share) <= share  # noqa: E731
+        holds = lambda sigma: cls(sigma).bound_failure(letters, epsilon, delta) <= delta  # noqa: E731
         return cls(search_scale(holds, start, 1e-12, ratio, lowest))
 
     def compute_tail(self, noise: FloatArray) -> FloatArray:
@@ -236,10 +225,8 @@ class Gaussian(AdditiveNoise):
     def reduce_points(self, points: FloatArray) -> FloatArray:
         """Return coordinates in the span of the differences: the law is the same in all directions."""
         moved = points - points[0]
-        if points.shape[1] > 1:
-            _, sizes, directions = linalg.svd(moved, full_matrices=False)
-            moved = moved @ directions[sizes > 1e-14 * sizes[0]].T
-        return super().reduce_points(moved)
+        _, sizes, directions = linalg.svd(moved, full_matrices=False)
+        return np.asarray(moved @ directions[sizes > 1e-14 * sizes[0]].T)
 
 
 def plocal_scale(epsilon: float, delta: float) -> float:

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, check_real
+from pmlopt.core.arrays import FloatArray, check_nonnegative, check_real
 from pmlopt.data.sampling.categorical import Seed, make_random_bits
 from pmlopt.data.sampling.grid_noise import (
     choose_grid_step,
@@ -22,12 +22,9 @@ UNIT = math.ulp(1.0)
 """Twice the largest relative rounding of a float."""
 
 
-def check_scale(scale: float) -> float:
-    """Check that the scale of a noise is not negative."""
-    size = check_real(scale, "the scale", PrivacyError)
-    if size < 0:
-        raise PrivacyError(f"the scale is {size:g}: give a positive one, or 0 for no noise")
-    return size
+def check_epsilon(epsilon: float) -> float:
+    """Check that a level is not negative."""
+    return check_nonnegative(epsilon, "epsilon", PrivacyError)
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,10 @@ class NoiseLaw(ABC):
     """Whether the noise is whole, and for whole numbers only."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", check_scale(self.scale))
+        size = check_real(self.scale, "the scale", PrivacyError)
+        if size < 0:
+            raise PrivacyError(f"the scale is {size:g}: give a positive one, or 0 for no noise")
+        vars(self).update(scale=size)
 
     @abstractmethod
     def compute_tail(self, noise: FloatArray) -> FloatArray:
@@ -75,7 +75,7 @@ class NoiseLaw(ABC):
     def compute_log_likelihoods(self, outcomes: FloatArray, line: FloatArray) -> FloatArray:
         """Compute (N, K) logarithms of the densities at outcomes, over that of the likeliest letter."""
         # past the last letter differences of distances are constant, and those of large numbers lose them
-        nearby = np.minimum(np.maximum(outcomes, line.min()), line.max())
+        nearby = np.clip(outcomes, line.min(), line.max())
         inside = np.abs(nearby - line[:, None])
         nearest = inside.min(axis=0)
         further = inside - nearest
@@ -93,15 +93,17 @@ class NoiseLaw(ABC):
             found = distances / scale * (1 + UNIT)
         return np.where(distances == 0, 0.0, found)
 
-    def bound_log_change(self, moved: float, width: float) -> float:
-        """Bound the change of the logarithm of a density when a letter moves, for outcomes that are drawn.
+    def bound_log_change(self, edges: FloatArray) -> float:
+        """Bound the change of the logarithm of a density when a number moves to the centre of its bin.
 
-        Of Gaussian noise these are up to 9 deviations off the letters; others have a probability of 1e-18.
+        It is for outcomes that are drawn: of Gaussian noise up to 9 deviations off the numbers; others have a
+        probability of 1e-18.
 
         Args:
-            moved: by how much the letter moves at most.
-            width: of the interval on which the letters are.
+            edges: of the bins.
         """
+        width = float(np.ptp(edges))
+        moved = float(np.diff(edges).max()) / 2 + self.grid_step
         steepest = 1.0 if self.power == 1 else (width + moved) / self.scale + 9
         return moved * steepest / self.scale
 
@@ -115,7 +117,7 @@ class NoiseLaw(ABC):
         above = low > 0
         start = np.where(above, low, np.nextafter(-high, -np.inf))
         end = np.where(above, high, np.nextafter(-low, -np.inf))
-        return self.compute_tail(start) - self.compute_tail(end)
+        return np.maximum(self.compute_tail(start) - self.compute_tail(end), 0.0)
 
     def make_edges(self, line: FloatArray) -> FloatArray:
         """Return the ends of the cells of outcomes in which those that leak more are looked for.
@@ -126,7 +128,7 @@ class NoiseLaw(ABC):
         ends = line.min() - reach, line.max() + reach
         # past the letters ratios of Laplace noise are constant
         inner = (line.min(), line.max()) if self.power == 1 else ends
-        return np.unique(np.append(np.linspace(*inner, 33), ends))
+        return np.unique(np.append(np.linspace(*inner, 17), ends))
 
     def reduce_points(self, points: FloatArray) -> FloatArray:
         """Return (N, d) places of letters in as few dimensions as the law allows."""

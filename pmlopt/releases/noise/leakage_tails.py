@@ -37,6 +37,7 @@ from pmlopt.core.maxima import bound_maximum
 from pmlopt.core.quadrature import integrate_on_panels
 from pmlopt.data.sampling.grid_noise import GRID_STEP_BITS
 from pmlopt.errors import PrivacyError
+from pmlopt.measures.leakage import log_quotient
 from pmlopt.releases.noise.laws import NoiseLaw
 from pmlopt.releases.noise.letters import PlacedLetters, round_to_grid
 
@@ -78,13 +79,13 @@ class PairFailure:
         """
         possible = (left > 0) & (mass <= self.max_mass)
         with np.errstate(all="ignore"):
-            # t = -log(1 - share): log1p keeps the digits of a small share
-            share = self.lost[0] / other
-            threshold = np.where(share < 0.5, -np.log1p(-share), np.log(other) - np.log(left))
-            start = np.where(possible, self.stretch * np.minimum(threshold, self.largest), np.inf)
+            # 1 - p is e^-eps - p and 1 - e^-eps
+            threshold = np.minimum(log_quotient(left, self.lost[0]), self.largest)
+            start = np.where(possible, self.stretch * threshold, np.inf)
             near, far = self.noise.compute_tail(start - 1), self.noise.compute_tail(start + 1)
             density = self.stretch * self.noise.compute_density(start - 1)
-            moved = np.where(possible, density * self.kept[0] * share / left, 0.0)
+            rate = self.kept[0] * self.lost[0] / other / left
+            moved = np.where(possible, density * rate, 0.0)
         return far + mass * (near - far), near - far - moved
 
     def subtract_mass(self, mass: FloatArray, other: FloatArray) -> FloatArray:
@@ -106,11 +107,8 @@ class PairFailure:
             bounds += np.array([terms[0], np.maximum(terms[1], tangent)])[::turn]
         return values.max(axis=0), bounds.max(axis=0) * (1 + self.rtol)
 
-    def find_supremum(self, letters: PlacedLetters, enough: float | None = None) -> float:
-        """Find an upper bound on F over the priors of two letters, at most 1e-11 above.
-
-        For one prior it is F. The search stops as soon as it is clear whether F is above `enough`.
-        """
+    def find_supremum(self, letters: PlacedLetters) -> float:
+        """Find an upper bound on F over the priors of two letters, at most 1e-11 above; for one prior, F."""
         from pmlopt.programs.exact.rounding import round_down_to_float, round_up_to_float
 
         masses = find_least_masses(letters)
@@ -124,7 +122,7 @@ class PairFailure:
         edges = np.append(np.linspace(low, high, 65), [self.max_mass, 1 - self.max_mass])
         slack = lambda best: min(1e-11, max(1e-6 * best, 1e-20))  # noqa: E731
         cells = np.unique(np.clip(edges, low, high))
-        return min(1.0, bound_maximum(self.bound_on_cells, cells, slack, 0.0, enough))
+        return min(1.0, bound_maximum(self.bound_on_cells, cells, slack))
 
 
 def _split_number(number: Fraction) -> tuple[float, float]:
@@ -136,62 +134,91 @@ def find_least_masses(letters: PlacedLetters) -> tuple[Fraction, ...]:
     """Return the least probability of each letter over the priors; that of a curved set is rounded down."""
     sums, total = letters.prior.weights, sum(letters.prior.weights)
     if letters.over is not None:
-        unit = np.eye(len(sums), dtype=int).astype(object)
-        sums, total = letters.over.min_mean_scaled(unit)
+        sums, total = letters.over.min_mean_scaled(np.eye(len(sums), dtype=object))
     return tuple(Fraction(int(one), int(total)) for one in sums)
 
 
 @dataclass(frozen=True)
 class LeakingMass:
-    """The largest probability of the outcomes that leak more than epsilon, bounded from above.
+    """The largest probability of the outcomes that leak more than a level, bounded from above.
 
     Args:
-        noise: of a positive scale.
+        noise: of a positive scale, or letters are two.
         letters: with their priors.
-        exp_neg_epsilon: e^-epsilon.
+        epsilon: the level in nats, above 0.
         enough: the search ends where it is clear on which side of this number the probability is.
     """
 
     noise: NoiseLaw
     letters: PlacedLetters
-    exp_neg_epsilon: float
-    enough: float | None = None
+    epsilon: float
+    enough: float = math.nan
 
-    def bound(self, places: FloatArray) -> float:
-        """Bound it for letters at (N, 1) or (N, 2) places.
+    def bound_mass(self) -> float:
+        """Bound the mass from above: on a line by at most 1e-13 too much, of two letters over a set by 1e-11.
 
-        On a line it is too large by at most 1e-13. In the plane it is integrated over lines, and the error
-        of the integral is added, though it is nearer.
+        Raises:
+            PrivacyError: the letters take three dimensions.
         """
-        first, line = places[:, 0], places[:, -1]
-        if places.shape[1] == 1:
-            masses = self.bound_on_lines(line, np.zeros((len(line), 1)), np.ones((len(line), 1)))
-            return self.letters.max_mean(masses[:, 0])
+        noise, letters = self.noise, self.letters
+        points = round_to_grid(letters.points, noise.grid_step)
+        # without noise values are released as they are, wherever the two are
+        places = noise.reduce_points(points) if noise.scale else np.array([[-1.0], [1.0]])
+        if places.shape[1] > 2:
+            raise PrivacyError(
+                f"the letters take {places.shape[1]} dimensions, and failure probabilities are integrated "
+                "over a line or a plane: take `level` of Laplace noise, or fewer numbers of each letter"
+            )
+        if not places.size:  # all are rounded to the same point
+            return 0.0
+        if places.shape == (2, 1):
+            # of noise so small no float reveals more than of none
+            scale = max(2 * (noise.scale / float(np.ptp(places))), 1e-3)
+            found = PairFailure(replace(noise, scale=scale), self.epsilon).find_supremum(letters)
+        elif places.shape[1] == 1:
+            column = np.ones((len(places), 1))
+            found = letters.max_mean(self.bound_on_lines(places[:, 0], 0 * column, column)[:, 0])
+        else:
+            found = self.integrate_over_lines(*places.T)
+        if not noise.scale:
+            return found
+        # an outcome of more than 53 bits is rounded to a float, which is a coarser grid there: next to 1 its
+        # step is 2^-53, and as much as 2^-47 of the scale 39 deviations out
+        rounding = 2.0**-50 * (float(np.abs(points).max()) / noise.scale)
+        return raise_for_grid(found, max(2.0**-GRID_STEP_BITS, rounding))
 
-        def bound_across(across: FloatArray, weights: FloatArray) -> FloatArray:
-            offsets = self.noise.compute_log_likelihoods(across, first)
-            densities = self.noise.compute_density(across - first[:, None])
+    def integrate_over_lines(self, across: FloatArray, line: FloatArray) -> float:
+        """Bound the mass in the plane by an integral over lines; its error is added, though it is nearer.
+
+        Args:
+            across: (N,) first coordinates of the letters.
+            line: (N,) second ones.
+        """
+        noise, letters = self.noise, self.letters
+
+        def bound_across(places: FloatArray, weights: FloatArray) -> FloatArray:
+            offsets = noise.compute_log_likelihoods(places, across)
+            densities = noise.compute_density(places - across[:, None])
             return self.bound_on_lines(line, offsets, densities * weights)
 
         def is_enough(masses: FloatArray, error: float) -> bool:
-            mean = self.letters.max_mean(masses)
-            return self.enough is not None and abs(mean - self.enough) > error
+            return abs(letters.max_mean(masses) - self.enough) > error
 
         # around each letter, for noise that is small next to distances has narrow peaks, which no halving
         # finds
-        away = self.noise.scale * np.append(0.0, 2.0 ** np.arange(10))
-        around = (first[:, None] + np.append(-away, away)).ravel()
-        ends = self.noise.make_edges(first)[[0, -1]]
+        away = noise.scale * np.append(0.0, 2.0 ** np.arange(10))
+        around = (across[:, None] + np.append(-away, away)).ravel()
+        ends = noise.make_edges(across)[[0, -1]]
         edges = np.unique(np.clip(np.append(around, ends), *ends))
         masses, error = integrate_on_panels(bound_across, edges, 1e-11, is_enough)
-        return min(1.0, self.letters.max_mean(masses) + error)
+        return min(1.0, letters.max_mean(masses) + error)
 
     def bound_on_lines(
         self, line: FloatArray, offsets: FloatArray, weights: FloatArray
     ) -> FloatArray:
         """Bound (N, K) probabilities, given each letter, of what leaks more on each of K lines.
 
-        Cells that are still undecided after 44 halvings are counted.
+        Cells that are still undecided after 45 halvings are counted.
 
         Args:
             line: (N,) places of the letters along each line.
@@ -200,39 +227,38 @@ class LeakingMass:
         """
         noise, letters = self.noise, self.letters
         # a mean that is the limit but for rounding counts as below it
-        limit = self.exp_neg_epsilon * (1 + 1e-13)
+        limit = math.exp(-self.epsilon) * (1 + 1e-13)
         edges, lines = noise.make_edges(line), offsets.shape[1]
-        left, right = np.tile(edges[:-1], lines), np.tile(edges[1:], lines)
+        cells = np.tile(np.array([edges[:-1], edges[1:]]), lines)
         at = np.repeat(np.arange(lines), len(edges) - 1)
-        low = np.zeros((lines, len(line)))
+        found = np.zeros((lines, len(line)))
+        compared = lines == 1 and self.enough >= 0
         for _ in range(45):
-            logs = [noise.compute_log_likelihoods(y, line) + offsets[:, at] for y in (left, right)]
-            least, most = _bound_ratios(np.array(logs))
-            opened = letters.min_mean(least) < limit
-            left, right, at = left[opened], right[opened], at[opened]
-            inside = letters.min_mean(most[:, opened]) < limit
-            masses = (noise.compute_cell_masses(left, right, line) * weights[:, at]).T
-            np.add.at(low, at[inside], masses[inside])
-            left, right, at, high = left[~inside], right[~inside], at[~inside], low.copy()
-            np.add.at(high, at, masses[~inside])
-            clear = (self.enough is not None and lines == 1) and (
-                letters.max_mean(low[0]) > self.enough or letters.max_mean(high[0]) <= self.enough
-            )
-            if clear or (high - low).max() < 1e-15 or len(left) > 200_000:
+            middle = cells.mean(axis=0)
+            cells = np.array([[cells[0], middle], [middle, cells[1]]]).reshape(2, -1)
+            at = np.tile(at, 2)
+            logs = noise.compute_log_likelihoods(cells.ravel(), line).reshape(len(line), 2, -1)
+            logs += offsets[:, None, at]
+            start, end = np.moveaxis(logs - logs.max(axis=0), 1, 0)
+            # a ratio is at most that to any one letter: to the likeliest at the left end
+            likeliest = end[start.argmax(axis=0), np.arange(len(at))]
+            least = np.minimum(start, end)
+            most = np.maximum(start, np.minimum(end - likeliest, 0.0))
+            inside = letters.min_mean(np.exp(most)) < limit
+            halved = (letters.min_mean(np.exp(least)) < limit) & ~inside
+            masses = (noise.compute_cell_masses(cells[0], cells[1], line) * weights[:, at]).T
+            np.add.at(found, at[inside], masses[inside])
+            cells, at = cells[:, halved], at[halved]
+            masses = masses[halved]
+            rest = masses.sum(axis=0)
+            if rest.max() < 1e-15 or len(at) > 200_000:
                 break
-            middle = left + (right - left) / 2
-            left, right, at = np.append(left, middle), np.append(middle, right), np.tile(at, 2)
-        return high.T
-
-
-def _bound_ratios(ends: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Bound (N, C) ratios `r_j` on C cells from below and above, by log-likelihoods (2, N, C) at the ends."""
-    cells = np.arange(ends.shape[2])
-    least = np.minimum(*(ends - ends.max(axis=1, keepdims=True)))
-    # r_j is at most the ratio to any one letter: to the likeliest at an end
-    tops = [ends[:, top, cells][:, None] for top in ends.argmax(axis=1)]
-    most = [np.maximum(*(ends - top)) for top in tops]
-    return np.exp(least), np.exp(np.minimum(np.minimum(*most), 0.0))
+            if compared and letters.max_mean(found[0]) > self.enough:
+                break
+            if compared and letters.max_mean(found[0] + rest) <= self.enough:
+                break
+        np.add.at(found, at, masses)
+        return found.T
 
 
 def raise_for_grid(failure: float, coarseness: float) -> float:
@@ -248,41 +274,3 @@ def raise_for_grid(failure: float, coarseness: float) -> float:
       at most `1 / (s sqrt(2 pi))` in all, for both tails 0.8 / s.
     """
     return min(1.0, failure + min(1.0, 80 * failure) * coarseness)
-
-
-def bound_leaking_mass(
-    noise: NoiseLaw, letters: PlacedLetters, level: float, enough: float | None = None
-) -> float:
-    """Bound the probability of the outcomes that leak more than a level above 0 from above.
-
-    Args:
-        noise: of a positive scale, or letters are two.
-        letters: with their priors.
-        level: in nats.
-        enough: the search ends where it is clear on which side of this number the probability is.
-
-    Raises:
-        PrivacyError: the letters take three dimensions.
-    """
-    points = round_to_grid(letters.points, noise.grid_step)
-    # without noise values are released as they are, wherever the two are
-    places = noise.reduce_points(points) if noise.scale else np.array([[-1.0], [1.0]])
-    if places.shape[1] > 2:
-        raise PrivacyError(
-            f"the letters take {places.shape[1]} dimensions, and failure probabilities are integrated "
-            "over a line or a plane: take `level` of Laplace noise, or fewer numbers of each letter"
-        )
-    if not places.size:  # all are rounded to the same point
-        return 0.0
-    if places.shape != (2, 1):
-        found = LeakingMass(noise, letters, math.exp(-level), enough).bound(places)
-    else:
-        # of noise so small no float reveals more than of none
-        scale = max(2 * (noise.scale / float(np.ptp(places))), 1e-3)
-        found = PairFailure(replace(noise, scale=scale), level).find_supremum(letters, enough)
-    if not noise.scale:
-        return found
-    # an outcome of more than 53 bits is rounded to a float, which is a coarser grid there: next to 1 its step
-    # is 2^-53, and as much as 2^-47 of the scale 39 deviations out
-    rounding = 2.0**-50 * (float(np.abs(points).max()) / noise.scale)
-    return raise_for_grid(found, max(2.0**-GRID_STEP_BITS, rounding))

@@ -10,9 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, Label, check_integer, copy_float_array
+from pmlopt.core.arrays import (
+    FloatArray,
+    Label,
+    check_integer,
+    copy_float_array,
+    integers_over_common_denominator,
+)
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PrivacyError
+from pmlopt.measures.leakage import log_quotient
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.releases.noise.laws import UNIT
 
@@ -156,30 +163,14 @@ class PlacedLetters:
         if self.over is None:
             most, least = self.prior.pmf @ lost, self.prior.pmf @ kept
         else:
-            most, least = _bound_means(self.over, lost, kept)
+            # the smaller of two parts of one has all digits, and makes the other an integer, too
+            parts, whole = integers_over_common_denominator(np.minimum(lost, kept))
+            found, total = self.over.min_mean_scaled(np.where(lost < kept, whole - parts, parts))
+            sums, every = np.array(found, dtype=object), int(total) * whole
+            # quotients of integers are rounded once
+            most, least = (np.asarray(one / every, float) for one in (every - sums, sums))
         rounding = (len(exponents) + 8) * UNIT
-        with np.errstate(divide="ignore"):
-            near = -np.log1p(-np.minimum(most * (1 + rounding), 0.75))
-            far = -np.log(np.maximum(least * (1 - rounding), 0.0))
-        found = np.where(most < 0.5, near, far) * (1 + 4 * UNIT)
+        # at least 1 over the least mean: most and least add up to 1 or more
+        bounds = log_quotient(least * (1 - rounding), most * (1 + rounding)) * (1 + 4 * UNIT)
         # the least mean is at least the least entry
-        return np.asarray(np.minimum(found, exponents.max(axis=0)))
-
-
-def _bound_means(
-    over: PriorSet, lost: FloatArray, kept: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Bound the (M,) largest means of `lost` and least means of `kept`, which add up to one."""
-    # all floats of at least 0 are whole multiples of 2^-1100
-    bits = 1100
-    whole = 1 << bits
-
-    def to_parts(part: float, other: float) -> int:
-        top, bottom = min(part, other).as_integer_ratio()
-        parts = (top << bits) // bottom
-        return whole - parts if part < other else parts
-
-    sums, total = over.min_mean_scaled(np.frompyfunc(to_parts, 2, 1)(lost, kept))
-    least, all_parts = np.array(sums, dtype=object), int(total) * whole
-    # quotients of integers are rounded once
-    return ((all_parts - least) / all_parts).astype(float), (least / all_parts).astype(float)
+        return np.asarray(np.minimum(bounds, exponents.max(axis=0)))

@@ -23,8 +23,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.model.closed_forms.local_privacy import level_of_ratio
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.releases.noise.kinds import Laplace, search_scale_for_level
-from pmlopt.releases.noise.laws import check_scale
-from pmlopt.releases.noise.letters import PlacedLetters, check_integers, read_numbers
+from pmlopt.releases.noise.letters import PlacedLetters, read_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +63,7 @@ class QueryNoise:
     def __post_init__(self) -> None:
         given = self.differences
         tables = tuple(copy_float_array(d, 2, "the differences", PrivacyError) for d in given)
-        sizes = tuple(check_scale(scale) for scale in self.scales)
+        sizes = tuple(self.kind(scale).scale for scale in self.scales)
         if not tables or any(table.shape != (len(tables[0]),) * 2 for table in tables):
             raise PrivacyError("give differences (N, N) for each answer, on the same N letters")
         if any((table < 0).any() for table in tables):
@@ -103,7 +102,7 @@ class QueryNoise:
             return replace(silent, scales=(factor * widest).tolist())
 
         level = lambda factor: scale_noise(factor).level(prior, over)  # noqa: E731
-        return scale_noise(search_scale_for_level(level, len(widest), epsilon))
+        return scale_noise(search_scale_for_level(level, epsilon))
 
     def level(self, prior: PriorLike, over: PriorSet | None = None) -> float:
         """Return what all answers together leak of one record at most, in nats.
@@ -125,7 +124,7 @@ class QueryNoise:
             # both answers are rounded to the grid of the noise; whole numbers are on that of whole noise
             step = 0.0 if noise.is_whole else noise.grid_step
             moved = np.where(table > 0, table + step, 0.0)
-            exponents = exponents + noise.bound_log_ratios(moved)
+            exponents += noise.bound_log_ratios(moved)
         levels = PlacedLetters(law, over, np.zeros((size, 1))).bound_levels(exponents)
         return dict(zip(law.labels, levels.tolist(), strict=True))
 
@@ -150,13 +149,10 @@ class QueryNoise:
         """
         if len(answers) != len(self.scales):
             raise PrivacyError(f"give {len(self.scales)} answers, one for each of the differences")
-        numbers = [
-            check_integers(read_numbers(answer, "the answers"), self.kind.is_whole)
-            for answer in answers
-        ]
+        numbers = [read_numbers(answer, "the answers") for answer in answers]
         bits = make_random_bits(seed)
-        noises = map(self.kind, self.scales)
-        return [noise.add_noise(one, bits) for noise, one in zip(noises, numbers, strict=True)]
+        parts = zip(self.scales, numbers, strict=True)
+        return [self.kind(scale).add_noise(one, bits) for scale, one in parts]
 
 
 @dataclass(frozen=True)
@@ -200,7 +196,7 @@ class LaplaceHistogram:
     def __post_init__(self) -> None:
         share = check_in_interval(self.min_mass, "[0, 1]", "the minimum mass", PrivacyError)
         change = check_positive(self.sensitivity, "the sensitivity", PrivacyError)
-        vars(self).update(scale=check_scale(self.scale), min_mass=share, sensitivity=change)
+        vars(self).update(scale=Laplace(self.scale).scale, min_mass=share, sensitivity=change)
 
     @classmethod
     def calibrate(
@@ -219,10 +215,8 @@ class LaplaceHistogram:
 
         Source: [saeidian2025histogram, eq. (5)], solved for b.
         """
-        silent = cls(0.0, min_mass, sensitivity)
-        level = lambda scale: replace(silent, scale=scale).level  # noqa: E731
-        scale = search_scale_for_level(level, silent.sensitivity, epsilon)
-        return replace(silent, scale=scale)
+        level = lambda scale: cls(scale, min_mass, sensitivity).level  # noqa: E731
+        return cls(search_scale_for_level(level, epsilon), min_mass, sensitivity)
 
     @property
     def level(self) -> float:
@@ -311,14 +305,7 @@ class LaplaceHistogram:
         table = read_numbers(counts, "the counts")
         if (table < 0).any() or (table != np.rint(table)).any():
             raise PrivacyError("the counts must be whole numbers of at least 0")
-        self._check_classes(table.shape)
-        noisy = Laplace(self.scale).add_noise(table, seed)
-        noisy = np.rint(noisy) if round_to_whole else noisy
-        return np.asarray(np.maximum(noisy, 0.0) if clip else noisy) + 0.0
-
-    def _check_classes(self, shape: Sequence[int]) -> None:
-        """Raise an error where the number of classes conflicts with minimum probability or sensitivity."""
-        classes = shape[-1] if shape else 1
+        classes = np.atleast_1d(table).shape[-1]
         if classes * self.min_mass > 1 + 1e-12:
             raise PrivacyError(
                 f"{classes} classes cannot each have probability {self.min_mass:g}: at most {1 / classes:g}"
@@ -328,6 +315,9 @@ class LaplaceHistogram:
                 f"the sensitivity is {self.sensitivity:g}, and one record changes {classes} counts by 2 "
                 "in all: release one count, or give the sensitivity 2"
             )
+        noisy = Laplace(self.scale).add_noise(table, seed)
+        noisy = np.rint(noisy) if round_to_whole else noisy
+        return np.asarray(np.maximum(noisy, 0.0) if clip else noisy) + 0.0
 
 
 def laplace_level(scale: float, least: float) -> float:

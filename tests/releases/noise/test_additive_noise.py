@@ -101,6 +101,13 @@ def test_two_values_and_every_prior_are_the_known_cases() -> None:
     assert Geometric(0.7).level(AGES) == Laplace(0.7).level(AGES)
 
 
+@pytest.mark.parametrize("factor", [1e-100, 1e-6, 1e6, 1e100])
+def test_the_scale_of_letters_further_apart_is_larger_by_as_much(factor: float) -> None:
+    far = Prior(AGES.pmf, [factor * age for age in (20, 40, 60)])
+    scale = Laplace.calibrate(AGES, 0.5).scale
+    assert Laplace.calibrate(far, 0.5).scale == pytest.approx(factor * scale, rel=1e-12)
+
+
 def test_letters_off_the_grid_leak_what_is_drawn() -> None:
     """0.1 and 0.3 are no multiples of the step: the level counts the letters that noise is added to."""
     prior = Prior([0.5, 0.5], [0.1, 0.3])
