@@ -164,6 +164,11 @@ class RequirementConjunction(Requirement):
             for name, value in part.auxiliary_values(prior, matrix).items()
         }
 
+    @property
+    def compares_means(self) -> bool:
+        """Return whether all parts take no more of a column than sums and largest and least entries."""
+        return all(part.compares_means for part in self.parts)
+
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         """Compute the constraint violations of all parts."""
         return reduce(np.maximum, (part.violation(weights, matrix, power) for part in self.parts))
