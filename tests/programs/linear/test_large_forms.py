@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 from pmlopt import LDP, PML, ExpectedLoss, Prior, design, solve
 from pmlopt.core.arrays import FloatArray
@@ -13,6 +14,7 @@ from pmlopt.programs.linear import color_refinement
 from pmlopt.programs.linear.formulation import (
     _keeps_labels,
     _may_be_deterministic,
+    _needs_merged_outputs,
     find_known_optimum,
 )
 from pmlopt.programs.linear.program import LinearDesign
@@ -87,3 +89,20 @@ def test_thousands_of_letters_have_a_closed_form_within_the_rounding_of_sums() -
     assert known is not None
     assert known.name == "uniform"
     assert known.value == pytest.approx(1 - np.e / 4_000, abs=1e-12)
+
+
+def test_an_assignment_is_not_looked_for_where_columns_share_their_best_output() -> None:
+    """Of numbers on a line each column of the form wants one of few numbers in the middle of its letters."""
+    prior = Prior.uniform(SIZE)
+    program = design(prior, PML(1.0), "absolute")
+    assert isinstance(program, LinearDesign)
+    near = 1e-10 * program.scale
+    for _, form in build_closed_forms(prior, PML(1.0)):
+        gains = (prior.pmf[:, None] * form.matrix).T @ program.centered_gains
+        one_to_one = gains[optimize.linear_sum_assignment(gains, maximize=True)].sum()
+        assert _needs_merged_outputs(gains, near)
+        assert gains.max(axis=1).sum() > one_to_one + near
+        assert not _needs_merged_outputs(np.eye(SIZE), near)
+        assert not _needs_merged_outputs(np.ones((SIZE, SIZE)), near)
+    known = find_known_optimum(program)
+    assert known is None or known.name != "uniform"
