@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import reprlib
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
 from decimal import Decimal
@@ -86,7 +86,9 @@ def copy_float_array(values: Any, ndim: int, what: str, error: type[InputError])
         raw = np.asarray(values)
         if raw.dtype.kind not in "iufO":
             raise TypeError(f"{reprlib.repr(values)} are not")
-        array = np.array(raw, dtype=np.float64)
+        # nobody can change an array that is read-only for all: a large one is not copied
+        copies = None if raw.size > 100_000 and is_frozen(raw) else True
+        array = np.array(raw, dtype=np.float64, copy=copies)
     except (TypeError, ValueError, OverflowError) as cause:
         raise error(
             f"{what} must be numbers in a regular {ndim}-dimensional array: {cause}"
@@ -95,14 +97,56 @@ def copy_float_array(values: Any, ndim: int, what: str, error: type[InputError])
         raise error(
             f"{what} must have {ndim} dimension(s) and at least one entry, not shape {array.shape}"
         )
-    finite = np.isfinite(array)
-    if not finite.all():
-        where = tuple(int(i) for i in np.argwhere(~finite)[0])
+    # what is no number is both the least and the largest entry
+    if not (math.isfinite(array.min()) and math.isfinite(array.max())):
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise error(
             f"{what} has the entry {array[where]} at {describe_position(where)}: give finite numbers"
         )
     array.setflags(write=False)
     return array
+
+
+def is_frozen(array: NDArray[Any]) -> bool:
+    """Return whether an array is read-only, with every array whose memory it shares: it needs no copy.
+
+    Examples:
+        >>> array = np.zeros(3)
+        >>> array.setflags(write=False)
+        >>> is_frozen(array), is_frozen(np.zeros(3)), is_frozen(np.broadcast_to(np.zeros(1), 3))
+        (True, False, False)
+    """
+    owner: Any = array
+    while isinstance(owner, np.ndarray) and not owner.flags.writeable:
+        owner = owner.base
+    return owner is None
+
+
+def iterate_row_blocks(shape: tuple[int, ...]) -> Iterator[slice]:
+    """Yield slices of rows that cover an array, each with few enough entries for the cache.
+
+    Examples:
+        >>> list(iterate_row_blocks((3, 10)))
+        [slice(0, 3, None)]
+        >>> list(iterate_row_blocks((3, 100_000)))
+        [slice(0, 1, None), slice(1, 2, None), slice(2, 3, None)]
+    """
+    height = max(1, 2**17 // max(1, math.prod(shape[1:])))  # 1 MiB of floats
+    for start in range(0, shape[0], height):
+        yield slice(start, min(start + height, shape[0]))
+
+
+def sum_row_products(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+    """Compute the sum of the products of the entries of two matrices in each row.
+
+    Examples:
+        >>> sum_row_products(np.ones((2, 3)), np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 1.0]]))
+        array([6., 1.])
+    """
+    found = np.empty(len(one))
+    for rows in iterate_row_blocks(one.shape):
+        found[rows] = (one[rows] * other[rows]).sum(axis=1)
+    return found
 
 
 def is_plain(values: Any, ndim: int) -> bool:
@@ -470,49 +514,6 @@ def indices_of(
         except (KeyError, TypeError):
             raise error(f"{what}: {label!r} is none of {abbreviate(tuple(known))}") from None
     return result
-
-
-def build_count_array(
-    counted: Iterable[tuple[tuple[Label, ...], float]],
-    sides: Sequence[Sequence[Label]],
-    what: str,
-    error: type[InputError],
-    kind: type = np.int64,
-) -> NDArray[Any]:
-    """Build a count array with one axis per side from labelled counts.
-
-    Args:
-        counted: tuples of labels, with their counts.
-        sides: the labels of each axis.
-        what: the labels are of, for messages.
-        error: what is raised.
-        kind: of numbers: whole ones, or floats.
-
-    Raises:
-        InputError: of the class `error`: a label is not known, or a tuple has another length.
-
-    Examples:
-        >>> build_count_array(
-        ...     [(("b", 1), 2), (("a", 0), 3)], [("a", "b"), (0, 1)], "the counts", InputError
-        ... ).tolist()
-        [[3, 0], [0, 2]]
-    """
-    found: NDArray[Any] = np.zeros([len(side) for side in sides], dtype=kind)
-    rows = list(counted)
-    for labels, _ in rows:
-        if not isinstance(labels, tuple) or len(labels) != len(sides):
-            raise error(f"{what}: {labels!r} is no tuple of {len(sides)} labels")
-    # one look-up table for each side: it has an entry for each of its labels
-    places = [
-        indices_of([labels[k] for labels, _ in rows], side, what, error)
-        for k, side in enumerate(sides)
-    ]
-    np.add.at(
-        found,
-        tuple(np.array(side, dtype=np.int64) for side in places),
-        np.array([count for _, count in rows], dtype=kind),
-    )
-    return found
 
 
 def _read_csv_label(label: Label) -> Label:

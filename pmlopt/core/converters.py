@@ -25,7 +25,8 @@ from typing import (
 
 import numpy as np
 
-from pmlopt.core.arrays import DefaultLabels, check_json_labels
+from pmlopt.core.arrays import DefaultLabels, FloatArray, check_json_labels, is_frozen
+from pmlopt.core.blocks import is_large_matrix
 from pmlopt.core.fields import (
     COUNT,
     INFINITE,
@@ -159,6 +160,8 @@ class ArrayConverter(Converter):
 
     def read(self, data: Any, place: ReadLocation) -> Any:
         """Convert plain data to the field's value, strictly."""
+        if is_large_matrix(data) and is_frozen(data) and data.dtype == self.scalar == np.float64:
+            return self._check_matrix(data, place)
         shape, leaves = self._flatten(
             data.tolist() if isinstance(data, np.ndarray) else data, place
         )
@@ -190,6 +193,23 @@ class ArrayConverter(Converter):
         array = array.reshape(shape)
         array.setflags(write=False)
         return array
+
+    def _check_matrix(self, matrix: FloatArray, place: ReadLocation) -> FloatArray:
+        """Return a large matrix of a file as it is; raise an error where it is not as its field requires."""
+        if self.shape is not None:
+            place.check_size(matrix.shape, self.shape)
+        lowest = max((one.low for one in self.notes if isinstance(one, Range)), default=-math.inf)
+        highest = min((one.high for one in self.notes if isinstance(one, Range)), default=math.inf)
+        ends = float(matrix.min()), float(matrix.max())
+        # negated, so that what is no number is refused
+        if not (all(map(math.isfinite, ends)) and lowest <= ends[0] and ends[1] <= highest):
+            wrong = ~np.isfinite(matrix) | (matrix < lowest) | (matrix > highest)
+            row, column = np.unravel_index(int(wrong.argmax()), matrix.shape)
+            wanted = (
+                Range(lowest, highest) if np.isfinite(matrix[row, column]) else "a finite number"
+            )
+            place.enter_nested_list(row, column).refuse(float(matrix[row, column]), str(wanted))
+        return matrix
 
     def _flatten(self, data: Any, place: ReadLocation) -> tuple[tuple[int, ...], list[Any]]:
         """Flatten regular nested lists; return their shape and entries."""
@@ -488,7 +508,9 @@ def to_plain(value: Any, context: Context | None = None) -> Any:
         return value
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype.kind != "f" or np.isfinite(value).all():
-            return value.tolist()
+            # few values are large enough to be looked at
+            is_kept = context.keeps_matrices and value.size > 1_000 and is_large_matrix(value)
+            return value if is_kept and value.dtype == np.float64 else value.tolist()
         value = value.tolist()
     if isinstance(value, tuple | list):
         return [to_plain(part, context) for part in value]

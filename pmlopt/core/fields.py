@@ -93,6 +93,8 @@ class Context:
         number: what reads a table that represents a number, such as `{ log = "5/4" }`, from it and its path.
         forms: by a class, functions that make its objects too, by the words that distinguish them from its
             subclasses; the one by the empty word is meant where there is no word.
+        keeps_matrices: whether large matrices stay arrays when a record is written, for a file that holds
+            arrays.
     """
 
     given: Mapping[str, Any] = field(default_factory=dict)
@@ -102,6 +104,7 @@ class Context:
     error: type[InputError] = FileFormatError
     number: Callable[[Mapping[str, Any], str], float] | None = None
     forms: Mapping[type, Mapping[str, Callable[..., Any]]] = field(default_factory=dict)
+    keeps_matrices: bool = False
 
     @property
     def max_letters(self) -> int:

@@ -313,8 +313,8 @@ MECHANISM_FILE_VERSION = 3
 ENDINGS = (".csv", ".json", ".npz", ".tsv", ".npy", ".mat", ".parquet", ".xlsx")
 """Of the files that hold a matrix; `pmlopt.core.matrices` reads and writes them."""
 T = TypeVar("T")
-MAX_FILE_BYTES = 2**30
-"""Bytes that are read of a file, 1 GiB: twice those of a mechanism with 8,000 letters and outputs."""
+MAX_FILE_BYTES = 2**31
+"""Bytes that are read of a file, 2 GiB: a mechanism with 10,000 letters and outputs, and its table."""
 MAX_EXPANDED_ENTRIES = 2**26
 """Bytes, 64 MiB, by which the arrays of an NPZ file may be larger than the file: pmlopt does not compress."""
 
@@ -357,6 +357,23 @@ def get_file_format(path: str | os.PathLike[str], known: Sequence[str] = ENDINGS
     return ending
 
 
+@contextmanager
+def open_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Yield a stream of a file of at most `MAX_FILE_BYTES` bytes that can seek; a pipe is read whole."""
+    with ExitStack() as stack:
+        stream: BinaryIO | None = None
+        try:
+            if Path(path).is_file():
+                stream = stack.enter_context(Path(path).open("rb"))
+        except (OSError, ValueError, TypeError) as cause:
+            raise FileFormatError(f"{path}: cannot be read: {describe_os_error(cause)}") from None
+        if stream is None:
+            stream = io.BytesIO(read_bytes(path))
+        _check_file_size(path, stream.seek(0, os.SEEK_END))
+        stream.seek(0)
+        yield stream
+
+
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """Read a complete file of at most `MAX_FILE_BYTES` bytes; `-` is standard input."""
     try:
@@ -368,12 +385,17 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
             content = b"".join(_read_pieces(stream, MAX_FILE_BYTES + 1))
     except (OSError, ValueError, TypeError) as cause:
         raise FileFormatError(f"{path}: cannot be read: {describe_os_error(cause)}") from None
-    if len(content) > MAX_FILE_BYTES:
+    _check_file_size(path, len(content))
+    return content
+
+
+def _check_file_size(path: str | os.PathLike[str], size: int) -> None:
+    """Raise an error for a file of more than `MAX_FILE_BYTES` bytes."""
+    if size > MAX_FILE_BYTES:
         raise FileFormatError(
             f"{path}: is larger than {MAX_FILE_BYTES} bytes, the most that is read: give a smaller file, or "
             "raise pmlopt.core.files.MAX_FILE_BYTES"
         )
-    return content
 
 
 def _read_pieces(stream: BinaryIO, most: int) -> Iterator[bytes]:
@@ -403,21 +425,21 @@ def _to_plain(value: Any) -> Any:
     raise TypeError(f"{value!r} is not text, a number, a list or a table")
 
 
-def check_expansion(path: str | os.PathLike[str], content: bytes) -> None:
+def check_expansion(path: str | os.PathLike[str], stream: BinaryIO) -> None:
     """Raise an error for a compressed file that would exceed memory."""
     # by the sizes that the archive declares, before anything is unpacked
-    expanded = compute_expanded_size(content)
-    if expanded > len(content) + MAX_EXPANDED_ENTRIES:
+    size, expanded = stream.seek(0, os.SEEK_END), compute_expanded_size(stream)
+    if expanded > size + MAX_EXPANDED_ENTRIES:
         raise FileFormatError(
-            f"{path}: has {len(content)} bytes and expands to {expanded}, over {MAX_EXPANDED_ENTRIES} "
+            f"{path}: has {size} bytes and expands to {expanded}, over {MAX_EXPANDED_ENTRIES} "
             "above its "
             "size: save it without compression, or raise pmlopt.core.files.MAX_EXPANDED_ENTRIES"
         )
 
 
-def compute_expanded_size(content: bytes) -> int:
+def compute_expanded_size(stream: BinaryIO) -> int:
     """Return the uncompressed size of a ZIP archive."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+    with zipfile.ZipFile(stream) as archive:
         return sum(entry.file_size for entry in archive.infolist())
 
 

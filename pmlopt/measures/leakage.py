@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pmlopt.core.arrays import FloatArray, Label, check_nonnegative
+from pmlopt.core.arrays import FloatArray, Label, check_nonnegative, iterate_row_blocks
 from pmlopt.core.concave import Local, maximize_over_laws
 from pmlopt.data.mechanism import (
     Mechanism,
@@ -437,14 +437,15 @@ def _compute_leakages(p: Prior, m: Mechanism, counted: NDArray[np.bool_] | None)
         m: the mechanism.
         counted: (N, M) the letters, at all others of which the column is 0; None for all of them.
     """
-    support = m.support
-    columns = m.matrix[:, support]
-    peaks = columns.max(axis=0)
-    short = (peaks - columns) / peaks
-    if counted is not None:
-        short = np.where(counted[:, support], short, 0.0)
+    peaks = m.matrix.max(axis=0)
+    support, (means, gaps) = peaks > 0, np.zeros((2, len(peaks)))
+    units = np.where(support, peaks, 1.0)
+    for rows in iterate_row_blocks(m.matrix.shape):
+        short = (peaks - m.matrix[rows]) / units
+        means += p.pmf[rows] @ (m.matrix[rows] / units)
+        gaps += p.pmf[rows] @ (short if counted is None else short * counted[rows])
     found = np.full(len(m.outputs), -np.inf)
-    found[support] = log_quotient(p.pmf @ (columns / peaks), p.pmf @ short)
+    found[support] = log_quotient(means[support], gaps[support])
     return found
 
 

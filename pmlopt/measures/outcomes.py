@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, check_integer, check_real, join_words
+from pmlopt.core.blocks import iterate_column_blocks
 from pmlopt.core.display import (
     format_facts_html,
     format_nats,
@@ -120,21 +122,27 @@ def summarize_outcomes(prior: PriorLike, mechanism: MechanismLike) -> list[Outco
         (0, 0, 0.4, 1.0, True, (1, 2))
     """
     p, m = pair_with_prior(prior, mechanism)
-    after, law = posterior(p, m), p.pmf @ m.matrix
-    found = []
-    for y in np.flatnonzero(m.support):
-        column = m.matrix[:, y]
-        possible = column > 0
-        raised = np.flatnonzero(column >= column.max() * (1 - 1e-12))
-        x = int(raised[p.pmf[raised].argmax()])
-        certain = bool(possible.sum() == 1)
-        excluded = tuple(p.labels[k] for k in np.flatnonzero(~possible))
-        shown = 1.0 if certain else min(float(after[x, y]), math.nextafter(1.0, 0.0))
-        found.append(
-            OutcomeSummary(
-                m.outputs[y], float(law[y]), p.labels[x], float(p.pmf[x]), shown, excluded
+    law: FloatArray = p.pmf @ m.matrix
+    found: list[OutcomeSummary] = []
+    for part in iterate_column_blocks(m.matrix.shape):
+        columns = m.matrix[:, part]
+        peaks = columns.max(axis=0)
+        # over the peaks, since the probability of an outcome may be below the floats
+        joint = p.pmf[:, None] * (columns / np.where(peaks > 0, peaks, np.nan))
+        laws, turned = joint.sum(axis=0), np.ascontiguousarray(columns.T)
+        for place in np.flatnonzero(peaks > 0).tolist():
+            y, column, peak = part.start + place, turned[place], peaks[place]
+            impossible = column <= 0
+            raised = np.flatnonzero(column >= peak * (1 - 1e-12))
+            x = int(raised[p.pmf[raised].argmax()])
+            certain = np.count_nonzero(impossible) == p.size - 1
+            after = float(joint[x, place] / laws[place])
+            shown = 1.0 if certain else min(after, math.nextafter(1.0, 0.0))
+            excluded = tuple(compress(p.labels, impossible.tolist())) if impossible.any() else ()
+            letter, before = p.labels[x], float(p.pmf[x])
+            found.append(
+                OutcomeSummary(m.outputs[y], float(law[y]), letter, before, shown, excluded)
             )
-        )
     return sorted(found, key=lambda tells: -tells.leakage)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import (
     TYPE_CHECKING,
@@ -266,10 +266,11 @@ class Result(SuggestsAttributes, Generic[C_co]):
             solver_options=self.solver_options,
         )
 
-    def _to_metadata(self) -> dict[str, Any]:
+    def _to_metadata(self, *, keeps_matrices: bool = False) -> dict[str, Any]:
         """Serialize the fields that a file stores in addition to the mechanism."""
         record = self.to_record
-        found: dict[str, Any] = to_plain(record, make_context(self.mechanism, record.prior))
+        context = make_context(self.mechanism, record.prior)
+        found: dict[str, Any] = to_plain(record, replace(context, keeps_matrices=keeps_matrices))
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -278,7 +279,7 @@ class Result(SuggestsAttributes, Generic[C_co]):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save mechanism, certificate and solver record (JSON, NPZ), or the mechanism only (CSV)."""
-        self.mechanism.save(path, self._to_metadata())
+        self.mechanism.save(path, self._to_metadata(keeps_matrices=True))
 
     def export(
         self,

@@ -48,7 +48,7 @@ from pmlopt.releases.batches import ColumnRelease
 from pmlopt.tables.counting import find_tuples, replace_missing
 from pmlopt.tables.reading import Table, find_column, open_table
 from pmlopt.tables.streams import CsvFormat
-from pmlopt.verification.verify_saved import load_saved, verify_file
+from pmlopt.verification.verify_saved import load_saved, load_with_verdict
 
 BYTES = "bytes"
 
@@ -148,15 +148,15 @@ def _list_claims(place: Path, described: ReleaseFile) -> Iterator[Claim]:
             yield Claim(part.mechanism, False, BYTES, "is missing")
             continue
         try:
-            one = get_listed_mechanism(load_saved(path), part.mechanism)
+            found, verdict = load_with_verdict(path)
+            one = get_listed_mechanism(found, part.mechanism)
         except FileFormatError as error:
             yield Claim(part.mechanism, False, BYTES, f"cannot be read: {error}")
             continue
         made.append(one)
-        if isinstance(one, Mechanism):
+        if verdict is None:
             yield Claim(part.mechanism, None, FLOATS, _IS_BARE)
             continue
-        verdict = verify_file(path)
         failed = "; ".join(f"{claim.name}: {claim.detail}" for claim in verdict.failures)
         yield Claim(part.mechanism, verdict.holds, FLOATS, failed or verdict.statement)
     if len(made) < len(described.parts):

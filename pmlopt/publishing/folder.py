@@ -13,7 +13,8 @@ from typing import Annotated, Literal, TypeAlias
 import numpy as np
 
 from pmlopt.core import files
-from pmlopt.core.arrays import IntArray, Label, build_count_array, make_label_key
+from pmlopt.core.arrays import IntArray, Label, make_label_key
+from pmlopt.core.counts import build_count_array
 from pmlopt.core.differences import MAX_EXACT_INTEGER
 from pmlopt.core.records import (
     MAX_UNLISTED_LETTERS,
@@ -256,7 +257,9 @@ def restrict_to_occurring(
     rows = np.flatnonzero(counts)
     labels = [mechanism.inputs[row] for row in rows]
     prior = Prior.from_counts(counts[rows].tolist(), labels)
-    return prior, Mechanism(mechanism.matrix[rows], labels, mechanism.outputs)
+    # where all letters occur, the matrix stays as it is: a copy of a large one takes a second
+    matrix = mechanism.matrix if len(rows) == len(counts) else mechanism.matrix[rows]
+    return prior, Mechanism(matrix, labels, mechanism.outputs)
 
 
 def choose_mechanism_files(

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, build_count_array, make_label_key
+from pmlopt.core.arrays import FloatArray, Label, make_label_key
+from pmlopt.core.counts import build_count_array
 from pmlopt.core.lazy_imports import special
 from pmlopt.core.roots import find_min_holding
 from pmlopt.data.mechanism import Mechanism
@@ -192,8 +193,7 @@ def _test_against_raw_rows(
 
 def _compute_copy_probabilities(mechanisms: Sequence[Mechanism], law: FloatArray) -> FloatArray:
     """Return each outcome's probability as a letter of the same spelling."""
-    spells = []
-    for one in mechanisms:
+    for axis, one in enumerate(mechanisms):
         texts = [str(label) for label in one.inputs]  # as a file of text has them
         at = (
             dict(zip(texts, range(len(texts)), strict=True))
@@ -203,13 +203,12 @@ def _compute_copy_probabilities(mechanisms: Sequence[Mechanism], law: FloatArray
         keys: dict[Label, int] = {
             make_label_key(label): place for place, label in enumerate(one.inputs)
         }
-        same = np.zeros((len(one.inputs), len(one.outputs)))
-        for y, label in enumerate(one.outputs):
-            place = keys.get(make_label_key(label), at.get(str(label)))
-            if place is not None:
-                same[place, y] = 1.0
-        spells.append(same)
-    return apply_channels(law, spells)
+        places = np.array(
+            [keys.get(make_label_key(label), at.get(str(label), -1)) for label in one.outputs]
+        )
+        shape = [-1 if other == axis else 1 for other in range(law.ndim)]
+        law = np.take(law, np.maximum(places, 0), axis=axis) * (places >= 0).reshape(shape)
+    return law
 
 
 def _bound_by_bennett(excess: float, variance: float, largest: float) -> float:

@@ -86,7 +86,7 @@ def read_arrays(
     files.get_file_format(path, (".npz",))
     content = files.read_bytes(path)
     try:
-        files.check_expansion(path, content)
+        files.check_expansion(path, io.BytesIO(content))
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         about = json.loads(arrays.pop("about").tobytes())

@@ -14,10 +14,10 @@ from pmlopt.core.arrays import (
     SUM_ATOL,
     FloatArray,
     Label,
-    build_count_array,
     check_unmasked,
     copy_float_array,
 )
+from pmlopt.core.counts import build_count_array
 from pmlopt.core.frames import to_narwhals
 from pmlopt.data.labelled import read_labelled_table as labelled
 from pmlopt.data.mechanism import Mechanism, MechanismLike
@@ -156,6 +156,10 @@ def _compute_level_about(
 ) -> float:
     """Compute the leakage level of all releases about one attribute."""
     others = [other for other in range(law.ndim) if other != axis]
+    if not others:  # nothing else is released
+        occurs = everything > 0
+        peaks = matrices[axis].max(axis=0)[occurs]
+        return max(0.0, float(np.log((peaks / everything[occurs]).max(initial=1.0))))
     given = np.moveaxis(apply_channels(law, matrices, others), axis, 0)
     given = given / compute_marginal(law, axis).reshape(-1, *[1] * len(others))
     below = np.moveaxis(everything, axis, 0)

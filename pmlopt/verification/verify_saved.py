@@ -111,17 +111,14 @@ def load_trusted(path: str | os.PathLike[str]) -> Any:
     Raises:
         FileFormatError: the file holds no mechanism, or a claim of its certificate is false.
     """
-    mechanism, metadata = read_any_mechanism(path)
-    if metadata.get("certificate") is None:
-        return mechanism
-    told, verdict = _read_with_verdict(path, mechanism, metadata)
-    if verdict.failures:
+    found, verdict = load_with_verdict(path)
+    if verdict is not None and verdict.failures:
         raise FileFormatError(
             f"{path}: what its certificate claims is false, so it is not used: "
             + "; ".join(f"{claim.name}: {claim.detail}" for claim in verdict.failures)
             + ". Design it again, or save the matrix only, as CSV, to use it without its claims"
         )
-    return _build_result(told)
+    return found
 
 
 def load_trusted_mechanism(path: str | os.PathLike[str]) -> Mechanism:
@@ -245,6 +242,22 @@ def load_saved(path: str | os.PathLike[str]) -> Any:
     if metadata.get("certificate") is None:
         return mechanism
     return _build_result(read_result_record(mechanism, metadata, path))
+
+
+def load_with_verdict(path: str | os.PathLike[str]) -> tuple[Any, Verdict | None]:
+    """Load a saved `Mechanism` or `Result`, and verify the claims of a result; None where nothing is claimed.
+
+    Args:
+        path: what `save` of one of them wrote.
+
+    Raises:
+        FileFormatError: it is not there, or neither of these.
+    """
+    mechanism, metadata = read_any_mechanism(path)
+    if metadata.get("certificate") is None:
+        return mechanism, None
+    told, verdict = _read_with_verdict(path, mechanism, metadata)
+    return _build_result(told), verdict
 
 
 def _build_result(record: ResultRecord) -> Result[Any]:

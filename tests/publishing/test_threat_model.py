@@ -16,7 +16,7 @@ from mutate_releases import mutate
 from mutate_state import KINDS
 
 from pmlopt import PML, Mechanism, Prior, design, load, solve
-from pmlopt.core import arrays
+from pmlopt.core import counts
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.model.uncertainty.confidence import weissman_radius
 from pmlopt.publishing import (
@@ -448,15 +448,15 @@ def test_the_loss_and_a_low_rank_are_said_where_people_look(tmp_path: Path) -> N
 def test_many_letters_take_a_number_of_steps_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None:
     # what is looked up for each tuple of letters is looked up for all of them at once
     calls = []
-    looked_up = arrays.indices_of
+    looked_up = counts.indices_of
 
     def counted(*args: Any, **options: Any) -> list[int]:
         calls.append(args[1])
         return looked_up(*args, **options)
 
-    monkeypatch.setattr(arrays, "indices_of", counted)
+    monkeypatch.setattr(counts, "indices_of", counted)
     letters = [f"L{k}" for k in range(500)]
-    found = arrays.build_count_array(
+    found = counts.build_count_array(
         [((a, "x"), 2) for a in letters], [letters, ["x", "y"]], "it", InputError
     )
     assert found.sum() == 1_000

@@ -219,7 +219,7 @@ def _open_workbook(source: Source, *, data_only: bool) -> Iterator[Any]:
     """Yield an opened workbook, and raise what goes wrong in it as an error of its file."""
     openpyxl = _import_openpyxl()
     try:
-        if compute_expanded_size(source.content) > MAX_FILE_BYTES:
+        if compute_expanded_size(source.stream) > MAX_FILE_BYTES:
             raise source.refuse(f"expands to more than {MAX_FILE_BYTES} bytes")
         content = io.BytesIO(source.content)
         yield openpyxl.load_workbook(content, read_only=True, data_only=data_only)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, BinaryIO, Literal
 
 import numpy as np
 
@@ -19,14 +19,17 @@ from pmlopt.core.arrays import (
     abbreviate,
     check_json_labels,
 )
+from pmlopt.core.blocks import freeze, is_large_matrix, shrink_whole_numbers
 from pmlopt.core.files import (
     FORMAT,
     MECHANISM_FILE_VERSION,
-    atomic_write,
+    atomic_file,
     check_expansion,
+    describe_os_error,
     encode_json_bytes,
     get_file_format,
     is_standard_stream,
+    open_file,
     read_bytes,
     read_saved_record,
 )
@@ -44,7 +47,7 @@ class MatrixFormat:
     """A matrix file format: its writer and reader.
 
     Attributes:
-        encode: from the matrix to the bytes of the file.
+        encode: from the matrix to the bytes of a file.
         decode: from the bytes to the matrix.
         parts: what a file may hold several of, such as sheets; empty where it is always one matrix.
         check_available: raises where a package is missing that the format needs.
@@ -53,6 +56,7 @@ class MatrixFormat:
     encode: Callable[[MatrixFile], bytes]
     decode: Callable[[Source], MatrixFile]
     parts: str = ""
+    write: Callable[[MatrixFile, BinaryIO], None] | None = None
     check_available: Callable[[], None] = lambda: None
 
 
@@ -108,25 +112,65 @@ def decode_json(source: Source) -> MatrixFile:
     )
 
 
+def write_npz(stored: MatrixFile, stream: BinaryIO) -> None:
+    """Write a matrix as an NPZ archive with labels and metadata.
+
+    Large matrices of the metadata, such as the table of a loss, are arrays of their own: their names are the
+    keys that lead to them, and in their place the metadata has an empty list.
+    """
+    arrays: dict[str, Any] = {}
+    metadata = _take_arrays(stored.metadata, "metadata", arrays)
+    about = _encode_labels(MatrixFile(stored.matrix, stored.inputs, stored.outputs, metadata))
+    np.savez(stream, matrix=stored.matrix, about=about, **arrays)
+
+
 def encode_npz(stored: MatrixFile) -> bytes:
-    """Encode a matrix as an NPZ archive with labels and metadata."""
+    """Encode a matrix as an NPZ archive; see `write_npz`."""
     stream = io.BytesIO()
-    np.savez(stream, matrix=stored.matrix, about=_encode_labels(stored))
+    write_npz(stored, stream)
     return stream.getvalue()
 
 
+def _take_arrays(value: Any, path: str, arrays: dict[str, Any]) -> Any:
+    """Move the large matrices of metadata to `arrays`, by their paths; return the rest of it."""
+    if is_large_matrix(value):
+        arrays[path] = shrink_whole_numbers(value)
+        return []
+    if isinstance(value, Mapping):
+        # the path of a key with a separator would lead elsewhere
+        return {
+            key: part if "/" in str(key) else _take_arrays(part, f"{path}/{key}", arrays)
+            for key, part in value.items()
+        }
+    return value
+
+
 def decode_npz(source: Source) -> MatrixFile:
-    """Decode the archive written by `encode_npz`."""
+    """Decode the archive written by `write_npz`."""
     try:
-        check_expansion(source.path, source.content)
-        with np.load(io.BytesIO(source.content), allow_pickle=False) as arrays:
-            matrix, about = arrays["matrix"], arrays["about"].tobytes()
+        check_expansion(source.path, source.stream)
+        with np.load(source.stream, allow_pickle=False) as arrays:
+            matrix, about = freeze(arrays["matrix"]), arrays["about"].tobytes()
+            others = {name: arrays[name] for name in arrays.files if name.startswith("metadata/")}
     except FileFormatError:
         raise
     except Exception as cause:  # what zip and npy readers raise on foreign bytes has no bounds
         raise source.refuse(f"is not a whole mechanism in NPZ: {cause}") from None
     labels = decode_json(Source(source.path, about))
+    for name, array in others.items():
+        _put_array(labels.metadata, name, array, source)
     return MatrixFile(matrix, labels.inputs, labels.outputs, labels.metadata)
+
+
+def _put_array(metadata: Mapping[str, Any], name: str, array: Any, source: Source) -> None:
+    """Put an array in its place in the metadata; raise an error where there is none."""
+    *keys, last = name.split("/")[1:]
+    place: Any = metadata
+    for key in keys:
+        place = place.get(key) if isinstance(place, dict) else None
+    if not isinstance(place, dict) or place.get(last) != []:
+        raise source.refuse(f"has an array {name!r:.80}, for which there is no place")
+    place[last] = freeze(to_real_matrix(array, source, f"the array {name!r:.80}"))
 
 
 def encode_npy(stored: MatrixFile) -> bytes:
@@ -174,14 +218,14 @@ def _read_array(stream: io.BytesIO, source: Source) -> Any:
 FORMATS = {
     ".csv": MatrixFormat(encode_text, decode_text),
     ".json": MatrixFormat(encode_json, decode_json),
-    ".npz": MatrixFormat(encode_npz, decode_npz),
+    ".npz": MatrixFormat(encode_npz, decode_npz, write=write_npz),
     ".tsv": MatrixFormat(
         partial(encode_text, delimiter="\t"), partial(decode_text, delimiter="\t")
     ),
     ".npy": MatrixFormat(encode_npy, decode_npy),
-    ".mat": MatrixFormat(encode_mat, decode_mat, "variables"),
+    ".mat": MatrixFormat(encode_mat, decode_mat, parts="variables"),
     ".parquet": MatrixFormat(encode_parquet, decode_parquet),
-    ".xlsx": MatrixFormat(encode_xlsx, decode_xlsx, "sheets", check_excel),
+    ".xlsx": MatrixFormat(encode_xlsx, decode_xlsx, parts="sheets", check_available=check_excel),
 }
 """Of each ending the format; the endings are those of `pmlopt.core.files.ENDINGS`."""
 
@@ -190,7 +234,15 @@ _BEGINNINGS = {b"\x93NUMPY": ".npy", b"MATLAB 5.0": ".mat", b"PAR1": ".parquet"}
 
 def write_matrix(path: str | os.PathLike[str], stored: MatrixFile) -> None:
     """Write a labelled matrix in the format of the file suffix."""
-    atomic_write(path, FORMATS[get_file_format(path)].encode(stored))
+    format_of_path = FORMATS[get_file_format(path)]
+    try:
+        with atomic_file(path) as stream:
+            if format_of_path.write is None:
+                stream.write(format_of_path.encode(stored))
+            else:
+                format_of_path.write(stored, stream)
+    except OSError as cause:
+        raise FileFormatError(f"{path}: cannot be written: {describe_os_error(cause)}") from None
 
 
 def read_matrix(
@@ -207,6 +259,9 @@ def read_matrix(
         FileFormatError: the file is not there, cut short, or not of its format.
     """
     ending = None if is_standard_stream(path) else get_file_format(path)
+    if ending is not None and FORMATS[ending].write is not None and name is None:
+        with open_file(path) as stream:
+            return FORMATS[ending].decode(Source(path, b"", stochastic, given_stream=stream))
     content = read_bytes(path)
     found = FORMATS[ending or _detect_format(content)]
     if name is not None and not found.parts:

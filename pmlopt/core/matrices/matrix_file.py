@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -34,15 +35,22 @@ class Source:
 
     Attributes:
         path: of the file, for messages.
-        content: all of its bytes.
+        content: all of its bytes; empty where it is read from a stream.
         stochastic: whether the rows are laws, by which a missing header is noticed.
         name: of the variable or sheet to read, where a file holds several; None where it was not named.
+        given_stream: of the file, where not all of it is read at once.
     """
 
     path: str | os.PathLike[str]
     content: bytes
     stochastic: bool = True
     name: str | None = None
+    given_stream: BinaryIO | None = None
+
+    @property
+    def stream(self) -> BinaryIO:
+        """Return a stream of the content, which can seek."""
+        return io.BytesIO(self.content) if self.given_stream is None else self.given_stream
 
     def choose_part(self, names: Sequence[str], kind: str, default: str | None = None) -> str:
         """Choose the part (sheet or variable) to read; raise an error where that is ambiguous.
@@ -92,8 +100,10 @@ def to_real_matrix(array: Any, source: Source, what: str = "the array") -> Float
             f"{what} has {found.ndim} dimension(s), and a matrix has two, a row for each input and a column "
             "for each output: reshape it"
         )
-    matrix = found.astype(np.float64)
-    if kind.kind in "iu" and not np.array_equal(matrix.astype(kind), found):
+    matrix = found.astype(np.float64, copy=False)
+    # smaller ones all fit into the 53 bits of a double
+    is_wide = kind.kind in "iu" and kind.itemsize == 8
+    if is_wide and not np.array_equal(matrix.astype(kind), found):
         raise source.refuse(f"{what} has whole numbers beyond 2^53, which doubles do not hold")
     return np.ascontiguousarray(matrix)
 

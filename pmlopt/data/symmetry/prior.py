@@ -195,16 +195,17 @@ class PairOrbits:
             table: (N, M) the orbit of each pair, in the order of outputs.
             weights: N whole numbers, of the letters.
         """
-        # the flat place of the first pair of each orbit: its row and column by division
-        pairs = np.unique(table, return_index=True)[1]
         letters, outputs = (np.unique(side, return_index=True)[1] for side in (letter, output))
+        own = table[:, outputs]  # the first output of an orbit meets each of its orbits of pairs
+        # the flat place of the first pair of each orbit: its row and column by division
+        pairs = np.unique(own, return_index=True)[1]
         return cls(
             letters=tuple(np.bincount(letter).tolist()),
             weights=tuple(weights[x] for x in letters.tolist()),
             outputs=tuple(np.bincount(output).tolist()),
-            letter=letter[pairs // len(output)],
-            output=output[pairs % len(output)],
-            counts=tuple(np.bincount(table[:, outputs].ravel()).tolist()),
+            letter=letter[pairs // len(outputs)],
+            output=output[outputs[pairs % len(outputs)]],
+            counts=tuple(np.bincount(own.ravel()).tolist()),
         )
 
     def get_cells(

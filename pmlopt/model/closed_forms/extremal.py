@@ -18,6 +18,7 @@ from pmlopt.core.arrays import (
     check_real,
     copy_float_array,
 )
+from pmlopt.core.blocks import freeze
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.errors import PrivacyError, UtilityError
@@ -147,8 +148,9 @@ def uniform(size: int, epsilon: float) -> Mechanism:
     row[:full] = ratio / n
     if full < n:
         row[full] = (n - full * ratio) / n
-    shift = (np.arange(n)[None, :] - np.arange(n)[:, None]) % n
-    return Mechanism(row[shift])
+    # row x is the first one moved by x places: a window of two copies of it
+    windows = np.lib.stride_tricks.sliding_window_view(np.concatenate([row, row]), n)
+    return Mechanism(freeze(windows[n:0:-1].copy()))
 
 
 def k_singular(size: int, k: int) -> Mechanism:

@@ -168,6 +168,11 @@ class RequirementConjunction(Requirement):
         """Return whether a mechanism is so far within its bounds that rounding cannot hide a violation."""
         return all(part.is_met_with_margin(prior, matrix) for part in self.parts)
 
+    @property
+    def compares_means(self) -> bool:
+        """Return whether all parts take no more of a column than sums and largest and least entries."""
+        return all(part.compares_means for part in self.parts)
+
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         """Compute the constraint violations of all parts."""
         return reduce(np.maximum, (part.violation(weights, matrix, power) for part in self.parts))

@@ -20,7 +20,12 @@ import numpy as np
 from pmlopt.core.arrays import MAX_EXPONENT, FloatArray
 from pmlopt.core.lazy_imports import cp
 from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_prior
-from pmlopt.data.prior import Prior, PriorLike, conditional_value_at_risk
+from pmlopt.data.prior import (
+    Prior,
+    PriorLike,
+    conditional_value_at_risk,
+    max_conditional_value_at_risk,
+)
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import ldp_level, leakage_level, lip_levels, maximal_leakage
@@ -238,6 +243,12 @@ class MeanBounds(Requirement):
             else None
         )
 
+    @property
+    def compares_means(self) -> bool:
+        """Return whether no bound is over a set of priors, which takes whole columns."""
+        is_own = type(self).violation is MeanBounds.violation
+        return is_own and not any(isinstance(one.smaller, PriorSet) for one in self.bounds)
+
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         """Compute constraint violations of a mechanism: all at most 0 iff the requirement holds."""
         found, law = None, None
@@ -285,6 +296,8 @@ class MeanBounds(Requirement):
         if isinstance(one.smaller, PriorSet):
             return one.smaller.support_function(p, gains, math.exp(-one.exponent))
         if one.kind == BoundKind.MAX_OVER_MEAN:
+            if gains.shape[1] > 64:
+                return max_conditional_value_at_risk(p, gains, math.exp(-one.exponent))
             return float(conditional_value_at_risk(p, gains, math.exp(-one.exponent)).max())
         if one.kind == BoundKind.MAX_OVER_MIN:
             return max_gain_ldp(p, gains, math.exp(-one.exponent))

@@ -337,6 +337,14 @@ class Requirement(Record, ABC):
         ratios = self.list_ratios(prior)
         return None if ratios is None else make_block(ratios, prior.pmf, tighten_factor)
 
+    @property
+    def compares_means(self) -> bool:
+        """Return whether `violation` only takes weighted sums and largest and least entries of columns.
+
+        Its matrix may then be any object that has these.
+        """
+        return False
+
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         """Compute constraint violations of a mechanism: all at most 0 iff the requirement holds.
 

@@ -10,7 +10,14 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import DefaultLabels, FloatArray, Label, abbreviate, copy_float_array
+from pmlopt.core.arrays import (
+    DefaultLabels,
+    FloatArray,
+    Label,
+    abbreviate,
+    copy_float_array,
+    sum_row_products,
+)
 from pmlopt.core.differences import subtract_exactly
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.records import NamedValues, Record, Shape
@@ -106,16 +113,17 @@ def tabulate_plain_labels(
     if function in (hamming, match):  # labels of these kinds are equal where they are one key
         places = {label: place for place, label in enumerate(dict.fromkeys([*inputs, *outputs]))}
         rows, columns = (np.array([places[one] for one in own]) for own in (inputs, outputs))
-        differs = rows[:, None] != columns
-        return np.asarray(differs if function is hamming else ~differs, dtype=float)
+        found = np.full((len(rows), len(columns)), 1.0 if function is hamming else 0.0)
+        np.copyto(found, 1.0 - found[0, 0], where=rows[:, None] == columns)
+        return found
     # differences of whole numbers below this are floats
     limit = 2**52
     if function not in (absolute, squared) or kinds != {int}:
         return None
     if any(abs(one) >= limit for labels in (inputs, outputs) for one in labels):  # type: ignore[arg-type]
         return None
-    differences = np.abs(np.subtract.outer(np.array(inputs, float), np.array(outputs, float)))
-    return np.asarray(differences if function is absolute else differences**2)
+    differences = np.subtract.outer(np.array(inputs, float), np.array(outputs, float))
+    return np.asarray((np.abs if function is absolute else np.square)(differences, out=differences))
 
 
 PairFunction: TypeAlias = Annotated[Callable[[Any, Any], float], NamedValues(FUNCTIONS)]
@@ -378,12 +386,16 @@ class ExpectedLoss(LinearUtility):
 
 def build_best_constant(p: FloatArray, gains: FloatArray) -> FloatArray:
     """Build the (N, M) matrix of the best constant output."""
-    return np.asarray(np.eye(gains.shape[1])[np.full(len(gains), np.argmax(p @ gains))])
+    row = np.zeros(gains.shape[1])
+    row[np.argmax(p @ gains)] = 1.0
+    return np.broadcast_to(row, gains.shape)
 
 
 def build_best_deterministic(gains: FloatArray) -> FloatArray:
     """Build the (N, M) matrix of each letter's best output."""
-    return np.asarray(np.eye(gains.shape[1])[np.argmax(gains, axis=1)])
+    found = np.zeros(gains.shape)
+    found[np.arange(len(gains)), np.argmax(gains, axis=1)] = 1.0
+    return found
 
 
 def compute_row_offsets(table: FloatArray) -> FloatArray:
@@ -393,4 +405,4 @@ def compute_row_offsets(table: FloatArray) -> FloatArray:
 
 def compute_expectation(prior: Prior, table: FloatArray, matrix: FloatArray) -> float:
     """Compute the expected value sum_xy p[x] table[x,y] matrix[x,y]."""
-    return float(prior.pmf @ (table * matrix).sum(axis=1))
+    return float(prior.pmf @ sum_row_products(table, matrix))

@@ -17,13 +17,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pmlopt.core.arrays import GRID_DENOMINATOR, FloatArray
+from pmlopt.core.arrays import GRID_DENOMINATOR, BoolArray, FloatArray, IntArray, iterate_row_blocks
 from pmlopt.data.mechanism import wrap_checked_matrix
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import Requirement
 from pmlopt.programs.exact.envelope_repair import pair_exponents, repair_by_envelope
 from pmlopt.programs.exact.equality_rounding import polish_matrix, round_with_equalities
+from pmlopt.programs.exact.grid_matrix import GridMatrix
 from pmlopt.solvers.solver_result import FACTOR_MARGIN_RTOL
 
 _DECIMAL_CONTEXT = Context(prec=60)
@@ -44,17 +45,34 @@ def round_rows_to_grid(matrix: FloatArray, grid: int = GRID_DENOMINATOR) -> Floa
         >>> sum(Fraction(v) for v in snapped[0].tolist())
         Fraction(1, 1)
     """
-    scaled = matrix * grid  # exact for a power of two
-    # floors leave less than one unit for each entry: remainders decide who gets one
-    counts = np.floor(scaled).astype(np.int64)
-    remainder = np.where(matrix > 0, scaled - counts, -1.0)  # zeros come last, and stay zeros
-    # the argsort of an argsort is the rank of each entry in its row
-    rank = np.argsort(np.argsort(-remainder, axis=1, kind="stable"), axis=1)
-    short = grid - counts.sum(axis=1)
-    counts += (rank < short[:, None]) & (matrix > 0)
-    # what the input's sum was off beyond that: the largest entry notices it least
-    counts[np.arange(len(counts)), counts.argmax(axis=1)] += grid - counts.sum(axis=1)
-    return np.asarray(counts / grid)
+    found = np.empty(matrix.shape)
+    for rows in iterate_row_blocks(matrix.shape):
+        part = matrix[rows]
+        scaled = part * grid  # exact for a power of two
+        # floors leave less than one unit for each entry: remainders decide who gets one
+        floors = np.floor(scaled)
+        counts = floors.astype(np.int64)
+        short = np.clip(grid - counts.sum(axis=1), 0, part.shape[1])
+        if short.any():
+            remainder = np.where(part > 0, scaled - floors, -1.0)  # zeros come last, and stay zeros
+            counts += _select_largest(remainder, short) & (part > 0)
+        # what the input's sum was off beyond that: the largest entry notices it least
+        counts[np.arange(len(counts)), counts.argmax(axis=1)] += grid - counts.sum(axis=1)
+        found[rows] = counts / grid
+    return found
+
+
+def _select_largest(values: FloatArray, sizes: IntArray) -> BoolArray:
+    """Select so many of the largest entries of each row; of equal ones the first."""
+    rows, width = np.arange(len(values)), values.shape[1]
+    # sorting the values is much faster than ranking their places
+    edge = np.sort(values, axis=1)[rows, np.minimum(width - sizes, width - 1)]
+    chosen = values > edge[:, None]
+    left = sizes - chosen.sum(axis=1)
+    tied = values == edge[:, None]
+    split = np.flatnonzero(tied.sum(axis=1) > left)
+    tied[split] &= np.cumsum(tied[split], axis=1) <= left[split, None]
+    return np.asarray(chosen | tied)
 
 
 def scale_to_integers(matrix: FloatArray) -> Any:
@@ -128,25 +146,30 @@ def is_met_exactly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bo
     The prior's weights are its counts, or its floats as rationals over their sum; e^epsilon is
     replaced by a rational below it.
     """
-    occurring = matrix[:, matrix.max(axis=0) > 0]  # a column of zeros adds nothing to any bound
-    # Python integers: products have more than 64 bits
-    over = privacy.for_prior(prior).violation(
-        prior.integer_weights, scale_to_integers(occurring), round_exp_down
-    )
-    return bool(np.all(over <= 0))
+    occurs = matrix.max(axis=0) > 0  # a column of zeros adds nothing to any bound
+    occurring = matrix if occurs.all() else matrix[:, occurs]
+    own, numbers = privacy.for_prior(prior), None
+    if occurring.size >= 1_000 and own.compares_means:
+        numbers = GridMatrix.from_floats(occurring)
+    if numbers is None:  # Python integers: products have more than 64 bits
+        numbers = scale_to_integers(occurring)
+    return bool(np.all(own.violation(prior.integer_weights, numbers, round_exp_down) <= 0))
 
 
 def has_exact_rows(matrix: FloatArray) -> bool:
     """Return whether the entries are non-negative and each row sums to exactly one, as rationals."""
-    if (matrix < 0).any():
-        return False
-    if np.array_equal(
-        np.rint(matrix * GRID_DENOMINATOR), matrix * GRID_DENOMINATOR
-    ):  # on the grid: sums in 64-bit integers
-        return bool(
-            ((matrix * GRID_DENOMINATOR).astype(np.int64).sum(axis=1) == GRID_DENOMINATOR).all()
-        )
-    return all(sum(map(Fraction, row)) == 1 for row in matrix.tolist())
+    for rows in iterate_row_blocks(matrix.shape):
+        part = matrix[rows]
+        if (part < 0).any():
+            return False
+        scaled = part * GRID_DENOMINATOR
+        if np.array_equal(np.rint(scaled), scaled):  # on the grid: sums in 64-bit integers
+            holds = bool((scaled.astype(np.int64).sum(axis=1) == GRID_DENOMINATOR).all())
+        else:
+            holds = all(sum(map(Fraction, row)) == 1 for row in part.tolist())
+        if not holds:
+            return False
+    return True
 
 
 ENTRY_NOISE_ATOL = 1e-8
@@ -195,7 +218,9 @@ class RepairedMatrix(RepairRecord):
     def from_matrices(cls, before: FloatArray, after: FloatArray, theta: float) -> RepairedMatrix:
         """Measure the change from one matrix to another, with mixing weight theta."""
         dropped = np.flatnonzero((before.max(axis=0) > 0) & (after.max(axis=0) == 0))
-        shift = float(np.abs(after - before).max())
+        shift = 0.0
+        for rows in iterate_row_blocks(after.shape):
+            shift = max(shift, float(np.abs(after[rows] - before[rows]).max()))
         return cls(matrix=after, theta=theta, shift=shift, dropped=tuple(dropped.tolist()))
 
 
@@ -290,8 +315,12 @@ def mix_with_constant(
     """
 
     def mix_with_law(start: float, law: FloatArray) -> tuple[float, FloatArray]:
+        found = np.empty(clean.shape)  # each mixture replaces the one before
+
         def round_mixture(theta: float) -> FloatArray:
-            return round_rows_to_grid((1 - theta) * clean + theta * law)
+            for rows in iterate_row_blocks(clean.shape):
+                found[rows] = round_rows_to_grid((1 - theta) * clean[rows] + theta * law)
+            return found
 
         return min_mixing_weight(
             start, round_mixture, holds, lambda candidate: missing(candidate, law)
@@ -301,8 +330,9 @@ def mix_with_constant(
     laws = [(missing(clean, law), law) for law in (prior.pmf @ clean, used / used.sum())]
     (start, law), (other_start, other) = sorted(laws, key=lambda entry: entry[0])
     found = mix_with_law(start, law)
-    # a weight is at least what the chord reveals first; a dozen roundings of one number are none to reduce
-    if found[0] <= max(other_start, 2.0**-49):
+    # a weight is at least what the chord reveals first; a dozen roundings of one number, or one of each
+    # letter, are none to reduce
+    if found[0] <= max(other_start, 2.0**-49, len(clean) * 2.0**-53):
         return found
     return min(found, mix_with_law(other_start, other), key=lambda mixed: mixed[0])
 
@@ -347,15 +377,23 @@ def is_satisfied(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool
 
 def drop_noise(matrix: FloatArray, noise: float) -> FloatArray:
     """Set entries up to `noise` to zero, and renormalize the rows."""
-    if not np.isfinite(matrix).all():
+    # what is no number is both the least and the largest entry
+    if not (math.isfinite(matrix.min()) and math.isfinite(matrix.max())):
         raise MechanismError("the matrix to repair has an entry that is not finite")
-    sparse = np.where(matrix > noise, matrix, 0.0)
+    # in a mechanism by formula nothing is noise: it needs no copy
+    is_clean = True
+    for rows in iterate_row_blocks(matrix.shape):
+        is_clean = is_clean and not ((matrix[rows] <= noise) & (matrix[rows] != 0)).any()
+    sparse = matrix if is_clean else np.where(matrix > noise, matrix, 0.0)
     sums = sparse.sum(axis=1)
     if not (np.abs(sums - 1) < 0.5).all():
         raise MechanismError(
             f"the matrix to repair has a row that sums to {sums[np.abs(sums - 1).argmax()]:.3g}: it is no "
             "mechanism, not even roughly"
         )
+    # the grid is as fine as what such rows lack
+    if is_clean and np.abs(sums - 1).max() <= 2.0**-50:
+        return matrix
     return np.asarray(sparse / sums[:, None])
 
 
@@ -367,9 +405,11 @@ def _mix_columns(
     weights = _compute_mixing_weights(prior, privacy, sparse, means)
     # repairing one column by much would shift the rows of all letters
     weights = np.where(weights * np.ptp(sparse, axis=0) <= MAX_COLUMN_CHANGE, weights, 0.0)
-    mixed = (1 - weights) * sparse + weights * means
-    kept = np.where(mixed.max(axis=0) > noise, mixed, 0.0)
-    return np.asarray(kept / kept.sum(axis=1, keepdims=True))
+    mixed = (1 - weights) * sparse
+    mixed += weights * means
+    mixed *= mixed.max(axis=0) > noise
+    mixed /= mixed.sum(axis=1, keepdims=True)
+    return np.asarray(mixed)
 
 
 def _compute_mixing_weights(

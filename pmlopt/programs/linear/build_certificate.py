@@ -183,6 +183,7 @@ def certify_linear(
         MechanismError: the matrix is no mechanism even roughly.
     """
     fixed = _repair_for_program(program, matrix)
+    fixed.matrix.setflags(write=False)  # it is nobody else's, and not copied
     mechanism = Mechanism(fixed.matrix, program.prior.labels, program.outputs)
     gains, constant, residuals, added = _price_added(program, fixed.matrix)
     gain = program.columns.compute_expectation(program.centered_gains, fixed.matrix)

@@ -24,6 +24,7 @@ from pmlopt.core.arrays import (
     Label,
     bound_sum_rounding,
     common_integer_ratio,
+    sum_row_products,
 )
 from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.data.mechanism import Mechanism
@@ -34,6 +35,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.requirement import Witness
 from pmlopt.programs.exact.rounding import round_exp_down, round_ratio_down
+from pmlopt.programs.linear.color_refinement import EquitablePartition
 from pmlopt.programs.program import CvxpyModel, build_problem
 
 
@@ -145,7 +147,7 @@ class ColumnSystem(ABC):
         """
         # larger row minima would drown the digits of the values that occur
         if float(self.masses @ np.abs(offsets[0])) > 8 * self.compute_expectation(
-            np.abs(table), lifts
+            table if table.min() >= 0 else np.abs(table), lifts
         ):
             # the digits of the least values would drown those that occur: beyond what is allowed for
             return self.compute_expectation(table, lifts)
@@ -156,7 +158,10 @@ class ColumnSystem(ABC):
 
         It is in units of the terms of the sum: an entry at a pair that never occurs has no part in it.
         """
-        return bound_sum_rounding(sum(table.shape), self.compute_expectation(np.abs(table), lifts))
+        return bound_sum_rounding(
+            sum(table.shape),
+            self.compute_expectation(table if table.min() >= 0 else np.abs(table), lifts),
+        )
 
     def normalize_rows(self, values: FloatArray) -> FloatArray:
         """Divide positive values on pairs by their row sums."""
@@ -164,7 +169,7 @@ class ColumnSystem(ABC):
 
     def row_sums(self, lifts: FloatArray) -> FloatArray:
         """Compute the (N,) row sums of the mechanism."""
-        return self.mean_by_letter(np.ones_like(lifts), lifts)
+        return self.mean_by_letter(np.broadcast_to(1.0, lifts.shape), lifts)
 
     def max_by_letter(self, values: FloatArray) -> FloatArray:
         """Compute the (N,) maximum over outputs of values on pairs, for each letter."""
@@ -173,8 +178,11 @@ class ColumnSystem(ABC):
     def center_table(self, table: FloatArray, maximised: bool) -> FloatArray:
         """Convert a utility table to gains with a row minimum of zero."""
         # adding a number to a row of the table shifts every mechanism's value alike
-        found = table - self.broadcast_letters(self.min_by_letter(table))
-        return found if maximised else -found
+        least = self.min_by_letter(table)
+        if not least.any():
+            return table if maximised else -table
+        found = table - self.broadcast_letters(least)
+        return found if maximised else np.negative(found, out=found)
 
     def compute_bound(self, gains: FloatArray, rho: FloatArray) -> float:
         """Compute a dual bound on the expected gain from row multipliers rho, with a rounding allowance."""
@@ -188,14 +196,14 @@ class ColumnSystem(ABC):
         """Bound the rounding error of the dual bound."""
         # sums of N terms err by about N units in the last place of the sum of their sizes, and the
         # relaxation is sublinear: what rounding takes off g - rho counts as its relaxation
-        sizes = np.abs(gains) + self.broadcast_letters(np.abs(rho))
+        largest = np.maximum(self.max_by_letter(gains), -self.min_by_letter(gains)) + np.abs(rho)
         max_size = float(
-            sizes.max()
+            largest.max()
         )  # of any column: what the relaxation is at most, without a search
-        rows = float(self.masses @ self.max_by_letter(sizes))
+        rows = float(self.masses @ largest)
         # up to four times the mean, the largest entry replaces the search for the support function
         if max_size > 4 * rows:
-            max_size = self._max_size(sizes, rows)
+            max_size = self._max_size(np.abs(gains) + self.broadcast_letters(np.abs(rho)), rows)
         return bound_sum_rounding(self.terms, float(self.masses @ np.abs(rho)) + max_size)
 
     def _max_size(self, sizes: FloatArray, rows: float) -> float:
@@ -231,9 +239,13 @@ class DenseColumns(ColumnSystem):
         """Compute the (N,) minimum over outputs of values on pairs, for each letter."""
         return np.asarray(values.min(axis=1))
 
+    def max_by_letter(self, values: FloatArray) -> FloatArray:
+        """Compute the (N,) maximum over outputs of values on pairs, for each letter."""
+        return np.asarray(values.max(axis=1))
+
     def mean_by_letter(self, values: FloatArray, lifts: FloatArray) -> FloatArray:
         """Compute the (N,) conditional expectation of values for each letter, under a mechanism."""
-        return np.asarray((values * lifts).sum(axis=1))
+        return sum_row_products(values, lifts)
 
     def mean_by_output(self, values: FloatArray | BoolArray) -> FloatArray:
         """Compute the (M,) mean over letters of values on pairs, for each output (or orbit of outputs)."""
@@ -486,114 +498,3 @@ def build_invariant_columns(space: PairSpace, privacy: Requirement) -> OrbitColu
         for part in privacy.list_parts():
             part.check_invariant(prior.base, [move[0] for move in prior.moves])
     return OrbitColumns.from_space(space, privacy)
-
-
-@dataclass(frozen=True, eq=False)
-class EquitablePartition:
-    """Classes of letters, outputs and pairs (an equitable partition) on which some optimum is constant.
-
-    Every letter of a class has the same probability and meets, in each class of outputs, each value of the
-    utility equally often; and every output of a class meets each value equally often in each class of
-    letters. A class of pairs is those of one class of letters, one of outputs, and one value. Averaging a
-    mechanism over the classes of pairs leaves its expectation as it is, and keeps PML, LDP and LIP: the
-    averages of an entry, of a column's mean, and of a column's minimum are over the same columns, equally
-    often.
-
-    The orbits of a group that leaves prior and utility as they are form such classes, but they need not come
-    from one.
-
-    Attributes:
-        orbits: the classes, with their sizes.
-        table: (N, M) the class of each pair.
-        output_names: the first output of each class.
-        prior: on the letters.
-
-    Source: [grohe2014dimension], equitable partitions of linear programs.
-    """
-
-    orbits: PairOrbits
-    table: IntArray
-    output_names: list[int]
-    prior: Prior
-
-    def get_cells(self, place: int) -> LetterCells:
-        """Return the letter classes of an output of a class, as its cells."""
-        return self.orbits.get_cells(
-            place, self.prior, self.prior, self.table[:, self.output_names[place]]
-        )
-
-
-def refine_colors(prior: Prior, table: FloatArray, max_classes: int) -> EquitablePartition | None:
-    """Find the coarsest equitable partition for prior and utility; None if it has over `max_classes` pairs.
-
-    Probabilities and values count as equal where their floats are.
-
-    Args:
-        prior: N letters.
-        table: (N, M) the values of the utility.
-        max_classes: the largest useful number of classes of pairs.
-
-    Examples:
-        >>> distance = np.abs(np.subtract.outer(range(8), range(8)))
-        >>> classes = refine_colors(Prior.uniform(8), np.minimum(distance, 8 - distance), 10)
-        >>> classes.orbits.letters, classes.orbits.count
-        ((8,), 5)
-        >>> refine_colors(Prior.uniform(8), distance, 10) is None
-        True
-    """
-    kinds, values = np.unique(table, return_inverse=True)
-    if len(kinds) > max_classes:
-        return None
-    values = values.reshape(table.shape)
-    # the coarsest start: letters of equal probability, all outputs alike
-    letter = np.unique(prior.probabilities, return_inverse=True)[1].ravel()
-    output = np.zeros(table.shape[1], dtype=np.int64)
-    while True:
-        before = int(letter.max()), int(output.max())
-        # every pair of classes has at least one value: there are too many already
-        if (before[0] + 1) * (before[1] + 1) > max_classes:
-            return None
-        letter = _split_classes(letter, _hash_rows(values, output, len(kinds)))
-        output = _split_classes(output, _hash_rows(values.T, letter, len(kinds)))
-        # classes only split, so that equal counts mean a fixed point
-        if (int(letter.max()), int(output.max())) == before:
-            break
-    # a mixed radix code of output class, letter class and value
-    places = np.broadcast_arrays(output, letter[:, None], values)
-    codes = np.ravel_multi_index(places, (int(output.max()) + 1, int(letter.max()) + 1, len(kinds)))
-    different, numbers = np.unique(codes, return_inverse=True)
-    if len(different) > max_classes:
-        return None
-    classes = numbers.reshape(table.shape)
-    orbits = PairOrbits.from_listed(letter, output, classes, prior.weights)
-    return EquitablePartition(
-        orbits, classes, np.unique(output, return_index=True)[1].tolist(), prior
-    )
-
-
-def _hash_rows(values: IntArray, colours: IntArray, kinds: int) -> Any:
-    """Hash (N,) the multiset of values in the columns of each colour, row by row.
-
-    The sum of pseudo-random numbers of 64 bits, one for each pair of a value and a colour: two rows that
-    differ have the same one with probability 2^-64 or so, and what follows from a wrong class the certificate
-    refuses.
-    """
-    # the seed is fixed: rows and columns of equal content get equal signatures
-    rng = np.random.default_rng(0)
-    of_colour = rng.integers(2**63, size=int(colours.max()) + 1, dtype=np.uint64)
-    # sums are order-free: a row is hashed as a multiset of pairs (value, colour)
-    mixed = of_colour[colours] + rng.integers(2**63, size=kinds, dtype=np.uint64)[values]
-    for factor, shift in _SPLITMIX_STEPS:
-        mixed ^= mixed >> np.uint64(shift)
-        mixed *= np.uint64(factor)
-    return (mixed ^ (mixed >> np.uint64(31))).sum(axis=1, dtype=np.uint64)
-
-
-_SPLITMIX_STEPS = (0xBF58476D1CE4E5B9, 30), (0x94D049BB133111EB, 27)
-"""Factors and shifts of the finalizer of SplitMix64, which makes numbers that are near one another unlike."""
-
-
-def _split_classes(classes: IntArray, signatures: Any) -> IntArray:
-    """Refine a partition by the signatures of its elements."""
-    pairs = np.stack([classes.astype(np.uint64), signatures], axis=1)
-    return np.asarray(np.unique(pairs, axis=0, return_inverse=True)[1].ravel())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,8 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray
-from pmlopt.core.lazy_imports import optimize
+from pmlopt.core.arrays import (
+    FloatArray,
+    IntArray,
+    bound_sum_rounding,
+    iterate_row_blocks,
+    sum_row_products,
+)
+from pmlopt.core.blocks import iterate_column_blocks
+from pmlopt.core.lazy_imports import optimize, sparse
 from pmlopt.data.mechanism import as_mechanism, pair_with_prior
 from pmlopt.model.closed_forms.catalogue import build_closed_forms, is_within_limits
 from pmlopt.model.utility.linear import (
@@ -24,7 +32,8 @@ from pmlopt.programs.certificate import WarmStart, WarmStartLike, get_mechanism,
 from pmlopt.programs.linear import block_interior_point, constraint_generation, pair_interior_point
 from pmlopt.programs.linear.build_certificate import CLOSED_FORM_GAP
 from pmlopt.programs.linear.certificate import LinearCertificate
-from pmlopt.programs.linear.columns import EquitablePartition, OrbitColumns
+from pmlopt.programs.linear.color_refinement import EquitablePartition
+from pmlopt.programs.linear.columns import OrbitColumns
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import Program, check_shape
 from pmlopt.solvers import cvxpy_interface, highs
@@ -154,33 +163,59 @@ def _formulate_bands(
     restart: WarmStart | None,
 ) -> Formulation:
     """Formulate a design whose columns have only interval constraints."""
-    task, entries = program.build_block_lp(), program.table.size
-    assert task is not None
+    entries = program.table.size
     is_closed_form = known is not None and matrix is known.matrix
     solvers: dict[str, Solver] = {}
+    # of a large table the costs are only computed where they are needed
+    task = program.build_block_lp() if entries <= MAX_WARM_SIMPLEX_ENTRIES else None
     # a constant is too degenerate a vertex for the simplex to gain by it
     start = None if known is not None and is_closed_form and known.name == "constant" else matrix
     basis = restart.arrays if restart is not None and restart.solver == "highs" else None
-    by_simplex = partial(highs.solve_by_simplex, task, matrix=start, basis=basis)
+    by_simplex = (
+        partial(_solve_blocks_by_simplex, program, start, basis)
+        if task is None
+        else partial(highs.solve_by_simplex, task, matrix=start, basis=basis)
+    )
     if start is not None and is_closed_form and entries <= MAX_WARM_SIMPLEX_ENTRIES:
         solvers["highs-closed-form-warm"] = by_simplex
     elif entries <= MAX_SIMPLEX_ENTRIES:
         solvers["highs-small" if start is None else "highs-warm"] = by_simplex
-    _add_classes(solvers, program, automatic=start is None)
-    by_blocks = partial(block_interior_point.solve_block_lp, program, task)
+    if start is None:
+        _add_classes(solvers, program)
+    by_blocks = partial(_solve_blocks, program)
     solvers[BLOCKS] = solvers[f"{BLOCKS}-by-name"] = by_blocks
     _add_general_solvers(solvers, program, by_simplex, is_linear=True)
     reason = "each column between two ends: a band"
     return _finish(program, reason, solvers, known, is_closed_form)
 
 
-def _add_classes(solvers: dict[str, Solver], program: LinearDesign, automatic: bool = True) -> None:
+def _solve_blocks(program: LinearDesign, options: MethodOptions) -> SolverResult:
+    """Solve a design by the structured interior point."""
+    task = program.build_block_lp()
+    assert task is not None
+    return block_interior_point.solve_block_lp(program, task, options)
+
+
+def _solve_blocks_by_simplex(
+    program: LinearDesign, start: FloatArray | None, basis: Any, options: MethodOptions
+) -> SolverResult:
+    """Solve a design in column blocks by the simplex, from a mechanism or a basis."""
+    task = program.build_block_lp()
+    assert task is not None
+    return highs.solve_by_simplex(task, options, matrix=start, basis=basis)
+
+
+def solve_by_classes(program: LinearDesign, options: MethodOptions) -> SolverResult:
+    """Solve on the classes of a design, which are looked for where no other method was chosen."""
+    classes = program.equitable_partition
+    assert classes is not None
+    return solve_by_partition(program, classes, options)
+
+
+def _add_classes(solvers: dict[str, Solver], program: LinearDesign) -> None:
     """Add the solver for a small equitable partition of letters and outputs."""
     if (classes := program.equitable_partition) is not None:
-        by_classes = partial(solve_by_partition, program, classes)
-        solvers[f"{COLOR_REFINEMENT}-by-name"] = by_classes
-        if automatic:
-            solvers[COLOR_REFINEMENT] = by_classes
+        solvers[COLOR_REFINEMENT] = partial(solve_by_partition, program, classes)
 
 
 def _add_general_solvers(
@@ -208,6 +243,7 @@ def _finish(
     is_closed_form: bool,
 ) -> Formulation:
     """Complete the formulation, with the optimal closed form as a solver where there is one."""
+    solvers[f"{COLOR_REFINEMENT}-by-name"] = partial(solve_by_classes, program)
     if known is not None:
         solvers[f"{CLOSED_FORM}-by-name"] = partial(_return_closed_form, known)
         if is_closed_form and program.table.size > MAX_WARM_SIMPLEX_ENTRIES:
@@ -239,7 +275,8 @@ def solve_by_partition(
     """
     begin, orbits = time.perf_counter(), classes.orbits
     values = np.empty(orbits.count)
-    values[classes.table] = program.table
+    for rows in iterate_row_blocks(program.table.shape):
+        values[classes.table[rows]] = program.table[rows]
     columns = OrbitColumns.from_space(classes, program.privacy)
     declared = columns.build_model(classes.output_names, program.maximised, values)
     ready = time.perf_counter()
@@ -249,7 +286,10 @@ def solve_by_partition(
     lifts, duals = declared.variables["orbits"].value, declared.constraints["rows"].dual_value
     shares = np.asarray(lifts) / np.array(orbits.outputs, dtype=float)[orbits.output]
     letter = orbits.letter[classes.table[:, 0]]
-    found = PrimalDualPoint(shares[classes.table], (np.asarray(duals) / orbits.masses)[letter])
+    matrix = np.empty(program.table.shape)
+    for rows in iterate_row_blocks(matrix.shape):
+        matrix[rows] = shares[classes.table[rows]]
+    found = PrimalDualPoint(matrix, (np.asarray(duals) / orbits.masses)[letter])
     seconds = ready - begin + outcome.compile_seconds
     return replace(outcome, warm_started=False, point=found, compile_seconds=seconds)
 
@@ -302,12 +342,11 @@ class KnownOptimum:
 
 @dataclass(frozen=True, eq=False)
 class _Form:
-    """A closed-form mechanism as (N, K) columns, with the output and the sum of each column."""
+    """A closed-form mechanism by name, with its columns and their outputs where several share an output."""
 
     name: str
-    columns: FloatArray
-    outputs: IntArray
     matrix: FloatArray
+    parts: tuple[FloatArray, IntArray] | None = None
 
 
 def find_known_optimum(
@@ -332,6 +371,8 @@ def find_known_optimum(
     # a form below another feasible one by more than rounding cannot be optimal
     max_gain = max(found, key=itemgetter(0))[0]
     columns = program.privacy.list_some_columns(prior)
+    # with thousands of letters rounding is all that is left, and no other solution has less of it
+    max_gap = max(near, bound_sum_rounding(program.columns.terms, 4 * program.scale))
     for gain, form in found:
         if gain < max_gain - near:
             continue
@@ -346,7 +387,8 @@ def find_known_optimum(
             begin = deadline.read()
             above = program.columns.unrounded_bound(gains, multipliers) - gain
             seconds = deadline.read() - begin
-            if above <= near and above + program.columns.bound_rounding(gains, multipliers) <= near:
+            proved = above + program.columns.bound_rounding(gains, multipliers)
+            if above <= near and proved <= max_gap:
                 value = compute_expectation(prior, program.table, form.matrix)
                 return KnownOptimum(form.name, form.matrix, value, multipliers)
     return None
@@ -378,45 +420,97 @@ def find_better_form(program: LinearDesign, certificate: LinearCertificate) -> F
 
 
 def list_feasible_forms(program: LinearDesign) -> list[tuple[float, _Form]]:
-    """List the feasible closed forms with their expected gains."""
-    found, prior = [], program.prior
+    """List the feasible closed forms, but those below an earlier one, with their expected gains."""
+    found: list[tuple[float, _Form]] = []
+    prior, near, best = program.prior, CLOSED_FORM_GAP * program.scale, -math.inf
     for form in _iterate_candidates(program):
         # a constant meets every requirement
         if form.name == "constant" or is_within_limits(prior, program.privacy, form.matrix):
             gain = compute_expectation(prior, program.centered_gains, form.matrix)
-            found.append((gain, form))
+            # a form below another one by more than rounding is not kept: it has the size of a mechanism
+            if gain >= best - near:
+                found.append((gain, form))
+            best = max(best, gain)
     return found
 
 
 def _iterate_candidates(program: LinearDesign) -> Iterator[_Form]:
     """Yield the closed forms that may be optimal for a program."""
     prior, gains = program.prior, program.centered_gains
-    yield _make_form("constant", build_best_constant(prior.probabilities, gains))
-    yield _make_form("deterministic", build_best_deterministic(gains))
+    yield _Form("constant", build_best_constant(prior.probabilities, gains))
+    if gains.size <= 40_000 or _may_be_deterministic(program):
+        yield _Form("deterministic", build_best_deterministic(gains))
     # the other forms have a column for each letter
     if prior.size > len(program.outputs):
         return
     for name, form in build_closed_forms(
         prior, program.privacy
     ):  # privacy has no labels: who values a column has it
+        is_large = gains.size > 40_000 and form.matrix.shape == gains.shape
+        if is_large and _keeps_labels(prior.pmf, form.matrix, gains):
+            yield _Form(name, form.matrix)
+            continue
         # (K, M): what each column of the form gains if it is labelled by each output
         gains_by_output = (prior.pmf[:, None] * form.matrix).T @ gains
         columns, outputs = np.arange(len(gains_by_output)), gains_by_output.argmax(axis=1)
         if name == "geometric":  # several to one maybe
             matrix = form.matrix @ (np.arange(gains_by_output.shape[1]) == outputs[:, None])
-            yield _Form(name, form.matrix, outputs, np.asarray(matrix))
+            yield _Form(name, np.asarray(matrix), (form.matrix, outputs))
             continue
         if len(set(outputs.tolist())) < len(outputs):  # several columns want one output
+            if is_large and _needs_merged_outputs(gains_by_output, CLOSED_FORM_GAP * program.scale):
+                continue
             columns, outputs = optimize.linear_sum_assignment(gains_by_output, maximize=True)
         matrix = np.zeros(program.table.shape)
         matrix[:, outputs] = form.matrix[:, columns]
-        yield _make_form(name, matrix)
+        yield _Form(name, matrix)
 
 
-def _make_form(name: str, matrix: FloatArray) -> _Form:
-    """Return a closed form with one column per output that occurs."""
-    used = np.flatnonzero(matrix.max(axis=0) > 0)
-    return _Form(name, matrix[:, used], used, matrix)
+def _needs_merged_outputs(gains_by_output: FloatArray, near: float) -> bool:
+    """Return whether no assignment of outputs to columns, one to one, gives each column its best output.
+
+    The columns with their best outputs, several to one, are a processing of the form that gains more. The
+    form is then not optimal, and an assignment of thousands of columns, which takes a while, is not needed.
+    """
+    best = gains_by_output.max(axis=1, keepdims=True)
+    wanted = (gains_by_output >= best - near / len(best)).any(axis=0)
+    return int(wanted.sum()) < len(best)
+
+
+def _may_be_deterministic(program: LinearDesign) -> bool:
+    """Return whether the best deterministic mechanism may meet the requirement.
+
+    Its least likely output against all others is a processing of it, which leaks no more: where that breaks a
+    limit, a matrix of all outputs is not built.
+    """
+    prior, best = program.prior, program.centered_gains.argmax(axis=1)
+    masses = np.bincount(best, weights=prior.pmf, minlength=len(program.outputs))
+    rarest = int(np.where(masses > 0, masses, np.inf).argmin())
+    pair = np.stack([best == rarest, best != rarest], axis=1).astype(float)
+    return is_within_limits(prior, program.privacy, pair)
+
+
+def _keeps_labels(p: FloatArray, matrix: FloatArray, gains: FloatArray) -> bool:
+    """Return whether no column of a large form gains more by the label of another letter than by its own.
+
+    It is looked at where most outputs of a letter gain the same, as under the Hamming loss: then few pairs
+    have to be multiplied with the form, and with many letters all pairs take a minute.
+    """
+    # what two of three outputs gain
+    common = np.median(gains[:, [0, len(gains) // 2, len(gains) - 1]], axis=1)
+    parts = [gains[rows] != common[rows, None] for rows in iterate_row_blocks(gains.shape)]
+    if sum(map(np.count_nonzero, parts)) > gains.size // 50:
+        return False
+    letters, outputs = np.nonzero(np.concatenate(parts))
+    values = p[letters] * (gains[letters, outputs] - common[letters])
+    rest = sparse.csr_array((values, (outputs, letters)), shape=gains.shape)
+    for block in iterate_column_blocks(gains.shape):
+        # the common part of a letter is the same for every label
+        by_output = rest @ np.ascontiguousarray(matrix[:, block])
+        own = by_output[block, :].diagonal()
+        if (by_output.max(axis=0) > own).any():
+            return False
+    return True
 
 
 def _iterate_multipliers(program: LinearDesign, form: _Form) -> Iterator[FloatArray]:
@@ -425,7 +519,8 @@ def _iterate_multipliers(program: LinearDesign, form: _Form) -> Iterator[FloatAr
     The last comes first where a bound takes linear programs: of a form that is optimal, each column gains
     nothing over the multipliers.
     """
-    gains, own = program.centered_gains, (form.matrix * program.centered_gains).sum(axis=1)
+    gains = program.centered_gains
+    own = sum_row_products(form.matrix, gains)
     # these prove the form if any do: of the largest gains no output gains more, and where a constant is
     # strictly within the bound, its column must gain the same on each letter over the multipliers
     if form.name == "deterministic" or (form.name == "constant" and _has_interior(program)):
@@ -452,8 +547,13 @@ def _has_interior(program: LinearDesign) -> bool:
 
 def _solve_complementary_slackness(program: LinearDesign, form: _Form) -> FloatArray:
     """Solve for the multipliers at which every column of the closed form has zero reduced gain."""
-    joint = (program.prior.pmf[:, None] * form.columns).T
+    if form.parts is None:
+        outputs = np.flatnonzero(form.matrix.max(axis=0) > 0)
+        columns = form.matrix[:, outputs]
+    else:
+        columns, outputs = form.parts
+    joint = (program.prior.pmf[:, None] * columns).T
     # (K, N): posteriors, under which each column's gain equals its mean multiplier
     joint = joint / joint.sum(axis=1, keepdims=True)
-    gained = (joint * program.centered_gains[:, form.outputs].T).sum(axis=1)
+    gained = (joint * program.centered_gains[:, outputs].T).sum(axis=1)
     return np.asarray(np.linalg.lstsq(joint, gained, rcond=None)[0])

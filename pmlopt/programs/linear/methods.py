@@ -86,7 +86,11 @@ def _solve_and_certify(
     solved_at = time.perf_counter()
     point = outcome.point
     certificate = certify_linear(program, point.matrix, point.multipliers, point.dual_certificate)
-    better = None if options.deadline.expired else find_better_form(program, certificate)
+    # the optimum by formula is the best of the forms
+    is_known = form.known is not None and point.matrix is form.known.matrix
+    better = (
+        None if is_known or options.deadline.expired else find_better_form(program, certificate)
+    )
     if better is not None:
         certificate = certify_linear(program, better, point.multipliers, point.dual_certificate)
     for one in program.added:
@@ -146,6 +150,11 @@ def _make_method(
         row,
         name not in OWN_METHODS,
     )
+
+
+def _has_classes(program: LinearDesign, _: Formulation) -> bool:
+    """Return whether letters and outputs fall into few classes; it takes a while where they are many."""
+    return program.equitable_partition is not None
 
 
 def _make_named_method(
@@ -239,9 +248,12 @@ NAMED_METHODS = (
         CLOSED_FORM,
         "designs of which a closed form is known to be optimal",
     ),
-    _make_named_method(
-        COLOR_REFINEMENT,
-        "designs with few classes of letters and outputs that look alike",
+    replace(
+        _make_named_method(
+            COLOR_REFINEMENT,
+            "designs with few classes of letters and outputs that look alike",
+        ),
+        applies=_has_classes,
     ),
     _make_named_method(
         pair_interior_point.METHOD_NAME,

@@ -37,13 +37,12 @@ from pmlopt.programs.linear.certificate import (
     StatedConstraint,
     SymmetricCertificate,
 )
+from pmlopt.programs.linear.color_refinement import EquitablePartition, refine_colors
 from pmlopt.programs.linear.columns import (
     ColumnSystem,
     DenseColumns,
-    EquitablePartition,
     OrbitColumns,
     build_invariant_columns,
-    refine_colors,
     round_outward,
 )
 from pmlopt.programs.program import CvxpyModel, Outputs, Program, build_problem, check_shape
@@ -80,8 +79,12 @@ class ExpectationProgram(Program[C_co]):
     @cached_property
     def centered_gains(self) -> FloatArray:
         """Return the utility table as gains with a row minimum of zero."""
-        centred = self.table - self.columns.broadcast_letters(self.row_offsets)
-        centred = centred if self.maximised else -centred
+        if not self.row_offsets.any():
+            centred = self.table.view() if self.maximised else -self.table
+        else:
+            centred = self.table - self.columns.broadcast_letters(self.row_offsets)
+            if not self.maximised:
+                np.negative(centred, out=centred)
         centred.setflags(write=False)
         return centred
 
@@ -104,9 +107,9 @@ class ExpectationProgram(Program[C_co]):
         Where only a rare letter can gain, the scale is far below the gains, and the rounding of a bound is
         not: it sums gains, and prices of letters that are at most as large, to three times the largest gain.
         """
-        found = bound_sum_rounding(
-            self.columns.terms, 3 * float(np.abs(self.centered_gains).max(initial=0.0))
-        )
+        gains = self.centered_gains
+        largest = max(float(gains.max(initial=0.0)), -float(gains.min(initial=0.0)))
+        found = bound_sum_rounding(self.columns.terms, 3 * largest)
         return found if found > self.tolerance * self.scale else 0.0
 
     @property
@@ -454,10 +457,9 @@ def linear_design(
 
 def check_not_huge(table: FloatArray) -> FloatArray:
     """Check that the sums of a utility table cannot overflow, and return it."""
-    if np.abs(table).max() > 1e150:
-        raise UtilityError(
-            f"the utility has an entry of size {np.abs(table).max():g}: change its unit"
-        )
+    largest = max(float(table.max()), -float(table.min()))
+    if largest > 1e150:
+        raise UtilityError(f"the utility has an entry of size {largest:g}: change its unit")
     return table
 
 

@@ -10,8 +10,8 @@ import pytest
 from oracles.designs import FloatArray
 
 from pmlopt import Prior
-from pmlopt.programs.linear import columns
-from pmlopt.programs.linear.columns import refine_colors
+from pmlopt.programs.linear import color_refinement
+from pmlopt.programs.linear.color_refinement import refine_colors
 
 
 def classes_of(p: FloatArray, table: FloatArray) -> set[tuple[int, int, float]]:
@@ -73,12 +73,12 @@ def test_no_more_is_looked_at_once_classes_of_letters_and_outputs_are_too_many(
 ) -> None:
     """Each of both has a pair."""
     looked: list[int] = []
-    look = columns._hash_rows
+    look = color_refinement._hash_rows
 
     def count(values: Any, colours: Any, kinds: int) -> Any:
         looked.append(kinds)
         return look(values, colours, kinds)
 
-    monkeypatch.setattr(columns, "_hash_rows", count)
+    monkeypatch.setattr(color_refinement, "_hash_rows", count)
     assert refine_colors(Prior(p), np.array(table), limit) is None
     assert len(looked) == looks

@@ -46,7 +46,7 @@ from pmlopt.model.utility import (
 )
 from pmlopt.programs.linear import formulation
 from pmlopt.programs.linear.build_certificate import certify_linear, certify_symmetric
-from pmlopt.programs.linear.columns import EquitablePartition, refine_colors
+from pmlopt.programs.linear.color_refinement import EquitablePartition, refine_colors
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions
 
