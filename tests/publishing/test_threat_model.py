@@ -17,6 +17,7 @@ from mutate_state import KINDS
 
 from pmlopt import PML, Mechanism, Prior, design, load, solve
 from pmlopt.core import counts
+from pmlopt.core.arrays import indices_of
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.model.uncertainty.confidence import weissman_radius
 from pmlopt.publishing import (
@@ -448,7 +449,7 @@ def test_the_loss_and_a_low_rank_are_said_where_people_look(tmp_path: Path) -> N
 def test_many_letters_take_a_number_of_steps_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None:
     # what is looked up for each tuple of letters is looked up for all of them at once
     calls = []
-    looked_up = counts.indices_of
+    looked_up = indices_of
 
     def counted(*args: Any, **options: Any) -> list[int]:
         calls.append(args[1])
