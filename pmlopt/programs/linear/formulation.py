@@ -34,7 +34,7 @@ from pmlopt.programs.linear.build_certificate import CLOSED_FORM_GAP
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.color_refinement import EquitablePartition
 from pmlopt.programs.linear.columns import OrbitColumns
-from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.programs.linear.program import MAX_SIMPLEX_ENTRIES, LinearDesign
 from pmlopt.programs.program import Program, check_shape
 from pmlopt.solvers import cvxpy_interface, highs
 from pmlopt.solvers.solver_result import (
@@ -50,9 +50,6 @@ Solver = Callable[[MethodOptions], SolverResult]
 CLOSED_FORM, COLOR_REFINEMENT = "closed-form", "color-refinement"
 PAIRS, BLOCKS = constraint_generation.METHOD_NAME, block_interior_point.METHOD_NAME
 MUTUAL_PAIRS = pair_interior_point.METHOD_NAME
-
-MAX_SIMPLEX_ENTRIES = 900
-"""Matrices of up to this many entries go to the simplex first: fast enough there, and exact."""
 
 MAX_WARM_SIMPLEX_ENTRIES = 40_000
 """From here on the simplex takes minutes, even from a vertex nearby."""

@@ -28,7 +28,6 @@ from pmlopt.programs.linear.certificate import (
 from pmlopt.programs.linear.formulation import (
     CLOSED_FORM,
     COLOR_REFINEMENT,
-    MAX_SIMPLEX_ENTRIES,
     MAX_WARM_SIMPLEX_ENTRIES,
     TIGHT_TOLERANCES,
     Formulation,
@@ -40,7 +39,7 @@ from pmlopt.programs.linear.formulation import (
     run_solver,
     solve_by_cvxpy,
 )
-from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
+from pmlopt.programs.linear.program import MAX_SIMPLEX_ENTRIES, LinearDesign, SymmetricDesign
 from pmlopt.programs.program import (
     Method,
     MethodError,

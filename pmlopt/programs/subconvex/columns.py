@@ -182,6 +182,18 @@ def argsort_largest(values: FloatArray, max_count: int) -> IntArray:
     return np.asarray(chosen[np.argsort(-values[chosen], kind="stable")])
 
 
+def sort_subset_sums(values: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return the (2^n,) sums over all subsets of n numbers in rising order, and their bitmasks."""
+    sums, masks = np.zeros(1), np.zeros(1, dtype=np.intp)
+    for bit, value in enumerate(values):
+        sums = np.concatenate([sums, sums + value])
+        masks = np.concatenate([masks, masks + (1 << bit)])
+        # a stable sort merges the two sorted halves, in half the time of one sort at the end
+        order = np.argsort(sums, kind="stable")
+        sums, masks = sums[order], masks[order]
+    return sums, masks
+
+
 def pack_sets(sets: BoolArray) -> NDArray[np.uint16]:
     """Pack sets as (K, W) words of 16 bits."""
     # -(-N // 16) rounds up: the last word is filled with letters that are in no set

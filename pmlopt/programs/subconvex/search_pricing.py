@@ -20,6 +20,7 @@ from pmlopt.programs.subconvex.columns import (
     PricingResult,
     argsort_largest,
     join_columns,
+    sort_subset_sums,
 )
 from pmlopt.programs.subconvex.relaxations import FractionalKnapsack, bound_family, bound_staircases
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
@@ -355,17 +356,16 @@ class SubsetCore:
     def __init__(self, p: FloatArray, letters: IntArray, middle: float = 0.5) -> None:
         self.mass, self.size = float(p[letters].sum()), len(p)
         self.halves = np.split(letters, [round(middle * len(letters))])
-        sums = [compute_subset_sums(p[half]) for half in self.halves]
-        self.orders = [np.argsort(half, kind="stable") for half in sums]
-        self.sums = [half[order] for half, order in zip(sums, self.orders, strict=True)]
+        pairs = [sort_subset_sums(p[half]) for half in self.halves]
+        self.sums, self.orders = zip(*pairs, strict=True)
+        self.partner_sums = np.append(self.sums[1], np.inf)  # inf: no partner reaches the limit
 
     def list_covering_subsets(self, limit: float, count: int) -> BoolArray:
         """List (K, N) at most `count` core subsets of mass slightly above a limit."""
         one, other = self.sums
-        # the lightest partner that reaches the limit; past the end there is none
-        place = np.searchsorted(other, limit - one)
-        # the appended inf marks subsets without any partner, which are dropped below
-        reached = one + np.append(other, np.inf)[place]
+        # the lightest partner that reaches the limit; keys in rising order take a quarter less time
+        place = np.searchsorted(other, (limit - one)[::-1])[::-1]
+        reached = one + self.partner_sums[place]
         best = argsort_largest(-reached, count)
         best = best[np.isfinite(reached[best])]
         return self._make_sets(best, place[best])

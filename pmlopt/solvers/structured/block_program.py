@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -319,6 +319,10 @@ class BlockLP:
     def __post_init__(self) -> None:
         if self.allowed is not None and self.block.lower.any():
             raise ValueError("entries can be kept at zero only where the lower ends are zero")
+
+    def select_columns(self, kept: BoolArray) -> BlockLP:
+        """Return the program of the columns (M,) that are kept; none of them may have constraints."""
+        return replace(self, costs=np.ascontiguousarray(self.costs[:, kept]))
 
     @cached_property
     def hinge_mask(self) -> BoolArray | None:

@@ -6,18 +6,20 @@ Source: S. Mehrotra, SIAM J. Optim. 2 (1992).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import ClassVar
 
 import numpy as np
 
+from pmlopt.core.arrays import BoolArray
 from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 from pmlopt.solvers.structured.block_program import BlockLP
 from pmlopt.solvers.structured.iterates import (
     Iterate,
     NamedArrays,
+    build_start,
     to_double_point,
     to_single_point,
     to_single_precision,
@@ -108,6 +110,92 @@ def follow_central_path(
             return InteriorPointResult(watch.best, watch.gap, iteration, message)
         point = following
     raise AssertionError
+
+
+class _MissingColumnsError(Exception):
+    """A column that was left out would lower the objective."""
+
+
+def follow_used_columns(
+    task: BlockLP,
+    start: Iterate,
+    gap_of: Callable[[Iterate], float],
+    target_gap: float,
+    deadline: Deadline = NO_DEADLINE,
+) -> InteriorPointResult:
+    """Run the iteration on the columns that carry mass after a few steps; the rest become zero.
+
+    With random gains a tenth of 1,000 columns are used at the optimum, and a step costs as much as
+    there are columns. The certified gap decides whether the choice was right: where it was not, the
+    iteration continues with all columns.
+
+    Args:
+        task: the program.
+        start: strictly inside.
+        gap_of: the certified gap at a point, priced on all columns, in units of the task's costs.
+        target_gap: the gap that is wanted.
+        deadline: of the solve.
+    """
+    # In smaller programs the steps that choose the columns cost what they save. With a budget nearly every
+    # column carries some of it.
+    if (
+        task.border is not None
+        or task.allowed is not None
+        or task.budget is not None
+        or task.costs.size < 20 * MIN_SINGLE_PRECISION_ENTRIES
+    ):
+        return follow_central_path(task, start, gap_of, target_gap, deadline)
+    point, kept, done = _find_used_columns(task, start, deadline)
+    ending: InteriorPointResult | None
+    if not kept.all():
+
+        def certify_gap(part: Iterate) -> float:
+            gap = gap_of(part.place_columns(kept))
+            # at the end products vanish, and a repaired gap with them, unless a column is missing
+            if max(target_gap, 100 * part.duality_gap) < gap < np.inf:
+                raise _MissingColumnsError
+            return gap
+
+        small = task.select_columns(kept)
+        try:
+            ending = follow_central_path(
+                small, build_start(small), certify_gap, target_gap, deadline
+            )
+        except _MissingColumnsError:
+            ending = None
+        if ending is not None and (ending.gap <= target_gap or deadline.expired):
+            return replace(
+                ending,
+                point=ending.point.place_columns(kept),
+                iterations=done + ending.iterations,
+            )
+    ending = follow_central_path(task, point, gap_of, target_gap, deadline)
+    return replace(ending, iterations=done + ending.iterations)
+
+
+def _find_used_columns(
+    task: BlockLP, start: Iterate, deadline: Deadline
+) -> tuple[Iterate, BoolArray, int]:
+    """Take a few steps; return the point, the (M,) mask of columns with mass, and the step count."""
+    narrow, point = to_single_precision(task), to_single_point(start)
+    for done in range(17):
+        # After 8 steps the columns of an optimum have .8 of the mean mass or more. Where more than .4 of
+        # all columns have it, a wrong choice costs more than a right one saves.
+        if done >= 8:
+            mass = point.mechanism.sum(axis=0)
+            kept = mass >= 0.8 * mass.mean()
+            if kept.sum() <= 0.4 * kept.size:
+                return to_double_point(task, point), kept, done
+        # so near to the end all columns cost little, and rounding is near
+        if deadline.expired or point.duality_gap <= 1e-3 * task.prior.size:
+            break
+        try:
+            with np.errstate(all="raise", under="ignore"):
+                point, _ = _step_once(build_newton_system(narrow, point))
+        except ArithmeticError as cause:
+            raise_if_strict(cause)
+            break
+    return to_double_point(task, point), np.ones(task.costs.shape[1], dtype=bool), done
 
 
 def _iterate_in_single_precision(

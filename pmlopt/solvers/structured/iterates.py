@@ -53,6 +53,29 @@ class Iterate:
             excess = excess * hinged
         return matrix if allowed is None else matrix * allowed, excess
 
+    def place_columns(self, kept: BoolArray) -> Iterate:
+        """Return the iterate of all columns (M,), zero where a column is not among those kept."""
+
+        def place(part: FloatArray) -> FloatArray:
+            whole = np.zeros((*part.shape[:-1], kept.size), part.dtype)
+            whole[..., kept] = part
+            return whole
+
+        def place_all(parts: NamedArrays) -> NamedArrays:
+            # the slacks of the coupling rows belong to no column
+            return {
+                name: part if name == "coupled" else place(part) for name, part in parts.items()
+            }
+
+        return Iterate(
+            place_all(self.slacks),
+            place_all(self.duals),
+            place(self.low),
+            place(self.scalars),
+            place(self.means),
+            self.rows,
+        )
+
     @property
     def slack_products(self) -> NamedArrays:
         """Return the complementarity products of slacks and multipliers."""

@@ -40,7 +40,7 @@ from pmlopt.programs.linear.columns import DenseColumns
 from pmlopt.programs.linear.formulation import find_known_optimum
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.solvers.solver_result import make_options
-from pmlopt.solvers.structured.interior_point import follow_central_path
+from pmlopt.solvers.structured.interior_point import follow_used_columns
 
 P = np.array([0.5, 0.3, 0.2])
 GAINS = np.array([[1.0, 0.2, 0.0], [0.1, 0.9, 0.3], [0.0, 0.4, 1.2]])
@@ -66,13 +66,13 @@ def test_the_interior_point_ends_where_the_gap_is_half_of_what_is_allowed(
 ) -> None:
     """With the price of what is required next to the gain."""
     endings: list[Any] = []
-    follow = follow_central_path
+    follow = follow_used_columns
 
     def keep(*arguments: Any) -> Any:
         endings.append(follow(*arguments))
         return endings[-1]
 
-    monkeypatch.setattr(block_interior_point, "follow_central_path", keep)
+    monkeypatch.setattr(block_interior_point, "follow_used_columns", keep)
     program = program_of() if floor is None else with_floor(floor)
     task = program.build_block_lp()
     assert task is not None

@@ -33,13 +33,12 @@ from pmlopt.programs import Status
 from pmlopt.programs.certificate import WarmStart
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.formulation import (
-    MAX_SIMPLEX_ENTRIES,
     Formulation,
     KnownOptimum,
     build_formulation,
 )
 from pmlopt.programs.linear.methods import METHODS
-from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.programs.linear.program import MAX_SIMPLEX_ENTRIES, LinearDesign
 from pmlopt.programs.program import CvxpyModel, Method
 
 PARTS: list[tuple[Requirement, set[str], set[str]]] = [

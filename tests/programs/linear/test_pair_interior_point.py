@@ -73,6 +73,18 @@ def test_gains_and_two_metrics_at_once() -> None:
         assert not broken_pairs(1.0, distance, result.mechanism.matrix)
 
 
+def test_few_bounds_on_pairs_of_more_letters_than_the_simplex_takes_are_solved_by_pairs() -> None:
+    """A grid of 6 by 6 has 60 edges: 4,320 bounds on its columns, and 1,296 entries."""
+    corners = np.indices((6, 6)).reshape(2, -1).T
+    distance = np.abs(corners[:, None] - corners).sum(axis=2).astype(float)
+    prior = Prior(np.random.default_rng(3).dirichlet(np.full(36, 2.0)))
+    program = design(prior, MetricPrivacy(1.0, distance), ExpectedLoss(distance))
+    result, other = solve(program, tolerance=1e-7), solve(program, "highs", tolerance=1e-7)
+    assert result.solver == "pair-ipm"
+    assert result.value == pytest.approx(other.value, abs=2e-7 * program.scale)
+    assert result.certificate.verify()
+
+
 def test_letters_out_of_pairs_are_left_to_other_methods() -> None:
     distance = np.full((19, 19), np.inf)
     distance[:18, :18] = draw_plane(18)

@@ -13,7 +13,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.model.uncertainty.columns import BoxFamily, StaircaseFamily
 from pmlopt.model.utility import MutualInformation
 from pmlopt.programs.subconvex import relaxations, search_pricing
-from pmlopt.programs.subconvex.columns import ColumnFamily, ColumnUtility
+from pmlopt.programs.subconvex.columns import ColumnFamily, ColumnUtility, sort_subset_sums
 from pmlopt.programs.subconvex.relaxations import FractionalKnapsack, bound_family, bound_staircases
 from pmlopt.programs.subconvex.search_pricing import (
     SearchPricer,
@@ -350,3 +350,11 @@ def test_a_letter_more_is_taken_where_the_core_is_too_light() -> None:
     rng: Any = Scripted()
     build_random_sets(np.ones(24), np.arange(24), 16.6, (1, 1), 4, rest, rng)
     assert missing == pytest.approx([3.6])
+
+
+def test_subset_sums_are_sorted_with_equal_sums_in_the_order_of_their_bitmasks() -> None:
+    values = np.array([0.25, 0.5, 0.25, 0.125, 0.7])
+    sums, masks = sort_subset_sums(values)
+    expected = [sum(values[bit] for bit in range(5) if mask >> bit & 1) for mask in range(32)]
+    assert masks.tolist() == sorted(range(32), key=lambda mask: (expected[mask], mask))
+    assert sums.tolist() == sorted(expected)

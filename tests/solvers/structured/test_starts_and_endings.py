@@ -11,8 +11,9 @@ import pytest
 from oracles.blocks import wide
 from oracles.designs import FloatArray, linear_program, random_prior
 
-from pmlopt import LDP, PML, ExpectedGain, MinimumMass, Prior, design
+from pmlopt import LDP, PML, ExpectedGain, MinimumMass, Prior, design, solve
 from pmlopt.model.privacy import Requirement
+from pmlopt.programs import Status
 from pmlopt.solvers import highs
 from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions
 from pmlopt.solvers.structured import interior_point
@@ -234,3 +235,72 @@ def test_the_simplex_starts_inside_and_ends_at_the_optimum(
     assert (start[0] >= -1e-9).all()
     assert (activity >= model.row_lower - 1e-9).all()
     assert (activity <= model.row_upper + 1e-9).all()
+
+
+# ---------------------------------------------------------------- used columns
+
+
+def large_design(count: int) -> Any:
+    random = np.random.default_rng(4)
+    prior = Prior(random.dirichlet(np.full(count, 5.0)))
+    return design(prior, LDP(0.8), ExpectedGain(random.random((count, count))))
+
+
+def count_columns(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many columns each run of the iteration has."""
+    counts: list[int] = []
+
+    def follow(task: BlockLP, *arguments: Any) -> Any:
+        counts.append(task.costs.shape[1])
+        return follow_central_path(task, *arguments)
+
+    monkeypatch.setattr(interior_point, "follow_central_path", follow)
+    return counts
+
+
+def test_columns_without_mass_after_a_few_steps_are_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(interior_point, "MIN_SINGLE_PRECISION_ENTRIES", 0)
+    counts, program = count_columns(monkeypatch), large_design(60)
+    result = solve(program, "block-ipm")
+    assert result.status is Status.OPTIMAL
+    assert len(counts) == 1
+    assert counts[0] <= 24
+    matrix = result.mechanism.matrix
+    assert (matrix.max(axis=0) == 0).sum() >= 60 - counts[0]
+    assert result.value == pytest.approx(solve(program, "highs").value, abs=1e-6)
+
+
+def test_a_column_that_is_missing_at_the_end_brings_all_columns_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(interior_point, "MIN_SINGLE_PRECISION_ENTRIES", 0)
+    find, program = interior_point._find_used_columns, large_design(60)
+    best = solve(program, "highs")
+    largest = int(best.mechanism.matrix.sum(axis=0).argmax())
+
+    def forget(*arguments: Any) -> Any:
+        point, kept, done = find(*arguments)
+        kept[largest] = False
+        return point, kept, done
+
+    monkeypatch.setattr(interior_point, "_find_used_columns", forget)
+    counts = count_columns(monkeypatch)
+    result = solve(program, "block-ipm")
+    assert result.status is Status.OPTIMAL
+    assert len(counts) == 2
+    assert counts[1] == 60
+    assert result.value == pytest.approx(best.value, abs=1e-6)
+
+
+def test_iterates_of_some_columns_are_zero_in_the_others() -> None:
+    task = bordered()
+    at = build_start(task)
+    kept = np.array([True, False, True, True, False, True])
+    whole = at.place_columns(kept)
+    assert whole.mechanism[:, kept] == pytest.approx(at.mechanism)
+    assert not whole.mechanism[:, ~kept].any()
+    assert whole.means.shape == (1, 6)
+    assert whole.rows is at.rows
+    assert whole.slacks["coupled"] is at.slacks["coupled"]
