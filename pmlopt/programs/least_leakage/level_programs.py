@@ -24,7 +24,7 @@ from pmlopt.solvers import highs
 from pmlopt.solvers.parametric_program import ParametricEntries, ParametricModel
 from pmlopt.solvers.solver_result import Deadline, MethodOptions, limit_threads
 from pmlopt.solvers.structured.block_program import BlockLP, build_mean_block, find_attainable
-from pmlopt.solvers.structured.interior_point import follow_central_path
+from pmlopt.solvers.structured.interior_point import GapGoal, follow_central_path
 from pmlopt.solvers.structured.iterates import build_start
 from pmlopt.solvers.two_sided_search import ParameterSolution
 
@@ -308,14 +308,9 @@ class LargestMassPrograms:
         scale = float(prior.pmf.max())
         costs = np.repeat(-prior.pmf[:, None] / scale, allowed.shape[1], axis=1)
         task = BlockLP(prior, costs, scale, block, allowed, allows_short_rows=True)
+        goal = GapGoal(lambda one: one.duality_gap, mass_tolerance / scale, deadline)
         with limit_threads():
-            ending = follow_central_path(
-                task,
-                build_start(task),
-                lambda one: one.duality_gap,
-                mass_tolerance / scale,
-                deadline=deadline,
-            )
+            ending = follow_central_path(task, build_start(task), goal)
         self.iterations += ending.iterations
         point = ending.point
         matrix, _ = point.masked_parts(task.allowed, task.hinge_mask)

@@ -14,7 +14,7 @@ from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.solvers.solver_result import MethodOptions, SolverResult, limit_threads
 from pmlopt.solvers.solver_result import PrimalDualPoint as Found
 from pmlopt.solvers.structured.block_program import BlockLP
-from pmlopt.solvers.structured.interior_point import follow_used_columns
+from pmlopt.solvers.structured.interior_point import GapGoal, follow_used_columns
 from pmlopt.solvers.structured.iterates import Iterate, build_start
 
 METHOD_NAME = "block-ipm"
@@ -58,12 +58,11 @@ def solve_block_lp(program: LinearDesign, task: BlockLP, options: MethodOptions)
         return compute_gap(matrix, task.to_certificate_multipliers(point.rows), point)
 
     allowed = program.compute_allowed_gap(options.tolerance) / task.scale
+    # half of the allowed gap: repair and rounding take a part of the rest
+    goal = GapGoal(certify_gap, allowed / 2, options.deadline)
     ready = time.perf_counter()
     with limit_threads():
-        # half of the allowed gap: repair and rounding take a part of the rest
-        ending = follow_used_columns(
-            task, build_start(task), certify_gap, allowed / 2, options.deadline
-        )
+        ending = follow_used_columns(task, build_start(task), goal)
     found = Found(
         ending.point.masked_parts(task.allowed, task.hinge_mask)[0],
         task.to_certificate_multipliers(ending.point.rows),

@@ -60,27 +60,42 @@ class InteriorPointResult:
     message: str
 
 
-def follow_central_path(
-    task: BlockLP,
-    start: Iterate,
-    gap_of: Callable[[Iterate], float],
-    target_gap: float,
-    deadline: Deadline = NO_DEADLINE,
-) -> InteriorPointResult:
+@dataclass(frozen=True, eq=False)
+class GapGoal:
+    """What ends a solve: a certified gap, or the deadline.
+
+    Attributes:
+        gap_of: the certified gap at a point, in units of the program's costs.
+        target_gap: the gap that is wanted; where it can, a solve ends at a hundredth of it.
+        deadline: of the solve.
+    """
+
+    gap_of: Callable[[Iterate], float]
+    target_gap: float
+    deadline: Deadline = NO_DEADLINE
+
+
+def follow_central_path(task: BlockLP, start: Iterate, goal: GapGoal) -> InteriorPointResult:
     """Run the predictor-corrector iteration until the certified gap is within the target.
 
     Args:
         task: the program.
         start: strictly inside.
-        gap_of: the certified gap at a point, in units of the task's costs.
-        target_gap: the gap that is wanted; where it can, it ends at a hundredth of it.
-        deadline: of the solve.
+        goal: what ends it.
     """
     # certifying costs more than a step: it is done near the goal, and then at halvings
-    watch = _BestIterate(gap_of, target_gap, start)
+    watch, deadline = _BestIterate(goal, start), goal.deadline
     point, done, idle = start, 0, 0
     if task.border is None and task.costs.size > MIN_SINGLE_PRECISION_ENTRIES:
-        point, done = _iterate_in_single_precision(task, start, watch, deadline)
+        # below 1e-6 for each letter, slacks are lost in the rounding of single precision
+        least = max(1e-6 * task.prior.size, watch.near)
+        point, done = _iterate_in_single_precision(
+            task,
+            start,
+            lambda iteration, at: (
+                at.duality_gap <= least or bool(_find_stop_reason(iteration, 0, deadline))
+            ),
+        )
     for iteration in count(done):
         if iteration % CERTIFY_INTERVAL == CERTIFY_INTERVAL - 1 or point.duality_gap <= watch.near:
             watch.certify_point(point)
@@ -98,13 +113,10 @@ def follow_central_path(
                 trouble = f"numerical trouble: {cause}"
         if trouble:
             watch.certify_point(point)
-            if done and watch.gap > target_gap and not _find_stop_reason(iteration, 0, deadline):
-                following, trouble, done, idle = (
-                    start,
-                    "",
-                    0,
-                    0,
-                )  # once more, all in double precision
+            is_open = watch.gap > goal.target_gap
+            if done and is_open and not _find_stop_reason(iteration, 0, deadline):
+                # once more, all in double precision
+                following, trouble, done, idle = start, "", 0, 0
         if watch.is_done or trouble:
             message = "the certified gap is within the tolerance" if watch.is_done else trouble
             return InteriorPointResult(watch.best, watch.gap, iteration, message)
@@ -112,17 +124,7 @@ def follow_central_path(
     raise AssertionError
 
 
-class _MissingColumnsError(Exception):
-    """A column that was left out would lower the objective."""
-
-
-def follow_used_columns(
-    task: BlockLP,
-    start: Iterate,
-    gap_of: Callable[[Iterate], float],
-    target_gap: float,
-    deadline: Deadline = NO_DEADLINE,
-) -> InteriorPointResult:
+def follow_used_columns(task: BlockLP, start: Iterate, goal: GapGoal) -> InteriorPointResult:
     """Run the iteration on the columns that carry mass after a few steps; the rest become zero.
 
     With random gains a tenth of 1,000 columns are used at the optimum, and a step costs as much as
@@ -132,9 +134,7 @@ def follow_used_columns(
     Args:
         task: the program.
         start: strictly inside.
-        gap_of: the certified gap at a point, priced on all columns, in units of the task's costs.
-        target_gap: the gap that is wanted.
-        deadline: of the solve.
+        goal: what ends it; its gap is priced on all columns, also on those whose entries are zero.
     """
     # In smaller programs the steps that choose the columns cost what they save. With a budget nearly every
     # column carries some of it.
@@ -144,71 +144,79 @@ def follow_used_columns(
         or task.budget is not None
         or task.costs.size < 20 * MIN_SINGLE_PRECISION_ENTRIES
     ):
-        return follow_central_path(task, start, gap_of, target_gap, deadline)
-    point, kept, done = _find_used_columns(task, start, deadline)
-    ending: InteriorPointResult | None
-    if not kept.all():
-
-        def certify_gap(part: Iterate) -> float:
-            gap = gap_of(part.place_columns(kept))
-            # at the end products vanish, and a repaired gap with them, unless a column is missing
-            if max(target_gap, 100 * part.duality_gap) < gap < np.inf:
-                raise _MissingColumnsError
-            return gap
-
-        small = task.select_columns(kept)
-        try:
-            ending = follow_central_path(
-                small, build_start(small), certify_gap, target_gap, deadline
-            )
-        except _MissingColumnsError:
-            ending = None
-        if ending is not None and (ending.gap <= target_gap or deadline.expired):
-            return replace(
-                ending,
-                point=ending.point.place_columns(kept),
-                iterations=done + ending.iterations,
-            )
-    ending = follow_central_path(task, point, gap_of, target_gap, deadline)
+        return follow_central_path(task, start, goal)
+    point, kept, done = _find_used_columns(task, start, goal.deadline)
+    ending = None if kept.all() else _follow_some_columns(task, kept, goal)
+    if ending is None:
+        ending = follow_central_path(task, point, goal)
     return replace(ending, iterations=done + ending.iterations)
+
+
+class _MissingColumnsError(Exception):
+    """A column that was left out would lower the objective."""
+
+
+def _follow_some_columns(
+    task: BlockLP, kept: BoolArray, goal: GapGoal
+) -> InteriorPointResult | None:
+    """Run the iteration on the columns (M,) that are kept; None where one that was left out is missing."""
+
+    def certify_gap(part: Iterate) -> float:
+        gap = goal.gap_of(part.place_columns(kept))
+        # at the end products vanish, and a repaired gap with them, unless a column is missing
+        if max(goal.target_gap, 100 * part.duality_gap) < gap < np.inf:
+            raise _MissingColumnsError
+        return gap
+
+    small = task.select_columns(kept)
+    try:
+        ending = follow_central_path(small, build_start(small), replace(goal, gap_of=certify_gap))
+    except _MissingColumnsError:
+        return None
+    if ending.gap > goal.target_gap and not goal.deadline.expired:
+        return None
+    return replace(ending, point=ending.point.place_columns(kept))
 
 
 def _find_used_columns(
     task: BlockLP, start: Iterate, deadline: Deadline
 ) -> tuple[Iterate, BoolArray, int]:
     """Take a few steps; return the point, the (M,) mask of columns with mass, and the step count."""
-    narrow, point = to_single_precision(task), to_single_point(start)
-    for done in range(17):
+    kept = np.ones(task.costs.shape[1], dtype=bool)
+
+    def is_decided(iteration: int, point: Iterate) -> bool:
         # After 8 steps the columns of an optimum have .8 of the mean mass or more. Where more than .4 of
         # all columns have it, a wrong choice costs more than a right one saves.
-        if done >= 8:
+        if iteration >= 8:
             mass = point.mechanism.sum(axis=0)
-            kept = mass >= 0.8 * mass.mean()
-            if kept.sum() <= 0.4 * kept.size:
-                return to_double_point(task, point), kept, done
+            heavy = mass >= 0.8 * mass.mean()
+            if heavy.sum() <= 0.4 * heavy.size:
+                kept[:] = heavy
+                return True
         # so near to the end all columns cost little, and rounding is near
-        if deadline.expired or point.duality_gap <= 1e-3 * task.prior.size:
-            break
-        try:
-            with np.errstate(all="raise", under="ignore"):
-                point, _ = _step_once(build_newton_system(narrow, point))
-        except ArithmeticError as cause:
-            raise_if_strict(cause)
-            break
-    return to_double_point(task, point), np.ones(task.costs.shape[1], dtype=bool), done
+        is_near = point.duality_gap <= 1e-3 * task.prior.size
+        return iteration >= 16 or is_near or deadline.expired
+
+    point, done = _iterate_in_single_precision(task, start, is_decided)
+    return point, kept, done
 
 
 def _iterate_in_single_precision(
-    task: BlockLP, start: Iterate, watch: _BestIterate, deadline: Deadline
+    task: BlockLP, start: Iterate, is_enough: Callable[[int, Iterate], bool]
 ) -> tuple[Iterate, int]:
-    """Run the first iterations in single precision; return the point and iteration count."""
+    """Run the first iterations in single precision; return the point and iteration count.
+
+    Args:
+        task: the program.
+        start: strictly inside.
+        is_enough: by the number of steps and the point, whether to end; it ends earlier where rounding or
+            short steps leave no progress.
+    """
     # early iterations need few digits, and half the memory traffic
     narrow, point = to_single_precision(task), to_single_point(start)
-    # below 1e-6 for each letter, slacks are lost in the rounding of single precision
-    least = max(1e-6 * task.prior.size, watch.near)
     idle, last = 0, None
     for iteration in count():
-        if point.duality_gap <= least or idle > 1 or _find_stop_reason(iteration, 0, deadline):
+        if idle > 1 or is_enough(iteration, point):
             break
         try:
             with np.errstate(all="raise", under="ignore"):
@@ -241,13 +249,11 @@ class _BestIterate:
     TARGET_GAP_FRACTION: ClassVar[float] = 0.01
     """The share of that gap which the method aims at: one or two iterations more leave a cleaner matrix."""
 
-    def __init__(
-        self, gap_of: Callable[[Iterate], float], target_gap: float, start: Iterate
-    ) -> None:
-        self.gap_of, self.enough = gap_of, target_gap
+    def __init__(self, goal: GapGoal, start: Iterate) -> None:
+        self.gap_of, self.enough = goal.gap_of, goal.target_gap
         self.best, self.gap = start, np.inf
         # a smaller gap may never come
-        self.least = max(target_gap, 1e-14 * start.duality_gap)
+        self.least = max(self.enough, 1e-14 * start.duality_gap)
         self.near = CERTIFY_DISTANCE * self.TARGET_GAP_FRACTION * self.least
 
     @property

@@ -16,7 +16,7 @@ from strategies import priors
 
 from pmlopt import LDP, PML, ExpectedGain, L1Ball, Prior, design
 from pmlopt.solvers.structured.block_program import BlockLP, SideConstraints, find_attainable
-from pmlopt.solvers.structured.interior_point import follow_central_path
+from pmlopt.solvers.structured.interior_point import GapGoal, follow_central_path
 from pmlopt.solvers.structured.iterates import build_start
 
 
@@ -70,7 +70,9 @@ def some_task(rng: np.random.Generator) -> BlockLP:
 
 def least(task: BlockLP) -> float:
     """What the interior point reaches, to a gap of 1e-9."""
-    ending = follow_central_path(task, build_start(task), lambda point: point.duality_gap, 1e-7)
+    ending = follow_central_path(
+        task, build_start(task), GapGoal(lambda point: point.duality_gap, 1e-7)
+    )
     matrix, _ = ending.point.masked_parts(task.allowed, task.hinge_mask)
     assert ending.gap < 1e-8
     sums = matrix.sum(axis=1)

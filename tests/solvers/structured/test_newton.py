@@ -23,7 +23,7 @@ from pmlopt.solvers.structured.factors import (
     solve_factored,
     substitute_forward,
 )
-from pmlopt.solvers.structured.interior_point import _step_once, follow_central_path
+from pmlopt.solvers.structured.interior_point import GapGoal, _step_once, follow_central_path
 from pmlopt.solvers.structured.iterates import (
     Iterate,
     build_start,
@@ -80,7 +80,9 @@ def test_a_point_that_is_not_a_number_is_refused() -> None:
 def least(task: BlockLP, entries: int, monkeypatch: pytest.MonkeyPatch) -> float:
     """What the method reaches where larger matrices than this are begun in single precision."""
     monkeypatch.setattr(interior_point, "MIN_SINGLE_PRECISION_ENTRIES", entries)
-    ending = follow_central_path(task, build_start(task), lambda point: point.duality_gap, 1e-7)
+    ending = follow_central_path(
+        task, build_start(task), GapGoal(lambda point: point.duality_gap, 1e-7)
+    )
     assert ending.gap < 1e-8
     matrix, _ = ending.point.masked_parts(task.allowed, task.hinge_mask)
     assert matrix.dtype == np.float64

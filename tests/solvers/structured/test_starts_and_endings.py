@@ -19,7 +19,7 @@ from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions
 from pmlopt.solvers.structured import interior_point
 from pmlopt.solvers.structured.block_program import BlockLP, SideConstraints
 from pmlopt.solvers.structured.factors import get_lapack
-from pmlopt.solvers.structured.interior_point import follow_central_path
+from pmlopt.solvers.structured.interior_point import GapGoal, follow_central_path
 from pmlopt.solvers.structured.iterates import Iterate, build_start, to_double_point
 from pmlopt.solvers.structured.newton import NewtonSystem, NewtonSystemByOutputs
 
@@ -103,11 +103,10 @@ def idle_steps(monkeypatch: pytest.MonkeyPatch, length: float) -> None:
 def test_short_steps_end_the_method(monkeypatch: pytest.MonkeyPatch) -> None:
     idle_steps(monkeypatch, 5e-4)
     task = task_of(PML(0.8))
-    ending = follow_central_path(task, build_start(task), lambda point: 1.0, 1e-9)
+    ending = follow_central_path(task, build_start(task), GapGoal(lambda point: 1.0, 1e-9))
     assert (ending.iterations, ending.message) == (5, "nothing improves")
-    watch: Any = SimpleNamespace(near=0.0)
     _, done = interior_point._iterate_in_single_precision(
-        task, build_start(task), watch, NO_DEADLINE
+        task, build_start(task), lambda iteration, point: False
     )
     assert done == 2
 
@@ -130,7 +129,7 @@ def test_far_from_the_end_every_twenty_fifth_point_is_certified(
         return 1.0
 
     task = task_of(PML(0.8))
-    ending = follow_central_path(task, build_start(task), certify, 1e-9)
+    ending = follow_central_path(task, build_start(task), GapGoal(certify, 1e-9))
     assert ending.message == "iteration limit"
     assert counts == [*range(24, 200, 25), 200]
 
