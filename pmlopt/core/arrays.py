@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import reprlib
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
 from decimal import Decimal
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pmlopt.core.blocks import is_all_finite, is_frozen, is_large_matrix
 from pmlopt.core.descriptions import describe_position, describe_value, escape_control_characters
 from pmlopt.core.frames import find_masked_entry, has_labels
 from pmlopt.errors import FileFormatError, InputError, PrivacyError
@@ -87,7 +88,7 @@ def copy_float_array(values: Any, ndim: int, what: str, error: type[InputError])
         if raw.dtype.kind not in "iufO":
             raise TypeError(f"{reprlib.repr(values)} are not")
         # nobody can change an array that is read-only for all: a large one is not copied
-        copies = None if raw.size > 100_000 and is_frozen(raw) else True
+        copies = None if is_large_matrix(raw) and is_frozen(raw) else True
         array = np.array(raw, dtype=np.float64, copy=copies)
     except (TypeError, ValueError, OverflowError) as cause:
         raise error(
@@ -97,56 +98,13 @@ def copy_float_array(values: Any, ndim: int, what: str, error: type[InputError])
         raise error(
             f"{what} must have {ndim} dimension(s) and at least one entry, not shape {array.shape}"
         )
-    # what is no number is both the least and the largest entry
-    if not (math.isfinite(array.min()) and math.isfinite(array.max())):
+    if not is_all_finite(array):
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise error(
             f"{what} has the entry {array[where]} at {describe_position(where)}: give finite numbers"
         )
     array.setflags(write=False)
     return array
-
-
-def is_frozen(array: NDArray[Any]) -> bool:
-    """Return whether an array is read-only, with every array whose memory it shares: it needs no copy.
-
-    Examples:
-        >>> array = np.zeros(3)
-        >>> array.setflags(write=False)
-        >>> is_frozen(array), is_frozen(np.zeros(3)), is_frozen(np.broadcast_to(np.zeros(1), 3))
-        (True, False, False)
-    """
-    owner: Any = array
-    while isinstance(owner, np.ndarray) and not owner.flags.writeable:
-        owner = owner.base
-    return owner is None
-
-
-def iterate_row_blocks(shape: tuple[int, ...]) -> Iterator[slice]:
-    """Yield slices of rows that cover an array, each with few enough entries for the cache.
-
-    Examples:
-        >>> list(iterate_row_blocks((3, 10)))
-        [slice(0, 3, None)]
-        >>> list(iterate_row_blocks((3, 100_000)))
-        [slice(0, 1, None), slice(1, 2, None), slice(2, 3, None)]
-    """
-    height = max(1, 2**17 // max(1, math.prod(shape[1:])))  # 1 MiB of floats
-    for start in range(0, shape[0], height):
-        yield slice(start, min(start + height, shape[0]))
-
-
-def sum_row_products(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
-    """Compute the sum of the products of the entries of two matrices in each row.
-
-    Examples:
-        >>> sum_row_products(np.ones((2, 3)), np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 1.0]]))
-        array([6., 1.])
-    """
-    found = np.empty(len(one))
-    for rows in iterate_row_blocks(one.shape):
-        found[rows] = (one[rows] * other[rows]).sum(axis=1)
-    return found
 
 
 def is_plain(values: Any, ndim: int) -> bool:

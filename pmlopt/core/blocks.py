@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import iterate_row_blocks
+
+def iterate_row_blocks(shape: tuple[int, ...]) -> Iterator[slice]:
+    """Yield slices of rows that cover an array, each with few enough entries for the cache.
+
+    Examples:
+        >>> list(iterate_row_blocks((3, 10)))
+        [slice(0, 3, None)]
+        >>> list(iterate_row_blocks((3, 100_000)))
+        [slice(0, 1, None), slice(1, 2, None), slice(2, 3, None)]
+    """
+    height = max(1, 2**17 // max(1, math.prod(shape[1:])))  # 1 MiB of floats
+    for start in range(0, shape[0], height):
+        yield slice(start, min(start + height, shape[0]))
 
 
 def iterate_column_blocks(shape: tuple[int, int]) -> Iterator[slice]:
@@ -24,6 +37,55 @@ def iterate_column_blocks(shape: tuple[int, int]) -> Iterator[slice]:
     width = max(64, 2**19 // max(1, shape[0]))
     for start in range(0, shape[1], width):
         yield slice(start, min(start + width, shape[1]))
+
+
+def sum_row_products(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+    """Compute the sum of the products of the entries of two matrices in each row.
+
+    Examples:
+        >>> sum_row_products(np.ones((2, 3)), np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 1.0]]))
+        array([6., 1.])
+    """
+    found = np.empty(len(one))
+    for rows in iterate_row_blocks(one.shape):
+        found[rows] = (one[rows] * other[rows]).sum(axis=1)
+    return found
+
+
+def is_all_finite(array: NDArray[Any]) -> bool:
+    """Return whether all entries of a non-empty array are finite, without a copy.
+
+    Examples:
+        >>> is_all_finite(np.array([1.0, 2.0])), is_all_finite(np.array([1.0, np.nan]))
+        (True, False)
+    """
+    # what is no number is both the least and the largest entry
+    return math.isfinite(array.min()) and math.isfinite(array.max())
+
+
+def find_max_size(array: NDArray[Any]) -> float:
+    """Find the largest absolute entry of an array of finite numbers, without a copy; 0 where it is empty.
+
+    Examples:
+        >>> find_max_size(np.array([1.0, -2.0])), find_max_size(np.zeros(0))
+        (2.0, 0.0)
+    """
+    return max(float(array.max(initial=0.0)), -float(array.min(initial=0.0)))
+
+
+def is_frozen(array: NDArray[Any]) -> bool:
+    """Return whether an array is read-only, with every array whose memory it shares: it needs no copy.
+
+    Examples:
+        >>> array = np.zeros(3)
+        >>> array.setflags(write=False)
+        >>> is_frozen(array), is_frozen(np.zeros(3)), is_frozen(np.broadcast_to(np.zeros(1), 3))
+        (True, False, False)
+    """
+    owner: Any = array
+    while isinstance(owner, np.ndarray) and not owner.flags.writeable:
+        owner = owner.base
+    return owner is None
 
 
 def freeze(array: NDArray[Any]) -> NDArray[Any]:

@@ -25,8 +25,8 @@ from typing import (
 
 import numpy as np
 
-from pmlopt.core.arrays import DefaultLabels, FloatArray, check_json_labels, is_frozen
-from pmlopt.core.blocks import is_large_matrix
+from pmlopt.core.arrays import DefaultLabels, FloatArray, check_json_labels
+from pmlopt.core.blocks import is_all_finite, is_frozen, is_large_matrix
 from pmlopt.core.fields import (
     COUNT,
     INFINITE,
@@ -200,9 +200,7 @@ class ArrayConverter(Converter):
             place.check_size(matrix.shape, self.shape)
         lowest = max((one.low for one in self.notes if isinstance(one, Range)), default=-math.inf)
         highest = min((one.high for one in self.notes if isinstance(one, Range)), default=math.inf)
-        ends = float(matrix.min()), float(matrix.max())
-        # negated, so that what is no number is refused
-        if not (all(map(math.isfinite, ends)) and lowest <= ends[0] and ends[1] <= highest):
+        if not is_all_finite(matrix) or matrix.min() < lowest or matrix.max() > highest:
             wrong = ~np.isfinite(matrix) | (matrix < lowest) | (matrix > highest)
             row, column = np.unravel_index(int(wrong.argmax()), matrix.shape)
             wanted = (
@@ -508,8 +506,7 @@ def to_plain(value: Any, context: Context | None = None) -> Any:
         return value
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype.kind != "f" or np.isfinite(value).all():
-            # few values are large enough to be looked at
-            is_kept = context.keeps_matrices and value.size > 1_000 and is_large_matrix(value)
+            is_kept = context.keeps_matrices and is_large_matrix(value)
             return value if is_kept and value.dtype == np.float64 else value.tolist()
         value = value.tolist()
     if isinstance(value, tuple | list):

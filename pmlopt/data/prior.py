@@ -24,9 +24,9 @@ from pmlopt.core.arrays import (
     copy_float_array,
     indices_of,
     is_plain,
-    iterate_row_blocks,
     select_labels,
 )
+from pmlopt.core.blocks import iterate_row_blocks
 from pmlopt.core.descriptions import describe_value
 from pmlopt.core.display import (
     draw_bars,

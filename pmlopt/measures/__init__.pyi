@@ -24,8 +24,6 @@ from .leakage import maximal_leakage as maximal_leakage
 from .leakage import mutual_information as mutual_information
 from .leakage import pointwise_cost as pointwise_cost
 from .leakage import pointwise_leakage as pointwise_leakage
-from .leakage import privacy_region as privacy_region
-from .leakage import region_boundaries as region_boundaries
 from .leakage import secret_densities as secret_densities
 from .leakage import secret_witness as secret_witness
 from .orders import maximal_alpha_leakage as maximal_alpha_leakage
@@ -43,6 +41,8 @@ from .privacy_losses import approximate_dp_level as approximate_dp_level
 from .privacy_losses import privacy_loss as privacy_loss
 from .privacy_losses import privacy_loss_law as privacy_loss_law
 from .privacy_losses import probabilistic_dp_delta as probabilistic_dp_delta
+from .regions import privacy_region as privacy_region
+from .regions import region_boundaries as region_boundaries
 from .trace_counts import TraceLeakage as TraceLeakage
 from .trace_counts import leakage_of_counts as leakage_of_counts
 from .trace_counts import leakage_of_inputs as leakage_of_inputs

@@ -142,7 +142,8 @@ def solve(
     allowed = program.compute_allowed_gap(options.tolerance)
     attempts: MethodAttempts[C_co] = MethodAttempts()
     methods = question.select_methods(program, solver, start)
-    _check_accepts_options(methods, solver, options)
+    if options.solver_options:
+        _check_accepts_options(methods, solver, options)
 
     def report(method: Method[Any, Any, Any], cause: BaseException) -> None:
         attempts.add_failure(method, cause, _is_foreign(method, solver))

@@ -337,16 +337,15 @@ def build_block_model(task: BlockLP) -> LinearModel:
     if block.weights is not None and block.mean is not None:
         entries[:, n] = block.lower * block.weights.sum() - block.mean[0]
     # the places of the entries are the same for all programs of a size
-    lay_out = _lay_out_block if task.costs.size <= 900 else _lay_out_block.__wrapped__
+    lay_out = _lay_out_small_block if task.costs.size <= 900 else _lay_out_block
     shape = lay_out(n, m, has_means, (entries != 0).tobytes())
-    scalars = [np.tile(one[one != 0], m) for one in entries]
+    scalars = np.tile(entries, (1, m)).ravel()
     # entries are stored less their lower end, whose cost goes to the scalars
     low_cost = block.lower[:, None] * task.costs.sum(axis=0)
     costs = np.concatenate([task.costs.ravel(), low_cost.ravel()])
-    return LinearModel(costs, *shape, np.concatenate([cells.ravel(), *scalars]))
+    return LinearModel(costs, *shape, np.concatenate([cells.ravel(), scalars[scalars != 0]]))
 
 
-@lru_cache(32)
 def _lay_out_block(
     n: int, m: int, has_means: bool, used: bytes
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, NDArray[Any], NDArray[Any]]:
@@ -384,6 +383,9 @@ def _lay_out_block(
     for one in found:
         one.setflags(write=False)
     return found
+
+
+_lay_out_small_block = lru_cache(32)(_lay_out_block)
 
 
 def _pass_start(

@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 
-from pmlopt.core.arrays import (
-    copy_float_array,
+from pmlopt.core.arrays import copy_float_array
+from pmlopt.core.blocks import (
+    freeze,
     is_frozen,
+    iterate_column_blocks,
     iterate_row_blocks,
+    shrink_whole_numbers,
     sum_row_products,
 )
-from pmlopt.core.blocks import freeze, iterate_column_blocks, shrink_whole_numbers
 from pmlopt.errors import MechanismError
 
 SHAPES = (1, 1), (3, 7), (500, 1_000), (1_000, 500), (2, 400_000), (300_000, 1)

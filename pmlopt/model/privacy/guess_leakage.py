@@ -16,7 +16,7 @@ from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.column_cost import ColumnCost, LargestPieceCost
-from pmlopt.model.privacy.ratios import MIN_SLACK_NATS
+from pmlopt.model.privacy.ratio_blocks import MIN_SLACK_NATS
 from pmlopt.model.privacy.requirement import (
     CvxpyConstraints,
     Requirement,

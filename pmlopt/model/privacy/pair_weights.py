@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, bound_sum_rounding
+from pmlopt.core.arrays import FloatArray, IntArray, bound_sum_rounding
 from pmlopt.core.lazy_imports import sparse
 
 
@@ -83,28 +83,10 @@ def find_line_weights(
     levels, centers = p @ gains, gains.argmax(axis=0)
     smallest_step = 1e-15 * float(np.abs(gains).max())
     rise, fall = rises[:, None], falls[:, None]
-    more = bound_sum_rounding(2 * len(rises), 2 + 2 * float(max(rises.max(), falls.max())))
     with np.errstate(over="ignore", invalid="ignore"):
-        # from the left, and from the right with the letters in reverse
-        grown = np.exp(np.stack([rise, fall[::-1]], axis=1))
-        relieved = np.exp(np.stack([-fall, -rise[::-1]], axis=1))
         for _ in range(100):
-            need = p[:, None] * (gains - levels)
-            both = np.stack([need, need[::-1]], axis=1)
-            for x in range(len(p) - 1):
-                outer = both[x]
-                outer += more * np.abs(outer)
-                passed = np.where(outer > 0, grown[x], relieved[x]) * outer
-                both[x + 1] += passed + more * np.abs(passed)
-            left, right = both[:, 0], both[::-1, 1]
-            # logarithms of v[x] / v[x+1] left of the center, and of v[x+1] / v[x] right of it, added up
-            up, down = np.zeros_like(gains), np.zeros_like(gains)
-            np.cumsum(np.where(left[:-1] > 0, rise, -fall), axis=0, out=up[1:])
-            np.cumsum(np.where(right[1:] > 0, fall, -rise), axis=0, out=down[1:])
-            shape = np.where(
-                place <= centers, up[centers, columns] - up, down - down[centers, columns]
-            )
-            masses = p[:, None] * np.exp(shape - shape.max(axis=0))
+            left, right = _pass_needs_inward(p[:, None] * (gains - levels), rise, fall)
+            masses = p[:, None] * _list_tight_columns(left, right, centers, rise, fall)
             reached = (masses * gains).sum(axis=0) / masses.sum(axis=0)
             # letters about as likely as the center are as good
             far = masses.max(axis=0) > 4 * masses[centers, columns]
@@ -121,3 +103,37 @@ def find_line_weights(
         )
     finite = np.isfinite(rise_weights).all() and np.isfinite(fall_weights).all()
     return (rise_weights, fall_weights) if finite else None
+
+
+def _pass_needs_inward(
+    need: FloatArray, rise: FloatArray, fall: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Pass the needs (N, M) of letters on from either end; return what each letter has to cover then.
+
+    Returns:
+        (N, M) with what comes from the left, and with what comes from the right.
+    """
+    more = bound_sum_rounding(2 * len(rise), 2 + 2 * float(max(rise.max(), fall.max())))
+    # from the left, and from the right with the letters in reverse
+    grown = np.exp(np.stack([rise, fall[::-1]], axis=1))
+    relieved = np.exp(np.stack([-fall, -rise[::-1]], axis=1))
+    both = np.stack([need, need[::-1]], axis=1)
+    for x in range(len(need) - 1):
+        outer = both[x]
+        outer += more * np.abs(outer)
+        passed = np.where(outer > 0, grown[x], relieved[x]) * outer
+        both[x + 1] += passed + more * np.abs(passed)
+    return both[:, 0], both[::-1, 1]
+
+
+def _list_tight_columns(
+    left: FloatArray, right: FloatArray, centers: IntArray, rise: FloatArray, fall: FloatArray
+) -> FloatArray:
+    """List the (N, M) columns, of largest entry one, for which the bounds in use are tight."""
+    # logarithms of v[x] / v[x+1] left of the center, and of v[x+1] / v[x] right of it, added up
+    up, down = np.zeros_like(left), np.zeros_like(left)
+    np.cumsum(np.where(left[:-1] > 0, rise, -fall), axis=0, out=up[1:])
+    np.cumsum(np.where(right[1:] > 0, fall, -rise), axis=0, out=down[1:])
+    place, columns = np.arange(len(left))[:, None], np.arange(left.shape[1])
+    shape = np.where(place <= centers, up[centers, columns] - up, down - down[centers, columns])
+    return np.asarray(np.exp(shape - shape.max(axis=0)))

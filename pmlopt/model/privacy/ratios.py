@@ -22,7 +22,6 @@ from pmlopt.model.privacy.pair_weights import (
     find_row_sizes,
 )
 from pmlopt.model.uncertainty.prior_set import LinearRows, find_row_multipliers
-from pmlopt.solvers.structured.block_program import ColumnBlock
 
 MAX_RATIO_EXPONENT = 700.0
 """The largest exponent in nats of a ratio bound; e^epsilon past it is no float."""
@@ -209,7 +208,7 @@ class RatioBounds:
     @cached_property
     def excess_rows(self) -> tuple[Any, Any]:
         """Return the (K, N) matrices of `num - e^exponent den` and `num + e^exponent den`, sparse."""
-        if len(self.exponents) * self.size <= 20_000:  # sparse sums take longer
+        if self._is_small:  # sparse sums take longer
             up, down = self.list_sides(self.above), self.list_sides(self.below)
             down *= np.exp(self.exponents)[:, None]
             return compress_rows(up - down), compress_rows(up + down)
@@ -220,8 +219,12 @@ class RatioBounds:
     @cached_property
     def _excess_columns(self) -> tuple[Any, Any]:
         """Return the (N, K) transposes of `excess_rows`, dense where they are small."""
-        small = len(self.exponents) * self.size <= 20_000
-        return tuple(part.toarray().T if small else part.T for part in self.excess_rows)
+        return tuple(part.toarray().T if self._is_small else part.T for part in self.excess_rows)
+
+    @property
+    def _is_small(self) -> bool:
+        """Return whether a dense matrix of the pairs takes less time than a sparse one."""
+        return len(self.exponents) * self.size <= 20_000
 
     def list_sides(self, sides: IntArray) -> FloatArray:
         """Return the (K, N) rows of some sides of pairs, dense."""
@@ -546,55 +549,3 @@ def make_letter_ratios(weights: Any, pairs: IntArray, exponents: FloatArray) -> 
     """
     none = np.zeros((0, len(weights)), dtype=weights.dtype)
     return RatioBounds(len(weights), none, none[:, 0], pairs[:, 0], pairs[:, 1], exponents)
-
-
-MIN_SLACK_NATS = 1e-9
-"""Nats by which a constant must be within every pair: with less the interior is nearly empty."""
-
-
-def make_block(
-    ratios: RatioBounds, p: FloatArray, factor: Callable[[FloatArray], FloatArray]
-) -> ColumnBlock | None:
-    """Build the column block with rows `<den_k - e^(-eps_k) num_k, v> >= 0`.
-
-    The scalar is at most the mean, and `v <= e^eps u` with the largest exponent of the letters where each is
-    bounded by the mean, as under PML; else with twice 1 / min p, which every column satisfies.
-
-    Args:
-        ratios: the pairs.
-        p: (N,) the prior.
-        factor: from (K,) e^-exponent to the factors of the numerators.
-
-    Returns:
-        None where the rows would not be few, or nothing lies strictly inside.
-    """
-    keeps = factor(np.exp(-ratios.exponents))
-    capped = _find_mean_pairs(ratios, p)
-    cap = float(keeps[capped].min()) if len(capped) else float(p.min()) / 2
-    rows = np.ones(len(keeps), dtype=bool)
-    rows[capped[keeps[capped] == cap]] = False
-    # Rows of a column: their number squared is the work for each of its entries.
-    if rows.sum() > min(16, ratios.size) or not ratios.slack > MIN_SLACK_NATS:
-        return None
-    above, below = ratios.list_sides(ratios.above[rows]), ratios.list_sides(ratios.below[rows])
-    pairs = below - keeps[rows, None] * above
-    return ColumnBlock(
-        lower=np.zeros(1),
-        upper=np.ones(1),
-        interior_scalars=np.array([cap**-0.5]),
-        weights=np.vstack([pairs, p]),
-        mean=np.append(np.zeros(len(pairs)), cap)[:, None],
-        is_loose=True,
-    )
-
-
-def _find_mean_pairs(ratios: RatioBounds, p: FloatArray) -> IntArray:
-    """Find the pairs of a letter and the mean, if every letter is in one."""
-    if not len(ratios.rows):
-        return np.zeros(0, dtype=int)
-    rows = ratios.compute_products(np.eye(ratios.size))
-    means = np.flatnonzero((np.abs(rows - p) <= 1e-12 * p).all(axis=1))
-    found = np.flatnonzero(
-        (ratios.above < ratios.size) & np.isin(ratios.below, ratios.size + means)
-    )
-    return found if len(np.unique(ratios.above[found])) == ratios.size else found[:0]

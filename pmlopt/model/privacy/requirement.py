@@ -21,7 +21,8 @@ from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.column_cost import ColumnCost
-from pmlopt.model.privacy.ratios import MIN_SLACK_NATS, RatioBounds, make_block
+from pmlopt.model.privacy.ratio_blocks import MIN_SLACK_NATS, make_block
+from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.model.uncertainty.columns import ColumnCone, Family
 from pmlopt.model.uncertainty.prior_set import LinearRows, PriorSet, require_form
 from pmlopt.solvers.solver_result import tighten_factor

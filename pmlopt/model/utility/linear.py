@@ -10,14 +10,8 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import (
-    DefaultLabels,
-    FloatArray,
-    Label,
-    abbreviate,
-    copy_float_array,
-    sum_row_products,
-)
+from pmlopt.core.arrays import DefaultLabels, FloatArray, Label, abbreviate, copy_float_array
+from pmlopt.core.blocks import sum_row_products
 from pmlopt.core.differences import subtract_exactly
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.records import NamedValues, Record, Shape

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import GRID_DENOMINATOR, FloatArray, iterate_row_blocks
+from pmlopt.core.arrays import GRID_DENOMINATOR, FloatArray
+from pmlopt.core.blocks import iterate_row_blocks
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pmlopt.core.arrays import GRID_DENOMINATOR, BoolArray, FloatArray, IntArray, iterate_row_blocks
+from pmlopt.core.arrays import GRID_DENOMINATOR, BoolArray, FloatArray, IntArray
+from pmlopt.core.blocks import is_all_finite, iterate_row_blocks
 from pmlopt.data.mechanism import wrap_checked_matrix
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError
@@ -377,8 +378,7 @@ def is_satisfied(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool
 
 def drop_noise(matrix: FloatArray, noise: float) -> FloatArray:
     """Set entries up to `noise` to zero, and renormalize the rows."""
-    # what is no number is both the least and the largest entry
-    if not (math.isfinite(matrix.min()) and math.isfinite(matrix.max())):
+    if not is_all_finite(matrix):
         raise MechanismError("the matrix to repair has an entry that is not finite")
     # in a mechanism by formula nothing is noise: it needs no copy
     is_clean = True

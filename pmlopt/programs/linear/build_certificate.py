@@ -185,7 +185,11 @@ def certify_linear(
     fixed = _repair_for_program(program, matrix)
     fixed.matrix.setflags(write=False)  # it is nobody else's, and not copied
     mechanism = Mechanism(fixed.matrix, program.prior.labels, program.outputs)
-    gains, constant, residuals, added = _price_added(program, fixed.matrix)
+    gains, constant, residuals, added = (
+        _price_added(program, fixed.matrix)
+        if program.added
+        else (program.centered_gains, 0.0, {}, ())
+    )
     gain = program.columns.compute_expectation(program.centered_gains, fixed.matrix)
     # a bound of this much closes the gap: others are not tried
     enough = gain - constant + CLOSED_FORM_GAP * program.scale
@@ -307,8 +311,6 @@ def _price_added(
 
     Added constraints enter the bound through their multipliers.
     """
-    if not program.added:
-        return program.centered_gains, 0.0, {}, ()
     with program.temporarily_assigned(matrix):
         # added constraints are priced into the gains (Lagrangian relaxation)
         gains, constant = build_lagrangian(program)

@@ -24,8 +24,8 @@ from pmlopt.core.arrays import (
     Label,
     bound_sum_rounding,
     common_integer_ratio,
-    sum_row_products,
 )
+from pmlopt.core.blocks import sum_row_products
 from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
@@ -146,9 +146,8 @@ class ColumnSystem(ABC):
             lifts: the mechanism.
         """
         # larger row minima would drown the digits of the values that occur
-        if float(self.masses @ np.abs(offsets[0])) > 8 * self.compute_expectation(
-            table if table.min() >= 0 else np.abs(table), lifts
-        ):
+        offset = float(self.masses @ np.abs(offsets[0]))
+        if offset and offset > 8 * self._expect_sizes(table, lifts):
             # the digits of the least values would drown those that occur: beyond what is allowed for
             return self.compute_expectation(table, lifts)
         return round_outward(offsets[1], self.compute_expectation(gains, lifts), maximised)
@@ -158,10 +157,11 @@ class ColumnSystem(ABC):
 
         It is in units of the terms of the sum: an entry at a pair that never occurs has no part in it.
         """
-        return bound_sum_rounding(
-            sum(table.shape),
-            self.compute_expectation(table if table.min() >= 0 else np.abs(table), lifts),
-        )
+        return bound_sum_rounding(sum(table.shape), self._expect_sizes(table, lifts))
+
+    def _expect_sizes(self, table: FloatArray, lifts: FloatArray) -> float:
+        """Compute the expected absolute value of a table; one without negative entries is not copied."""
+        return self.compute_expectation(table if table.min() >= 0 else np.abs(table), lifts)
 
     def normalize_rows(self, values: FloatArray) -> FloatArray:
         """Divide positive values on pairs by their row sums."""
@@ -197,9 +197,8 @@ class ColumnSystem(ABC):
         # sums of N terms err by about N units in the last place of the sum of their sizes, and the
         # relaxation is sublinear: what rounding takes off g - rho counts as its relaxation
         largest = np.maximum(self.max_by_letter(gains), -self.min_by_letter(gains)) + np.abs(rho)
-        max_size = float(
-            largest.max()
-        )  # of any column: what the relaxation is at most, without a search
+        # of any column: what the relaxation is at most, without a search
+        max_size = float(largest.max())
         rows = float(self.masses @ largest)
         # up to four times the mean, the largest entry replaces the search for the support function
         if max_size > 4 * rows:

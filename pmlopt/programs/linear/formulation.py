@@ -12,21 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import (
-    FloatArray,
-    IntArray,
-    bound_sum_rounding,
-    iterate_row_blocks,
-    sum_row_products,
-)
-from pmlopt.core.blocks import iterate_column_blocks
+from pmlopt.core.arrays import FloatArray, IntArray, bound_sum_rounding
+from pmlopt.core.blocks import iterate_column_blocks, iterate_row_blocks, sum_row_products
 from pmlopt.core.lazy_imports import optimize, sparse
 from pmlopt.data.mechanism import as_mechanism, pair_with_prior
 from pmlopt.model.closed_forms.catalogue import build_closed_forms, is_within_limits
 from pmlopt.model.utility.linear import (
     build_best_constant,
     build_best_deterministic,
-    compute_expectation,
 )
 from pmlopt.programs.certificate import WarmStart, WarmStartLike, get_mechanism, get_warm_start
 from pmlopt.programs.linear import block_interior_point, constraint_generation, pair_interior_point
@@ -138,7 +131,6 @@ def build_formulation(
     is_linear = only_ratios or bool(program.problem.is_lp())
     if is_linear and entries <= MAX_SIMPLEX_ENTRIES:
         solvers["highs-small"] = by_simplex
-    _add_classes(solvers, program)
     _add_general_solvers(solvers, program, by_simplex, is_linear)
     return _finish(program, reason, solvers, known, is_closed_form)
 
@@ -163,27 +155,19 @@ def _formulate_bands(
     entries = program.table.size
     is_closed_form = known is not None and matrix is known.matrix
     solvers: dict[str, Solver] = {}
-    # of a large table the costs are only computed where they are needed
-    task = program.build_block_lp() if entries <= MAX_WARM_SIMPLEX_ENTRIES else None
     # a constant is too degenerate a vertex for the simplex to gain by it
     start = None if known is not None and is_closed_form and known.name == "constant" else matrix
     basis = restart.arrays if restart is not None and restart.solver == "highs" else None
-    by_simplex = (
-        partial(_solve_blocks_by_simplex, program, start, basis)
-        if task is None
-        else partial(highs.solve_by_simplex, task, matrix=start, basis=basis)
-    )
+    by_simplex = partial(_solve_blocks_by_simplex, program, start, basis)
     if start is not None and is_closed_form and entries <= MAX_WARM_SIMPLEX_ENTRIES:
         solvers["highs-closed-form-warm"] = by_simplex
     elif entries <= MAX_SIMPLEX_ENTRIES:
         solvers["highs-small" if start is None else "highs-warm"] = by_simplex
-    if start is None:
-        _add_classes(solvers, program)
     by_blocks = partial(_solve_blocks, program)
     solvers[BLOCKS] = solvers[f"{BLOCKS}-by-name"] = by_blocks
     _add_general_solvers(solvers, program, by_simplex, is_linear=True)
     reason = "each column between two ends: a band"
-    return _finish(program, reason, solvers, known, is_closed_form)
+    return _finish(program, reason, solvers, known, is_closed_form, tries_classes=start is None)
 
 
 def _solve_blocks(program: LinearDesign, options: MethodOptions) -> SolverResult:
@@ -209,12 +193,6 @@ def solve_by_classes(program: LinearDesign, options: MethodOptions) -> SolverRes
     return solve_by_partition(program, classes, options)
 
 
-def _add_classes(solvers: dict[str, Solver], program: LinearDesign) -> None:
-    """Add the solver for a small equitable partition of letters and outputs."""
-    if (classes := program.equitable_partition) is not None:
-        solvers[COLOR_REFINEMENT] = partial(solve_by_partition, program, classes)
-
-
 def _add_general_solvers(
     solvers: dict[str, Solver], program: LinearDesign, by_simplex: Solver, is_linear: bool
 ) -> None:
@@ -238,9 +216,22 @@ def _finish(
     solvers: dict[str, Solver],
     known: KnownOptimum | None,
     is_closed_form: bool,
+    tries_classes: bool = True,
 ) -> Formulation:
-    """Complete the formulation, with the optimal closed form as a solver where there is one."""
-    solvers[f"{COLOR_REFINEMENT}-by-name"] = partial(solve_by_classes, program)
+    """Complete the formulation, with the optimal closed form as a solver where there is one.
+
+    Args:
+        program: the design.
+        reason: which structure it has.
+        solvers: those found so far, by the ids of their methods.
+        known: the closed form that is optimal, or None.
+        is_closed_form: whether solvers start from it.
+        tries_classes: whether to look for letters and outputs that look alike, if no method is named.
+    """
+    by_classes = partial(solve_by_classes, program)
+    solvers[f"{COLOR_REFINEMENT}-by-name"] = by_classes
+    if tries_classes and program.equitable_partition is not None:
+        solvers[COLOR_REFINEMENT] = by_classes
     if known is not None:
         solvers[f"{CLOSED_FORM}-by-name"] = partial(_return_closed_form, known)
         if is_closed_form and program.table.size > MAX_WARM_SIMPLEX_ENTRIES:
@@ -386,7 +377,7 @@ def find_known_optimum(
             seconds = deadline.read() - begin
             proved = above + program.columns.bound_rounding(gains, multipliers)
             if above <= near and proved <= max_gap:
-                value = compute_expectation(prior, program.table, form.matrix)
+                value = program.columns.compute_expectation(program.table, form.matrix)
                 return KnownOptimum(form.name, form.matrix, value, multipliers)
     return None
 
@@ -411,7 +402,7 @@ def find_better_form(program: LinearDesign, certificate: LinearCertificate) -> F
     """
     if program.added or certificate.proved_gap <= CLOSED_FORM_GAP * program.scale:
         return None
-    gain = compute_expectation(program.prior, program.centered_gains, certificate.mechanism.matrix)
+    gain = program.columns.compute_expectation(program.centered_gains, certificate.mechanism.matrix)
     best, form = max(list_feasible_forms(program), key=lambda found: found[0])
     return form.matrix if best > gain else None
 
@@ -423,7 +414,7 @@ def list_feasible_forms(program: LinearDesign) -> list[tuple[float, _Form]]:
     for form in _iterate_candidates(program):
         # a constant meets every requirement
         if form.name == "constant" or is_within_limits(prior, program.privacy, form.matrix):
-            gain = compute_expectation(prior, program.centered_gains, form.matrix)
+            gain = program.columns.compute_expectation(program.centered_gains, form.matrix)
             # a form below another one by more than rounding is not kept: it has the size of a mechanism
             if gain >= best - near:
                 found.append((gain, form))
@@ -435,7 +426,9 @@ def _iterate_candidates(program: LinearDesign) -> Iterator[_Form]:
     """Yield the closed forms that may be optimal for a program."""
     prior, gains = program.prior, program.centered_gains
     yield _Form("constant", build_best_constant(prior.probabilities, gains))
-    if gains.size <= 40_000 or _may_be_deterministic(program):
+    # forms of so many entries are built only where they may be optimal
+    many = gains.size > 40_000
+    if not many or _may_be_deterministic(program):
         yield _Form("deterministic", build_best_deterministic(gains))
     # the other forms have a column for each letter
     if prior.size > len(program.outputs):
@@ -443,7 +436,7 @@ def _iterate_candidates(program: LinearDesign) -> Iterator[_Form]:
     for name, form in build_closed_forms(
         prior, program.privacy
     ):  # privacy has no labels: who values a column has it
-        is_large = gains.size > 40_000 and form.matrix.shape == gains.shape
+        is_large = many and form.matrix.shape == gains.shape
         if is_large and _keeps_labels(prior.pmf, form.matrix, gains):
             yield _Form(name, form.matrix)
             continue

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, bound_sum_rounding
+from pmlopt.core.blocks import find_max_size
 from pmlopt.core.descriptions import describe_value
 from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.data.mechanism import MechanismLike, as_mechanism
@@ -82,12 +83,8 @@ class ExpectationProgram(Program[C_co]):
     @cached_property
     def centered_gains(self) -> FloatArray:
         """Return the utility table as gains with a row minimum of zero."""
-        if not self.row_offsets.any():
-            centred = self.table.view() if self.maximised else -self.table
-        else:
-            centred = self.table - self.columns.broadcast_letters(self.row_offsets)
-            if not self.maximised:
-                np.negative(centred, out=centred)
+        # a view, since it may be the table itself, which stays as it is
+        centred = self.columns.center_table(self.table, self.maximised).view()
         centred.setflags(write=False)
         return centred
 
@@ -110,9 +107,7 @@ class ExpectationProgram(Program[C_co]):
         Where only a rare letter can gain, the scale is far below the gains, and the rounding of a bound is
         not: it sums gains, and prices of letters that are at most as large, to three times the largest gain.
         """
-        gains = self.centered_gains
-        largest = max(float(gains.max(initial=0.0)), -float(gains.min(initial=0.0)))
-        found = bound_sum_rounding(self.columns.terms, 3 * largest)
+        found = bound_sum_rounding(self.columns.terms, 3 * find_max_size(self.centered_gains))
         return found if found > self.tolerance * self.scale else 0.0
 
     @property
@@ -462,7 +457,7 @@ def linear_design(
 
 def check_not_huge(table: FloatArray) -> FloatArray:
     """Check that the sums of a utility table cannot overflow, and return it."""
-    largest = max(float(table.max()), -float(table.min()))
+    largest = find_max_size(table)
     if largest > 1e150:
         raise UtilityError(f"the utility has an entry of size {largest:g}: change its unit")
     return table
