@@ -86,7 +86,9 @@ def build_sections(
             warned = found_of.warnings
         rows = [one.table_row for one in select_shown_outcomes(tells)]
         if len(rows) < len(tells):
-            lines.append(f"Of {len(tells)} outcomes the table has the {len(rows)} that reveal most:")
+            lines.append(
+                f"Of {len(tells)} outcomes the table has the {len(rows)} that reveal most:"
+            )
         yield ReportSection(f"What an outcome reveals of {name}", lines, OUTCOME_COLUMNS, rows)
         if found := (*list_outcome_warnings(tells), *warned):
             yield ReportSection("", found, kind="warning")
