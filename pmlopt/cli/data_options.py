@@ -12,10 +12,10 @@ import click
 
 from pmlopt.cli.options import ArgumentNote, OptionNote, add_command, main
 from pmlopt.cli.printing import open_console, print_line
-from pmlopt.cli.reading import read_counts, read_prior
+from pmlopt.cli.reading import read_prior, require_counts
 from pmlopt.cli.targets import TARGET
 from pmlopt.core import files
-from pmlopt.core.arrays import Label
+from pmlopt.core.arrays import Label, join_words
 from pmlopt.core.csv_rows import encode_csv
 from pmlopt.core.frames import Missing
 from pmlopt.errors import InputError
@@ -109,15 +109,32 @@ class ColumnOptions(DataOptions):
 
     def read_law(self, path: Path) -> Prior:
         """Read the prior of a table of letters, or of columns of a data file."""
-        if not self.columns:
-            return read_prior(path)
+        from pmlopt.core.letter_files import LetterLayoutError
         from pmlopt.data.prior import Prior
+
+        if not self.columns:
+            try:
+                return read_prior(path)
+            except LetterLayoutError as error:
+                raise LetterLayoutError(f"{error}{_suggest_column(error.columns)}") from None
 
         return Prior.from_counts(self.count_values(path, self.columns, self.missing))
 
     def read_sample(self, path: Path) -> Prior:
         """Read the prior with its sample size."""
-        return self.read_law(path) if self.columns else read_counts(path)
+        return require_counts(self.read_law(path), path)
+
+
+def _suggest_column(names: Sequence[str]) -> str:
+    """Return the advice to count a column of a data file; empty without names."""
+    if not names:
+        return ""
+    which = (
+        repr(names[0]) if len(names) == 1 else f"one of {join_words(map(repr, names), 20, 'or')}"
+    )
+    return (
+        f". If it is data, a row for each person, add --column with {which}: its values are counted"
+    )
 
 
 @add_command(main, "count")

@@ -102,6 +102,7 @@ def estimate_command(
     MECHANISM may be the folder of a release, which states where its data are; --column then chooses of
     several.
     """
+    from pmlopt.publishing.estimating import explain_missing_outputs, explain_stated_counts
     from pmlopt.releases import compose_attributes
     from pmlopt.releases.estimation import estimate
 
@@ -113,6 +114,8 @@ def estimate_command(
         parts, sample = _read_release(folder, columns, any(given))
         mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
     else:
+        if not any((counts_file, data, columns)):
+            raise InputError(explain_missing_outputs(mechanism_files[0]))
         if (counts_file is None) == (data is None) or (data is None) != (not columns):
             raise InputError(
                 "give the outputs by --counts FILE, or by --data FILE with --column NAME"
@@ -139,6 +142,8 @@ def estimate_command(
         )  # fmt: skip
     if posterior is None:
         _print_estimate(found, _test_independence(parts, found), as_json)
+        if folder is not None and not as_json and (stated := explain_stated_counts(folder)):
+            print_line(stated)
     else:
         known = None if folder or len(mechanism_files) > 1 else read_saved_prior(mechanism_files[0])
         _print_posterior(found, known, posterior, as_json)

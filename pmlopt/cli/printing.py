@@ -343,7 +343,7 @@ def _print_cells(
     rows, columns = matrix.shape
     if max(rows, columns) > MAX_TABLE_COLUMNS:
         print_line(
-            f"The {what} has {rows} rows and {columns} columns, too many to print: -o writes it to a file."
+            f"The {what} has {rows} rows and {columns} columns, too many to print: a file of -o has them."
         )
         return
     cells = [[f"{value:.6f}" if value else "0" for value in row] for row in matrix.tolist()]

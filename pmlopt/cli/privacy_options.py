@@ -203,7 +203,8 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
         given = self.prior_file is not None or self.counts_file is not None
         if not self.has_prior_file:
             raise InputError(
-                "give the prior by --prior FILE or by --counts FILE, or a joint law by --about FILE"
+                "give the prior by --prior FILE or by --counts FILE (CSV: a header, and in each row a letter "
+                "and its count), by either with --column NAME (data), or a joint law by --about FILE"
             )
         if given and self.about_file is not None:
             raise InputError(

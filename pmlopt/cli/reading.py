@@ -94,7 +94,11 @@ def read_saved_constraints(path: Path) -> tuple[AffineConstraint, ...]:
 
 def read_counts(path: Path) -> Prior:
     """Read the empirical distribution of a two-column CSV of counts, with its sample size."""
-    prior = read_prior(path)
+    return require_counts(read_prior(path), path)
+
+
+def require_counts(prior: Prior, path: Path) -> Prior:
+    """Return a prior that has counts; raise an error for one of shares."""
     if prior.counts is None:
         raise FileFormatError(
             f"{path}: holds numbers that are not whole, and --counts needs counts: use --prior"
@@ -372,6 +376,15 @@ def _read_text(path: Path, bare: bool) -> MatrixFile:
     read = read_rows(path, content, delimiter, least=1 if bare else 2, labelled=not bare)
     rows = [row for row in read if any(row)]
     if bare:
+        # nan, inf and 1e-3 are numbers, and "50%" has a message of its own
+        labels = [
+            cell for cell in rows[0] if any(map(str.isalpha, cell)) and not files.is_number(cell)
+        ]
+        if labels:
+            raise FileFormatError(
+                f"{path}: row 1 has the label {labels[0]!r}, and --no-header is for numbers only: remove all "
+                "labels; or leave --no-header out, and give a header and a first column with the inputs"
+            )
         cells = [
             [files.parse_number(cell.replace(mark, "."), f"{path}: row {number}") for cell in row]
             for number, row in enumerate(rows, 1)

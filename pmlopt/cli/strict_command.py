@@ -48,7 +48,17 @@ class StrictCommand(GroupedCommand):
                 raise click.UsageError(
                     f"{'/'.join(option.opts)} is given more than once: give it once", ctx
                 )
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.MissingParameter as error:
+            values = error.message or getattr(error.param, "help", None)
+            raise click.MissingParameter(values, error.ctx, error.param) from None
+        except click.UsageError as error:
+            takes_prior = any("--prior" in one.opts for one in self.params)
+            if not takes_prior or not error.message.startswith("Got unexpected extra argument"):
+                raise
+            hint = f"{error.message}: a prior is given by --prior FILE"
+            raise click.UsageError(hint, error.ctx) from None
 
     def _suggest_option(self, ctx: click.Context, name: str) -> None:
         """Suggest this command's option of another or former name, if any."""

@@ -2,38 +2,107 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Sequence
 
-from pmlopt.core.arrays import NUMBER_HEADERS, Label, parse_labels
+from pmlopt.core.arrays import NUMBER_HEADERS, Label, join_words, parse_labels
 from pmlopt.core.csv_rows import read_rows
+from pmlopt.core.files import read_bytes
 from pmlopt.core.matrix_layout import is_number, parse_number
 from pmlopt.core.near_labels import warn_of_near_labels
 from pmlopt.errors import FileFormatError
+
+_LAYOUT = (
+    "give a header and two columns, letter and count (or probability), such as the lines "
+    "'letter,count', 'never,40', 'daily,10'"
+)
+
+
+class LetterLayoutError(FileFormatError):
+    """A file has another layout than a table of letters; it may be data, a row for each person.
+
+    Attributes:
+        columns: the names in its header; empty where its first row is no header.
+    """
+
+    def __init__(self, message: str, columns: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.columns = tuple(columns)
 
 
 def read_letters(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], list[int] | list[float]]:
     """Read labels and numbers of a CSV with a header: letter, count (or probability).
 
-    With two columns of letters or more before one that is named as in `NUMBER_HEADERS`, a label is the tuple
-    of them. Whole numbers are counts and come back as int; anything else comes back as float.
+    Cells may be separated by semicolons or tabs, with decimal commas. With two columns of letters or more
+    before one that is named as in `NUMBER_HEADERS`, a label is the tuple of them. Whole numbers are counts
+    and come back as int; anything else comes back as float.
+
+    Raises:
+        LetterLayoutError: the file has other columns.
+        FileFormatError: it is no CSV, or a number is none.
     """
-    rows = read_rows(path)
-    if len(rows[0]) < 2 or (len(rows[0]) > 2 and rows[0][-1].strip().lower() not in NUMBER_HEADERS):
-        raise FileFormatError(
-            f"{path}: has {len(rows[0])} column(s): a prior has two, letter and count (or probability), "
-            "with a comma between; letters of several attributes take a column each, and then the last one "
-            "is named count or probability"
-        )
-    if is_number(rows[0][-1]):
-        raise FileFormatError(
-            f"{path}: the first row, {rows[0]}, looks like data: put a header above it"
-        )
+    content = read_bytes(path)
+    delimiter = _find_delimiter(content)
+    rows = read_rows(path, content, delimiter, least=1)
+    _check_columns(path, rows)
     columns = [parse_labels(column) for column in list(zip(*rows[1:], strict=True))[:-1]]
     labels = columns[0] if len(columns) == 1 else tuple(zip(*columns, strict=True))
     for column in columns:
         warn_of_near_labels(column, path)
-    return labels, _parse_numbers(path, labels, [row[-1].strip() for row in rows[1:]])
+    texts = [row[-1].strip() for row in rows[1:]]
+    if delimiter != ",":
+        texts = [text.replace(",", ".") for text in texts]
+    return labels, _parse_numbers(path, labels, texts)
+
+
+def _find_delimiter(content: bytes) -> str:
+    """Return the first of comma, semicolon and tab that gives the header two cells; else a comma."""
+    header = content.decode("utf-8-sig", "replace").lstrip().partition("\n")[0].rstrip("\r")
+    for delimiter in ",;\t":
+        try:
+            if len(next(csv.reader([header], delimiter=delimiter, strict=True), [])) > 1:
+                return delimiter
+        except csv.Error:
+            continue
+    return ","
+
+
+def _check_columns(path: str | os.PathLike[str], rows: Sequence[Sequence[str]]) -> None:
+    """Raise an error where rows are not a header, and a row with a number for each letter."""
+    header, *body = rows
+    if all(map(is_number, header)):
+        shape = "has no header, and one row" if not body else "has numbers only"
+        raise LetterLayoutError(f"{path}: {shape}: {_LAYOUT}")
+    if is_number(header[-1]):
+        raise FileFormatError(
+            f"{path}: the first row, {[*header]}, looks like data: put a header above it, such as "
+            "letter,count"
+        )
+    is_named = header[-1].strip().lower() in NUMBER_HEADERS
+    if len(header) < 2 or (len(header) > 2 and not is_named):
+        count = "1 column" if len(header) == 1 else f"{len(header)} columns"
+        more = "; further columns of letters are before one named count" if len(header) > 2 else ""
+        raise LetterLayoutError(
+            f"{path}: has {count}, {join_words(map(repr, header), 6)}: {_LAYOUT}{more}", header
+        )
+    if not body:
+        raise FileFormatError(f"{path}: has a header, and no row below it: {_LAYOUT}")
+    if not is_named and len(body) == 1 and all(map(is_number, body[0])):
+        raise LetterLayoutError(f"{path}: has the numbers of all letters in one row: {_LAYOUT}")
+    if len(header) == 2 and not is_named and not any(_has_number(row[1]) for row in body):
+        if header[0].strip().lower() in NUMBER_HEADERS:
+            raise LetterLayoutError(
+                f"{path}: has its numbers in the first column: put the letters before them"
+            )
+        raise LetterLayoutError(
+            f"{path}: has no number in its second column, {header[1]!r}: {_LAYOUT}", header
+        )
+
+
+def _has_number(cell: str) -> bool:
+    """Return whether a cell has a number, also in percent or with commas."""
+    return is_number(cell.strip().removesuffix("%").replace(",", ""))
 
 
 def _parse_numbers(

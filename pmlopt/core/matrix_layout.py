@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from pmlopt.errors import FileFormatError
@@ -30,7 +31,10 @@ def parse_number(cell: str, where: str) -> float:
         raise FileFormatError(
             f"{where}: {cell!r} is a percentage: divide all numbers by 100, and leave out the signs"
         ) from None
-    raise FileFormatError(f"{where}: {cell!r} is in the place of a number") from None
+    hint = ""
+    if re.fullmatch(r"\s*\d{1,3}(,\d{3})+\s*", cell):
+        hint = ": leave out the commas between thousands"
+    raise FileFormatError(f"{where}: {cell!r} is in the place of a number{hint}") from None
 
 
 def check_layout(rows: Sequence[Sequence[str]], path: object) -> None:

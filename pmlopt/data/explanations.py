@@ -30,13 +30,19 @@ def explain_sizes(labels: tuple[Label, ...], inputs: tuple[Label, ...]) -> str:
     if isinstance(labels, DefaultLabels) or isinstance(inputs, DefaultLabels):
         return ""
     sides = (
-        (labels, inputs, "not among the inputs"),
-        (inputs, labels, "not among the letters of the prior"),
+        (
+            (labels, inputs, "not among the inputs"),
+            "give the mechanism a row for each letter of the prior",
+        ),
+        (
+            (inputs, labels, "not among the letters of the prior"),
+            "give its number, or leave out the row of a letter that nobody has",
+        ),
     )
-    for side, other, words in sides:
+    for (side, other, words), remedy in sides:
         known = set(map(make_label_key, other))
         alone = [label for label in side if make_label_key(label) not in known]
         if alone:
             named, close = ", ".join(map(repr, alone[:5])), describe_difference(alone[:1], other)
-            return f": {named} {words}{close}"
+            return f": {named} {words}{close}; {remedy}"
     return ""

@@ -572,7 +572,8 @@ def check_labels_match(
             "side is a number on the other; give both the same"
         )
     raise error(
-        f"{left_name} {one} and {right_name} {other} differ{describe_difference(left, right)}"
+        f"{left_name} {one} and {right_name} {other} differ{describe_difference(left, right)}; "
+        "give both the same names"
     )
 
 

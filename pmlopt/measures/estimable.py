@@ -122,7 +122,8 @@ class Estimable:
         raise MechanismError(
             f"the mechanism has rank {self.rank} for {len(self.mechanism.inputs)} letters{never}: row "
             f"{missing[0]} of the workload cannot be estimated from its output, and the frequency "
-            f"{alone}; what can be is `estimable(mechanism).basis`, as a workload"
+            f"{alone}; what can be is `estimable(mechanism).basis`, as a workload; to estimate all, release "
+            "with a mechanism for the utility estimation-error"
         )
 
 

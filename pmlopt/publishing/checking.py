@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
 import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -29,6 +30,7 @@ from pmlopt.publishing.folder import (
     ReleaseFile,
     compute_joint_levels,
     digest_folder,
+    find_release_of,
 )
 from pmlopt.publishing.order import make_order_claim
 from pmlopt.publishing.page import render_pages
@@ -109,8 +111,10 @@ def check(folder: str | os.PathLike[str]) -> Verdict:
     """
     place = Path(folder)
     if place.is_file():
+        inside = find_release_of(place)
+        hint = "" if inside is None else f", here `pmlopt check {shlex.quote(str(inside))}`"
         raise FileFormatError(
-            f"{folder}: is a file: `pmlopt verify` checks saved results, and this a folder"
+            f"{folder}: is a file: `pmlopt verify` checks saved results, and this a folder{hint}"
         )
     place = place.resolve()
     _find_regular_file(place, DESCRIPTION)
@@ -392,15 +396,15 @@ def _check_rows(described: ReleaseFile, people: IntArray, rows: int) -> Claim:
     """
     stated = int(people.sum())
     agree = rows == described.rows
-    whose = f"the letters of {stated:,} people"
+    counts = f"the stated counts{'' if described.same_people else ', of other people,'}"
+    sums = f"sum to {stated:,}"
     if described.step > 1:
-        whose += f", rounded to steps of {described.step}"
+        sums = f"are each rounded to a multiple of {described.step}, and {sums}"
     if described.same_people:
         agree &= described.step in (1, choose_rounding_step(rows))
         agree &= abs(rows - stated) <= int(compute_max_changes(people, described.step).sum())
-    return Claim(
-        "rows", bool(agree), BYTES, f"{rows:,} rows, {described.rows:,} claimed, and {whose}"
-    )
+    claimed = "as claimed" if rows == described.rows else f"and {described.rows:,} claimed"
+    return Claim("rows", bool(agree), BYTES, f"{rows:,} rows, {claimed}; {counts} {sums}")
 
 
 def list_fit_claims(fit: FitTest, same_people: bool) -> Iterator[Claim]:
@@ -416,7 +420,11 @@ def list_fit_claims(fit: FitTest, same_people: bool) -> Iterator[Claim]:
         if same_people
         else "under the shares of other people: not decided"
     )
-    text = f"the least likely count of an outcome has a p-value of {_format_bound(fit.p_value)}, {asked}"
+    usual = "; correct rows mostly have 1" if fit.p_value >= 1 else ""
+    text = (
+        f"the outcome whose count is least likely has a p-value of {_format_bound(fit.p_value)}, "
+        f"{asked}{usual}"
+    )
     yield Claim(
         "fit",
         fit.p_value >= FALSE_ALARM_PROBABILITY if same_people else None,
@@ -444,7 +452,7 @@ def list_fit_claims(fit: FitTest, same_people: bool) -> Iterator[Claim]:
 
 def _format_bound(p_value: float) -> str:
     """Format an upper bound on a p-value."""
-    return "1" if p_value >= 1 else f"at most {p_value:.3g}"
+    return f"at most {min(p_value, 1.0):.3g}"
 
 
 def count_outcomes(

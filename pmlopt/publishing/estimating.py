@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from pmlopt.publishing.checking import (
     find_released_data,
     load_listed_matrix,
 )
-from pmlopt.publishing.folder import ReleaseFile
+from pmlopt.publishing.folder import DESCRIPTION, ReleaseFile, find_release_of
 from pmlopt.releases import compose_attributes
 from pmlopt.releases.batches import ColumnRelease
 from pmlopt.releases.estimation import Estimate, estimate
@@ -63,6 +64,31 @@ def read_outcomes(
         places = [find_column(table.names, name, table.where) for name in names]
         observed, _ = count_outcomes(table, places, releases)
     return [one.mechanism for one in releases], observed
+
+
+def explain_stated_counts(folder: str | os.PathLike[str]) -> str:
+    """Return a sentence on counts in a release folder of the people who are estimated; empty without any."""
+    described = ReleaseFile.read(Path(folder).resolve())
+    if not described.same_people:
+        return ""
+    how = "exactly" if described.step == 1 else f"each within {described.step} of the true count"
+    return (
+        f"{Path(folder) / DESCRIPTION} states the counts of these people too, {how}. An estimate is for what "
+        "it does not state: a part of the rows, a table with a column in clear, or other people's shares."
+    )
+
+
+def explain_missing_outputs(file: Path) -> str:
+    """Return the message where a file is to be estimated from, and no outputs are given for it."""
+    if (folder := find_release_of(file)) is not None:
+        return (
+            f"{file}: is a file of a release: give the folder of it, "
+            f"pmlopt estimate {shlex.quote(str(folder))}"
+        )
+    return (
+        f"{file}: give the folder of a release, as in pmlopt estimate out, or a mechanism and its outputs by "
+        "--counts FILE, or by --data FILE with --column NAME"
+    )
 
 
 def estimate_release(

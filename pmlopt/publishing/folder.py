@@ -262,6 +262,14 @@ def restrict_to_occurring(
     return prior, Mechanism(matrix, labels, mechanism.outputs)
 
 
+def find_release_of(path: Path) -> Path | None:
+    """Return the folder of the release that a file is in, or that of its folder; None without one."""
+    for place in (path.parent, path.parent.parent):
+        if (place / DESCRIPTION).is_file():
+            return place
+    return None
+
+
 def choose_mechanism_files(
     columns: Sequence[Sequence[str]], mechanisms: Sequence[Mechanism]
 ) -> list[str]:

@@ -85,6 +85,10 @@ def build_sections(
             lines.append(f"From the released column can be estimated: {found_of}.")
             warned = found_of.warnings
         rows = [one.table_row for one in select_shown_outcomes(tells)]
+        if len(rows) < len(tells):
+            lines.append(
+                f"Of {len(tells)} outcomes the table has the {len(rows)} that reveal most:"
+            )
         yield ReportSection(f"What an outcome reveals of {name}", lines, OUTCOME_COLUMNS, rows)
         if found := (*list_outcome_warnings(tells), *warned):
             yield ReportSection("", found, kind="warning")
@@ -155,10 +159,11 @@ def describe_stated_counts(described: ReleaseFile) -> str:
         )
     return (
         f"The description states counts of people rounded to steps of {described.step}, and no exact count. "
-        "If these people are released again with one person more or fewer, the rounded counts change with a "
-        f"probability of about 1 in {described.step}, and whoever has both learns the values of that person. "
-        "Give all releases of nearly the same people the same shares, from one file that does not change "
-        "(law in a plan)."
+        "If this is the only release of these people, nothing is to be done about that. If they are released "
+        "again with one person more or fewer, a rounded count changes with a probability of about 1 in "
+        f"{described.step}, and whoever has both releases then learns the values of that person. Prevent it "
+        'by the same shares for all such releases: a plan with law = "FILE", data that do not change '
+        '("No exact count" in docs/threat_model.md).'
     )
 
 

@@ -28,8 +28,10 @@ def find_column(names: Sequence[str], column: str, where: object) -> int:
     """
     found = [place for place, name in enumerate(names) if name == column]
     if len(found) != 1:
+        parts = [part.strip() for part in str(column).split(",")]
+        hint = ": name one at a time" if len(parts) > 1 and set(parts) <= set(names) else ""
         raise InputError(
-            f"{where}: has {len(found)} columns named {column!r}; it has {describe_value(list(names))}"
+            f"{where}: has {len(found)} columns named {column!r}; it has {describe_value(list(names))}{hint}"
         )
     return found[0]
 

@@ -217,3 +217,16 @@ def test_options_that_cannot_be_meant_are_refused(folder: Path, kind: str) -> No
 )
 def test_limits_are_told(folder: Path, command: str, said: str) -> None:
     assert said in refused(folder, command)
+
+
+def test_a_missing_option_is_answered_with_its_values(folder: Path) -> None:
+    message = refused(folder, "design --prior p.csv --epsilon 1")
+    assert "Missing option '--utility'. hamming, absolute, squared (losses); mutual-inf" in message
+
+
+@pytest.mark.parametrize(
+    "command", ["audit m.json p.csv", "design p.csv --epsilon 1 --utility hamming"]
+)
+def test_a_prior_without_its_option_is_answered_with_it(folder: Path, command: str) -> None:
+    assert "(p.csv): a prior is given by --prior FILE" in refused(folder, command)
+    assert "--prior" not in refused(folder, "verify m.json p.csv")

@@ -96,6 +96,31 @@ def test_a_plan_of_two_columns(people: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.parametrize(
+    ("counts", "exactness"),
+    [([], "each within 10 of the true count"), (["--exact-counts"], "exactly")],
+)
+def test_an_estimate_names_the_counts_that_the_folder_states(
+    people: Path, tmp_path: Path, counts: list[str], exactness: str
+) -> None:
+    options = ("--epsilon", 0.3, "--utility", "estimation-error", "--drop-all", *counts)
+    run("release", people, "--column", "sex", *options, "-o", tmp_path / "out")
+    stated = json.loads((tmp_path / "out" / "release.json").read_text())
+    true = pd.read_csv(people)["sex"].value_counts()
+    for letters, count in zip(stated["letters"], stated["people"], strict=True):
+        assert abs(true[letters[0]] - count) < stated["step"]
+    assert f"states the counts of these people too, {exactness}." in run(
+        "estimate", tmp_path / "out"
+    )
+    assert "rows, as claimed; the stated counts" in run("check", tmp_path / "out")
+    # of other people's shares it is not so
+    plan = f'law = "{people}"\ndrop = ["id", "education"]\n[release.sex]\n'
+    (tmp_path / "plan.toml").write_text(f'{plan}epsilon = 0.3\nutility = "estimation-error"\n')
+    run("release", people, "--plan", tmp_path / "plan.toml", *counts, "-o", tmp_path / "other")
+    assert "counts of these people" not in run("estimate", tmp_path / "other")
+    assert "the stated counts, of other people," in run("check", tmp_path / "other", code=3)
+
+
 @pytest.mark.parametrize("renames", [5, 6])
 def test_a_release_with_a_ledger_is_recorded_and_published_or_neither(
     tmp_path: Path, renames: int
@@ -151,6 +176,10 @@ def test_folders_and_files_are_told_apart(people: Path, released: Path, tmp_path
     assert "is there already" in run("example", people, code=2)
     assert "ends in .csv" in run("example", tmp_path / "people.parquet", code=2)
     saved = released / "mechanisms" / "education.json"
+    for file in (released / "released.csv", released / "release.json", saved):
+        assert f"pmlopt estimate {released}" in run("estimate", file, code=2)
+        assert f"`pmlopt check {released}`" in run("check", file, code=2)
+    assert "the folder of a release" in run("estimate", people, code=2)
     assert "`pmlopt check`" in run("verify", released, code=2)
     assert "`pmlopt verify`" in run("check", saved, code=2)
     assert "The claim holds" in run("audit", saved, "--epsilon", 0.3)  # under the prior of the file

@@ -81,6 +81,8 @@ def test_missing_cells_of_csv_are_told_with_their_row(tmp_path: Path) -> None:
     assert cross_counts(path, "b", "a", "letter") == {("x", 1): 1, ("x", 3): 1, ("", 2): 1}
     with pytest.raises(InputError, match="0 columns named 'c'"):
         column_counts(path, "c")
+    with pytest.raises(InputError, match=r"0 columns named 'a, b'.*: name one at a time"):
+        column_counts(path, "a, b")
 
 
 def test_a_joint_law_of_two_columns() -> None:

@@ -476,7 +476,8 @@ def estimate(
         ...
         pmlopt.errors.MechanismError: the mechanism has rank 1 for 2 letters: row 0 of the workload cannot be
         estimated from its output, and the frequency of no single letter; what can be is
-        `estimable(mechanism).basis`, as a workload
+        `estimable(mechanism).basis`, as a workload; to estimate all, release with a mechanism for the utility
+        estimation-error
     """
     m = as_mechanism(mechanism)
     share = check_confidence(confidence)
