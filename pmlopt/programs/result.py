@@ -25,7 +25,7 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.errors import InputError
-from pmlopt.measures.estimable import Estimable, estimable
+from pmlopt.measures.estimable import Estimable, estimable, rank_warnings
 from pmlopt.measures.outcomes import (
     OutcomeSummary,
     list_outcome_warnings,
@@ -177,6 +177,9 @@ class Result(SuggestsAttributes, Generic[C_co]):
     def summary(self) -> str:
         """Summarize in sentences the guarantee, and what the most revealing outcomes reveal.
 
+        Warnings follow: of outcomes that exclude values, and of frequencies that the output does not
+        determine.
+
         Examples:
             >>> from pmlopt import PML, design, solve
             >>> worth, told = solve(design([0.5, 0.5], PML(0.2), "hamming")).summary().splitlines()[1:3]
@@ -187,9 +190,10 @@ class Result(SuggestsAttributes, Generic[C_co]):
         """
         sentences = [str(one) for one in select_shown_outcomes(self.outcome_summaries)]
         baselines = [] if self.baselines is None else [str(self.baselines)]
-        return "\n".join(
-            [str(self), *baselines, *sentences, *list_outcome_warnings(self.outcome_summaries)]
-        )
+        warnings = [*list_outcome_warnings(self.outcome_summaries)]
+        if self.baselines is not None:
+            warnings += [f"Warning: {line}." for line in rank_warnings(self.mechanism)]
+        return "\n".join([str(self), *baselines, *sentences, *warnings])
 
     @cached_property
     def baselines(self) -> UtilityBaselines | None:
