@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import re
+from pathlib import Path
 
+import numpy as np
+import pytest
 from documents import ROOT, module
 
 TABLES = module("measured_tables")
@@ -63,3 +66,40 @@ def test_no_bound_is_wrong_more_often_than_stated() -> None:
         rows = list(csv.DictReader(file))
     assert {row["runs"] for row in rows} == {"2,000"}
     assert all(float(row["wrong"]) <= float(row["stated"]) for row in rows)
+
+
+def test_no_measured_run_failed() -> None:
+    paths = sorted((ROOT / "benchmarks" / "data").rglob("*.csv"))
+    assert len(paths) > 20
+    for path in paths:
+        TABLES.read_rows(str(path.relative_to(ROOT)))
+
+
+def test_a_failed_run_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "growth.csv"
+    file.write_text(
+        "kind,size,status,seconds\nPML,10,optimal,0.001\nPML,20,failed ValueError,> 1\n"
+    )
+    with pytest.raises(ValueError, match="run 2 failed"):
+        TABLES.read_rows(str(file))
+
+
+def read_growth() -> list[dict[str, str]]:
+    return list(TABLES.read_rows("benchmarks/data/growth.csv"))
+
+
+def test_the_figure_of_growth_is_of_the_run_of_the_table() -> None:
+    """Heights of its curves are one linear function of the logarithms of all seconds in the file."""
+    picture = (ROOT / "docs" / "figures" / "growth.svg").read_text("utf-8")
+    curves = dict(re.findall(r'<g id="growth-([^"]+)">\s*<path d="([^"]+)"', picture))
+    drawn: list[tuple[float, float]] = []
+    kinds = {row["kind"] for row in read_growth() if row["size"] == "400"}
+    assert set(curves) == {kind.replace(" ", "-") for kind in kinds}
+    for kind in kinds:
+        seconds = [float(row["seconds"]) for row in read_growth() if row["kind"] == kind]
+        heights = [float(y) for y in re.findall(r"[ML] \S+ (\S+)", curves[kind.replace(" ", "-")])]
+        drawn += zip(np.log(seconds), heights, strict=True)
+    logs, heights = np.array(drawn).T
+    assert np.abs(np.polyval(np.polyfit(logs, heights, 1), logs) - heights).max() < 1e-3, (
+        "run benchmarks/figures.py --only growth --out docs/figures"
+    )
