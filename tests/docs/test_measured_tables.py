@@ -103,3 +103,39 @@ def test_the_figure_of_growth_is_of_the_run_of_the_table() -> None:
     assert np.abs(np.polyval(np.polyfit(logs, heights, 1), logs) - heights).max() < 1e-3, (
         "run benchmarks/figures.py --only growth --out docs/figures"
     )
+
+
+def test_the_prose_on_growth_has_the_figures_of_the_file() -> None:
+    rows = read_growth()
+    page = (ROOT / "docs" / "performance.md").read_text("utf-8")
+    assert {row["status"] for row in rows} == {"optimal"}
+    last = {row["kind"]: row for row in rows if row["size"] == "400"}
+    gains = {"PML", "LDP", "LIP", "maximal leakage"} | {kind for kind in last if "ball" in kind}
+    seconds = [float(last[kind]["seconds"]) for kind in gains]
+    assert page.count(f"{min(seconds):.1f} to {max(seconds):.1f} s") == 2
+    slowest = max(float(row["seconds"]) for row in last.values())
+    assert f"to {slowest:.0f} s for a worst case of 400" in page
+    letters = [row for row in rows if row["kind"] in last]
+    gap = f"{max(float(row['gap']) for row in letters):.0e}".replace("e-0", "e-")
+    assert f"at most\n{gap} in the units of the value" in page
+    for kind, tolerance in (("record leakage", 1e-7), ("leakage-distortion", 1e-6)):
+        assert all(float(row["gap"]) <= tolerance for row in rows if row["kind"].startswith(kind))
+    peaks = [int(row["peak [MiB]"]) for row in letters if row["size"] == "10"]
+    assert f"{min(peaks)} MiB for 10 letters" in page
+
+
+def test_the_prose_on_ratios_has_the_figures_of_the_file() -> None:
+    page = (ROOT / "docs" / "notes" / "performance.md").read_text("utf-8")
+    ratios = {
+        row["kind"]: float(row["ratio to PML"]) for row in read_growth() if row["size"] == "400"
+    }
+    small = [
+        ratios[kind] for kind in ("LDP", "LIP", "maximal leakage", "PML over an l1 ball of min p")
+    ]
+    wide = ratios["PML over an l1 ball of 0.05"]
+    searches = [ratios[kind] for kind in ("worst case", "best worst case", "envelope")]
+    assert page.count(f"{min(small):.1f} to {max(small):.1f} times as much") == 2
+    assert page.count(f"{wide:.1f} times") == 2
+    assert f"cost {min(searches):.0f} to {max(searches):.0f} times" in page
+    assert f"Mutual information costs {ratios['mutual information']:.0f} times" in page
+    assert f"least leakage {ratios['least leakage']:.0f} times" in page
