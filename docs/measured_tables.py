@@ -28,9 +28,17 @@ Table: TypeAlias = list[list[str]]
 
 
 def read_rows(path: str) -> list[Row]:
-    """Read the rows of a CSV file by their heads."""
+    """Read the rows of a CSV file by their heads.
+
+    Raises:
+        ValueError: a run failed: its numbers are those of a mistake in the benchmark.
+    """
     with (DOCS.parent / path).open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+        rows = list(csv.DictReader(file))
+    for number, row in enumerate(rows, 1):
+        if any(cell.startswith("failed") for cell in row.values()):
+            raise ValueError(f"{path}: run {number} failed: repair its benchmark, and run it again")
+    return rows
 
 
 # ---------------------------------------------------------------- what a page shows of a file
@@ -253,10 +261,10 @@ VIEWS: Mapping[str, Callable[[Sequence[Row]], Table]] = {
 
 def render_table(path: str, view: str | None = None) -> str:
     """Render a CSV file, or a view of it, as a table in Markdown with its origin."""
-    if view is None:
-        head, *rows = csv.reader((DOCS.parent / path).read_text("utf-8").splitlines())
-    else:
-        head, *rows = VIEWS[view](read_rows(path))
+    found = read_rows(path)
+    head, *rows = [list(found[0]), *(list(row.values()) for row in found)]
+    if view is not None:
+        head, *rows = VIEWS[view](found)
     lines = [head, ["---"] * len(head), *rows]
     text = "".join(f"| {' | '.join(line)} |\n" for line in lines)
     return f"\n{text}\n" + "".join(f"{line}\n\n" for line in _origin(path))

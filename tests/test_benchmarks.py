@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 
@@ -67,3 +70,27 @@ def test_a_value_outside_its_tolerance_fails(tmp_path: Path) -> None:
     failed = subprocess.run(script, check=False, capture_output=True, text=True)
     assert failed.returncode == 1
     assert "third rise" in failed.stderr
+
+
+def test_only_a_run_out_of_time_has_a_limit_for_its_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    growth, limited = importlib.import_module("growth"), importlib.import_module("limited")
+    late = limited.Run("time-out", 60.02, 90.0)
+    failed = limited.Run("failed", 1.2, 63.0, problem="ValueError: no labels")
+    large = limited.Run("too much memory", 3.0, 12_001.0)
+    seconds = [growth.described(run)[1] for run in (late, failed, large)]
+    assert seconds == ["> 60", "failed", "too much memory"]
+    found = {"PML": {10: late}, "LDP": {10: large, 20: failed}}
+    assert growth.list_failures(found) == ["LDP, size 20: ValueError: no labels"]
+
+
+def test_every_design_for_information_in_growth_can_be_declared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    growth = importlib.import_module("growth")
+    monkeypatch.setattr(growth, "solve", lambda program: program)
+    for size in growth.LETTERS:
+        assert growth.information(size)().prior.size == size

@@ -349,7 +349,18 @@ def _make_orbit_method(
     automatic: bool = True,
     **settings: float,
 ) -> Method[SymmetricDesign, None, SymmetricCertificate]:
-    """Build the method that solves on orbits of pairs with a certain solver."""
+    """Build the method that solves on orbits of pairs with a certain solver.
+
+    Args:
+        row: its id.
+        name: of the solver.
+        reason: when and why; of a method for few or many orbits, why.
+        few: whether it is for at most `MAX_SIMPLEX_ORBITS` orbits, or for more; None: for any number.
+        automatic: whether `auto` tries it.
+        settings: of the solver.
+    """
+    if few is not None:
+        reason = f"LP in {'few' if few else 'many'} orbits of pairs: {reason}"
 
     def is_applicable(program: SymmetricDesign, _: None) -> bool:
         return few is None or few == (program.space.orbits.count <= MAX_SIMPLEX_ORBITS)
@@ -366,11 +377,8 @@ def _make_orbit_method(
     )
 
 
-_ORBIT_SIMPLEX = "highs", "LP in orbits of pairs: HiGHS dual simplex ends at a vertex"
-_ORBIT_INTERIOR_POINT = (
-    "highs-ipm",
-    "LP in many orbits of pairs: HiGHS interior point without crossover",
-)
+_ORBIT_SIMPLEX = "highs", "HiGHS dual simplex ends at a vertex"
+_ORBIT_INTERIOR_POINT = "highs-ipm", "HiGHS interior point without crossover"
 
 ORBIT_METHODS = MethodRegistry(
     SymmetricDesign,
