@@ -1,0 +1,36 @@
+"""What pages state is so: paths of imports are public, and counts are those of the tables."""
+
+from __future__ import annotations
+
+import re
+
+from documents import ROOT, module
+
+public_names = module("public_names")
+
+DOCS = ROOT / "docs"
+IMPORT = re.compile(r"^ *(?:>>> )?from (pmlopt[\w.]*) import", re.MULTILINE)
+SHORT_PATHS = {
+    "pmlopt.releases.estimation": "pmlopt.estimation",
+    "pmlopt.releases.noise": "pmlopt.noise",
+    **{
+        f"pmlopt.{room}.{path.stem}": f"pmlopt.{path.stem}"
+        for room in ("model", "data")
+        for path in public_names.PACKAGE.glob("*.pyi")
+    },
+}
+"""The modules that have a public path of their own, and that path."""
+
+
+def test_pages_import_by_the_public_path() -> None:
+    pages = [ROOT / "README.md", *DOCS.rglob("*.md")]
+    assert len(pages) > 100
+    found = {page.name: IMPORT.findall(page.read_text("utf-8")) for page in pages}
+    assert "pmlopt.uncertainty" in {path for paths in found.values() for path in paths}
+    longer = {
+        (name, path): SHORT_PATHS[path]
+        for name, paths in found.items()
+        for path in paths
+        if path in SHORT_PATHS
+    }
+    assert longer == {}
