@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 
 from documents import ROOT, module
@@ -22,6 +23,10 @@ SHORT_PATHS = {
 """The modules that have a public path of their own, and that path."""
 
 
+def read_page(name: str) -> str:
+    return (DOCS / name).read_text("utf-8")
+
+
 def test_pages_import_by_the_public_path() -> None:
     pages = [ROOT / "README.md", *DOCS.rglob("*.md")]
     assert len(pages) > 100
@@ -34,3 +39,16 @@ def test_pages_import_by_the_public_path() -> None:
         if path in SHORT_PATHS
     }
     assert longer == {}
+
+
+def test_what_is_where_has_importable_names() -> None:
+    rows = re.findall(r"^\| (`.+?) \| `(pmlopt[\w.]*)` \|", read_page("parts.md"), re.MULTILINE)
+    assert len(rows) > 50
+    missing = [
+        (path, name)
+        for names, path in rows
+        if ".adapters" not in path  # whose packages take seconds to load
+        for name in re.findall(r"`(\w+)`", names)
+        if not hasattr(importlib.import_module(path), name)
+    ]
+    assert missing == []
