@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections import Counter
 
 from documents import ROOT, module
 
@@ -52,3 +53,27 @@ def test_what_is_where_has_importable_names() -> None:
         if not hasattr(importlib.import_module(path), name)
     ]
     assert missing == []
+
+
+def test_the_counts_of_corrections_are_those_of_their_rows() -> None:
+    page = read_page("reproduction.md")
+    listed = page.split("## All corrections")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| \[(\w+)[],].* \| (\w+) \| [^|]+ \|$", listed, re.MULTILINE)
+    assert len(rows) == len(re.findall(r"^\| \[", listed, re.MULTILINE))
+    counts = Counter(rows)
+    head, *body = re.findall(r"^\| (?!---)(.*) \|$", page.split("\n## ")[0], re.MULTILINE)[:7]
+    kinds = [cell.strip() for cell in head.split("|")][1:]
+    assert kinds == ["number", "statement", "method", "sharper", "omitted"]
+    stated = {
+        (name.strip(" []"), kind): int(cell or 0)
+        for name, *cells in (row.split("|") for row in body)
+        for kind, cell in zip(kinds, map(str.strip, cells), strict=True)
+    }
+    together = {kind: number for (paper, kind), number in stated.items() if paper == "together"}
+    assert {key: n for key, n in stated.items() if n and key[0] != "together"} == counts
+    assert together == Counter(kind for _, kind in rows)
+    assert re.findall(r"from the print\? In (\d+) places", page) == [str(len(rows))]
+    failing = re.findall(
+        r"^\| \[\w+, Theorem (\d+), items? .*\| statement \|", listed, re.MULTILINE
+    )
+    assert ("Three numbered theorems fail" in page, len(failing)) == (True, 3)
