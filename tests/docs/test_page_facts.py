@@ -1,0 +1,79 @@
+"""What pages state is so: paths of imports are public, and counts are those of the tables."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections import Counter
+
+from documents import ROOT, module
+
+public_names = module("public_names")
+
+DOCS = ROOT / "docs"
+IMPORT = re.compile(r"^ *(?:>>> )?from (pmlopt[\w.]*) import", re.MULTILINE)
+SHORT_PATHS = {
+    "pmlopt.releases.estimation": "pmlopt.estimation",
+    "pmlopt.releases.noise": "pmlopt.noise",
+    **{
+        f"pmlopt.{room}.{path.stem}": f"pmlopt.{path.stem}"
+        for room in ("model", "data")
+        for path in public_names.PACKAGE.glob("*.pyi")
+    },
+}
+"""The modules that have a public path of their own, and that path."""
+
+
+def read_page(name: str) -> str:
+    return (DOCS / name).read_text("utf-8")
+
+
+def test_pages_import_by_the_public_path() -> None:
+    pages = [ROOT / "README.md", *DOCS.rglob("*.md")]
+    assert len(pages) > 100
+    found = {page.name: IMPORT.findall(page.read_text("utf-8")) for page in pages}
+    assert "pmlopt.uncertainty" in {path for paths in found.values() for path in paths}
+    longer = {
+        (name, path): SHORT_PATHS[path]
+        for name, paths in found.items()
+        for path in paths
+        if path in SHORT_PATHS
+    }
+    assert longer == {}
+
+
+def test_what_is_where_has_importable_names() -> None:
+    rows = re.findall(r"^\| (`.+?) \| `(pmlopt[\w.]*)` \|", read_page("parts.md"), re.MULTILINE)
+    assert len(rows) > 50
+    missing = [
+        (path, name)
+        for names, path in rows
+        if ".adapters" not in path  # whose packages take seconds to load
+        for name in re.findall(r"`(\w+)`", names)
+        if not hasattr(importlib.import_module(path), name)
+    ]
+    assert missing == []
+
+
+def test_the_counts_of_corrections_are_those_of_their_rows() -> None:
+    page = read_page("reproduction.md")
+    listed = page.split("## All corrections")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| \[(\w+)[],].* \| (\w+) \| [^|]+ \|$", listed, re.MULTILINE)
+    assert len(rows) == len(re.findall(r"^\| \[", listed, re.MULTILINE))
+    counts = Counter(rows)
+    head, *body = re.findall(r"^\| (?!---)(.*) \|$", page.split("\n## ")[0], re.MULTILINE)[:7]
+    kinds = [cell.strip() for cell in head.split("|")][1:]
+    assert kinds == ["number", "statement", "method", "sharper", "omitted"]
+    stated = {
+        (name.strip(" []"), kind): int(cell or 0)
+        for name, *cells in (row.split("|") for row in body)
+        for kind, cell in zip(kinds, map(str.strip, cells), strict=True)
+    }
+    together = {kind: number for (paper, kind), number in stated.items() if paper == "together"}
+    assert {key: n for key, n in stated.items() if n and key[0] != "together"} == counts
+    assert together == Counter(kind for _, kind in rows)
+    assert re.findall(r"from the print\? In (\d+) places", page) == [str(len(rows))]
+    failing = re.findall(
+        r"^\| \[\w+, Theorem (\d+), items? .*\| statement \|", listed, re.MULTILINE
+    )
+    assert ("Three numbered theorems fail" in page, len(failing)) == (True, 3)
