@@ -299,7 +299,7 @@ def _trip(folder: Path, columns: dict[str, list[Any]], kind: str) -> int:
         letters = list(dict.fromkeys(cell or "" for cell in columns[secret]))
         mechanism = Mechanism(np.eye(len(letters)), letters, letters)
     with open_table(source) as table:
-        apply_columns(table, [ColumnRelease(mechanism, (secret,))], target)
+        apply_columns(table, [ColumnRelease(mechanism, (secret,))], target, keep_order=True)
     with open_table(target, CsvFormat(",")) as table:
         (batch,) = table.batches()
         back = []

@@ -8,9 +8,9 @@ programs of three letters. At a fixed number of samples each bound is compared w
 growing numbers of samples, until a claim is decided, claims are true or false by a hair, so that a verdict is
 wrong where a bound at any look is. Each may be wrong in 5 of 100 runs.
 
-The second table has the mean upper bound on the tail, next to two by Clopper and Pearson's intervals with a
-union bound: of all outcomes, of which a list must be known; and with a split, where the first half of the
-samples names the frequent outcomes, and the second bounds the mass of the others.
+The second table has the mean upper bound on the tail over 1,000 audits, next to two by Clopper and Pearson's
+intervals with a union bound: of all outcomes, of which a list must be known; and with a split, where the
+first half of the samples names the frequent outcomes, and the second bounds the mass of the others.
 """
 
 from __future__ import annotations
@@ -315,7 +315,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     *fixed, stopped, wider = np.random.default_rng(arguments.seed).spawn(len(sizes) + 2)
     with ProcessPoolExecutor() as pool:
         # each part has numbers of its own, so that the order of their ends does not matter
-        found_soon = pool.submit(widths, 1 if arguments.quick else 10, wide, wider)
+        found_soon = pool.submit(widths, 1 if arguments.quick else 1_000, wide, wider)
         parts = [
             pool.submit(count_fixed, runs, n, rng) for n, rng in zip(sizes, fixed, strict=True)
         ]
