@@ -270,10 +270,10 @@ class KeepOptions:
                 "--keep, --drop and --drop-all all select the columns that stay: give one"
             )
         for name in self.keep + self.drop:
+            find_column(names, name, where)
             if name not in others:
                 raise InputError(
-                    f"--keep or --drop: {name!r} is no other column of {list(names)}: name one column by "
-                    "each option, and give --drop-all to drop all"
+                    f"--keep or --drop: the column {name!r} is released: leave it out here"
                 )
         if self.drop_all:
             return []

@@ -79,10 +79,22 @@ def test_missing_cells_of_csv_are_told_with_their_row(tmp_path: Path) -> None:
     assert column_counts(path, "b", "drop") == {"x": 2}
     assert column_counts(path, "b", "letter") == {"x": 2, "": 1}
     assert cross_counts(path, "b", "a", "letter") == {("x", 1): 1, ("x", 3): 1, ("", 2): 1}
-    with pytest.raises(InputError, match="0 columns named 'c'"):
+    with pytest.raises(InputError, match="no column 'c'"):
         column_counts(path, "c")
-    with pytest.raises(InputError, match=r"0 columns named 'a, b'.*: name one at a time"):
+    with pytest.raises(InputError, match=r"no column 'a, b'.*: name one at a time"):
         column_counts(path, "a, b")
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [("departement", "Département"), ("SEX", "sex"), ("visitid", "Visit ID"), (" sex", "sex")],
+)
+def test_a_column_that_is_not_there_is_suggested_whatever_its_case_and_accents(
+    asked: str, meant: str
+) -> None:
+    table = {"Visit ID": [1], "Département": ["a"], "sex": ["f"]}
+    with pytest.raises(InputError, match=rf"no column '{asked}': did you mean '{meant}'\? It has"):
+        column_counts(table, asked)
 
 
 def test_a_joint_law_of_two_columns() -> None:
