@@ -46,6 +46,7 @@ from pmlopt.cli.worker_options import WorkerOptions
 from pmlopt.core import files
 from pmlopt.core.arrays import indices_of
 from pmlopt.core.csv_rows import encode_csv
+from pmlopt.core.display import format_row_share
 from pmlopt.core.frames import Missing
 from pmlopt.errors import InputError
 
@@ -304,7 +305,8 @@ def apply_orbits(
 def _print_apply_summary(done: ApplyResult, data: Path, output: Path, held: Sequence[Any]) -> None:
     """Print the number of dropped and written rows, and the mechanisms' utility."""
     if done.dropped:
-        print_line(f"{data}: {done.dropped} rows with a missing cell are left out", err=True)
+        share = format_row_share(done.dropped, done.rows + done.dropped)
+        print_line(f"{data}: {share} have a missing cell and are left out", err=True)
     print_line(f"{done.rows} rows written to {output}")
     for one in held:
         print_usefulness(one)
