@@ -159,7 +159,7 @@ def apply(
     digests, and the levels.
     """
     from pmlopt.data.symmetry.orbit_mechanism import is_orbit_file
-    from pmlopt.publishing.releasing import ClearColumnCounts
+    from pmlopt.publishing.letter_counts import ClearColumnCounts
     from pmlopt.releases.applying import apply_columns, apply_folder
     from pmlopt.releases.batches import ColumnRelease
     from pmlopt.tables import FolderTable, is_data_folder
