@@ -177,7 +177,7 @@ def describe_stated_counts(described: ReleaseFile) -> tuple[str, ...]:
     step = described.step
     people = "people" if described.same_people else "other people"
     how = f"how many {people} have each {each}"
-    found = f"{DESCRIPTION} states {how}, {'exactly' if step == 1 else f'to the nearest {step}'}"
+    found = f"{DESCRIPTION} states {how}, {describe_rounding(step)}"
     if not described.same_people:
         return (f"{found}, and no count of these people.",)
     needless = f"{found}: recipients do not need the released rows for these shares."
@@ -192,6 +192,16 @@ def describe_stated_counts(described: ReleaseFile) -> tuple[str, ...]:
         f"probability of about 1 in {step}, and whoever has both releases then learns the values of that "
         "person. A file of new rows is no such release. The same --law FILE for all of them prevents it.",
     )
+
+
+def describe_rounding(step: int) -> str:
+    """Return how stated counts of people are rounded (`round_counts`), as words.
+
+    Examples:
+        >>> describe_rounding(10), describe_rounding(1)
+        ('to the nearest 10 and at least 10', 'exactly')
+    """
+    return "exactly" if step == 1 else f"to the nearest {step} and at least {step}"
 
 
 def format_factor(level: float) -> str:

@@ -67,7 +67,10 @@ def test_the_shares_of_a_law_are_published_in_place_of_those_of_the_people(tmp_p
     said = run("release", data, *OPTIONS, "--law", law, "-o", tmp_path / "out")
     stated = json.loads((tmp_path / "out" / "release.json").read_text())
     assert (stated["people"], stated["same_people"]) == ([10] * 4, False)
-    assert "how many other people have each value, to the nearest 10, and no count of these" in said
+    assert (
+        "how many other people have each value, to the nearest 10 and at least 10, and no count of these"
+        in said
+    )
     designed = Mechanism.load(tmp_path / "out" / "mechanisms" / "ill.json")
     level = find_exact_level(designed.matrix.tolist(), list(COUNTS.values()))
     assert level > 0.6  # the shares are far from equal

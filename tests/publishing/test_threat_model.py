@@ -73,7 +73,10 @@ class TestExactCounts:
         for text in (said, (out / "report.md").read_text()):
             assert not [number for number in secret if f" {number} " in text]
             assert not [share for share in shares if f" {share:.4g} " in text]
-            assert "how many people have each value, to the nearest 10: recipients" in text
+            assert (
+                "how many people have each value, to the nearest 10 and at least 10: recipients"
+                in text
+            )
         described = json.loads((out / "release.json").read_text())
         assert described["people"] == [140, 80, 30, 10]  # the rare letter keeps a positive mass
         about = load(out / "mechanisms" / "ill.json").certificate.listed_prior
