@@ -285,6 +285,8 @@ def _list_proved_rows(result: Result[Any]) -> list[tuple[str, str]]:
             if name != "this mechanism"
         )
         rows.append(("it is the", f"{found.utility_name}: {', '.join(others)}"))
+    elif certificate.value_name != "value":
+        rows.append(("it is the", certificate.value_name))
     limits = certificate.privacy.limits
     for name, level in certificate.levels.items():
         rows.append((name, f"{format_nats(level)}, at most {format_number(limits[name])} claimed"))

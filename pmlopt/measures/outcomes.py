@@ -207,7 +207,10 @@ def list_outcome_warnings(summaries: Sequence[OutcomeSummary]) -> tuple[str, ...
     if nearly:
         found.append(_list_readers(nearly, "is almost certain"))
     if len(ruling) == len(summaries):
-        found.append("Every output rules out at least one true value, which never leads to it.")
+        found.append(
+            f"Anyone who sees an output, whichever of the {len(summaries)}, can exclude at least one true "
+            "value, which never leads to it."
+        )
     elif ruling:
         several = len(ruling) > 1
         found.append(

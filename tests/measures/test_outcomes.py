@@ -132,7 +132,8 @@ def test_of_outcomes_that_leak_the_same_the_likeliest_come_first_and_are_in_the_
 def test_a_warning_that_every_output_excludes_a_value_lists_none() -> None:
     matrix = 0.5 * (1 - np.eye(3))  # each output rules out one value of three
     assert list_outcome_warnings(summarize_outcomes(Prior.uniform(3), matrix)) == (
-        "Every output rules out at least one true value, which never leads to it.",
+        "Anyone who sees an output, whichever of the 3, can exclude at least one true value, which never "
+        "leads to it.",
     )
 
 
