@@ -40,6 +40,7 @@ from pmlopt.cli.printing import (
     print_table,
     print_usefulness,
 )
+from pmlopt.cli.published_priors import warn_of_exact_counts
 from pmlopt.cli.reading import read_saved_constraints, read_saved_prior
 from pmlopt.cli.targets import PATH, TARGET, TARGET_OR_FOLDER
 from pmlopt.cli.worker_options import WorkerOptions
@@ -163,7 +164,6 @@ def apply(
     from pmlopt.releases.applying import apply_columns, apply_folder
     from pmlopt.releases.batches import ColumnRelease
     from pmlopt.tables import FolderTable, is_data_folder
-    from pmlopt.verification import load_trusted
 
     if not is_data_folder(data):
         files.check_target(output)
@@ -179,7 +179,7 @@ def apply(
         (mechanism_file, tuple(columns)),
         *((file, (column,)) for file, column in and_mechanism),
     ]
-    held = [load_trusted(file) for file, _ in chosen]
+    held = [_load_mechanism(file) for file, _ in chosen]
     releases = [
         ColumnRelease(getattr(one, "mechanism", one), names)
         for one, (_, names) in zip(held, chosen, strict=True)
@@ -235,6 +235,15 @@ def apply(
             for one in told
         ]
         print_table(["column in clear", "values", "without the release", "with the release"], rows)
+
+
+def _load_mechanism(file: Path) -> Any:
+    """Load a mechanism or result that holds, and warn where its file has exact counts."""
+    from pmlopt.verification import load_trusted
+
+    held = load_trusted(file)
+    warn_of_exact_counts(file, held)
+    return held
 
 
 def _describe_mechanisms(

@@ -172,9 +172,9 @@ def count_command(
 ) -> None:
     """Count the values in columns of DATA.
 
-    DATA is CSV, Parquet or Arrow. The file that is written is a prior for --prior and --counts, whose letters
-    are tuples if several columns are counted. With --secret-column it is a joint law for --about: a row for
-    each value of the secret, and a column for each value of the other column.
+    DATA is CSV, Parquet or Arrow. The file that is written has exact counts, and is a prior for --prior and
+    --counts, whose letters are tuples if several columns are counted. With --secret-column it is a joint law
+    for --about: a row for each value of the secret, and a column for each value of the other column.
     """
     if secret_column is not None and len(columns) > 1:
         raise InputError("--secret-column counts the pairs with one column: give --column once")

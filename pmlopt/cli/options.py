@@ -544,7 +544,11 @@ class SolveOptions(SolverChoice):
 
     def solve_and_exit(self, declare: Callable[[], Program[Any]], title: str) -> NoReturn:
         """Solve a program, print the result, and exit with its code."""
+        from pmlopt.cli.published_priors import warn_of_exact_counts
+
         result = self.solve_and_write(declare)
+        if self.output is not None and self.output.suffix.lower() in ("", ".json", ".npz"):
+            warn_of_exact_counts(self.output, result)
         self.print_answer(result, title)
         sys.exit(exit_code_of(result))
 
