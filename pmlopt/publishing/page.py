@@ -97,7 +97,7 @@ def _describe_levels(
     lines += [
         f"This holds for an adversary who knows the shares of {shares} among {whose}, as {DESCRIPTION} "
         "states them, and nothing else about the person.",
-        "Each row counts as one person: where somebody has several rows, this is no limit for that person.",
+        "Each row counts as one person: for somebody with several rows this is no limit.",
         *describe_stated_counts(described),
     ]
     if len(names) == 1:  # a table would repeat one number
@@ -188,9 +188,9 @@ def describe_stated_counts(described: ReleaseFile) -> tuple[str, ...]:
         )
     return (
         needless,
-        "If these rows are released again with one person more or fewer, a stated count changes with a "
-        f"probability of about 1 in {step}, and whoever has both releases then learns the values of that "
-        "person. A file of new rows is no such release. The same --law FILE for all of them prevents it.",
+        "If these rows are released again with one person more or fewer (a file of new rows is no such "
+        f"release), a stated count changes with a probability of about 1 in {step}, and gives that person "
+        "away to whoever has both. The same --law FILE for both prevents it.",
     )
 
 

@@ -121,8 +121,11 @@ def test_screen_and_report_state_the_unit_the_counts_and_which_rows_they_are_abo
     data = write_people(tmp_path / "people.csv", COUNTS)
     said = run("release", data, *OPTIONS, "-o", tmp_path / "out")
     for text in (said, (tmp_path / "out" / "report.md").read_text()):
-        assert "Each row counts as one person: where somebody has several rows" in text
+        assert (
+            "Each row counts as one person: for somebody with several rows this is no limit."
+            in text
+        )
         assert "release.json states how many people have each value, to the nearest 10" in text
-        assert "A file of new rows is no such release." in text
+        assert "(a file of new rows is no such release)" in text
         assert "adversary who knows the shares of its values" in text
         assert "all combinations" not in text
