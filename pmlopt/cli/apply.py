@@ -39,8 +39,8 @@ from pmlopt.cli.printing import (
     print_line,
     print_table,
     print_usefulness,
+    warn_of_exact_counts,
 )
-from pmlopt.cli.published_priors import warn_of_exact_counts
 from pmlopt.cli.reading import read_saved_constraints, read_saved_prior
 from pmlopt.cli.targets import PATH, TARGET, TARGET_OR_FOLDER
 from pmlopt.cli.worker_options import WorkerOptions

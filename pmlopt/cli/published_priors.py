@@ -1,11 +1,10 @@
-"""Priors in files that may be published: with rounded counts, or a warning."""
+"""Priors of designs whose files may be published, with rounded counts."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from pmlopt.cli.options import OptionNote
-from pmlopt.cli.printing import print_line
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,14 +33,3 @@ def read_published_prior(asked: PrivacyOptions, round_counts: bool) -> Prior:
         )
     prior = asked.read_prior()
     return restate_prior(prior) if round_counts else prior
-
-
-def warn_of_exact_counts(path: object, made: Any) -> None:
-    """Warn where a saved result has the exact counts of the people of its prior."""
-    prior = getattr(getattr(made, "certificate", None), "listed_prior", None)
-    if (samples := getattr(prior, "samples", None)) is not None:
-        print_line(
-            f"warning: {path} has the exact counts of {samples:,} people: do not publish it, or design with "
-            "--round-counts",
-            err=True,
-        )
