@@ -39,6 +39,7 @@ from pmlopt.cli.printing import (
     print_line,
     print_table,
     print_usefulness,
+    warn_of_exact_counts,
 )
 from pmlopt.cli.reading import read_saved_constraints, read_saved_prior
 from pmlopt.cli.targets import PATH, TARGET, TARGET_OR_FOLDER
@@ -46,6 +47,7 @@ from pmlopt.cli.worker_options import WorkerOptions
 from pmlopt.core import files
 from pmlopt.core.arrays import indices_of
 from pmlopt.core.csv_rows import encode_csv
+from pmlopt.core.display import format_row_share
 from pmlopt.core.frames import Missing
 from pmlopt.errors import InputError
 
@@ -158,11 +160,10 @@ def apply(
     digests, and the levels.
     """
     from pmlopt.data.symmetry.orbit_mechanism import is_orbit_file
-    from pmlopt.publishing.releasing import ClearColumnCounts
+    from pmlopt.publishing.letter_counts import ClearColumnCounts
     from pmlopt.releases.applying import apply_columns, apply_folder
     from pmlopt.releases.batches import ColumnRelease
     from pmlopt.tables import FolderTable, is_data_folder
-    from pmlopt.verification import load_trusted
 
     if not is_data_folder(data):
         files.check_target(output)
@@ -178,7 +179,7 @@ def apply(
         (mechanism_file, tuple(columns)),
         *((file, (column,)) for file, column in and_mechanism),
     ]
-    held = [load_trusted(file) for file, _ in chosen]
+    held = [_load_mechanism(file) for file, _ in chosen]
     releases = [
         ColumnRelease(getattr(one, "mechanism", one), names)
         for one, (_, names) in zip(held, chosen, strict=True)
@@ -234,6 +235,15 @@ def apply(
             for one in told
         ]
         print_table(["column in clear", "values", "without the release", "with the release"], rows)
+
+
+def _load_mechanism(file: Path) -> Any:
+    """Load a mechanism or result that holds, and warn where its file has exact counts."""
+    from pmlopt.verification import load_trusted
+
+    held = load_trusted(file)
+    warn_of_exact_counts(file, held)
+    return held
 
 
 def _describe_mechanisms(
@@ -304,7 +314,8 @@ def apply_orbits(
 def _print_apply_summary(done: ApplyResult, data: Path, output: Path, held: Sequence[Any]) -> None:
     """Print the number of dropped and written rows, and the mechanisms' utility."""
     if done.dropped:
-        print_line(f"{data}: {done.dropped} rows with a missing cell are left out", err=True)
+        share = format_row_share(done.dropped, done.rows + done.dropped)
+        print_line(f"{data}: {share} have a missing cell and are left out", err=True)
     print_line(f"{done.rows} rows written to {output}")
     for one in held:
         print_usefulness(one)

@@ -39,6 +39,7 @@ from pmlopt.cli.printing import (
 )
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.program_audit import ProgramOptions
+from pmlopt.cli.published_priors import RoundCounts, read_published_prior
 from pmlopt.cli.reading import (
     Minimise,
     Outputs,
@@ -251,10 +252,12 @@ def design(
     ] = (),
     records: _Records = None,
     circle: _Circle = None,
+    round_counts: RoundCounts = False,
 ) -> None:
     """Design the optimal mechanism.
 
-    It is optimal for a prior, a privacy bound and a utility, and comes with a proof of both.
+    It is optimal for a prior, a privacy bound and a utility, and comes with a proof of both. The file has the
+    prior: counts of people in it are exact unless --round-counts is given.
     """
     from pmlopt.programs.designs import design as build
 
@@ -274,10 +277,14 @@ def design(
             raise InputError(
                 "--constraint does not go with --records or --circle: list the letters"
             )
+        if round_counts:
+            raise InputError(
+                "--round-counts does not go with --records or --circle: list the letters"
+            )
         whole, loss, title = _read_symmetric_design(asked, utility_name, minimise, records, circle)
         within = _build_orbit_requirement(asked, epsilon, whole)
         run.solve_and_exit(lambda: build(whole, within, loss), f"Optimal mechanism for {title}")
-    prior = asked.read_prior()
+    prior = read_published_prior(asked, round_counts)
     privacy = None if epsilon is None else asked.build_requirement(epsilon, prior)
     if ledger_file is not None:
         from pmlopt.releases.ledger_entries import build_remaining_requirement

@@ -41,7 +41,8 @@ Columns: TypeAlias = Annotated[tuple[str, ...], OptionNote(
     "of several.", "--column"
 )]  # fmt: skip
 MissingCells: TypeAlias = Annotated[Missing, OptionNote(
-    "What to do with a missing cell: refuse it, drop the row, or make it the letter '', empty text."
+    "What to do with rows that have a missing cell: refuse them; drop them, for shares among the others; or "
+    "letter: count the cell as a value of its own, ''."
 )]  # fmt: skip
 KeepOrder: TypeAlias = Annotated[bool, OptionNote(
     "Keep the order of the rows, which may reveal what DATA are sorted by; else it is random.", "--keep-order"
@@ -86,11 +87,23 @@ class DataOptions:
     def count_tuples(
         self, path: Path, columns: Sequence[str], missing: Missing = "refuse"
     ) -> dict[tuple[Label, ...], int]:
-        """Count the value tuples of columns in a data file."""
+        """Count the value tuples of columns in a data file, and print how many rows have a missing cell."""
         from pmlopt.tables.counting import count_tuples
+        from pmlopt.tables.missing_cells import MissingRows
 
+        lacking = MissingRows()
         with self.open_table(path) as table:
-            return count_tuples(table, columns, missing)
+            found = count_tuples(table, columns, missing, lacking)
+        if lacking.missing:
+            print_line(lacking.describe(missing), err=True)
+        return found
+
+    def count_pairs(
+        self, path: Path, row: str, column: str, missing: Missing = "refuse"
+    ) -> dict[tuple[Label, Label], int]:
+        """Count the value pairs of two columns in a data file."""
+        found = self.count_tuples(path, [row, column], missing)
+        return {(one, other): count for (one, other), count in found.items()}
 
     def read_texts(self, path: Path, columns: Sequence[str]) -> list[list[str]]:
         """Read columns of a data file as text; missing cells are empty."""
@@ -159,12 +172,10 @@ def count_command(
 ) -> None:
     """Count the values in columns of DATA.
 
-    DATA is CSV, Parquet or Arrow. The file that is written is a prior for --prior and --counts, whose letters
-    are tuples if several columns are counted. With --secret-column it is a joint law for --about: a row for
-    each value of the secret, and a column for each value of the other column.
+    DATA is CSV, Parquet or Arrow. The file that is written has exact counts, and is a prior for --prior and
+    --counts, whose letters are tuples if several columns are counted. With --secret-column it is a joint law
+    for --about: a row for each value of the secret, and a column for each value of the other column.
     """
-    from pmlopt.tables import cross_counts
-
     if secret_column is not None and len(columns) > 1:
         raise InputError("--secret-column counts the pairs with one column: give --column once")
     if secret_column is None:
@@ -174,7 +185,7 @@ def count_command(
             *([*label, count] for label, count in found.items()),
         ]
     else:
-        pairs = cross_counts(data, secret_column, columns[0], missing, form.csv_format)
+        pairs = form.count_pairs(data, secret_column, columns[0], missing)
         letters = list(
             dict.fromkeys(letter for _, letter in sorted(pairs, key=lambda pair: str(pair[1])))
         )
@@ -270,10 +281,10 @@ class KeepOptions:
                 "--keep, --drop and --drop-all all select the columns that stay: give one"
             )
         for name in self.keep + self.drop:
+            find_column(names, name, where)
             if name not in others:
                 raise InputError(
-                    f"--keep or --drop: {name!r} is no other column of {list(names)}: name one column by "
-                    "each option, and give --drop-all to drop all"
+                    f"--keep or --drop: the column {name!r} is released: leave it out here"
                 )
         if self.drop_all:
             return []

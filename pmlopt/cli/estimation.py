@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from dataclasses import asdict
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -20,15 +22,15 @@ from pmlopt.cli.options import (
     add_command,
     main,
 )
-from pmlopt.cli.printing import format_nats, format_number, print_json, print_line, print_table
+from pmlopt.cli.printing import format_nats, print_json, print_line, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import align_prior, read_prior, read_saved_prior
-from pmlopt.core.arrays import Label, indices_of
+from pmlopt.core.arrays import FloatArray, Label, indices_of
 from pmlopt.core.converters import finite_or_none
 from pmlopt.errors import InputError, MechanismError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.data.prior import Prior
@@ -237,12 +239,12 @@ def _print_posterior(found: Estimate, prior: Prior | None, worth: float, as_json
         })  # fmt: skip
         return
     print_line(
-        f"{found.people} people; {what} as the Dirichlet prior, with the weight of {worth:g} more people"
+        f"{found.people:,} released values; {what} as the Dirichlet prior, with the weight of {worth:g} more"
     )
     print_line(
         f"Each value is within its interval with a probability of {found.confidence:g}, after these counts."
     )
-    _print_records(records, lambda value: f"{value:.4f}")
+    _print_records(records, spread)
 
 
 def _test_independence(parts: Sequence[Mechanism], found: Estimate) -> GoodnessOfFit | None:
@@ -337,12 +339,13 @@ def _print_estimate(found: Estimate, apart: GoodnessOfFit | None, as_json: bool)
     alike = (
         ""
         if found.effective == found.people
-        else f" (by weights {found.effective:.0f} drawn alike)"
+        else f", as good as {found.effective:,.0f} of equal weight"
     )
     about = "about " if found.kind in ("score", "wald") else ""
-    print_line(f"{found.people} people{alike}")
+    print_line(f"{found.people:,} released values{alike}")
     print_line(
-        f"All intervals hold at once with a confidence of {about}{found.confidence:g} ({found.kind})."
+        f"All intervals hold at once with a confidence of {about}{found.confidence:g} "
+        f"(--intervals {found.kind})."
     )
     fits = "do not fit the mechanism" if found.fit.p_value < DOUBTFUL else "fit the mechanism"
     print_line(
@@ -354,8 +357,7 @@ def _print_estimate(found: Estimate, apart: GoodnessOfFit | None, as_json: bool)
             f"Independent columns look as dependent with a probability of {apart.p_value:.3g}: "
             "a low one is evidence that they depend on each other."
         )
-    # Of printed shares of people: what is beyond them is a solver's noise, and zero is 0.
-    _print_records(records, lambda value: format_number(round(value, 9)))
+    _print_records(records, errors)
 
 
 def _list_records(letters: Sequence[Label], intervals: Any, **values: Any) -> list[dict[str, Any]]:
@@ -367,16 +369,54 @@ def _list_records(letters: Sequence[Label], intervals: Any, **values: Any) -> li
     ]
 
 
-def _print_records(records: Sequence[dict[str, Any]], text: Callable[[float], str]) -> None:
-    """Print one table row per letter."""
-    head = [
-        {"lower": "from", "upper": "to"}.get(name, name.replace("_", " ")) for name in records[0]
-    ]
+def _print_records(records: Sequence[dict[str, Any]], errors: FloatArray) -> None:
+    """Print one table row per letter, with the digits that the standard errors leave.
+
+    The ends of intervals are rounded outwards.
+    """
+    decimals = choose_decimals(errors.tolist())
+    sides = {"lower": ROUND_FLOOR, "upper": ROUND_CEILING}
+    titles = {"letter": "value", "lower": "from", "upper": "to"}
+    names = list(records[0])
+    head = [titles.get(name, name.replace("_", " ")) for name in names]
     rows = [
-        [", ".join(map(str, label)) if isinstance(label, tuple) else str(label), *map(text, values)]
+        [
+            ", ".join(map(str, label)) if isinstance(label, tuple) else str(label),
+            *(
+                round_decimal(value, decimals, sides.get(name))
+                for name, value in zip(names[1:], values, strict=True)
+            ),
+        ]
         for label, *values in map(dict.values, records)
     ]
     print_table(head, rows)
+
+
+def choose_decimals(errors: Iterable[float]) -> int:
+    """Choose the decimals of estimates: two digits of the smallest standard error, at most six.
+
+    Examples:
+        >>> choose_decimals([0.0083, 0.031]), choose_decimals([1.2, 0.0]), choose_decimals([1e-8, 0.3])
+        (4, 1, 6)
+    """
+    # what is below is a solver's noise, where a share is 0 or 1
+    smallest = min((error for error in errors if error > 1e-9), default=1e-3)
+    return min(max(1 - math.floor(math.log10(smallest)), 0), 6)
+
+
+def round_decimal(value: float, decimals: int, side: str | None = None) -> str:
+    """Round a number to some decimals: to the nearest, or to one side.
+
+    Examples:
+        >>> round_decimal(0.19046, 3), round_decimal(0.19046, 3, ROUND_CEILING), round_decimal(-1e-12, 2)
+        ('0.190', '0.191', '0.00')
+    """
+    if not math.isfinite(value):
+        return f"{value:g}"
+    # a number that a float misses by its last digits stays where it is
+    written = Decimal(repr(round(float(value), 9) + 0.0))
+    found = written.quantize(Decimal(1).scaleb(-decimals), side or ROUND_HALF_EVEN)
+    return f"{found + 0:f}"
 
 
 def audit_samples(

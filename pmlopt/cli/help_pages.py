@@ -6,7 +6,7 @@ import click
 
 OPTION_GROUPS = {
     "Input": """prior counts column delimiter encoding missing about secret-column data query records modulus
-        letters circle mechanism from-samples no-header normalise traces samples edges stop group-by
+        letters circle mechanism law from-samples no-header normalise traces samples edges stop group-by
         weight-column time-column person-column person state keep drop drop-all classes public-classes count
         sum mean people keys plan of""",
     "Requirement": """privacy epsilon distance gain delta alpha guesses known lower radius confidence-delta
@@ -16,8 +16,8 @@ OPTION_GROUPS = {
         workload half-width designs smoothing compare""",
     "Inference": "method intervals confidence min-p-value posterior",
     "Solver": """solver solver-option tolerance time-limit isolated verbose workers scheduler repeats""",
-    "Output": """output plot json mps dry-run issuer exact-counts keep-order seed no-clip no-round mechanisms
-        assess to bits max-level name decode vipr""",
+    "Output": """output plot json mps dry-run issuer exact-counts round-counts keep-order seed no-clip
+        no-round mechanisms assess to bits max-level name decode vipr""",
 }
 """The options of the commands by the heading under which the help lists them."""
 

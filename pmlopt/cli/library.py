@@ -32,6 +32,7 @@ from pmlopt.cli.printing import (
     solve_in_turn,
 )
 from pmlopt.cli.privacy_options import PriorSetOptions, PrivacyOptions
+from pmlopt.cli.published_priors import RoundCounts, read_published_prior
 from pmlopt.cli.reading import (
     LinearName,
     Minimise,
@@ -273,6 +274,7 @@ def least_leakage(
         OptionNote("PML only: the same for every letter and output that can occur together."),
     ] = None,
     outputs: Outputs = None,
+    round_counts: RoundCounts = False,
 ) -> None:
     """Find the least level that allows a utility.
 
@@ -282,7 +284,7 @@ def least_leakage(
     from pmlopt.programs.least_leakage.program import least_leakage as build
 
     run.check()
-    prior = asked.read_prior()
+    prior = read_published_prior(asked, round_counts)
     privacy = asked.build_requirement(0.0, prior)
     utility, columns = read_utility(utility_name, minimise, prior)
     letters = read_outputs(outputs, prior.labels) if outputs is not None else columns

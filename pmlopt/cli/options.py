@@ -39,6 +39,7 @@ from pmlopt.cli.printing import (
     print_line,
     print_result,
     show_status,
+    warn_of_exact_counts,
 )
 from pmlopt.cli.strict_command import StrictCommand
 from pmlopt.cli.targets import PATH, PRINTS_APART, TARGET, check_file_formats, check_files
@@ -545,6 +546,8 @@ class SolveOptions(SolverChoice):
     def solve_and_exit(self, declare: Callable[[], Program[Any]], title: str) -> NoReturn:
         """Solve a program, print the result, and exit with its code."""
         result = self.solve_and_write(declare)
+        if self.output is not None and self.output.suffix.lower() in ("", ".json", ".npz"):
+            warn_of_exact_counts(self.output, result)
         self.print_answer(result, title)
         sys.exit(exit_code_of(result))
 

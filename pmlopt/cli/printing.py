@@ -247,6 +247,17 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
         print_matrix(result.mechanism)
 
 
+def warn_of_exact_counts(path: object, made: Any) -> None:
+    """Warn where a saved result has the exact counts of the people of its prior."""
+    prior = getattr(getattr(made, "certificate", None), "listed_prior", None)
+    if (samples := getattr(prior, "samples", None)) is not None:
+        print_line(
+            f"warning: {path} has the exact counts of {samples:,} people: do not publish it, or design with "
+            "--round-counts",
+            err=True,
+        )
+
+
 def print_usefulness(made: Any) -> None:
     """Print the utility of a result compared with baselines.
 
@@ -285,6 +296,8 @@ def _list_proved_rows(result: Result[Any]) -> list[tuple[str, str]]:
             if name != "this mechanism"
         )
         rows.append(("it is the", f"{found.utility_name}: {', '.join(others)}"))
+    elif certificate.value_name != "value":
+        rows.append(("it is the", certificate.value_name))
     limits = certificate.privacy.limits
     for name, level in certificate.levels.items():
         rows.append((name, f"{format_nats(level)}, at most {format_number(limits[name])} claimed"))

@@ -145,15 +145,12 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
     def secret(self) -> Secret | None:
         """Return the joint law of secret and data, if given."""
         from pmlopt.data.secret import Secret
-        from pmlopt.tables import cross_counts
 
         if self.about_file is None:
             return None
         if self.secret_column is None or not self.columns:
             return Secret.load(self.about_file)
-        pairs = cross_counts(
-            self.about_file, self.secret_column, self.columns[0], self.missing, self.csv_format
-        )
+        pairs = self.count_pairs(self.about_file, self.secret_column, self.columns[0], self.missing)
         return Secret.from_counts(pairs, name=self.secret_column)
 
     def read_prior(self) -> Prior:

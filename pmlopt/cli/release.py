@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
@@ -15,7 +15,6 @@ from pmlopt.cli.data_options import (
     DataOptions,
     KeepOrder,
     MissingCells,
-    PersonColumn,
     Seed,
     warn_of_order,
     warn_of_seed,
@@ -35,6 +34,7 @@ from pmlopt.cli.printing import format_nats, print_json, print_line, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.queries import UNASKED, find_builder, read_grid
 from pmlopt.cli.reading import ExploredUtility, Minimise, read_utility
+from pmlopt.cli.release_options import SingleReleaseOptions
 from pmlopt.cli.targets import TARGET, check_targets_not_inputs
 from pmlopt.cli.worker_options import WorkerOptions
 from pmlopt.core import files
@@ -44,76 +44,9 @@ from pmlopt.errors import InputError
 if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
     from pmlopt.data.secret import Secret
-    from pmlopt.publishing import ReleaseDraft, ReleasePlan
+    from pmlopt.publishing import ReleaseDraft
     from pmlopt.publishing.exploring import Exploration
     from pmlopt.publishing.folder import ReleaseFile
-
-
-@dataclass(frozen=True)
-class SingleReleaseOptions:
-    """The options of a release without a plan file: one column or column tuple."""
-
-    columns: Annotated[
-        tuple[str, ...],
-        OptionNote("Without a plan: the column; several are released as one tuple.", "--column"),
-    ] = ()
-    epsilon: Annotated[float | None, OptionNote("With --column: the PML bound in nats.")] = None
-    confidence_delta: Annotated[float | None, OptionNote(
-        "With --epsilon: the data are a sample; the bound holds for its population but with this probability."
-    )] = None  # fmt: skip
-    utility: Annotated[str | None, OptionNote(
-        "With --column: what stays useful: estimation-error (frequencies), hamming, absolute, ..."
-    )] = None  # fmt: skip
-    mechanism_file: Annotated[
-        Path | None, OptionNote("With --column: a mechanism, in place of a design.", "--mechanism")
-    ] = None
-    keep: Annotated[
-        tuple[str, ...], OptionNote("A column that stays, in clear. Give it once for each.")
-    ] = ()
-    drop: Annotated[
-        tuple[str, ...], OptionNote("A column that is not released. Give it once for each.")
-    ] = ()
-    drop_all: Annotated[bool, OptionNote("No other column is released.")] = False
-    total: Annotated[
-        float | None,
-        OptionNote(
-            "The largest level of all that leaves, in clear too, in nats: above it nothing is written."
-        ),
-    ] = None
-
-    ledger_file: Annotated[Path | None, OptionNote(
-        "A ledger that must allow the release, and records it when it is published.", "--ledger"
-    )] = None  # fmt: skip
-    person_column: PersonColumn = None
-    within_ledger: Annotated[bool, OptionNote(
-        "With --ledger: design within what it leaves to each of the people, with or without --epsilon."
-    )] = False  # fmt: skip
-
-    def build_plan(self, data: Path, form: DataOptions) -> ReleasePlan:
-        """Build the plan of a single release."""
-        from pmlopt.publishing import ReleasePlan
-
-        if not self.columns:
-            raise InputError("give --column NAME for one release, or --plan FILE for several")
-        keys = ("epsilon", "confidence_delta", "utility")
-        table = {name: getattr(self, name) for name in keys if getattr(self, name) is not None}
-        if self.within_ledger:
-            table["within_ledger"] = True
-        if self.mechanism_file is not None:
-            table["mechanism"] = str(self.mechanism_file)
-        named = {"+".join(self.columns): {**table, "columns": list(self.columns)}}
-        ledger = None if self.ledger_file is None else str(self.ledger_file)
-        dropped = self.drop
-        if self.drop_all:
-            if self.drop:
-                raise InputError("--drop and --drop-all both select the columns to drop: give one")
-            with form.open_table(data) as rows:
-                dropped = tuple(
-                    name for name in rows.names if name not in (*self.columns, *self.keep)
-                )
-        return ReleasePlan(
-            named, self.keep, dropped, self.total, ledger=ledger, person_column=self.person_column
-        )
 
 
 @add_command(main, "release", extra=(imports,), spends=True)
@@ -296,10 +229,11 @@ def _check_target(data: Path, output: Path | None, dry_run: bool) -> None:
 
 
 def _print_release(told: ReleaseFile, draft: ReleaseDraft) -> None:
-    """Print the report sections of a release."""
+    """Print the report sections of a release, and what only the releaser learns."""
     from pmlopt.publishing.page import build_sections
+    from pmlopt.publishing.releaser_notes import build_releaser_notes
 
-    for one in build_sections(told, draft.made):
+    for one in (*build_sections(told, draft.made), build_releaser_notes(draft)):
         if one.title:
             print_line(one.title)
         for line in one.lines:

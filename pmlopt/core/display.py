@@ -71,6 +71,17 @@ def pluralize(count: int, one: str, many: str = "") -> str:
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
+def format_row_share(part: int, whole: int) -> str:
+    """Format a number of rows with their share of all rows.
+
+    Examples:
+        >>> format_row_share(36, 9_000), format_row_share(1, 1_000_000)
+        ('36 of 9,000 rows (0.4 %)', '1 of 1,000,000 rows (<0.01 %)')
+    """
+    share = 100 * part / whole
+    return f"{part:,} of {whole:,} rows ({'<0.01' if 0 < share < 0.01 else f'{share:.3g}'} %)"
+
+
 def format_facts_html(title: str, facts: Mapping[str, str]) -> str:
     """Format titled name-value lines as HTML."""
     side = "style='text-align:left'"

@@ -106,7 +106,8 @@ class OutcomeSummary:
 
 
 def summarize_outcomes(prior: PriorLike, mechanism: MechanismLike) -> list[OutcomeSummary]:
-    """Summarize each possible outcome, by descending leakage.
+    """Summarize each possible outcome, by descending leakage; of equal ones to nine decimals, the likeliest
+    first.
 
     The letter that is named is the one whose probability the outcome multiplies most, and of several the
     likeliest: `max_x P(x | y) / p[x]` is the exponential of the pointwise maximal leakage of the outcome
@@ -143,7 +144,8 @@ def summarize_outcomes(prior: PriorLike, mechanism: MechanismLike) -> list[Outco
             found.append(
                 OutcomeSummary(m.outputs[y], float(law[y]), letter, before, shown, excluded)
             )
-    return sorted(found, key=lambda tells: -tells.leakage)
+    # an optimal mechanism has many outcomes of one leakage, up to rounding: the likeliest matters most
+    return sorted(found, key=lambda one: (-round(one.leakage, 9), -one.probability))
 
 
 def epsilon_for(prior: PriorLike, largest_posterior: float) -> float:
@@ -204,7 +206,12 @@ def list_outcome_warnings(summaries: Sequence[OutcomeSummary]) -> tuple[str, ...
         )
     if nearly:
         found.append(_list_readers(nearly, "is almost certain"))
-    if ruling:
+    if len(ruling) == len(summaries):
+        found.append(
+            f"Anyone who sees an output, whichever of the {len(summaries)}, can exclude at least one true "
+            "value, which never leads to it."
+        )
+    elif ruling:
         several = len(ruling) > 1
         found.append(
             f"Anyone who sees {'one of the outputs' if several else 'the output'} "
@@ -229,6 +236,20 @@ def select_shown_outcomes(summaries: Sequence[OutcomeSummary]) -> list[OutcomeSu
         for place, one in enumerate(summaries)
         if place < MAX_SUMMARY_OUTCOMES or one.output in named
     ]
+
+
+def select_table_outcomes(summaries: Sequence[OutcomeSummary]) -> list[OutcomeSummary]:
+    """Select the outcomes of a table: those of `select_shown_outcomes`, and the likeliest.
+
+    Examples:
+        >>> prior, mechanism = [0.5, 0.5], [[0.1, 0.1, 0.1, 0.3, 0.4], [0.0, 0.0, 0.0, 0.5, 0.5]]
+        >>> [one.output for one in select_table_outcomes(summarize_outcomes(prior, mechanism))]
+        [0, 1, 2, 3, 4]
+    """
+    shown = {one.output for one in select_shown_outcomes(summaries)}
+    likeliest = sorted(summaries, key=lambda one: -one.probability)[:MAX_SUMMARY_OUTCOMES]
+    shown |= {one.output for one in likeliest}
+    return [one for one in summaries if one.output in shown]
 
 
 def _sort_revealing(summaries: Sequence[OutcomeSummary]) -> tuple[list[OutcomeSummary], ...]:

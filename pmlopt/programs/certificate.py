@@ -154,6 +154,11 @@ class Certificate(ABC):
         """Return the mechanism's leakage level, in nats."""
 
     @property
+    def value_name(self) -> str:
+        """Return what the value is, in words."""
+        return "value"
+
+    @property
     @abstractmethod
     def statement(self) -> str:
         """Return the claimed leakage guarantee as a short text."""

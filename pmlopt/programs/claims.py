@@ -85,12 +85,15 @@ def check_level(prior: Prior, privacy: Requirement, mechanism: Mechanism, statem
     return Claim("level", holds, RATIONAL, text)
 
 
-def check_value(claimed: float, found: float, rounding: float, arithmetic: str = FLOATS) -> Claim:
-    """Check the claim that a value follows from the matrix, up to rounding."""
+def check_value(
+    claimed: float, found: float, rounding: float, arithmetic: str = FLOATS, name: str = ""
+) -> Claim:
+    """Check the claim that a value follows from the matrix, up to rounding; `name` states what it is."""
     # equality covers infinite values, whose difference is nan
     holds = (math.isfinite(found) and abs(claimed - found) <= rounding) or claimed == found
     other = "" if holds else f" is claimed, and {found:.12g} follows from the matrix"
-    return Claim("value", holds, arithmetic, f"{claimed:.12g}{other}", claimed, found)
+    text = f"{name} {claimed:.12g}{other}".lstrip()
+    return Claim("value", holds, arithmetic, text, claimed, found)
 
 
 def check_bound(

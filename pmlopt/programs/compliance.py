@@ -26,11 +26,19 @@ class ComplianceCertificate(ListedCertificate):
 
     kind: ClassVar[str] = "compliance"
 
+    @property
+    def value_name(self) -> str:
+        """Return what the value is, in words."""
+        return "level in nats"
+
     def checks(self) -> tuple[Claim, ...]:
         """Recheck the leakage level in rational arithmetic, and the value."""
         found = max(self.float_levels[0].values())
         rounding = bound_sum_rounding(self.prior.size, max(1.0, abs(found)))
-        claims = check_value(self.value, found, rounding), check_bound(self.bound, None, True)
+        claims = (
+            check_value(self.value, found, rounding, name=self.value_name),
+            check_bound(self.bound, None, True),
+        )
         return (*self.level_claims, *claims)
 
 

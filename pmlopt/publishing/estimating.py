@@ -19,6 +19,7 @@ from pmlopt.publishing.checking import (
     load_listed_matrix,
 )
 from pmlopt.publishing.folder import DESCRIPTION, ReleaseFile, find_release_of
+from pmlopt.publishing.page import describe_rounding
 from pmlopt.releases import compose_attributes
 from pmlopt.releases.batches import ColumnRelease
 from pmlopt.releases.estimation import Estimate, estimate
@@ -71,9 +72,9 @@ def explain_stated_counts(folder: str | os.PathLike[str]) -> str:
     described = ReleaseFile.read(Path(folder).resolve())
     if not described.same_people:
         return ""
-    how = "exactly" if described.step == 1 else f"each within {described.step} of the true count"
     return (
-        f"{Path(folder) / DESCRIPTION} states the counts of these people too, {how}. An estimate is for what "
+        f"{Path(folder) / DESCRIPTION} states the counts of these people too, "
+        f"{describe_rounding(described.step)}. An estimate is for what "
         "it does not state: a part of the rows, a table with a column in clear, or other people's shares."
     )
 

@@ -15,7 +15,7 @@ from pmlopt.measures.estimable import MAX_RANKED_SIZE, estimable
 from pmlopt.measures.outcomes import (
     OUTCOME_COLUMNS,
     list_outcome_warnings,
-    select_shown_outcomes,
+    select_table_outcomes,
     summarize_outcomes,
 )
 from pmlopt.programs.reports.pages import ReportSection, render_page
@@ -38,43 +38,8 @@ def build_sections(
     """Build the report sections on a release."""
     mechanisms = [one if isinstance(one, Mechanism) else one.mechanism for one in made]
     names = [" and ".join(part.columns) for part in described.parts]
-    promises = [
-        "nothing: it has no certificate"
-        if isinstance(one, Mechanism)
-        else one.certificate.statement
-        for one in made
-    ]
     people = described.count_people(mechanisms)
-    total = (
-        ""
-        if described.total is None
-        else f" The total that was allowed is {format_nats(described.total)}."
-    )
-    whose = (
-        "the people in this file" if described.same_people else "other people, whose file was given"
-    )
-    clear = ""
-    if described.kept:
-        every = described.level_with_clear_columns
-        most = "more than can be listed" if every is None else format_nats(every)
-        clear = f" Together with the columns that stay in clear, the level is {most}."
-    yield ReportSection(
-        "What the release reveals",
-        [
-            f"All released columns together leak at most {format_nats(described.together)} about one "
-            "person's "
-            f"{' and '.join(names)}: whatever is guessed of them becomes at most "
-            f"{format_factor(described.together)} times as likely.{clear}{total}",
-            "This holds for an adversary who knows the shares of all combinations of values among "
-            f"{whose}, as they are stated below, and nothing else about the person.",
-            describe_stated_counts(described),
-        ],
-        ("column", "alone", "with all others", "proved of the mechanism"),
-        [
-            (name, format_nats(part.alone), format_nats(part.with_all), promise)
-            for name, part, promise in zip(names, described.parts, promises, strict=True)
-        ],
-    )
+    yield _describe_levels(described, names, made)
     for place, (name, mechanism) in enumerate(zip(names, mechanisms, strict=True)):
         tells = summarize_outcomes(*restrict_to_occurring(people, place, mechanism))
         lines, warned = [str(tells[0])], tuple[str, ...]()
@@ -84,10 +49,10 @@ def build_sections(
             found_of = estimable(mechanism)
             lines.append(f"From the released column can be estimated: {found_of}.")
             warned = found_of.warnings
-        rows = [one.table_row for one in select_shown_outcomes(tells)]
+        rows = [one.table_row for one in select_table_outcomes(tells)]
         if len(rows) < len(tells):
             lines.append(
-                f"Of {len(tells)} outcomes the table has the {len(rows)} that reveal most:"
+                f"Of {len(tells)} outcomes the table has those that reveal most, and the likeliest:"
             )
         yield ReportSection(f"What an outcome reveals of {name}", lines, OUTCOME_COLUMNS, rows)
         if found := (*list_outcome_warnings(tells), *warned):
@@ -99,6 +64,62 @@ def build_sections(
     yield from _describe_clear_columns(described, int(people.sum()))
     if described.order == IN_ORDER:
         yield ReportSection("", [KEPT_ORDER], kind="warning")
+
+
+def _describe_levels(
+    described: ReleaseFile, names: Sequence[str], made: Sequence[Mechanism | Result[Any]]
+) -> ReportSection:
+    """Describe the levels of a release, for whom they hold, and what is published of the shares."""
+    promises = [
+        "nothing: it has no certificate"
+        if isinstance(one, Mechanism)
+        else one.certificate.statement
+        for one in made
+    ]
+    several = has_several_columns(described)
+    level = format_nats(described.together)
+    leak = "All released columns together leak" if several else "The released column leaks"
+    lines = [
+        f"{leak} at most {level} about one person's {join_words(names, 20)}: whatever is guessed of "
+        f"{'them' if several else 'it'} becomes at most {format_factor(described.together)} times as "
+        "likely."
+    ]
+    if described.kept:
+        every = described.level_with_clear_columns
+        most = "more than can be listed" if every is None else format_nats(every)
+        lines[0] += f" Together with the columns that stay in clear, the level is {most}."
+    if described.total is not None:
+        lines[0] += f" The total that was allowed is {format_nats(described.total)}."
+    shares = "all combinations of values" if several else "its values"
+    whose = (
+        "the people in this file" if described.same_people else "other people, whose file was given"
+    )
+    lines += [
+        f"This holds for an adversary who knows the shares of {shares} among {whose}, as {DESCRIPTION} "
+        "states them, and nothing else about the person.",
+        "Each row counts as one person: for somebody with several rows this is no limit.",
+        *describe_stated_counts(described),
+    ]
+    if len(names) == 1:  # a table would repeat one number
+        return ReportSection(REVEALED, [*lines, f"Proved of the mechanism: {promises[0]}."])
+    return ReportSection(
+        REVEALED,
+        lines,
+        ("column", "alone", "with all others", "proved of the mechanism"),
+        [
+            (name, format_nats(part.alone), format_nats(part.with_all), promise)
+            for name, part, promise in zip(names, described.parts, promises, strict=True)
+        ],
+    )
+
+
+REVEALED = "What the release reveals"
+"""The title of the section on the levels."""
+
+
+def has_several_columns(described: ReleaseFile) -> bool:
+    """Return whether more than one column is released."""
+    return sum(len(part.columns) for part in described.parts) > 1
 
 
 def _warn_of_single_values(
@@ -150,21 +171,37 @@ def _describe_clear_columns(described: ReleaseFile, people: int) -> Iterator[Rep
 ROUNDED_UP = " and the stated shares, rounded up to steps of 0.05 nats"
 
 
-def describe_stated_counts(described: ReleaseFile) -> str:
-    """Return the sentence on the stated population counts."""
-    if described.step == 1:
+def describe_stated_counts(described: ReleaseFile) -> tuple[str, ...]:
+    """Return sentences on the counts of people that a release states, and what they may reveal."""
+    each = "combination of values" if has_several_columns(described) else "value"
+    step = described.step
+    people = "people" if described.same_people else "other people"
+    how = f"how many {people} have each {each}"
+    found = f"{DESCRIPTION} states {how}, {describe_rounding(step)}"
+    if not described.same_people:
+        return (f"{found}, and no count of these people.",)
+    needless = f"{found}: recipients do not need the released rows for these shares."
+    if step == 1:
         return (
-            "The description states the exact number of people with each combination of values: two such "
-            "releases whose people differ by one person reveal the values of that person."
+            needless,
+            "Two such releases whose rows differ by one person reveal the values of that person.",
         )
     return (
-        f"The description states counts of people rounded to steps of {described.step}, and no exact count. "
-        "If this is the only release of these people, nothing is to be done about that. If they are released "
-        "again with one person more or fewer, a rounded count changes with a probability of about 1 in "
-        f"{described.step}, and whoever has both releases then learns the values of that person. Prevent it "
-        'by the same shares for all such releases: a plan with law = "FILE", data that do not change '
-        '("No exact count" in docs/threat_model.md).'
+        needless,
+        "If these rows are released again with one person more or fewer (a file of new rows is no such "
+        f"release), a stated count changes with a probability of about 1 in {step}, and gives that person "
+        "away to whoever has both. The same --law FILE for both prevents it.",
     )
+
+
+def describe_rounding(step: int) -> str:
+    """Return how stated counts of people are rounded (`round_counts`), as words.
+
+    Examples:
+        >>> describe_rounding(10), describe_rounding(1)
+        ('to the nearest 10 and at least 10', 'exactly')
+    """
+    return "exactly" if step == 1 else f"to the nearest {step} and at least {step}"
 
 
 def format_factor(level: float) -> str:

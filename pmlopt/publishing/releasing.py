@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,10 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pmlopt.core import files
-from pmlopt.core.arrays import DefaultLabels, IntArray, Label, check_nonnegative, join_words
+from pmlopt.core.arrays import DefaultLabels, IntArray, check_nonnegative, join_words
 from pmlopt.core.drafts import EMPTY_OWNER_KEY, Draft
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.data.secret import Secret
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.errors import InputError, PrivacyError
 from pmlopt.programs.result import Result
@@ -30,31 +28,27 @@ from pmlopt.publishing.folder import (
     RELEASED,
     REPORTS,
     SYSTEM,
-    ClearColumnLevels,
     ReleasedMechanism,
     ReleaseFile,
     choose_mechanism_files,
     compute_joint_levels,
     digest_folder,
 )
+from pmlopt.publishing.letter_counts import LetterCounts, count_letters
 from pmlopt.publishing.page import render_pages
 from pmlopt.publishing.signing import get_release_date
 from pmlopt.publishing.stated_law import (
     check_no_exact_prior,
     choose_rounding_step,
     round_counts,
-    round_level_up,
 )
-from pmlopt.releases.applying import apply_columns, apply_folder, encode_inputs
+from pmlopt.releases.applying import apply_columns, apply_folder
 from pmlopt.releases.attributes import (
     AttributeLevels,
     compute_marginal,
-    level_in_clear,
-    level_with_clear_column,
 )
 from pmlopt.releases.batches import ColumnRelease
 from pmlopt.releases.drafts import begin_draft, resolve_target_folder
-from pmlopt.releases.joint import MAX_PRODUCT_ENTRIES, check_product_size, multiply_rows
 from pmlopt.releases.ledger import Ledger
 from pmlopt.releases.ledger_entries import (
     RecordedDraws,
@@ -62,13 +56,11 @@ from pmlopt.releases.ledger_entries import (
     parse_person_numbers,
 )
 from pmlopt.releases.publications import compute_file_key
-from pmlopt.tables.counting import count_pairs
 from pmlopt.tables.digests import RowDigest, digest_data, digest_files
 from pmlopt.tables.reading import (
     PARQUET_ENDINGS,
     FolderTable,
     Table,
-    TableBatch,
     find_column,
     open_table,
     read_texts,
@@ -111,6 +103,7 @@ class ReleaseDraft:
         made: each as it is saved: a `Result` has its certificate.
         levels: what all releases leak together, and about each part.
         planned: what `release.json` will state, as far as it does not depend on the draws and the files.
+        counted: the exact counts of the data, for the releaser only.
         ledger: the file of the ledger that records the release, if there is one.
         person_column: the column with the numbers of its people; None where the rows are all, in order.
         law: the data whose law of the letters is known, where they are others.
@@ -122,6 +115,7 @@ class ReleaseDraft:
     made: tuple[Mechanism | Result[Any], ...]
     levels: AttributeLevels
     planned: ReleaseFile
+    counted: LetterCounts
     ledger: str | os.PathLike[str] | None = None
     person_column: str | None = None
     drop_missing: bool = False
@@ -277,8 +271,10 @@ def release(
     largest = None if total is None else check_nonnegative(total, "the total", InputError)
     digests = DataDigests.compute(data, law)
     other = () if digests.data is not None else _list_digested_columns(keep, person_column)
-    of_data, clear, rows = _count_letters(data, releases, keep, drop_missing, form, other)
-    people = of_data if law is None else _count_letters(law, releases, (), drop_missing, form)[0]
+    counted = count_letters(data, releases, keep, drop_missing, form, other)
+    of_data = people = counted.people
+    if law is not None:
+        people = count_letters(law, releases, (), drop_missing, form).people
     strange = np.argwhere((of_data > 0) & (people == 0))
     if len(strange):
         letters = tuple(one.inputs[place] for one, place in zip(matrices, strange[0], strict=True))
@@ -308,7 +304,7 @@ def release(
         total=largest,
         kept=tuple(keep),
         dropped=tuple(drop),
-        in_clear=clear.compute_levels(matrices, None if exact_counts else of_data),
+        in_clear=counted.clear.compute_levels(matrices, None if exact_counts else of_data),
         same_people=law is None,
         step=step,
         letters=tuple(
@@ -320,9 +316,10 @@ def release(
         issuer=issuer,
         digests={},
     )
-    digests = replace(digests, rows=rows)
+    digests = replace(digests, rows=counted.digest)
     draft = ReleaseDraft(
-        data, releases, made, levels, planned, ledger, person_column, drop_missing, form, law, digests
+        data, releases, made, levels, planned, counted, ledger, person_column, drop_missing, form, law,
+        digests,
     )  # fmt: skip
     if target is not None:
         write_release(draft, target, seed, executor)
@@ -503,93 +500,3 @@ def check_columns_named(
             f"{', '.join(map(repr, left))}: release, keep (in clear) or drop each; on the command line "
             "--drop-all drops every other column"
         )
-
-
-class ClearColumnCounts:
-    """Joint counts of clear columns and letter tuples.
-
-    Args:
-        table: whose rows are counted, batch by batch.
-        names: of the columns.
-    """
-
-    def __init__(self, table: Table, names: Sequence[str]) -> None:
-        groups = [(name,) for name in names] + ([tuple(names)] if len(names) > 1 else [])
-        places = {name: find_column(table.names, name, table.where) for name in names}
-        self._places = {group: [places[name] for name in group] for group in groups}
-        self._counts: dict[tuple[str, ...], Counter[tuple[Label, Label]]] = {
-            one: Counter() for one in groups
-        }
-
-    def add_batch(self, batch: TableBatch, letters: IntArray) -> None:
-        """Count the rows of a batch by letter tuple and clear values."""
-        for group, counts in self._counts.items():
-            counts.update(count_pairs(batch, self._places[group], letters))
-
-    def compute_levels(
-        self, mechanisms: Sequence[Mechanism], published: IntArray | None = None
-    ) -> tuple[ClearColumnLevels, ...]:
-        """Compute the leakage of clear columns about letter tuples, before and after the release.
-
-        Args:
-            mechanisms: that release the letters.
-            published: the exact counts of the tuples of letters where the levels are published: then they are
-                under the rounded counts, and rounded up. None gives the exact levels.
-        """
-        shape, found = [len(one.inputs) for one in mechanisms], []
-        outcomes = math.prod(len(one.outputs) for one in mechanisms)
-        for names, counts in self._counts.items():
-            joint, beside = Secret.from_counts(counts), None
-            if published is not None:
-                joint = _apply_stated_law(joint, published.ravel())
-            rows = np.unravel_index(np.array(joint.labels, dtype=np.int64), shape)
-            if len(joint.labels) * outcomes <= MAX_PRODUCT_ENTRIES:
-                whole = multiply_rows(
-                    [one.matrix[own] for own, one in zip(rows, mechanisms, strict=True)]
-                )
-                beside = level_with_clear_column(joint, Mechanism(whole, joint.labels))
-            by_itself = level_in_clear(joint)
-            if published is not None:
-                by_itself = round_level_up(by_itself)
-                beside = None if beside is None else round_level_up(beside)
-            found.append(ClearColumnLevels(names, len(joint.values), by_itself, beside))
-        return tuple(found)
-
-
-def _apply_stated_law(joint: Secret, exact: IntArray) -> Secret:
-    """Replace the letter marginal of a joint law by the stated (rounded) shares.
-
-    Args:
-        joint: of the columns in clear, and of the places of the letters that occur.
-        exact: how many people have the letters of each place.
-    """
-    stated = round_counts(exact, choose_rounding_step(int(exact.sum())))[
-        np.array(joint.labels, dtype=np.int64)
-    ]
-    law = joint.joint[0]
-    return Secret(law / law.sum(axis=0) * (stated / stated.sum()), joint.labels, joint.values)
-
-
-def _count_letters(
-    data: Any,
-    releases: Sequence[ColumnRelease],
-    keep: Sequence[str],
-    drop_missing: bool,
-    form: CsvFormat | None,
-    digested: Sequence[str] = (),
-) -> tuple[IntArray, ClearColumnCounts, str]:
-    """Count letter tuples and clear values, and digest the rows."""
-    shape = [len(one.mechanism.inputs) for one in releases]
-    check_product_size(math.prod(shape))
-    people = np.zeros(math.prod(shape), dtype=np.int64)
-    with open_table(data, form) as table:
-        clear, rows = ClearColumnCounts(table, keep), RowDigest(table, digested)
-        for batch, codes in encode_inputs(table, releases, drop_missing):
-            rows.add_batch(batch, codes)
-            whole = np.logical_and.reduce([code >= 0 for code in codes])
-            tuples = np.ravel_multi_index([np.maximum(code, 0) for code in codes], shape)
-            people += np.bincount(tuples[whole], minlength=len(people))
-            clear.add_batch(batch, np.where(whole, tuples, -1))
-    if not people.any():
-        raise InputError("there is no row without a missing cell: nothing can be released")
-    return people.reshape(shape), clear, rows.compute_digest()

@@ -14,6 +14,7 @@ from pmlopt.core.frames import MISSING_LETTER, Missing, check_missing
 from pmlopt.core.matrix_layout import is_number
 from pmlopt.core.near_labels import warn_of_near_labels
 from pmlopt.errors import InputError
+from pmlopt.tables.missing_cells import MissingRows
 from pmlopt.tables.reading import Table, TableBatch, find_column, open_table
 from pmlopt.tables.streams import CsvFormat
 
@@ -151,20 +152,34 @@ def state_sequences(
 
 
 def count_tuples(
-    table: Table, columns: Sequence[str], missing: Missing
+    table: Table, columns: Sequence[str], missing: Missing, lacking: MissingRows | None = None
 ) -> dict[tuple[Label, ...], int]:
-    """Count the value tuples of some columns, in ascending order."""
-    return _count_groups(table, [columns], missing)[0]
+    """Count the value tuples of some columns, in ascending order.
+
+    Args:
+        table: that is read.
+        columns: their names.
+        missing: as for `column_counts`.
+        lacking: counts the rows with a missing cell, for the caller.
+    """
+    tallies = None if lacking is None else [lacking]
+    return _count_groups(table, [columns], missing, tallies)[0]
 
 
 def _count_groups(
-    table: Table, groups: Sequence[Sequence[str]], missing: Missing
+    table: Table,
+    groups: Sequence[Sequence[str]],
+    missing: Missing,
+    tallies: Sequence[MissingRows] | None = None,
 ) -> list[dict[tuple[Label, ...], int]]:
-    """Count value tuples for several column groups."""
+    """Count value tuples for several column groups, and the rows with a missing cell of each."""
     check_missing(missing)
     for column in (column for group in groups for column in group):
         find_column(table.names, column, table.where)
     counts: list[dict[tuple[Any, ...], int]] = [{} for _ in groups]
+    lacking = [MissingRows() for _ in groups] if tallies is None else tallies
+    for tally, group in zip(lacking, groups, strict=True):
+        tally.columns, tally.where = group, table.where
     # groups that no engine counts share one pass over the table, under the key -1
     passes: dict[int, tuple[Table, list[int]]] = {}
     for number, group in enumerate(groups):
@@ -177,7 +192,10 @@ def _count_groups(
         ]
         for batch in counted.batches():
             for number, own in zip(numbers, places, strict=True):
-                add_batch_counts(counts[number], batch, own, missing, counted)
+                add_batch_counts(counts[number], batch, own, missing, lacking[number])
+    if missing == "refuse":  # at the end, so that the message has the number of such rows
+        for tally in lacking:
+            tally.refuse()
     return [_sort_counts(table, *one) for one in zip(groups, counts, strict=True)]
 
 
@@ -216,11 +234,16 @@ def add_batch_counts(
     batch: TableBatch,
     places: Sequence[int],
     missing: Missing,
-    table: Table,
+    lacking: MissingRows,
 ) -> None:
-    """Add a batch's value-tuple counts to running counts."""
-    values, codes, keep = encode_tuples(batch, places, missing, table)
-    kept = slice(None) if keep is None else keep
+    """Add a batch's value-tuple counts to running counts, and its rows with a missing cell to theirs."""
+    values, codes = find_tuples(batch, places)
+    mask = lacking.add_batch(batch, values, codes)
+    kept: slice | BoolArray = slice(None)
+    if mask is not None and missing == "letter":
+        values = [replace_missing(value) for value in values]
+    elif mask is not None:
+        kept = ~mask
     if batch.times is None:
         numbers = np.bincount(codes[kept], minlength=len(values))
     else:
@@ -229,34 +252,6 @@ def add_batch_counts(
     for value, number in zip(values, numbers.tolist(), strict=True):
         if number:
             counts[value] = counts.get(value, 0) + number
-
-
-def encode_tuples(
-    batch: TableBatch, places: Sequence[int], missing: Missing, table: Table
-) -> tuple[list[tuple[Any, ...]], IntArray, BoolArray | None]:
-    """Encode a batch's distinct value tuples, row indices, and kept rows.
-
-    A missing cell has become the letter for it, or its row is not kept.
-
-    Raises:
-        InputError: a missing cell is refused.
-    """
-    values, codes = find_tuples(batch, places)
-    absent = np.array([None in value for value in values], dtype=bool)
-    if not absent.any():
-        return values, codes, None
-    lacking = absent[codes]
-    if missing == "refuse":
-        row = int(lacking.argmax())
-        column = table.names[places[values[codes[row]].index(None)]]
-        where = f"{batch.name_row(row)}: the" if batch.times is None else "a"
-        raise InputError(
-            f"{table.where}: {where} cell of {column!r} is missing: give --missing "
-            f"drop to leave such rows out, or --missing letter to count it as the letter {MISSING_LETTER!r}"
-        )
-    if missing == "drop":
-        return values, codes, ~lacking
-    return [replace_missing(value) for value in values], codes, None
 
 
 def count_pairs(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
@@ -11,6 +12,7 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, IntArray
 from pmlopt.core.descriptions import describe_value
 from pmlopt.core.frames import is_missing
+from pmlopt.core.lazy_imports import difflib
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.arrow_text import check_text
 from pmlopt.tables.streams import CsvFormat
@@ -25,15 +27,38 @@ def find_column(names: Sequence[str], column: str, where: object) -> int:
     Examples:
         >>> find_column(["id", "level"], "level", "people.csv")
         1
+        >>> find_column(["id", "Département"], "departement", "visits.csv")
+        Traceback (most recent call last):
+        ...
+        pmlopt.errors.InputError: visits.csv: has no column 'departement': did you mean 'Département'? It has
+        ['id', 'Département']
     """
     found = [place for place, name in enumerate(names) if name == column]
-    if len(found) != 1:
-        parts = [part.strip() for part in str(column).split(",")]
-        hint = ": name one at a time" if len(parts) > 1 and set(parts) <= set(names) else ""
+    if len(found) > 1:
         raise InputError(
-            f"{where}: has {len(found)} columns named {column!r}; it has {describe_value(list(names))}{hint}"
+            f"{where}: has {len(found)} columns named {column!r}: give each a name of its own"
         )
+    if not found:
+        raise InputError(f"{where}: has no column {column!r}: {_suggest_column(names, column)}")
     return found[0]
+
+
+def _suggest_column(names: Sequence[str], column: str) -> str:
+    """Return what to write in place of a column that is not there, and the columns that are."""
+    has = f"it has {describe_value(list(names))}"
+    parts = [part.strip() for part in str(column).split(",")]
+    if len(parts) > 1 and set(parts) <= set(names):
+        return f"{has}: name one at a time"
+    # names of pandas may be numbers; capitals and accents are what people leave out
+    plain = {_simplify_name(name): name for name in reversed(names)}
+    nearest = difflib.get_close_matches(_simplify_name(column), plain, n=1)
+    return f"did you mean {plain[nearest[0]]!r}? I{has[1:]}" if nearest else has
+
+
+def _simplify_name(name: object) -> str:
+    """Return a name in small letters, without accents and outer spaces."""
+    apart = unicodedata.normalize("NFKD", str(name).strip().casefold())
+    return "".join(sign for sign in apart if not unicodedata.combining(sign))
 
 
 def to_numpy_type(kind: Any) -> np.dtype[Any]:

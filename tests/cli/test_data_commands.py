@@ -78,12 +78,17 @@ def test_counts_are_priors_and_joint_laws_without_missing_cells(folder: Path, pe
         "apply m.json gaps.csv --column level -o out.csv",
     )
     assert "row 3" in refused(folder, count)
-    assert run(f"{count} --missing drop").stdout == "level,count\na,1\nb,1\n"
-    assert run(f"{count} --missing letter").stdout == "level,count\na,1\nb,1\n,1\n"
+    left, counted = run(f"{count} --missing drop"), run(f"{count} --missing letter")
+    assert left.stdout == "level,count\na,1\nb,1\n"
+    assert (
+        left.stderr == "gaps.csv: 1 of 3 rows (33.3 %) have no value of 'level' and are left out\n"
+    )
+    assert counted.stdout == "level,count\na,1\nb,1\n,1\n"
+    assert "(33.3 %) have no value of 'level' and count as the value ''" in counted.stderr
     assert "row 3" in refused(folder, apply)
     said = run(f"{apply} --missing drop")
     assert "2 rows written" in said.stdout
-    assert "1 rows with a missing cell" in said.stderr
+    assert "(33.3 %) have a missing cell and are left out" in said.stderr
 
 
 def test_what_stays_in_clear_is_assessed_over_the_rows_that_are_written(folder: Path) -> None:

@@ -40,7 +40,39 @@ def test_a_released_column_and_its_counts_give_the_same(tmp_path: Path) -> None:
     assert json.loads(run(*asked, "--missing", "drop", "--json").stdout) == one
     text = run("estimate", stored, "--counts", counts, "--workload", "prefix").output
     assert "<= b" in text
-    assert "100 people" in text
+    assert "100 released values\n" in text
+
+
+@pytest.mark.parametrize("people", [100, 40_000, 9_000_000])
+@pytest.mark.parametrize("more", [(), ("--posterior", "40"), ("--intervals", "bernstein")])
+def test_numbers_are_printed_with_the_digits_that_their_errors_leave(
+    tmp_path: Path, people: int, more: tuple[str, ...]
+) -> None:
+    stored = write(tmp_path, "m.json", mechanism())
+    shares = {"a": 0.4, "b": 0.35, "c": 0.25}
+    rows = "".join(f"{name},{round(people * part)}\n" for name, part in shares.items())
+    asked = (
+        "estimate",
+        stored,
+        "--counts",
+        write(tmp_path, "c.csv", "level,count\n" + rows),
+        *more,
+    )
+    exact = json.loads(run(*asked, "--json").stdout)["estimates"]
+    printed = [
+        line.split()
+        for line in run(*asked).stdout.splitlines()
+        if line[:3] in ("  a", "  b", "  c")
+    ]
+    for (_, share, error, low, high), row in zip(printed, exact, strict=True):
+        _, value, spread, lower, upper = row.values()
+        unit = 10.0 ** -len(share.partition(".")[2])
+        assert len({len(text) for text in (share, error, low, high)}) == 1
+        assert unit * 9.99 <= spread < unit * 200  # two digits, or three where another has two
+        assert abs(float(share) - value) <= unit / 2 + 1e-9
+        assert abs(float(error) - spread) <= unit / 2 + 1e-9
+        assert 0 <= lower - float(low) + 1e-9 < unit + 2e-9
+        assert 0 <= float(high) - upper + 1e-9 < unit + 2e-9
 
 
 def test_people_of_a_sample_have_weights(tmp_path: Path) -> None:
@@ -56,7 +88,7 @@ def test_people_of_a_sample_have_weights(tmp_path: Path) -> None:
     )
     assert found["people"] == 100
     assert found["effective"] == pytest.approx(140**2 / (40 + 35 * 6.25 + 25 * 0.25))
-    assert "100 people (by weights 74 drawn alike)" in run(*asked).output
+    assert "100 released values, as good as 74 of equal weight" in run(*asked).output
     data.write_text(data.read_text().replace("2.5", "often"))
     assert "a weight is no number" in run(*asked, code=2).output
     assert (
@@ -179,4 +211,4 @@ def test_a_posterior_is_under_the_prior_of_the_design(tmp_path: Path) -> None:
     response.write_text("x,no,yes\nno,0.75,0.25\nyes,0.25,0.75\n")
     rows.write_text("x,count\nno,60\nyes,40\n")
     told = run("estimate", response, "--counts", rows, "--posterior", "2").output
-    assert "even frequencies as the Dirichlet prior, with the weight of 2 more people" in told
+    assert "even frequencies as the Dirichlet prior, with the weight of 2 more" in told

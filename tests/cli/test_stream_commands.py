@@ -136,7 +136,7 @@ def test_what_cannot_be_meant_is_refused(stored: Path) -> None:
         "-o",
         stored.with_name("other.json"),
     )
-    assert "columns named 'where'" in run(*asked, "--column", "where", code=2).output
+    assert "no column 'where'" in run(*asked, "--column", "where", code=2).output
     assert "'state', 'path'" in run(*asked, "--column", "place", "--about", "0", code=2).output
     assert "about is '2,3'" in run(*asked, "--column", "place", "--about", "2,3", code=2).output
     assert not stored.with_name("other.json").exists()

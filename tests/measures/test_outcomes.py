@@ -29,7 +29,7 @@ from pmlopt.measures import (
     posterior,
     summarize_outcomes,
 )
-from pmlopt.measures.outcomes import select_shown_outcomes
+from pmlopt.measures.outcomes import select_shown_outcomes, select_table_outcomes
 
 
 @given(
@@ -115,6 +115,26 @@ def test_the_table_has_the_outcomes_that_a_warning_names() -> None:
     many = list_outcome_warnings(summarize_outcomes(Prior.uniform(5), np.eye(5)))
     assert "; from the output 1 (probability 0.2), that it is 1" in many[0]
     assert "; 2 other outputs likewise. PML with an epsilon below 1.6," in many[0]
+
+
+def test_of_outcomes_that_leak_the_same_the_likeliest_come_first_and_are_in_the_table() -> None:
+    # log 2 by each of the first four outcomes, up to rounding; the last reveals nothing
+    rare, usual = [0.02, 0.0], [0.0, 0.1]
+    columns = [rare, [0.0, 0.02], usual, [0.1, 0.0], [0.88, 0.88]]
+    tells = summarize_outcomes([0.5, 0.5], np.array(columns).T)
+    assert [one.output for one in tells][4] == 4
+    assert [one.probability for one in tells] == pytest.approx([0.05, 0.05, 0.01, 0.01, 0.88])
+    shown = select_table_outcomes(tells)
+    assert [one.probability for one in shown] == pytest.approx([0.05, 0.05, 0.01, 0.88])
+    assert shown == [one for one in tells if one in shown]
+
+
+def test_a_warning_that_every_output_excludes_a_value_lists_none() -> None:
+    matrix = 0.5 * (1 - np.eye(3))  # each output rules out one value of three
+    assert list_outcome_warnings(summarize_outcomes(Prior.uniform(3), matrix)) == (
+        "Anyone who sees an output, whichever of the 3, can exclude at least one true value, which never "
+        "leads to it.",
+    )
 
 
 @given(st.lists(st.integers(1, 9), min_size=2, max_size=5), st.floats(0, 1))

@@ -73,7 +73,10 @@ class TestExactCounts:
         for text in (said, (out / "report.md").read_text()):
             assert not [number for number in secret if f" {number} " in text]
             assert not [share for share in shares if f" {share:.4g} " in text]
-            assert "rounded to steps of 10, and no exact count" in text
+            assert (
+                "how many people have each value, to the nearest 10 and at least 10: recipients"
+                in text
+            )
         described = json.loads((out / "release.json").read_text())
         assert described["people"] == [140, 80, 30, 10]  # the rare letter keeps a positive mass
         about = load(out / "mechanisms" / "ill.json").certificate.listed_prior
@@ -87,7 +90,7 @@ class TestExactCounts:
         assert "warning: the exact number of people with each value is published" in said
         described = json.loads((out / "release.json").read_text())
         assert (described["step"], described["people"]) == (1, [143, 58])
-        assert "states the exact number of people" in (out / "report.md").read_text()
+        assert "states how many people have each value, exactly" in (out / "report.md").read_text()
         assert check(out).holds
 
     def test_two_waves_that_differ_by_one_person_state_the_same_shares_but_once_in_a_step(

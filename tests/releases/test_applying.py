@@ -113,7 +113,7 @@ def test_several_columns_are_released_as_tuples(tmp_path: Path) -> None:
     applied(source, swap, out, "a", "b")
     assert out.read_text() == "a,id,b\ny,1,1\nx,2,0\n"
     parity = Mechanism(np.eye(2)[[0, 1, 1, 0]], labels, ["even", "odd"])
-    with pytest.raises(InputError, match="named 'typo'"):
+    with pytest.raises(InputError, match="no column 'typo'"):
         applied(source, parity, none, "a", "b", keep=["typo"])
     applied(source, parity, out, "a", "b", keep=["id"])
     assert out.read_text() == "a+b,id\neven,1\neven,2\n"

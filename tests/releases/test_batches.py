@@ -132,7 +132,7 @@ def test_histories_have_their_own_mechanisms_whatever_outputs_they_have() -> Non
 
 
 def test_columns_that_are_not_there_or_released_twice_are_refused() -> None:
-    with pytest.raises(InputError, match="0 columns named 'drinks'"):
+    with pytest.raises(InputError, match="no column 'drinks'"):
         BatchRelease.of({"drinks": FLIP})(batch_of(smokes=["no"]))
     two = BatchRelease.of({"a": FLIP, ("a", "b"): Mechanism(np.eye(1), [("no", "no")], ["z"])})
     with pytest.raises(InputError, match="two mechanisms are for one column"):

@@ -16,6 +16,8 @@ from tables.tables_of_any_kind import csv_bytes, write_table
 from pmlopt import Prior, Secret
 from pmlopt.errors import InputError, PriorError
 from pmlopt.tables import CsvFormat, Missing, column_counts, cross_counts, open_table
+from pmlopt.tables.counting import count_tuples
+from pmlopt.tables.missing_cells import MissingRows
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=3)
 KINDS: tuple[st.SearchStrategy[Any], ...] = (
@@ -76,13 +78,46 @@ def test_missing_cells_of_csv_are_told_with_their_row(tmp_path: Path) -> None:
         column_counts(path, "b")
     with pytest.raises(InputError, match="row 3: the cell of 'b'"):
         cross_counts(path, "a", "b")
+    said = r"is missing; 1 of 3 rows \(33.3 %\) have none. Give --missing drop"
+    with pytest.raises(InputError, match=said):
+        column_counts(path, "b")
     assert column_counts(path, "b", "drop") == {"x": 2}
     assert column_counts(path, "b", "letter") == {"x": 2, "": 1}
     assert cross_counts(path, "b", "a", "letter") == {("x", 1): 1, ("x", 3): 1, ("", 2): 1}
-    with pytest.raises(InputError, match="0 columns named 'c'"):
+    with pytest.raises(InputError, match="no column 'c'"):
         column_counts(path, "c")
-    with pytest.raises(InputError, match=r"0 columns named 'a, b'.*: name one at a time"):
+    with pytest.raises(InputError, match=r"no column 'a, b'.*: name one at a time"):
         column_counts(path, "a, b")
+
+
+def test_rows_with_a_missing_cell_are_counted_over_all_batches(tmp_path: Path) -> None:
+    rows = 300_000  # several blocks of 2 MB
+    cells = ["" if k % 7 == 3 else "a value" for k in range(rows)]
+    others = ["" if k % 5 == 4 else "another" for k in range(rows)]
+    (tmp_path / "t.csv").write_bytes(csv_bytes([["a", "b"], *zip(cells, others, strict=True)]))
+    either = sum(not (a and b) for a, b in zip(cells, others, strict=True))
+    for missing in ("drop", "letter"):
+        lacking = MissingRows()
+        with open_table(tmp_path / "t.csv") as table:
+            found = count_tuples(table, ["a", "b"], missing, lacking)
+        assert (lacking.rows, lacking.missing) == (rows, either)
+        assert sum(found.values()) == (rows - either if missing == "drop" else rows)
+    with pytest.raises(
+        InputError, match=f"row 5: the cell of 'a' is missing; {either:,} of 300,000 rows"
+    ):
+        cross_counts(tmp_path / "t.csv", "a", "b")
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [("departement", "Département"), ("SEX", "sex"), ("visitid", "Visit ID"), (" sex", "sex")],
+)
+def test_a_column_that_is_not_there_is_suggested_whatever_its_case_and_accents(
+    asked: str, meant: str
+) -> None:
+    table = {"Visit ID": [1], "Département": ["a"], "sex": ["f"]}
+    with pytest.raises(InputError, match=rf"no column '{asked}': did you mean '{meant}'\? It has"):
+        column_counts(table, asked)
 
 
 def test_a_joint_law_of_two_columns() -> None:

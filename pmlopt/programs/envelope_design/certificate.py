@@ -91,6 +91,11 @@ class EnvelopeDesignCertificate(Certificate):
         """Return the floating-point allowance by which the value may pass its bound."""
         return self.columns.bound_value_rounding(self.table, self.mechanism.matrix)
 
+    @property
+    def value_name(self) -> str:
+        """Return what the value is, in words."""
+        return "expected gain" if self.maximised else "expected loss"
+
     def checks(self) -> tuple[Claim, ...]:
         """Recheck the leakage under post-processing, the value and the bound.
 
@@ -118,7 +123,7 @@ class EnvelopeDesignCertificate(Certificate):
             mechanism,
             Claim("level", kept, RATIONAL, self.statement if kept else "the margins do not prove the level",
                   self.delta, None if mass is None else float(mass)),
-            check_value(self.value, value, near),
+            check_value(self.value, value, near, name=self.value_name),
             check_bound(self.bound, bound - slack if self.maximised else bound + slack, self.maximised),
             check_gap(self, near, self.is_maximised),
         )  # fmt: skip

@@ -55,13 +55,20 @@ class EstimationCertificate(DesignCertificate):
         """Return the floating-point allowance by which the value may pass its bound."""
         return 1e-9 * (abs(self.value) if self.criterion == "A" else max(1.0, abs(self.value)))
 
+    @property
+    def value_name(self) -> str:
+        """Return what the value is, in words."""
+        if self.criterion == "D":
+            return "log-determinant of the covariance of estimates from one person"
+        return "summed variance of estimates from one person"
+
     def checks(self) -> tuple[Claim, ...]:
         """Recheck level, value and bound; the extreme columns are enumerated again."""
         rows = WorkloadRows((), self.workload)
         wanted = rows.matrix if self.criterion == "D" else rows.center_rows(self.prior.pmf)
         value = compute_error(self.prior, self.mechanism, wanted, self.criterion)
         claims = (
-            check_value(self.value, value, self.bound_rounding),
+            check_value(self.value, value, self.bound_rounding, name=self.value_name),
             check_gap(self, self.bound_rounding, self.is_maximised),
         )
         found: tuple[Claim, ...] = (*self.level_claims, *claims)

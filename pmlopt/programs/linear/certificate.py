@@ -232,12 +232,18 @@ class _ExpectationCertificate(RequirementCertificate):
         """Return what rounding may have taken off the value."""
         return self.columns.bound_value_rounding(self.table, self.lifts)
 
+    @property
+    def value_name(self) -> str:
+        """Return what the value is, in words."""
+        return "expected gain" if self.maximised else "expected loss"
+
     def checks(self) -> tuple[Claim, ...]:
         """Return the claims of level, value, added constraints and bound of an expected gain or loss."""
         value = check_value(
             self.value,
             self.columns.compute_expectation(self.table, self.lifts),
             self._value_rounding,
+            name=self.value_name,
         )
         rows = self.added_rows or ()
         added = (self._check_added(one) for one in rows)

@@ -77,7 +77,7 @@ def make_utility_measure(certificate: DesignCertificate) -> UtilityMeasure | Non
         gains = table if maximised else -table
         outputs = np.eye(table.shape[1])
         return UtilityMeasure(
-            "expected gain" if maximised else "expected loss",
+            certificate.value_name,
             maximised,
             lambda matrix: compute_expectation(prior, table, matrix),
             np.tile(outputs[(prior.pmf @ gains).argmax()], (n, 1)),
@@ -87,9 +87,8 @@ def make_utility_measure(certificate: DesignCertificate) -> UtilityMeasure | Non
     name = getattr(certificate, "utility", None)
     if isinstance(name, str) and name in list_informations():
         utility = list_informations()[name]()
-        unit = ", in nats" if name == "mutual-information" else ""
         return UtilityMeasure(
-            name.replace("-", " ") + unit,
+            certificate.value_name,
             True,
             lambda matrix: utility.value(prior, Mechanism(matrix, prior.labels)),
             np.tile(np.eye(n)[0], (n, 1)),

@@ -22,7 +22,7 @@ from pmlopt.measures.outcomes import (
     OUTCOME_COLUMNS,
     OutcomeSummary,
     list_outcome_warnings,
-    select_shown_outcomes,
+    select_table_outcomes,
     summarize_outcomes,
 )
 from pmlopt.model.privacy.requirement import Requirement
@@ -217,7 +217,7 @@ def build_sections(
         limit = limits.get("pml", limits.get("lip_upper"))
         bars = [(str(one.output), one.leakage) for one in reported]
         picture = draw_bars_svg("Leakage of each outcome in nats", bars, limit)
-        rows_told = [one.table_row for one in select_shown_outcomes(outcomes)]
+        rows_told = [one.table_row for one in select_table_outcomes(outcomes)]
         yield ReportSection(
             "What each outcome reveals, in nats", (), OUTCOME_COLUMNS, rows_told, html=picture
         )

@@ -15,6 +15,16 @@ from pmlopt.programs.claims import FLOATS, Claim, check_bound, check_value
 from pmlopt.programs.subconvex.column_spaces import ColumnSpace, build_column_space
 
 
+def name_information(kind: str) -> str:
+    """Return the name of an information for people, with its unit.
+
+    Examples:
+        >>> name_information("mutual-information"), name_information("chi-square")
+        ('mutual information, in nats', 'chi square')
+    """
+    return kind.replace("-", " ") + (", in nats" if kind == "mutual-information" else "")
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ColumnCertificate(DesignCertificate):
     """The certificate of a design with a sub-convex utility, whose bound comes from pricing all columns.
@@ -38,6 +48,11 @@ class ColumnCertificate(DesignCertificate):
     utility: str
     pricing: str
     laws: Annotated[Annotated[FloatArray, Shape("laws", "letters")] | None, ADDED_LATER] = None
+
+    @property
+    def value_name(self) -> str:
+        """Return what the value is, in words."""
+        return name_information(self.utility)
 
     def _build_space(self) -> ColumnSpace:
         """Rebuild the space of extreme columns."""
@@ -66,7 +81,12 @@ class ColumnCertificate(DesignCertificate):
             )
         prior, utility, rho = self.prior, list_informations()[self.utility](), self.multipliers
         space = self._build_space()
-        value = check_value(self.value, utility.value(prior, self.mechanism), self.bound_rounding)
+        value = check_value(
+            self.value,
+            utility.value(prior, self.mechanism),
+            self.bound_rounding,
+            name=self.value_name,
+        )
         found = (*self.level_claims, value, check_gap(self, self.bound_rounding, self.is_maximised))
         if rho is None or rho.shape != (prior.size,):
             return (*found, check_bound(self.bound, None, True))

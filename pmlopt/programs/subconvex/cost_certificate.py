@@ -11,6 +11,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.model.utility import list_informations
 from pmlopt.programs.certificate import VERIFY_ROUNDING_FRACTION, DesignCertificate, check_gap
 from pmlopt.programs.claims import FLOATS, Claim, check_bound, check_value
+from pmlopt.programs.subconvex.certificate import name_information
 from pmlopt.programs.subconvex.cost_space import CostSpace
 
 
@@ -49,6 +50,11 @@ class ColumnCostCertificate(DesignCertificate):
         size = abs(self.value) if space is None else abs(space.full_release_utility)
         return bound_sum_rounding(sum(self.mechanism.matrix.shape), max(1.0, size))
 
+    @property
+    def value_name(self) -> str:
+        """Return what the value is, in words."""
+        return name_information(self.utility)
+
     def checks(self) -> tuple[Claim, ...]:
         """Return the claims of level, value and bound, with the columns priced again."""
         gap = check_gap(self, self.bound_rounding, self.is_maximised)
@@ -58,7 +64,10 @@ class ColumnCostCertificate(DesignCertificate):
             return (*self.level_claims, *claims, gap)
         utility = list_informations()[self.utility]()
         value = check_value(
-            self.value, utility.value(self.prior, self.mechanism), self.bound_rounding
+            self.value,
+            utility.value(self.prior, self.mechanism),
+            self.bound_rounding,
+            name=self.value_name,
         )
         proved = self._prove_bound()
         return (*self.level_claims, value, gap, check_bound(self.bound, proved, True))

@@ -115,6 +115,11 @@ class TradeoffCertificate(Certificate):
         """Return whether the objective is maximised, so that the bound is an upper bound on the optimum."""
         return False
 
+    @property
+    def value_name(self) -> str:
+        """Return what the value is, in words."""
+        return self.sense
+
     def checks(self) -> tuple[Claim, ...]:
         """Recheck limit, leakage, value and bound in 50-digit decimal arithmetic.
 
@@ -133,7 +138,7 @@ class TradeoffCertificate(Certificate):
         return (
             Claim("limit", kept, DECIMAL, limit, self.limit),
             Claim("level", audited, DECIMAL, text, self.leakage),
-            check_value(self.value, found, 0.0, DECIMAL),
+            check_value(self.value, found, 0.0, DECIMAL, name=self.value_name),
             self._check_bound(kept),
             check_gap(self, self.bound_rounding, self.is_maximised),
         )

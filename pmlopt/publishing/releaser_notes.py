@@ -1,0 +1,77 @@
+"""What the releaser learns of a release before it is published, and no file of the folder states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pmlopt.core.arrays import Label
+from pmlopt.core.display import format_nats, format_row_share
+from pmlopt.core.frames import MISSING_LETTER
+from pmlopt.programs.reports.pages import ReportSection
+from pmlopt.publishing.folder import compute_joint_levels
+from pmlopt.publishing.releasing import ReleaseDraft
+
+
+def compute_exact_level(draft: ReleaseDraft) -> float:
+    """Compute the joint level of a release in nats under the exact shares of its data.
+
+    The folder states the level under the shares that it states, which are rounded or those of a law. Whoever
+    knows the exact ones may learn as much as this.
+
+    Examples:
+        >>> import math
+        >>> from pmlopt import Mechanism
+        >>> from pmlopt.publishing import release
+        >>> response = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
+        >>> draft = release({"ill": ["yes"] * 52 + ["no"] * 148}, {"ill": response})
+        >>> levels = draft.levels.together, compute_exact_level(draft)
+        >>> [round(math.exp(level), 9) for level in levels]  # 0.75 / 0.375, and 0.75 / 0.38
+        [2.0, 1.973684211]
+    """
+    mechanisms = [one.mechanism for one in draft.releases]
+    return compute_joint_levels(draft.counted.people, mechanisms).together
+
+
+def build_releaser_notes(draft: ReleaseDraft) -> ReportSection:
+    """Build the section that is printed for the releaser only: exact figures, and what to do about them."""
+    return ReportSection("Not in the folder", list(_list_notes(draft)))
+
+
+def _list_notes(draft: ReleaseDraft) -> Iterator[str]:
+    """Yield the lines on the exact level, the stated shares, and missing cells."""
+    planned, counted = draft.planned, draft.counted
+    kept = int(counted.people.sum())
+    if counted.left_out:
+        share = format_row_share(counted.left_out, kept + counted.left_out)
+        yield f"{share} have a missing cell and are left out."
+    if empty := count_empty_rows(draft):
+        share = format_row_share(empty, kept)
+        yield f"{share} have a missing or empty cell, which counts as the value {MISSING_LETTER!r}."
+    if planned.step > 1 or not planned.same_people:
+        stated = f"to the nearest {planned.step}" if planned.same_people else "of the law"
+        yield (
+            f"Under the exact shares of the file the level is {format_nats(compute_exact_level(draft))}: the "
+            f"{format_nats(planned.together)} above are for the shares {stated}."
+        )
+    if planned.same_people:
+        yield (
+            "To publish no shares of these people, give other data with the same columns: --law FILE, in a "
+            'plan law = "FILE". Recipients can then not test the rows.'
+        )
+
+
+def count_empty_rows(draft: ReleaseDraft) -> int:
+    """Return the number of released rows with the letter of a missing cell."""
+    people = draft.counted.people
+    for axis, release in enumerate(draft.releases):
+        full = [not _has_missing_cell(label) for label in release.mechanism.inputs]
+        people = people.compress(full, axis=axis)
+    return int(draft.counted.people.sum() - np.sum(people))
+
+
+def _has_missing_cell(label: Label) -> bool:
+    """Return whether a label is, or has as a part, the letter of a missing cell."""
+    parts = label if isinstance(label, tuple) else (label,)
+    return any(isinstance(part, str) and part == MISSING_LETTER for part in parts)

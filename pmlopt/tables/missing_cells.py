@@ -1,0 +1,84 @@
+"""The number of rows with a missing cell, and what is printed of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, IntArray, join_words
+from pmlopt.core.display import format_row_share
+from pmlopt.core.frames import MISSING_LETTER, Missing
+from pmlopt.errors import InputError
+from pmlopt.tables.table import TableBatch
+
+
+@dataclass
+class MissingRows:
+    """The running number of rows of a table, and of those with a missing cell in some columns.
+
+    Attributes:
+        columns: their names.
+        where: the table, for messages.
+        rows: how many were read.
+        missing: how many of them have a missing cell.
+        first: which cell of them is the first.
+    """
+
+    columns: Sequence[str] = ()
+    where: object = "the table"
+    rows: int = 0
+    missing: int = 0
+    first: str = ""
+
+    def add_batch(
+        self, batch: TableBatch, values: Sequence[tuple[Any, ...]], codes: IntArray
+    ) -> BoolArray | None:
+        """Count the rows of a batch; return the (size,) mask of those with a missing cell, or None.
+
+        Args:
+            batch: some rows.
+            values: the distinct tuples of these columns.
+            codes: (size,) which of them each row has.
+        """
+        times = batch.times
+        self.rows += batch.size if times is None else int(times.sum())
+        absent = np.array([None in value for value in values], dtype=bool)
+        if not absent.any():
+            return None
+        lacking = np.asarray(absent[codes])
+        self.missing += int(lacking.sum() if times is None else times[lacking].sum())
+        if not self.first:
+            row = int(lacking.argmax())
+            column = self.columns[values[int(codes[row])].index(None)]
+            place = "a" if times is not None else f"{batch.name_row(row)}: the"
+            self.first = f"{place} cell of {column!r}"
+        return lacking
+
+    def refuse(self) -> None:
+        """Raise an InputError where a row has a missing cell."""
+        if self.missing:
+            share = format_row_share(self.missing, self.rows)
+            raise InputError(
+                f"{self.where}: {self.first} is missing; {share} have none. Give --missing drop to leave "
+                "them out: shares are then among the others; or --missing letter to count them as a value of "
+                f"their own, {MISSING_LETTER!r}"
+            )
+
+    def describe(self, missing: Missing) -> str:
+        """Return a sentence on what became of the rows with a missing cell; empty without any.
+
+        Examples:
+            >>> MissingRows(["ill"], "people.csv", rows=9_000, missing=36).describe("drop")
+            "people.csv: 36 of 9,000 rows (0.4 %) have no value of 'ill' and are left out"
+            >>> MissingRows(["ill"], "people.csv", rows=9_000, missing=36).describe("letter")
+            "people.csv: 36 of 9,000 rows (0.4 %) have no value of 'ill' and count as the value ''"
+        """
+        if not self.missing:
+            return ""
+        names = join_words(map(repr, self.columns), word="or")
+        became = "are left out" if missing == "drop" else f"count as the value {MISSING_LETTER!r}"
+        share = format_row_share(self.missing, self.rows)
+        return f"{self.where}: {share} have no value of {names} and {became}"

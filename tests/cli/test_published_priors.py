@@ -1,0 +1,99 @@
+"""Files of designs: exact counts with a warning, or the rounded ones of a release."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from commands import run_fully as run
+
+from pmlopt.publishing import build_stated_prior
+
+COUNTS = {"no": 143, "yes": 57, "rare": 3}
+WARNING = (
+    "m.json has the exact counts of 203 people: do not publish it, or design with --round-counts"
+)
+
+
+@pytest.fixture
+def counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rows = [letter for letter, number in COUNTS.items() for _ in range(number)]
+    Path("people.csv").write_text("ill\n" + "".join(f"{letter}\n" for letter in rows))
+    run("count", "people.csv", "--column", "ill", "-o", "c.csv")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("design", "--epsilon", "0.4", "--utility", "hamming"),
+        ("least-leakage", "--target", "0.2", "--utility", "hamming"),
+    ],
+)
+def test_a_file_with_exact_counts_is_warned_of_and_one_with_rounded_counts_has_none(
+    counts: Path, command: tuple[str, ...]
+) -> None:
+    asked = (*command, "--prior", "c.csv", "-o", "m.json")
+    assert WARNING in run(*asked).stderr
+    applied = ("apply", "m.json", "people.csv", "--column", "ill")
+    assert WARNING in run(*applied, "-o", "a.csv").stderr
+    run("verify", "m.json")
+    assert run(*asked, "--round-counts").stderr == ""
+    assert run(*applied, "-o", "b.csv").stderr.count("exact counts") == 0
+    prior = json.loads((counts / "m.json").read_text())["metadata"]["prior"]
+    stated = build_stated_prior(dict(sorted(COUNTS.items())))
+    assert prior["counts"] == list(stated.counts or ()) == [140, 10, 60]
+    assert prior["samples"] is None
+    assert prior["probabilities"] == stated.probabilities.tolist()
+    # a matrix has no prior
+    assert run(*asked[:-1], "m.csv").stderr == ""
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("--counts", "c.csv", "--confidence-delta", "0.05"),
+        ("--about", "pairs.csv", "--column", "ill", "--secret-column", "town"),
+    ],
+)
+def test_a_requirement_of_exact_counts_is_refused(counts: Path, more: tuple[str, ...]) -> None:
+    pairs = "".join(f"no,{town}\nyes,{town}\nno,{town}\n" for town in ("x", "y", "x"))
+    (counts / "pairs.csv").write_text("ill,town\n" + pairs)
+    asked = ("design", *more, "--epsilon", "0.4", "--utility", "hamming")
+    assert "needs the exact counts" in run(*asked, "--round-counts", code=2).stderr
+    run(*asked)
+
+
+def test_what_is_no_sample_stays_as_it_is(counts: Path) -> None:
+    (counts / "shares.csv").write_text("ill,share\nno,0.715\nyes,0.285\n")
+    asked = (
+        "design",
+        "--prior",
+        "shares.csv",
+        "--epsilon",
+        "0.2",
+        "--utility",
+        "hamming",
+        "-o",
+        "m.json",
+    )
+    assert run(*asked).stderr == ""
+    first = (counts / "m.json").read_text()
+    assert run(*asked, "--round-counts").stderr == ""
+    same = [
+        json.loads(text)["metadata"]["prior"] for text in (first, (counts / "m.json").read_text())
+    ]
+    assert same[0] == same[1]
+    circle = (
+        "design",
+        "--circle",
+        "5",
+        "--epsilon",
+        "0.4",
+        "--utility",
+        "hamming",
+        "--round-counts",
+    )
+    assert "--round-counts does not go with" in run(*circle, code=2).stderr
