@@ -204,7 +204,12 @@ def list_outcome_warnings(summaries: Sequence[OutcomeSummary]) -> tuple[str, ...
         )
     if nearly:
         found.append(_list_readers(nearly, "is almost certain"))
-    if ruling:
+    if len(ruling) == len(summaries):
+        found.append(
+            f"Anyone who sees an output, whichever of the {len(summaries)}, can exclude at least one true "
+            "value, which never leads to it."
+        )
+    elif ruling:
         several = len(ruling) > 1
         found.append(
             f"Anyone who sees {'one of the outputs' if several else 'the output'} "
@@ -285,7 +290,7 @@ class Audit:
 
     def _repr_html_(self) -> str:
         """Return the levels and the most revealing outcomes as a notebook shows them."""
-        levels = {name: f"{level:.6g} nats" for name, level in self.levels.items()}
+        levels = {name: format_nats(level) for name, level in self.levels.items()}
         rows = [one.table_row for one in self.outcomes]
         return format_facts_html("Audit", levels) + format_table_html(
             "What each outcome reveals", OUTCOME_COLUMNS, rows
@@ -293,7 +298,7 @@ class Audit:
 
     def _format_levels(self) -> list[str]:
         """Format each level with its name."""
-        return [f"{name} {level:.6g} nats" for name, level in self.levels.items()]
+        return [f"{name} {format_nats(level)}" for name, level in self.levels.items()]
 
 
 def audit(prior: PriorLike, mechanism: MechanismLike) -> Audit:

@@ -14,6 +14,7 @@ from pmlopt.core.frames import MISSING_LETTER, Missing, check_missing
 from pmlopt.core.matrix_layout import is_number
 from pmlopt.core.near_labels import warn_of_near_labels
 from pmlopt.errors import InputError
+from pmlopt.tables.letter_tables import check_rows_are_people
 from pmlopt.tables.reading import Table, TableBatch, find_column, open_table
 from pmlopt.tables.streams import CsvFormat
 
@@ -175,9 +176,14 @@ def _count_groups(
             [find_column(counted.names, column, table.where) for column in groups[k]]
             for k in numbers
         ]
+        read: list[TableBatch] = []  # the first two batches: a table of letters fits into one
         for batch in counted.batches():
+            read = [*read, batch][:2]
             for number, own in zip(numbers, places, strict=True):
                 add_batch_counts(counts[number], batch, own, missing, counted)
+        if counted is table:
+            for number in numbers:
+                check_rows_are_people(table, read, groups[number], len(counts[number]))
     return [_sort_counts(table, *one) for one in zip(groups, counts, strict=True)]
 
 
