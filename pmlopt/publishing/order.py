@@ -156,7 +156,7 @@ def make_order_claim(
             _encode_columns(table, [*released, *described.kept], set(released), described.rows)
         )
     looks = (
-        f"{join_words(found.columns)} look sorted or clustered"
+        f"{join_words(found.columns)} look{'' if len(found.columns) > 1 else 's'} sorted or clustered"
         if found.columns
         else "no column looks sorted"
     )

@@ -93,7 +93,7 @@ def test_a_release_has_a_random_order_unless_that_of_the_data_is_kept(tmp_path: 
     assert order.holds is None
     assert verdict.holds is False  # for the seed alone
     assert "rows keep the order of the data" in order.detail
-    assert "ill look sorted" in order.detail
+    assert "ill looks sorted" in order.detail
     assert "keep the order of the data" in (tmp_path / "kept" / "report.md").read_text()
 
 
