@@ -249,7 +249,7 @@ class AuditedClaim:
             + f", above {limits[name]!r}"
             for name in shown
         )
-        yield f"The claim FAILS: {found}{f', {scope}' if scope else ''}."
+        yield f"The claim FAILS: {found}{f' (claimed {scope})' if scope else ''}."
         if over < 1e-9:
             yield (
                 f"It is missed by less than {max(over, 1e-15):.0e} nats: rounding, in the matrix or in the "

@@ -166,6 +166,8 @@ def test_an_infinite_leakage_names_the_value_that_is_ruled_out() -> None:
     assert told == (
         "the output 'yes' reveals infinitely much about 'ill', since it rules out 'well', and the limit is 1"
     )
+    lower = LIP(upper=1.0, lower=0.1).describe_violation(prior, mechanism)
+    assert lower == "the output 'yes' reveals infinitely much about 'well', and the limit is 0.1"
     assert "ldp infinite" in str(measures.audit(prior, mechanism))
     for requirement in (PML(0.1), LIP(0.1, 0.1)):
         assert "inf" not in requirement.describe_violation(prior, mechanism)

@@ -31,9 +31,10 @@ def describe_largest_leak(
     known = np.where(mechanism.support & ~np.isnan(leaks), leaks, -np.inf)
     x, y = map(int, np.unravel_index(int(known.argmax()), known.shape))
     amount = f"{leaks[x, y]:.6g} nats" if np.isfinite(leaks[x, y]) else "infinitely much"
-    missing = np.flatnonzero(mechanism.matrix[:, y] <= 0)
+    # log(0 / 0) or log 0: the output never comes from these
+    missing = np.flatnonzero(np.isnan(leaks[:, y]) | np.isneginf(leaks[:, y]))
     why = ""
-    if not np.isfinite(leaks[x, y]) and len(missing) and len(secrets) == len(mechanism.matrix):
+    if not np.isfinite(leaks[x, y]) and len(missing):
         why = f", since it rules out {secrets[int(missing[0])]!r}"
     return (
         f"the output {mechanism.outputs[y]!r} reveals {amount} about {secrets[x]!r}{why}, and the limit is "
