@@ -36,15 +36,17 @@ def test_p_values_are_no_smaller_than_they_say(shares: tuple[float, ...], rows: 
         assert (found <= level).mean(axis=0).max() < 1.1 * level + 4 * np.sqrt(level / 500)
 
 
-@pytest.mark.parametrize("first", [14, 20, 50, 300])
+@pytest.mark.parametrize("first", [54, 110, 300])
 def test_a_random_order_is_refuted_less_than_once_in_a_thousand_times(first: int) -> None:
-    for second in (first, 4 * first, 40 * first, 400 * first):
+    tested = 0
+    for second in (first, 4 * first, 40 * first):
         n, refuted = first + second, 0.0
         # the law of the number of runs of two values is known exactly [Wald and Wolfowitz 1940]
         mean = 1 + 2 * first * second / n
         variance = (mean - 1) * (mean - 2) / (n - 1)
-        if variance < 25:
+        if variance < 25:  # then no test of runs is made
             continue
+        tested += 1
         for runs in range(2, 2 * first + 2):
             distance = max(0.0, abs(runs - mean) - 0.5)
             p_value = math.erfc(distance / math.sqrt(2 * variance))
@@ -58,6 +60,7 @@ def test_a_random_order_is_refuted_less_than_once_in_a_thousand_times(first: int
                 )
                 refuted += ways / math.comb(n, first)
         assert refuted < 1e-3
+    assert tested
 
 
 def test_rows_that_are_sorted_refute_a_random_order(tmp_path: Path) -> None:
