@@ -83,6 +83,10 @@ class LabelWarning(UserWarning):
     """Labels differ only in how they are written, or one may mean a missing cell."""
 
 
+class CountedTableWarning(UserWarning):
+    """A table that may be one of shares or counts was counted as rows of people."""
+
+
 class FormerNameWarning(FutureWarning):
     """A name of an earlier version was given, which the next version no longer accepts."""
 

@@ -7,6 +7,7 @@ output any more. Modules are imported where they are used, so that help and audi
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,16 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import click
 
+from pmlopt.cli.audit_tables import (
+    AuditedClaim,
+    AuditTables,
+    describe_correction,
+    describe_rows,
+    describe_secret_level,
+    write_audit_page,
+)
 from pmlopt.cli.completion import list_problem_names
+from pmlopt.cli.data_options import describe_shares
 from pmlopt.cli.estimation import audit_samples
 from pmlopt.cli.options import (
     CLAIM_FAILS,
@@ -28,7 +38,6 @@ from pmlopt.cli.options import (
     main,
 )
 from pmlopt.cli.printing import (
-    MAX_TABLE_COLUMNS,
     format_nats,
     format_number,
     print_json,
@@ -55,6 +64,7 @@ from pmlopt.cli.reading import (
 )
 from pmlopt.cli.targets import TARGET
 from pmlopt.cli.verification import CODES, print_verification
+from pmlopt.core import files
 from pmlopt.core.converters import finite_or_none
 from pmlopt.core.matrices.formats import check_labels, read_matrix
 from pmlopt.errors import InputError
@@ -62,10 +72,10 @@ from pmlopt.errors import InputError
 if TYPE_CHECKING:
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.data.prior import Prior
-    from pmlopt.data.secret import Secret
     from pmlopt.data.symmetry import SymmetricPrior
     from pmlopt.model.privacy import Requirement
     from pmlopt.model.utility import LinearUtility
+    from pmlopt.programs.result import Result
 
 
 def has_claims(path: Path) -> bool:
@@ -82,7 +92,9 @@ def audit_saved(saved_file: Path, as_json: bool) -> int:
     prior = read_saved_prior(saved_file)
     if prior is not None and not as_json:
         mechanism = read_mechanism(saved_file)
-        print_audit(saved_file, prior, mechanism, dict(audit(prior, mechanism).levels))
+        source = describe_shares(f"the one of {saved_file.name}", prior)
+        levels = audit(prior, mechanism).levels
+        AuditTables(saved_file.name, prior, source, mechanism, levels).print_all()
     print_verification(verdict, saved_file, as_json)
     return CODES[verdict.holds]
 
@@ -171,7 +183,9 @@ def audit_orbits(
             ["measure", "level"], [(name, format_nats(level)) for name, level in levels.items()]
         )
         if claim is not None:
-            _print_verdict(claim, levels, bool(holds), mechanism.has_exact_rows)
+            rows = "" if mechanism.has_exact_rows else "The rows do not sum to exactly one."
+            for line in AuditedClaim(claim, levels, bool(holds), rows).list_sentences():
+                print_line(line)
     sys.exit(CLAIM_FAILS if holds is False else 0)
 
 
@@ -315,6 +329,9 @@ _Samples: TypeAlias = Annotated[bool, OptionNote(
 _Proof: TypeAlias = Annotated[Path | None, OptionNote(
     "With --epsilon: where the claim holds, write the mechanism with its proof.", "-o/--output", TARGET
 )]  # fmt: skip
+_Page: TypeAlias = Annotated[Path | None, OptionNote(
+    "Write the audit of a matrix as a page, .html or .md, also where the claim fails.", type=TARGET
+)]  # fmt: skip
 
 
 @add_command(main, extra=(imports,))
@@ -331,32 +348,34 @@ def audit(
         float | None, OptionNote("With --from-samples or --samples; 0.95 where left out.")
     ] = None,
     no_header: Annotated[bool, OptionNote("The CSV matrix has numbers only, no labels.")] = False,
-    normalise: Annotated[bool, OptionNote("Divide the rows of the matrix by their sums.")] = False,
     output: _Proof = None,
+    page: _Page = None,
     as_json: Json = False,
 ) -> None:
     """Recompute every leakage of MECHANISM.
 
     MECHANISM is a file: .csv, .tsv, .json, .npz, .npy, .mat, .parquet or .xlsx. A CSV has a header, a row for
     each true value with its name first, and a column of probabilities for each output. In place of a file,
-    --traces or --samples audit a program. --privacy ldp, metric and maximal-leakage need no prior.
-    Exits with 1 when the claim fails. A saved result needs no prior:
+    --traces or --samples audit a program. --privacy ldp, metric and maximal-leakage need no prior. The prior
+    that was used is printed.
+    Exits with 0 when the claim holds and with 1 when it fails. A saved result needs no prior:
     it is audited under its own, against all that it claims, as `verify` does; `check` is for the folder of a
     release. With --from-samples the level is
     bounded from both sides with confidence, and 3 states that it is not decided, as it does for --samples.
     """
-    from pmlopt.data.prior import Prior
     from pmlopt.data.symmetry.orbit_mechanism import is_orbit_file
     from pmlopt.programs.compliance import prove
     from pmlopt.programs.envelope.program import envelope
     from pmlopt.programs.exact.rounding import has_exact_rows, is_met_exactly
 
-    of_matrix = samples or no_header or normalise or output is not None
+    normalises_matrix = asked.normalise and not asked.has_prior_file
+    of_matrix = samples or no_header or normalises_matrix or output is not None or page is not None
     program.check(mechanism_file, asked, epsilon, deltas, confidence, of_matrix=of_matrix)
     if mechanism_file is None:
         program.audit(asked, epsilon, deltas, confidence, as_json)
+    check_not_folder(mechanism_file)
     by_orbits = not samples and is_orbit_file(mechanism_file)
-    _check_proof_target(output, epsilon, samples or by_orbits)
+    _check_written(output, page, epsilon, samples or by_orbits)
     if by_orbits:
         audit_orbits(mechanism_file, asked, epsilon, as_json, deltas or confidence)
         return
@@ -365,6 +384,7 @@ def audit(
         and epsilon is None
         and deltas is None
         and not samples
+        and page is None
         and has_claims(mechanism_file)
     ):
         sys.exit(audit_saved(mechanism_file, as_json))
@@ -374,55 +394,101 @@ def audit(
     if samples:
         audit_samples(mechanism_file, asked, epsilon, confidence, as_json)
         return
-    mechanism = read_mechanism(mechanism_file, no_header, normalise)
-    if without_prior:  # no level that is computed below depends on it
-        prior = Prior.uniform(len(mechanism.inputs), mechanism.inputs)
-    else:
-        prior = own or align_prior(asked.read_prior(), mechanism)
+    is_saved = mechanism_file.suffix.lower() in (".json", ".npz") and asked.has_prior_file
+    mechanism = read_mechanism(mechanism_file, no_header, asked.normalise and not is_saved)
+    prior, source = _read_audited_prior(asked, mechanism_file, mechanism, own, without_prior)
     secret = asked.read_fields(prior)["about"]
     levels = _compute_levels(asked, prior, mechanism, without_prior)
     claim = None if epsilon is None else asked.build_requirement(epsilon, prior)
     claimed = {} if claim is None else claim.levels(prior, mechanism)
     holds = None if claim is None else is_met_exactly(prior, claim, mechanism.matrix)
     exact = has_exact_rows(mechanism.matrix)
+    decided = None if claim is None else AuditedClaim(
+        claim, claimed, bool(holds),
+        # divided by their sums, rows add up to one but for the last digit of floats
+        describe_rows(mechanism.matrix, exact or asked.normalise),
+        "" if holds else claim.describe_violation(prior, mechanism), levels,
+    )  # fmt: skip
+    tables = AuditTables(
+        mechanism_file.name,
+        None if without_prior else prior,
+        source,
+        mechanism,
+        levels,
+        secret,
+        decided,
+    )
     wanted = [] if deltas is None else read_numbers(deltas, "--envelope")
     curve = solve_from_largest(lambda delta: envelope(prior, mechanism, delta), wanted)
-    if as_json:
-        print_json("audit", {
-            "level": levels.get("pml"),
-            "levels": {name: finite_or_none(level) for name, level in levels.items()},
-            "privacy": asked.privacy_name,
-            "epsilon": epsilon,
-            **{name: getattr(asked, name) for name in ("radius", "confidence_delta", "delta")},
-            "about": None if secret is None else describe_secret_level(secret, mechanism),
-            "claimed": {name: finite_or_none(level) for name, level in claimed.items()},
-            "holds": holds,
-            "broken_by": None if claim is None or holds else claim.describe_violation(prior, mechanism),
-            "rows_sum_to_one_exactly": exact,
-            "envelope": [
-                {"delta": e.certificate.delta, "value": e.value, "bound": e.bound, "status": e.status.value}
-                for e in curve
-            ],
-            "outputs": [] if without_prior else print_outcomes(prior, mechanism, secret),
-        })  # fmt: skip
-    else:
-        print_audit(mechanism_file, None if without_prior else prior, mechanism, levels, secret)
-        most = {"at most, after any processing": lambda one: format_nats(one.bound)}
-        print_results(
-            curve, {"delta": lambda one: f"{one.certificate.delta:g}"} | most, seconds=False
-        )
-        if claim is not None:
-            # divided by their sums, rows add up to one but for the last digit of floats
-            _print_verdict(claim, claimed, bool(holds), exact or normalise)
-            if not holds:
-                print_line(f"By name: {claim.describe_violation(prior, mechanism)}.")
+    _print_audit(tables, asked, epsilon, curve, as_json)
     if holds and output is not None:
         assert claim is not None
-        prove(prior, claim, mechanism).save(output)
+        proved = prove(prior, claim, mechanism)
+        proved.save(output)
+        moved = describe_correction(mechanism.matrix, proved.mechanism.matrix)
         print_line(
-            f"The mechanism is written to {output}, with the proof of the claim.", err=as_json
+            f"The mechanism is written to {output}, with the proof of the claim.{moved}",
+            err=as_json,
         )
+    if page is not None:
+        write_audit_page(page, tables, [mechanism_file, *asked.input_files])
+        print_line(f"Wrote {page}.", err=as_json)
     sys.exit(CLAIM_FAILS if holds is False else 0)
+
+
+def _read_audited_prior(
+    asked: PrivacyOptions, path: Path, mechanism: Mechanism, own: Prior | None, prior_free: bool
+) -> tuple[Prior, str]:
+    """Read the prior of an audit and the line on it: of the file, of the options, or any one."""
+    from pmlopt.data.prior import Prior
+
+    if prior_free:  # no level that is computed depends on it
+        return Prior.uniform(len(mechanism.inputs), mechanism.inputs), ""
+    if own is not None:
+        return own, describe_shares(f"the one of {path.name}", own)
+    prior = align_prior(asked.read_prior(announce=False), mechanism)
+    return prior, asked.describe_prior(prior)
+
+
+def _print_audit(
+    tables: AuditTables,
+    asked: PrivacyOptions,
+    epsilon: float | None,
+    curve: Sequence[Result[Any]],
+    as_json: bool,
+) -> None:
+    """Print an audit with its envelope and verdict, as tables or as JSON."""
+    from pmlopt.programs.exact.rounding import has_exact_rows
+
+    claim = tables.claim
+    if not as_json:
+        tables.print_all()
+        most = {"at most, after any processing": lambda one: format_nats(one.bound)}
+        columns = {"delta": lambda one: f"{one.certificate.delta:g}"} | most
+        print_results(curve, columns, seconds=False)
+        for line in () if claim is None else claim.list_sentences():
+            print_line(line)
+        return
+    claimed = {} if claim is None else claim.levels
+    print_json("audit", {
+        "level": tables.levels.get("pml"),
+        "levels": {name: finite_or_none(level) for name, level in tables.levels.items()},
+        "privacy": asked.privacy_name,
+        "epsilon": epsilon,
+        **{name: getattr(asked, name) for name in ("radius", "confidence_delta", "delta")},
+        "about": None if tables.secret is None
+        else describe_secret_level(tables.secret, tables.mechanism),
+        "prior_used": tables.prior_record,
+        "claimed": {name: finite_or_none(level) for name, level in claimed.items()},
+        "holds": None if claim is None else claim.holds,
+        "broken_by": None if claim is None or claim.holds else claim.violation,
+        "rows_sum_to_one_exactly": has_exact_rows(tables.mechanism.matrix),
+        "envelope": [
+            {"delta": e.certificate.delta, "value": e.value, "bound": e.bound, "status": e.status.value}
+            for e in curve
+        ],
+        "outputs": tables.output_records,
+    })  # fmt: skip
 
 
 def _compute_levels(
@@ -444,12 +510,37 @@ def _compute_levels(
     return {**levels, **measured.levels(prior, mechanism)}
 
 
-def _check_proof_target(output: Path | None, epsilon: float | None, without_matrix: bool) -> None:
-    """Raise an error where a proof is to be written of no claim on a matrix."""
+def check_not_folder(path: Path) -> None:
+    """Raise an error for a folder in the place of a mechanism, with the command that checks it."""
+    from pmlopt.publishing.folder import DESCRIPTION
+
+    if not path.is_dir():
+        return
+    command = f"pmlopt check {shlex.quote(str(path))}"
+    if (path / DESCRIPTION).is_file():
+        raise InputError(f"{path}: is the folder of a release: {command} checks it")
+    raise InputError(
+        f"{path}: is a folder: name the file of the mechanism in it; the folder of a release is checked by "
+        f"{command}"
+    )
+
+
+def _check_written(
+    output: Path | None, page: Path | None, epsilon: float | None, without_matrix: bool
+) -> None:
+    """Raise an error where a proof is to be written of no claim on a matrix, or a page of no matrix."""
+    from pmlopt.core.sealing import check_not_sealed
+    from pmlopt.programs.reports.pages import REPORT_FORMATS
+
     if output is not None and (epsilon is None or without_matrix):
         raise InputError(
             "-o writes the proof of a claim on a matrix: give --epsilon, and no --from-samples"
         )
+    if page is not None:
+        files.get_file_format(page, REPORT_FORMATS)
+        check_not_sealed(page)
+        if without_matrix:
+            raise InputError("--page is of the audit of a matrix: leave it out")
 
 
 def _check_audit_options(
@@ -480,102 +571,3 @@ def _can_audit_without_prior(asked: PrivacyOptions, deltas: str | None, needs_pr
         return False
     asked.check_belonging()
     return asked.requirement_class.is_prior_free
-
-
-def print_outcomes(
-    prior: Prior, mechanism: Mechanism, secret: Secret | None = None
-) -> list[dict[str, Any]]:
-    """Print each output with probability and leakage, in descending order, also about a secret.
-
-    The leakage is about the data, and `about_secret` about the secret.
-    """
-    from pmlopt.measures import pointwise_leakage
-
-    columns = {
-        "probability": prior.pmf @ mechanism.matrix,
-        "leakage": pointwise_leakage(prior, mechanism),
-        **({} if secret is None else {"about_secret": pointwise_leakage(secret, mechanism)}),
-    }
-    rows = [
-        {"output": label, **{name: float(column[y]) for name, column in columns.items()}}
-        for y, label in enumerate(mechanism.outputs)
-        if columns["probability"][y] > 0
-    ]
-    return sorted(rows, key=lambda row: -row["leakage" if secret is None else "about_secret"])
-
-
-def describe_secret_level(secret: Secret, mechanism: Mechanism) -> dict[str, Any]:
-    """Describe a secret's leakage level, with the value and outcome that attain it."""
-    from pmlopt.measures import secret_witness
-
-    witness = secret_witness(secret, mechanism)
-    return {
-        "secret": secret.name,
-        "values": list(secret.values),
-        "level": finite_or_none(witness.level),
-        "value": witness.value,
-        "output": witness.outcome,
-    }
-
-
-def print_audit(
-    path: Path,
-    prior: Prior | None,
-    mechanism: Mechanism,
-    levels: dict[str, float],
-    secret: Secret | None = None,
-) -> None:
-    """Print the privacy levels of a mechanism and, with a prior, its most revealing outputs."""
-    from pmlopt import measures
-
-    print_line(f"{path.name}: {len(mechanism.inputs)} letters, {len(mechanism.outputs)} outputs")
-    if secret is None:
-        print_table(
-            ["measure", "level"], [(name, format_nats(level)) for name, level in levels.items()]
-        )
-    if prior is None:
-        print_line(
-            "These levels need no prior. For all others, such as pml, give the prior by --prior or --counts."
-        )
-        return
-    if secret is not None:
-        of_data = measures.audit(prior, mechanism).levels
-        print_table(["measure", "about", "level"], [
-            (name, "the data" if name in of_data else secret.name, format_nats(level))
-            for name, level in levels.items()
-        ])  # fmt: skip
-        found = describe_secret_level(secret, mechanism)
-        print_line(
-            f"The output {found['output']} reveals most of {secret.name}, for the value {found['value']}."
-        )
-    worst = print_outcomes(prior, mechanism, secret)[:MAX_TABLE_COLUMNS]
-    about = [] if secret is None else [f"about {secret.name}"]
-    print_table(
-        ["output", "probability", "leakage" if secret is None else "about the data", *about],
-        [
-            (str(row["output"]), format_number(row["probability"]), format_nats(row["leakage"]),
-             *(format_nats(row["about_secret"]) for _ in about))
-            for row in worst
-        ],
-    )  # fmt: skip
-
-
-def _print_verdict(claim: Requirement, levels: dict[str, float], holds: bool, exact: bool) -> None:
-    """Print whether a claimed bound holds, with the excess."""
-    limits = ", ".join(f"{name} at most {limit!r}" for name, limit in claim.limits.items())
-    stated = f"{limits} nats {claim.scope}".rstrip()
-    if holds:
-        print_line(f"The claim holds: {stated}, proved in rational arithmetic.")
-    else:
-        print_line(f"The claim FAILS: not {stated}.")
-        over = max(levels[name] - limit for name, limit in claim.limits.items())
-        if over < 1e-9:
-            print_line(
-                f"It is missed by less than {max(over, 1e-15):.0e} nats: rounding, in the matrix or in the "
-                "claim. A claim that is rounded up would hold."
-            )
-    if not exact:
-        print_line(
-            "The rows do not sum to exactly one, since decimals such as 0.1 are rounded: the verdict is on "
-            "the numbers as they stand."
-        )

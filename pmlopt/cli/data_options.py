@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import click
 
-from pmlopt.cli.options import ArgumentNote, OptionNote, add_command, main
+from pmlopt.cli.options import ArgumentNote, OptionNote, add_command, main, prints_json
 from pmlopt.cli.printing import open_console, print_line
 from pmlopt.cli.reading import read_prior, require_counts
 from pmlopt.cli.targets import TARGET
 from pmlopt.core import files
 from pmlopt.core.arrays import Label, join_words
 from pmlopt.core.csv_rows import encode_csv
+from pmlopt.core.display import pluralize
 from pmlopt.core.frames import Missing
 from pmlopt.errors import InputError
 
@@ -43,6 +45,10 @@ Columns: TypeAlias = Annotated[tuple[str, ...], OptionNote(
 MissingCells: TypeAlias = Annotated[Missing, OptionNote(
     "What to do with rows that have a missing cell: refuse them; drop them, for shares among the others; or "
     "letter: count the cell as a value of its own, ''."
+)]  # fmt: skip
+Normalise: TypeAlias = Annotated[bool, OptionNote(
+    "Divide shares that sum to one but for rounding (within 0.01) by their sum; with `audit` the rows of "
+    "the matrix too."
 )]  # fmt: skip
 KeepOrder: TypeAlias = Annotated[bool, OptionNote(
     "Keep the order of the rows, which may reveal what DATA are sorted by; else it is random.", "--keep-order"
@@ -119,23 +125,56 @@ class ColumnOptions(DataOptions):
 
     columns: Columns = ()
     missing: MissingCells = "refuse"
+    normalise: Normalise = False
 
-    def read_law(self, path: Path) -> Prior:
-        """Read the prior of a table of letters, or of columns of a data file."""
+    def read_law(self, path: Path, announce: bool = True) -> Prior:
+        """Read the prior of a table of letters, or of columns of a data file.
+
+        Args:
+            path: of the file.
+            announce: whether the prior is printed to standard error; with --json it is not.
+        """
         from pmlopt.core.letter_files import LetterLayoutError
         from pmlopt.data.prior import Prior
 
-        if not self.columns:
+        if self.columns:
+            prior = Prior.from_counts(self.count_values(path, self.columns, self.missing))
+        else:
             try:
-                return read_prior(path)
+                prior = read_prior(path, self.normalise)
             except LetterLayoutError as error:
                 raise LetterLayoutError(f"{error}{_suggest_column(error.columns)}") from None
+        if announce and not prints_json():
+            print_line(self.describe_law(path, prior), err=True)
+        return prior
 
-        return Prior.from_counts(self.count_values(path, self.columns, self.missing))
+    def describe_law(self, path: Path, prior: Prior) -> str:
+        """Describe the prior of a file: how it was read, and its shares."""
+        people = pluralize(prior.samples or 0, "person", "people")
+        if self.columns:
+            read = f"{join_words(map(repr, self.columns))} of {people} counted"
+        else:
+            read = "read as shares" if prior.samples is None else f"read as counts of {people}"
+        return describe_shares(f"{path.name}, {read}", prior)
 
-    def read_sample(self, path: Path) -> Prior:
+    def read_sample(self, path: Path, announce: bool = True) -> Prior:
         """Read the prior with its sample size."""
-        return require_counts(self.read_law(path), path)
+        return require_counts(self.read_law(path, announce), path)
+
+
+def describe_shares(source: str, prior: Prior) -> str:
+    """Return the line on a prior: where it is from, and its shares.
+
+    Examples:
+        >>> from pmlopt.data.prior import Prior
+        >>> describe_shares("p.csv, read as shares", Prior([0.75, 0.25], ["low", "high"]))
+        'The prior is p.csv, read as shares; low: 0.75, high: 0.25.'
+    """
+    shares = zip(prior.labels, prior.pmf.tolist(), strict=True)
+    most = 12  # letters that are listed
+    listed = [f"{join_words([label])}: {share:.4g}" for label, share in islice(shares, most)]
+    left = "" if prior.size <= most else f", and {pluralize(prior.size - most, 'other')}"
+    return f"The prior is {source}; {', '.join(listed)}{left}."
 
 
 def _suggest_column(names: Sequence[str]) -> str:

@@ -16,8 +16,8 @@ OPTION_GROUPS = {
         workload half-width designs smoothing compare""",
     "Inference": "method intervals confidence min-p-value posterior",
     "Solver": """solver solver-option tolerance time-limit isolated verbose workers scheduler repeats""",
-    "Output": """output plot json mps dry-run issuer exact-counts round-counts keep-order seed no-clip
-        no-round mechanisms assess to bits max-level name decode vipr""",
+    "Output": """output page plot json mps dry-run issuer exact-counts round-counts keep-order seed
+        no-clip no-round mechanisms assess to bits max-level name decode vipr""",
 }
 """The options of the commands by the heading under which the help lists them."""
 

@@ -32,6 +32,7 @@ import click
 
 from pmlopt.cli.completion import complete_by
 from pmlopt.cli.meant_names import COMMANDS_MEANT
+from pmlopt.cli.number_option import NumberOption
 from pmlopt.cli.printing import (
     check_output,
     print_error,
@@ -48,6 +49,7 @@ from pmlopt.core.failures import is_out_of_memory, is_worker_lost
 from pmlopt.core.files import redirect_standard_output
 from pmlopt.core.suggestions import did_you_mean
 from pmlopt.errors import (
+    CountedTableWarning,
     FormerNameWarning,
     InfeasibleError,
     InputError,
@@ -63,7 +65,7 @@ if TYPE_CHECKING:
     from pmlopt.programs.program import Program
     from pmlopt.programs.result import Result
 
-PRINTED_WARNINGS = (LabelWarning, FormerNameWarning)
+PRINTED_WARNINGS = (LabelWarning, FormerNameWarning, CountedTableWarning)
 """Warnings that a command prints in its own form."""
 
 CLAIM_FAILS, BAD_INPUT, NOT_SOLVED, BUG, INTERRUPTED, CLOSED = 1, 2, 3, 70, 130, 141
@@ -214,13 +216,17 @@ def _print_error(
     error: Exception | str, code: int, kind: type[BaseException] | None = None
 ) -> NoReturn:
     """Print an error message to standard error, under `--json` as JSON, and exit with a code."""
-    context = click.get_current_context(silent=True)
-    as_json = context is not None and context.meta.get(_JSON_ERRORS, False)
-    print_error(str(error), (kind or type(error)).__name__, code, as_json)
+    print_error(str(error), (kind or type(error)).__name__, code, prints_json())
     sys.exit(code)
 
 
 _JSON_ERRORS = "pmlopt.json_errors"
+
+
+def prints_json() -> bool:
+    """Return whether the command was given `--json`."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(_JSON_ERRORS, False))
 
 
 @contextmanager
@@ -405,7 +411,7 @@ def _make_parameter(key: str, hint: Any, default: Any) -> click.Parameter:
     more |= completes
     shown = bool(more) and kind is not bool and given != Path("-")
     more |= {"is_flag": True} if kind is bool else {"type": note.type or choice}
-    return click.Option(
+    return NumberOption(
         [*note.list_flags(key), key], help=note.help, multiple=several,
         required=required, show_default=shown, **more,
     )  # fmt: skip

@@ -8,8 +8,9 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
-from pmlopt.cli.data_options import ColumnOptions
-from pmlopt.cli.options import OptionNote
+from pmlopt.cli.data_options import ColumnOptions, describe_shares
+from pmlopt.cli.options import OptionNote, prints_json
+from pmlopt.cli.printing import print_line
 from pmlopt.cli.reading import find_known_name, read_distance, read_gains, read_known
 from pmlopt.core.arrays import Label
 from pmlopt.core.letter_files import read_letters
@@ -153,18 +154,38 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
         pairs = self.count_pairs(self.about_file, self.secret_column, self.columns[0], self.missing)
         return Secret.from_counts(pairs, name=self.secret_column)
 
-    def read_prior(self) -> Prior:
+    def read_prior(self, announce: bool = True) -> Prior:
         """Read the prior, from a joint law, probabilities or counts: with both of these, the
         probabilities.
+
+        Args:
+            announce: whether the prior is printed to standard error; with --json it is not.
         """
         self.check()
         if self.secret is not None:
-            return self.secret.prior
-        if self.prior_file is not None:
-            # next to a sample, the column is of the sample
-            return (self if self.counts_file is None else ColumnOptions()).read_law(self.prior_file)
-        assert self.counts_file is not None
-        return self.read_sample(self.counts_file)
+            prior = self.secret.prior
+        elif self.prior_file is not None:
+            prior = self._prior_source.read_law(self.prior_file, False)
+        else:
+            assert self.counts_file is not None
+            prior = self.read_sample(self.counts_file, False)
+        if announce and not prints_json():
+            print_line(self.describe_prior(prior), err=True)
+        return prior
+
+    @property
+    def _prior_source(self) -> ColumnOptions:
+        """Return the options by which --prior is read: next to a sample, the column is of the sample."""
+        return self if self.counts_file is None else ColumnOptions(normalise=self.normalise)
+
+    def describe_prior(self, prior: Prior) -> str:
+        """Return the line on the prior of `read_prior`: its file, how that was read, and its shares."""
+        if self.about_file is not None:
+            return describe_shares(f"the law of the data in {self.title}", prior)
+        file = self.prior_file or self.counts_file
+        assert file is not None
+        source = self if self.prior_file is None else self._prior_source
+        return source.describe_law(file, prior)
 
     @property
     def input_files(self) -> list[Path]:

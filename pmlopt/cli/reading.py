@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
@@ -12,12 +14,20 @@ from pmlopt.cli.completion import list_utility_names
 from pmlopt.cli.options import OptionNote
 from pmlopt.cli.printing import print_line
 from pmlopt.core import files
-from pmlopt.core.arrays import DefaultLabels, Label, have_same_label_set, join_words, parse_labels
+from pmlopt.core.arrays import (
+    SUM_ATOL,
+    DefaultLabels,
+    Label,
+    have_same_label_set,
+    join_words,
+    parse_labels,
+)
 from pmlopt.core.csv_rows import read_rows
 from pmlopt.core.letter_files import read_letters
 from pmlopt.core.matrices.formats import read_matrix
 from pmlopt.core.matrices.matrix_file import MatrixFile
 from pmlopt.core.matrices.text_tables import parse_labelled_matrix
+from pmlopt.core.matrix_layout import is_rounded_sum
 from pmlopt.core.suggestions import did_you_mean
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import FileFormatError, InputError, MechanismError
@@ -54,8 +64,13 @@ ExploredUtility: TypeAlias = Annotated[
 ]
 
 
-def read_prior(path: Path) -> Prior:
-    """Read the prior of a two-column CSV: counts where all numbers are integers, else probabilities."""
+def read_prior(path: Path, rounded: bool = False) -> Prior:
+    """Read the prior of a two-column CSV: counts where all numbers are integers, else probabilities.
+
+    Args:
+        path: of the file.
+        rounded: whether probabilities are divided by their sum, which may be off one by 0.01.
+    """
     from pmlopt.data.prior import Prior
     from pmlopt.errors import PriorError
 
@@ -63,9 +78,25 @@ def read_prior(path: Path) -> Prior:
     try:
         if all(isinstance(number, int) for number in numbers):
             return Prior.from_counts([int(number) for number in numbers], labels)
-        return Prior(numbers, labels)
+        total = math.fsum(numbers)
+        if not 0 < total < math.inf or abs(total - 1) <= (0.0 if rounded else SUM_ATOL):
+            return Prior(numbers, labels)
+        divided = Prior(np.asarray(numbers) / total, labels)  # raises what else is wrong with them
     except PriorError as error:
         raise PriorError(f"{path}: {error}") from None
+    if rounded and is_rounded_sum(total):
+        print_line(
+            f"The shares of {path.name} sum to {total:.9g}: each is divided by it.", err=True
+        )
+        return divided
+    remedy = (
+        "if rounding explains it, --normalise divides each by the sum"
+        if is_rounded_sum(total)
+        else "--normalise divides by sums within 0.01 of 1, and no others"
+    )
+    raise PriorError(
+        f"{path}: the shares sum to {total:.12g}, not to 1: correct them, or write whole counts; {remedy}"
+    )
 
 
 def read_saved_prior(path: Path) -> Prior | None:
@@ -307,8 +338,11 @@ def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
 
 def read_numbers(text: str, option: str) -> list[float]:
     """Parse comma-separated numbers of an option."""
+    parts = [part.strip() for part in text.split(",")]
+    if any(re.fullmatch(r"0\d+", part) for part in parts[1:]):
+        raise InputError(f"{option} {text!r}: commas are between numbers: write {'.'.join(parts)}")
     try:
-        return [float(part) for part in text.split(",")]
+        return [float(part) for part in parts]
     except ValueError:
         raise InputError(f"{option} {text!r}: give numbers with commas between") from None
 
@@ -343,15 +377,14 @@ def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mec
     matrix = np.asarray(stored.matrix, dtype=float)
     sums = matrix.sum(axis=1)
     off = float(np.abs(sums - 1).max())
-    # two digits, or a hundred outputs of five, explain a sum that is off one by so much
-    max_correction = 0.01
-    if rounded and 0 < off <= max_correction:
+    is_rounded = is_rounded_sum(1 + off)
+    if rounded and off > 0 and is_rounded:
         print_line(
             f"The rows of {path.name} sum to one up to {off:.1g}: each is divided by its sum.",
             err=True,
         )
         matrix = matrix / sums[:, None]
-    elif 1e-9 < off <= max_correction:
+    elif off > 1e-9 and is_rounded:
         raise FileFormatError(
             f"{path}: a row sums to {sums[np.abs(sums - 1).argmax()]:.9g}: if rounding explains it, "
             "--normalise divides each row by its sum"
@@ -360,9 +393,9 @@ def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mec
         return Mechanism(matrix, stored.inputs, stored.outputs)
     except MechanismError as error:
         limit = (
-            f"; --normalise divides rows whose sums are within {max_correction:g} of 1, and no others"
-            if off > max_correction
-            else ""
+            ""
+            if is_rounded
+            else "; --normalise divides rows whose sums are within 0.01 of 1, and no others"
         )
         raise FileFormatError(f"{path}: {error}{limit}") from None
 

@@ -221,7 +221,7 @@ def _check_target(data: Path, output: Path | None, dry_run: bool) -> None:
     from pmlopt.core.files import is_standard_stream
 
     if (output is None) != dry_run:
-        raise InputError("give -o FOLDER to write to, or --dry-run to write nothing: one of them")
+        raise InputError("give -o FOLDER to write to, or --dry-run to write nothing")
     if is_standard_stream(data):
         raise InputError("the data are read more than once: give a file, not standard input")
     if output is not None:
@@ -248,8 +248,8 @@ def check_command(folder: Annotated[Path, ArgumentNote("FOLDER")], as_json: Json
 
     Decides every claim again: digests, the certificate of each mechanism, the levels, the labels, and whether
     the released file can have come from the mechanisms. Exits with 1 when a claim fails or a file is missing,
-    and with 3 where a part cannot be checked from the folder, which is stated. `verify` is
-    for one saved result, and `audit` for a mechanism under a prior.
+    and with 3 where a claim cannot be decided from the folder. What no folder can show is listed and changes
+    no exit code. `verify` is for one saved result, and `audit` for a mechanism under a prior.
     """
     from pmlopt.publishing import check
     from pmlopt.publishing.checking import explain_undecided
@@ -263,13 +263,12 @@ def check_command(folder: Annotated[Path, ArgumentNote("FOLDER")], as_json: Json
             ["claim", "verdict", "found"],
             [(one.name, one.verdict, one.detail) for one in verdict.parts],
         )
-        undecided = [one.name for one in verdict.parts if one.holds is None]
-        partly = (
-            f"What can be checked from the folder holds; {join_words(undecided, 9)} cannot be checked "
-            "from it."
-        )
+        rest = join_words((one.name for one in verdict.parts if one.holds is None), 9)
+        partly = f"What can be checked from the folder holds; {rest} cannot be checked from it."
         print_line({True: "All of it holds.", False: "It FAILS.", None: partly}[verdict.holds])
-        for line in explain_undecided(verdict):
+        warnings = (f"Warning: {line}" for line in verdict.warnings)
+        notes = ("What this folder cannot show:", *(f"  {line}" for line in verdict.notes))
+        for line in (*explain_undecided(verdict), *warnings, *notes):
             print_line(line)
     sys.exit({True: 0, False: CLAIM_FAILS, None: NOT_SOLVED}[verdict.holds])
 
@@ -293,7 +292,7 @@ def example_command(target: Annotated[Path, ArgumentNote("FILE")]) -> None:
     )
 
 
-PRIOR = {"prior_file", "counts_file", "columns", "missing", "delimiter", "encoding"}
+PRIOR = {"prior_file", "counts_file", "columns", "missing", "normalise", "delimiter", "encoding"}
 """The options of the prior, which every requirement that is compared shares."""
 
 _Page: TypeAlias = Annotated[Path, OptionNote("The page to write (.html).", "-o/--output", TARGET)]
@@ -484,7 +483,7 @@ def _make_command_line(
         format_options(asked, {*others, "about_file", "secret_column"}),
         "",
     )
-    if not np.array_equal(prior.pmf, asked.read_prior().pmf):
+    if not np.array_equal(prior.pmf, asked.read_prior(announce=False).pmf):
         law, before = ["--prior", "prior.csv"], sources.format_prior_command(prior)
     if secret is not None and asked.secret is not None and secret is not asked.secret:
         law, rest_of, before = (

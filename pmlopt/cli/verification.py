@@ -45,11 +45,26 @@ def report_command(
     from pmlopt.programs.reports.pages import EXACT_COUNTS
     from pmlopt.verification import write_report
 
+    check_saved_result(saved_file)
     target = saved_file.with_suffix(".html") if output is None else output
     write_report(saved_file, target)
     if (prior := read_saved_prior(saved_file)) is not None and prior.samples is not None:
         print_line(f"warning: {EXACT_COUNTS}", err=True)
     print_line(f"Wrote {target}.")
+
+
+def check_saved_result(path: Path) -> None:
+    """Raise an error for a file that can be no saved result, with the command for what it is."""
+    if path.is_dir():
+        raise InputError(
+            f"{path}: is a folder: name a saved result, a .json or .npz file. The folder of a release has "
+            "its report in it, and `pmlopt check` checks it"
+        )
+    if path.suffix.lower() not in (".json", ".npz"):
+        raise InputError(
+            f"{path}: is no saved result, which is a .json or .npz file of pmlopt design, solve or audit -o. "
+            "A matrix is audited, with a page: pmlopt audit FILE --prior PRIOR --page audit.html"
+        )
 
 
 CODES: Mapping[bool | None, int] = {True: 0, False: CLAIM_FAILS, None: NOT_SOLVED}
@@ -108,6 +123,7 @@ def verify_command(
             f"{saved_file}: is a workbook: name the mechanism of a form or a spreadsheet by --of MECHANISM. "
             "A matrix has no certificate: save a Result as .json or .npz, or audit it"
         )
+    check_saved_result(saved_file)
     verdict = verify_file(saved_file)
     print_verification(verdict, saved_file, as_json)
     sys.exit(CODES[verdict.holds])
@@ -127,6 +143,7 @@ def prove_command(
     from pmlopt.programs.proofs.folder import write_proof
     from pmlopt.programs.reports.pages import warn_of_sample
 
+    check_saved_result(saved_file)
     certificate = _load_certificate(saved_file)
     found = write_proof(certificate, output)
     for warning in warn_of_sample(certificate):

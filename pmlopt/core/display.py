@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -55,9 +56,11 @@ def format_nats(level: float) -> str:
     """Format a level in nats, with rounding errors as 0.
 
     Examples:
-        >>> format_nats(0.25), format_nats(3e-12)
-        ('0.25 nats', '0 nats')
+        >>> format_nats(0.25), format_nats(3e-12), format_nats(math.inf)
+        ('0.25 nats', '0 nats', 'infinite')
     """
+    if level == math.inf:
+        return "infinite"
     return f"{0 if level < 5e-10 else level:.6g} nats"
 
 

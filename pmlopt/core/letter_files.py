@@ -82,7 +82,11 @@ def _check_columns(path: str | os.PathLike[str], rows: Sequence[Sequence[str]]) 
     is_named = header[-1].strip().lower() in NUMBER_HEADERS
     if len(header) < 2 or (len(header) > 2 and not is_named):
         count = "1 column" if len(header) == 1 else f"{len(header)} columns"
-        more = "; further columns of letters are before one named count" if len(header) > 2 else ""
+        more = (
+            "; further columns of letters are before one named count or share"
+            if len(header) > 2
+            else ""
+        )
         raise LetterLayoutError(
             f"{path}: has {count}, {join_words(map(repr, header), 6)}: {_LAYOUT}{more}", header
         )

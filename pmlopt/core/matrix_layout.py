@@ -34,7 +34,22 @@ def parse_number(cell: str, where: str) -> float:
     hint = ""
     if re.fullmatch(r"\s*\d{1,3}(,\d{3})+\s*", cell):
         hint = ": leave out the commas between thousands"
+    elif re.fullmatch(r"\s*[+-]?\d*,\d+\s*", cell):
+        hint = f": write {cell.strip().replace(',', '.')}"
     raise FileFormatError(f"{where}: {cell!r} is in the place of a number{hint}") from None
+
+
+def is_rounded_sum(total: float, exact: float = 1.0) -> bool:
+    """Return whether a sum is within 0.01 of the exact one, in proportion and but for float rounding.
+
+    Numbers of two digits, or a hundred ones of five, that were rounded have such sums.
+
+    Examples:
+        >>> 1.01 - 1 <= 0.01, is_rounded_sum(1.01), is_rounded_sum(0.99), is_rounded_sum(1.02)
+        (False, True, True, False)
+    """
+    # decimals at the border, such as 1.01, are off by the last digits of floats
+    return abs(total - exact) <= (0.01 + 1e-9) * exact
 
 
 def check_layout(rows: Sequence[Sequence[str]], path: object) -> None:
@@ -79,9 +94,8 @@ def _are_probabilities(cells: Sequence[str]) -> bool:
         return False
     numbers = [float(text) for text in texts]
     total = sum(numbers)
-    # How far the sum of a row that was rounded may be from the exact one.
     return min(numbers, default=-1.0) >= 0 and any(
-        abs(total - whole) <= 0.01 * whole for whole in (1.0, 100.0)
+        is_rounded_sum(total, whole) for whole in (1.0, 100.0)
     )
 
 

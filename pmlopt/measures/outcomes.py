@@ -306,7 +306,7 @@ class Audit:
 
     def _repr_html_(self) -> str:
         """Return the levels and the most revealing outcomes as a notebook shows them."""
-        levels = {name: f"{level:.6g} nats" for name, level in self.levels.items()}
+        levels = {name: format_nats(level) for name, level in self.levels.items()}
         rows = [one.table_row for one in self.outcomes]
         return format_facts_html("Audit", levels) + format_table_html(
             "What each outcome reveals", OUTCOME_COLUMNS, rows
@@ -314,7 +314,7 @@ class Audit:
 
     def _format_levels(self) -> list[str]:
         """Format each level with its name."""
-        return [f"{name} {level:.6g} nats" for name, level in self.levels.items()]
+        return [f"{name} {format_nats(level)}" for name, level in self.levels.items()]
 
 
 def audit(prior: PriorLike, mechanism: MechanismLike) -> Audit:

@@ -296,11 +296,15 @@ class Verdict:
         kind: of the certificate.
         statement: what is claimed of the leakage.
         parts: the claims, each checked separately.
+        warnings: what the reader should know although the claims hold.
+        notes: what no check of the file or folder can show.
     """
 
     kind: str
     statement: str
     parts: tuple[Claim, ...]
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def from_certificate(cls, certificate: Certificate, *more: Claim) -> Verdict:
@@ -327,6 +331,7 @@ class Verdict:
             "statement": self.statement,
             "holds": self.holds,
             "parts": [part.to_dict() for part in self.parts],
+            **({"warnings": [*self.warnings], "notes": [*self.notes]} if self.notes else {}),
         }
 
     def __str__(self) -> str:

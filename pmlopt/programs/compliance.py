@@ -68,7 +68,7 @@ def prove(
         >>> prove([0.5, 0.5], PML(0.4), response)
         Traceback (most recent call last):
         ...
-        pmlopt.errors.PrivacyError: the outcome 0 reveals 0.405465 nats about 0, and the limit is 0.4
+        pmlopt.errors.PrivacyError: the output 0 reveals 0.405465 nats about 0, and the limit is 0.4
     """
     p, m = pair_with_names(prior, mechanism)
     if not privacy.holds(p, m):

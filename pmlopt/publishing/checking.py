@@ -22,6 +22,7 @@ from pmlopt.measures.leakage import bound_level_rounding
 from pmlopt.programs.certificate import Verdict
 from pmlopt.programs.claims import FLOATS, Claim
 from pmlopt.programs.result import Result
+from pmlopt.publishing.check_notes import list_revealing_outputs, list_unshown_statements
 from pmlopt.publishing.folder import (
     DESCRIPTION,
     RELEASED,
@@ -33,7 +34,7 @@ from pmlopt.publishing.folder import (
     find_release_of,
 )
 from pmlopt.publishing.order import make_order_claim
-from pmlopt.publishing.page import render_pages
+from pmlopt.publishing.page import format_factor, render_pages
 from pmlopt.publishing.release_fit import (
     FALSE_ALARM_PROBABILITY,
     MIN_TEST_POWER,
@@ -84,8 +85,9 @@ def check(folder: str | os.PathLike[str]) -> Verdict:
     The digest of each file, and that there are no others; the certificate of each mechanism; the levels
     only, with all others, and together, from the matrices and the joint law; the report; the columns and
     labels of the released file; by two tests (`assess_release_fit`) whether its rows can have come from the
-    mechanisms; and whether they look sorted (`order`), which is a warning and fails no claim. The joint law
-    is the releaser's word, and so is what columns in clear reveal.
+    mechanisms; and whether they look sorted (`order`), which refutes a stated random order below a p-value of
+    1e-6. The joint law is the releaser's word, and so is what columns in clear reveal. The `warnings` of the
+    verdict name outputs that rule out true values, and its `notes` what no folder can show.
 
     Args:
         folder: that `release` made.
@@ -123,27 +125,36 @@ def check(folder: str | os.PathLike[str]) -> Verdict:
         raise FileFormatError(
             f"{folder}: the date {described.date!r:.40} is none: it must be YYYY-MM-DD"
         )
-    return Verdict("release", _make_statement(described), tuple(_list_claims(place, described)))
+    warnings: list[str] = []
+    parts = tuple(_list_claims(place, described, warnings))
+    notes = list_unshown_statements(described)
+    return Verdict("release", _make_statement(described), parts, tuple(warnings), notes)
 
 
 def _make_statement(described: ReleaseFile) -> str:
     """Return the claimed guarantee as text, with clear columns first."""
-    scope = "under the shares that the releaser states"
+    scope = "under the shares that the releaser states; other releases about the same people are not included"
     if not described.kept:
         return (
-            f"claims that all releases together leak at most {described.together:.6g} nats, {scope}"
+            f"claims that all released columns of this folder together leak at most "
+            f"{_format_level(described.together)}, {scope}"
         )
-    without = f"without them {described.together:.6g} nats"
+    without = f"without them {_format_level(described.together)}"
     if described.level_with_clear_columns is None:
         return f"claims no level with the columns that stay in clear, and {without}, {scope}"
     return (
-        f"claims that all releases together, with the columns that stay in clear, leak at most "
-        f"{described.level_with_clear_columns:.6g} nats, and {without}, {scope}"
+        f"claims that all released columns of this folder together, with the columns that stay in clear, "
+        f"leak at most {_format_level(described.level_with_clear_columns)}, and {without}, {scope}"
     )
 
 
-def _list_claims(place: Path, described: ReleaseFile) -> Iterator[Claim]:
-    """Yield the checked claims of a release folder."""
+def _format_level(level: float) -> str:
+    """Format a level in nats, with the factor that it is."""
+    return f"{level:.6g} nats (a factor of {format_factor(level)})"
+
+
+def _list_claims(place: Path, described: ReleaseFile, warnings: list[str]) -> Iterator[Claim]:
+    """Yield the checked claims of a release folder, and add warnings on its outputs."""
     yield _check_files(place, described)
     made: list[Mechanism | Result[Any]] = []
     for part in described.parts:
@@ -170,9 +181,10 @@ def _list_claims(place: Path, described: ReleaseFile) -> Iterator[Claim]:
     people = described.count_people(mechanisms)
     yield from _check_levels(described, people, mechanisms)
     yield _check_report(place, described, made)
-    draws = described.random == SYSTEM
-    text = f"drawn from {described.random}, by the releaser{'' if draws else ': a seed undoes the noise'}"
-    yield Claim("random", draws, BYTES, text)
+    warnings += list_revealing_outputs(described, people, mechanisms)
+    if described.random != SYSTEM:
+        text = f"drawn from {described.random}, by the releaser: a seed undoes the noise"
+        yield Claim("random", False, BYTES, text)
     releases = [
         ColumnRelease(one, part.columns)
         for one, part in zip(mechanisms, described.parts, strict=True)

@@ -22,6 +22,7 @@ from pmlopt.releases.batches import ColumnRelease
 from pmlopt.releases.joint import MAX_PRODUCT_ENTRIES, check_product_size, multiply_rows
 from pmlopt.tables.counting import count_pairs
 from pmlopt.tables.digests import RowDigest
+from pmlopt.tables.letter_tables import check_rows_are_people
 from pmlopt.tables.reading import Table, TableBatch, find_column, open_table
 from pmlopt.tables.streams import CsvFormat
 
@@ -120,15 +121,19 @@ def count_letters(
     shape = [len(one.mechanism.inputs) for one in releases]
     check_product_size(math.prod(shape))
     people, left_out = np.zeros(math.prod(shape), dtype=np.int64), 0
+    read: list[TableBatch] = []  # the first two batches: a table of letters fits into one
     with open_table(data, form) as table:
         clear, rows = ClearColumnCounts(table, keep), RowDigest(table, digested)
         for batch, codes in encode_inputs(table, releases, drop_missing):
+            read = [*read, batch][:2]
             rows.add_batch(batch, codes)
             whole = np.logical_and.reduce([code >= 0 for code in codes])
             tuples = np.ravel_multi_index([np.maximum(code, 0) for code in codes], shape)
             people += np.bincount(tuples[whole], minlength=len(people))
             left_out += batch.size - int(whole.sum())
             clear.add_batch(batch, np.where(whole, tuples, -1))
+        names = [name for one in releases for name in one.columns]
+        check_rows_are_people(table, read, names, int(np.count_nonzero(people)))
     if not people.any():
         raise InputError("there is no row without a missing cell: nothing can be released")
     return LetterCounts(people.reshape(shape), left_out, clear, rows.compute_digest())

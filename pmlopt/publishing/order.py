@@ -41,6 +41,15 @@ class RowOrderTest:
     columns: tuple[str, ...]
 
 
+def refutes_random_order(p_value: float) -> bool:
+    """Return whether a p-value refutes a stated random order: below 1e-6.
+
+    A random order has one so small less than once in 1,000 releases: once in a million by the laws of the
+    tests, of which that of the number of runs is a normal approximation whose tail may be off by a factor.
+    """
+    return p_value < 1e-6
+
+
 def compute_runs_p_value(codes: IntArray) -> float:
     """Compute the two-sided p-value of the Wald-Wolfowitz runs test.
 
@@ -134,7 +143,7 @@ def compare_with_random_order(columns: Mapping[str, Sequence[IntArray]]) -> RowO
 def make_order_claim(
     data: Path, form: CsvFormat, described: ReleaseFile, released: Sequence[str]
 ) -> Claim:
-    """Build the (non-deciding) claim on the row order of a released file.
+    """Build the claim on the row order of a released file: a stated random order may be refuted.
 
     Args:
         data: the file, or the folder of files.
@@ -147,7 +156,7 @@ def make_order_claim(
             _encode_columns(table, [*released, *described.kept], set(released), described.rows)
         )
     looks = (
-        f"{join_words(found.columns)} look sorted or clustered"
+        f"{join_words(found.columns)} look{'' if len(found.columns) > 1 else 's'} sorted or clustered"
         if found.columns
         else "no column looks sorted"
     )
@@ -159,6 +168,12 @@ def make_order_claim(
     if described.order == IN_ORDER:
         text = f"warning: rows keep the order of the data, which no level counts; {text}"
         return Claim("order", None, FLOATS, text, None, found.p_value)
+    if refutes_random_order(found.p_value):
+        text = (
+            f"rows are stated to be in a random order, and {looks}: the p-value is {found.p_value:.3g}, "
+            f"refused below 1e-06, as a random order is less than once in 1,000 times"
+        )
+        return Claim("order", False, FLOATS, text, None, found.p_value)
     if found.columns:
         text = f"warning: rows are stated to be in a random order, and {text}"
         return Claim("order", None, FLOATS, text, None, found.p_value)

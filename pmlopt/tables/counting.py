@@ -14,6 +14,7 @@ from pmlopt.core.frames import MISSING_LETTER, Missing, check_missing
 from pmlopt.core.matrix_layout import is_number
 from pmlopt.core.near_labels import warn_of_near_labels
 from pmlopt.errors import InputError
+from pmlopt.tables.letter_tables import check_rows_are_people
 from pmlopt.tables.missing_cells import MissingRows
 from pmlopt.tables.reading import Table, TableBatch, find_column, open_table
 from pmlopt.tables.streams import CsvFormat
@@ -186,17 +187,40 @@ def _count_groups(
         counted = table.count_by_engine(group)
         passes.setdefault(number if counted is not table else -1, (counted, []))[1].append(number)
     for counted, numbers in passes.values():
-        places = [
-            [find_column(counted.names, column, table.where) for column in groups[k]]
-            for k in numbers
-        ]
-        for batch in counted.batches():
-            for number, own in zip(numbers, places, strict=True):
-                add_batch_counts(counts[number], batch, own, missing, lacking[number])
+        tasks = [(groups[k], counts[k], lacking[k]) for k in numbers]
+        _count_in_one_pass(table, counted, tasks, missing)
     if missing == "refuse":  # at the end, so that the message has the number of such rows
         for tally in lacking:
             tally.refuse()
     return [_sort_counts(table, *one) for one in zip(groups, counts, strict=True)]
+
+
+def _count_in_one_pass(
+    table: Table,
+    counted: Table,
+    tasks: Sequence[tuple[Sequence[str], dict[tuple[Any, ...], int], MissingRows]],
+    missing: Missing,
+) -> None:
+    """Count several groups of columns in one pass over a table, or over what an engine has counted.
+
+    Args:
+        table: of which columns are counted.
+        counted: the same, or its counts by an engine.
+        tasks: the columns, the counts to which theirs are added, and the rows with a missing cell.
+        missing: as for `column_counts`.
+    """
+    places = [
+        [find_column(counted.names, column, table.where) for column in columns]
+        for columns, _, _ in tasks
+    ]
+    read: list[TableBatch] = []  # the first two batches: a table of letters fits into one
+    for batch in counted.batches():
+        read = [*read, batch][:2]
+        for own, (_, counts, tally) in zip(places, tasks, strict=True):
+            add_batch_counts(counts, batch, own, missing, tally)
+    if counted is table:
+        for columns, counts, _ in tasks:
+            check_rows_are_people(table, read, columns, len(counts))
 
 
 def _sort_counts(

@@ -3,8 +3,8 @@
 
 This file stands alone: Python's standard library, no pmlopt, no solver, no floating point in a decision.
 Every float is a rational number; e^x is enclosed by two. docs/certificate.md states what each number means.
-Exit code 0: all that the file claims is proved, and a sentence states what that is. 1: a claim is false.
-2: the file is not of the format to the letter, or claims something that this script does not prove.
+Exit code 0: all that the file claims is proved. 1: a claim is false. 2: nothing is proved of a file that is
+not of the format to the letter, or makes other claims. 3: its leakage is proved, its value and bound are not.
 """
 
 import json
@@ -17,7 +17,7 @@ DIGITS, NEAR, LARGEST, VERSION = Context(prec=60), Q(1, 10**12), 10**8, 3  # LAR
 FILE = "format version inputs outputs unnamed matrix metadata"
 RESULT = ("status value bound gap level prior certificate solver reason attempts iterations warm_started "
           "closed_form timings solver_options")  # fmt: skip
-SHARED = "kind mechanism value bound privacy prior multipliers residuals repair"
+SHARED = "kind mechanism value bound privacy prior multipliers residuals repair"  # of results in OWN
 OWN = {"linear": "maximised table witness added", "least-leakage": "allowed expected weight laws"}
 ASKED = {"pml": "epsilon over about", "ldp": "epsilon", "lip": "lower upper", "maximal-leakage": "epsilon"}
 SETS = {"l1-ball": "center radius delta", "minimum-mass": "size mass", "all-priors": "size"}
@@ -29,13 +29,12 @@ class FalseClaimError(Exception):
 class RefusedError(Exception):
     """The message states what is not of the format, or not proved by this script."""
 
-def need(condition, claim):
+def need(condition, claim, error=FalseClaimError):
     if not condition:
-        raise FalseClaimError(claim)
+        raise error(claim)
 
 def must(condition, what):
-    if not condition:
-        raise RefusedError(what)
+    need(condition, what, RefusedError)
 
 def keys(data, names, what):
     """Require a table with exactly these keys."""
@@ -88,8 +87,7 @@ def law(record, what, *inputs):
     keys(record, "kind labels probabilities counts samples", what)
     same = repr(record["labels"]) in map(repr, ("labels", *inputs))  # 1, 1.0 and true are not the same
     must(record["kind"] == "prior" and same, f"{what} is a law on the inputs")
-    floats, counts, samples = record["probabilities"], record["counts"], record["samples"]
-    found = row(floats)
+    counts, samples, found = record["counts"], record["samples"], row(floats := record["probabilities"])
     need(abs(sum(found) - 1) < Q(2, 10**9) and min(found) >= 0, f"{what} is a law")
     must(samples is None or whole(samples) > 0, "a sample has a size")
     if counts is not None:
@@ -149,12 +147,11 @@ class StatedRequirement:
         if self.name == "maximal-leakage" and factor < len(p) and sum(map(max, columns)) > factor:
             return "all outcomes together leak more"
         for outcome, c in zip(names[1], columns, strict=True):
-            most, least = names[0][c.index(max(c))], names[0][c.index(min(c))]
             mean = min(c) if self.name == "ldp" else self.least_mean(c) if self.over else dot(p, c)
             if self.name != "maximal-leakage" and max(c) > factor * mean:
-                return f"the outcome {outcome!r} tells too much of {most!r}"
+                return f"the outcome {outcome!r} tells too much of {names[0][c.index(max(c))]!r}"
             if self.name == "lip" and mean > power(limits[0]) * min(c):
-                return f"the outcome {outcome!r} tells too much of {least!r}"
+                return f"the outcome {outcome!r} tells too much of {names[0][c.index(min(c))]!r}"
         return ""
 
     def within(self, p, gains, proof, most):
@@ -235,29 +232,28 @@ def least_leakage(record, asked, matrix, p):
     need(bound <= 0 or power(-bound) >= share, "the multipliers prove the bound")
     return f"no mechanism on the allowed pairs has a level below {record['bound']}"
 
-def told(result, record):
-    """How it was found, which proves nothing, has the form of the format."""
+def told(result, record):  # how it was found, which proves nothing, has the form of the format
     must(result["status"] in ["optimal", "unproved", "limit_reached", "stopped", "violated"], "the status")
     form, texts = result["closed_form"], [result["solver"], result["reason"], *result["attempts"]]
     texts += [] if form is None else [keys(form, "name value difference", "the closed form")["name"]]
     must(type(result["attempts"]) is list and all(type(text) is str for text in texts), "texts")
-    count, warm, options = result["iterations"], result["warm_started"], result["solver_options"]
-    must(type(count) in (int, type(None)) and type(warm) is bool, "the iterations")
+    count, options = result["iterations"], result["solver_options"]
+    must(type(count) in (int, type(None)) and type(result["warm_started"]) is bool, "the iterations")
     must(type(options) is dict and json.dumps(options, allow_nan=False), "the options of the solver")
-    fix = keys(record["repair"], "theta shift dropped", "the repair")
-    row([fix["theta"], fix["shift"], *record["residuals"].values()])
+    fix = keys(record.get("repair", {"theta": 0, "shift": 0, "dropped": []}), "theta shift dropped", "repair")
+    row([fix["theta"], fix["shift"], *record.get("residuals", {}).values()])
     must(all(type(y) is int for y in fix["dropped"]) and type(fix["dropped"]) is list, "what was dropped")
     row(list(keys(result["timings"], "compile solve certify total", "the timings").values()))
 
 def check(file):
-    """All claims of a file; what is returned states what was proved."""
+    """All claims of a file; the exit code, and what was proved."""
     must(file.get("format") == "pmlopt-mechanism", "only a plain matrix is proved by this script")
     result = keys({"solver_options": {}, **keys(file, FILE, "the file")["metadata"]}, RESULT, "the result")
-    record = result["certificate"]
-    must(record.get("kind") in OWN, f"results of the kind {record['kind']!r:.40} are not proved here")
-    keys(record, f"{SHARED} {OWN[record['kind']]}", "the certificate")
-    must(whole(file["version"]) == VERSION, "it is of another version")
-    must((record["mechanism"], record["prior"]) == ("mechanism", "prior"), "matrix and prior are the file's")
+    record, kind = result["certificate"], result["certificate"].get("kind")
+    must("privacy" in record, f"results of the kind {kind!r:.40} are not proved here")
+    keys(record, f"{SHARED} {OWN[kind]}" if kind in OWN else " ".join(record), "the certificate")
+    must((whole(file["version"]), record["mechanism"], record["prior"]) == (VERSION, "mechanism", "prior"),
+         "it is of another version, or matrix and prior are not the file's")
     names, unnamed = (labels(file["inputs"]), labels(file["outputs"])), file["unnamed"]
     must(unnamed in ([], ["inputs"], ["outputs"], ["inputs", "outputs"]), "the sides without labels")
     must(all(list(map(whole, file[side])) == [*range(len(file[side]))] for side in unnamed), "their labels")
@@ -265,17 +261,22 @@ def check(file):
     matrix, p = table(file["matrix"], *map(len, names)), law(result["prior"], "the prior")
     need(len(p) == len(names[0]) and min(p) > 0, "the prior has every letter")
     asked = StatedRequirement(record["privacy"], p, result["prior"], file["inputs"])
-    levels(asked, number(result["level"]), matrix, p, names)
+    level, value, form = number(result["level"]), number(record["value"]), result["closed_form"]
+    levels(asked, level, matrix, p, names)
+    most = " and ".join(f"{float(v)}" for v in asked.limits) + f" nats about the data for {asked.priors}"
+    what = f"proved: the {len(p)} x {len(names[1])} matrix keeps {asked.name} of {most}"
+    if kind == "compliance" and (record["bound"], result["bound"], result["gap"]) == ("inf", None, None):
+        need(number(result["value"]) == value and abs(value - level) <= NEAR * max(1, level), "the value")
+        return 0, what
+    if kind not in OWN:
+        return 3, f"{what}; not proved: value and bound of a result of the kind {kind!r:.40}"
     need(all(number(record[k]) == number(result[k]) for k in ("value", "bound")), "the result is its proof's")
-    found = (linear if record["kind"] == "linear" else least_leakage)(record, asked, matrix, p)
-    value, form = number(record["value"]), result["closed_form"]
+    found = (linear if kind == "linear" else least_leakage)(record, asked, matrix, p)
     gap = (number(record["bound"]) - value) * (1 if record.get("maximised") else -1)
     need(number(result["gap"]) == Q(float(gap)), "the gap")
-    if form is not None:
-        off = value - number(form["value"])
-        need(abs(off - number(form["difference"])) <= NEAR * max(1, abs(value)), "the closed form")
-    most = " and ".join(f"{float(v)}" for v in asked.limits) + f" nats about the data for {asked.priors}"
-    return f"proved: the {len(p)} x {len(names[1])} matrix keeps {asked.name} of {most}; {found}"
+    off = form and value - number(form["value"]) - number(form["difference"])
+    need(form is None or abs(off) <= NEAR * max(1, abs(value)), "the closed form")
+    return 0, f"{what}; {found}"
 
 def once(pairs):
     must(len(dict(pairs)) == len(pairs), "a key stands there twice")
@@ -284,9 +285,8 @@ def once(pairs):
 def main(path):
     """Check a file, and say what was found; the exit code."""
     try:
-        content = Path(path).read_bytes()
-        must(len(content) <= LARGEST, "the file is too large")
-        code, found = 0, check(json.loads(content.decode(), object_pairs_hook=once, parse_constant=number))
+        must(len(content := Path(path).read_bytes()) <= LARGEST, "the file is too large")
+        code, found = check(json.loads(content.decode(), object_pairs_hook=once, parse_constant=number))
     except FalseClaimError as error:
         code, found = 1, f"FALSE: {error}"
     except RefusedError as error:

@@ -48,7 +48,7 @@ def verify_file(path: str | os.PathLike[str]) -> Verdict:
         >>> _ = path.write_text(path.read_text().replace('"epsilon": 0.2', '"epsilon": 0.1'))
         >>> found = verify_file(path)
         >>> found.holds, found.parts[1].detail
-        (False, 'the outcome 0 reveals 0.2 nats about 0, and the limit is 0.1')
+        (False, 'the output 0 reveals 0.2 nats about 0, and the limit is 0.1')
         >>> folder.cleanup()
     """
     return _read_with_verdict(path, *read_any_mechanism(path))[1]

@@ -63,14 +63,15 @@ def test_a_label_prints_no_line_of_its_own_and_no_codes(folder: Path, label: str
     for text in shown:
         assert not any(line.startswith("The claim holds") for line in text.splitlines())
         assert all(character.isprintable() for character in text.replace("\n", ""))
-    assert len(shown[0].splitlines()) == 1 + 7 + 4  # a title, a table of levels, a table of outputs
+    # a title, the prior, a table of levels, a table of outputs
+    assert len(shown[0].splitlines()) == 2 + 7 + 4
 
 
 def test_names_of_files_are_shown_in_one_line(folder: Path) -> None:
     name = "rule\nThe claim holds\x1b[2K.json"
     write(folder, name, mechanism())
     text = run("audit", name, "--prior", "p.csv")
-    assert text.splitlines()[0].startswith("rule\\nThe claim holds\\x1b[2K.json: 3 letters")
+    assert text.splitlines()[0].startswith("rule\\nThe claim holds\\x1b[2K.json: 3 true values")
     missing = refused(folder, "audit 'no\nThe claim holds' --prior p.csv")
     assert len(missing.splitlines()) == 1
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 from documents import ROOT
 
-from pmlopt import PML, Prior, design, solve
+from pmlopt import PML, Mechanism, Prior, design, solve
 from pmlopt.cli import main
 
 CHECKER = shlex.join([sys.executable, str(ROOT / "tests" / "oracles" / "vipr.py")])
@@ -119,5 +119,9 @@ def test_a_mechanism_without_claims_has_nothing_to_prove(tmp_path: Path) -> None
     path = tmp_path / "mechanism.csv"
     solve(design([0.5, 0.5], PML(0.4), "hamming")).save(path)
     found = called("prove", path, "-o", tmp_path / "proof")
+    assert found.exit_code == 2
+    assert "is no saved result" in found.output
+    Mechanism.load(path).save(tmp_path / "bare.json")
+    found = called("prove", tmp_path / "bare.json", "-o", tmp_path / "proof")
     assert found.exit_code == 2
     assert "nothing to prove" in found.output

@@ -83,7 +83,9 @@ def test_a_plan_of_two_columns(people: Path, tmp_path: Path) -> None:
     assert described["together"] <= 1.0
     verdict = json.loads(run("check", out, "--json"))
     assert verdict["holds"] is True
+    assert len(verdict["notes"]) == 4  # issuer, shares, draws, other releases
     claims = {part["part"]: part for part in verdict["parts"]}
+    assert "random" not in claims  # no folder shows it
     assert claims["level together"]["recomputed"] == pytest.approx(described["together"], abs=1e-12)
     data, written = pd.read_csv(people), pd.read_csv(out / "released.csv")
     written.loc[::3, ["education", "sex"]] = data.loc[

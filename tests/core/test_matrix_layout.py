@@ -89,7 +89,7 @@ def test_a_header_without_the_corner_is_read_as_r_writes_it(tmp_path: Path, endi
     found = Mechanism.load(path)
     assert (found.inputs, found.outputs) == (("a", "b"), ("y0", "y1"))
     assert found.matrix.tolist() == [[0.75, 0.25], [0.5, 0.5]]
-    assert "2 letters, 2 outputs" in run("audit", path, "--privacy", "ldp", "--epsilon", "1")
+    assert "2 true values, 2 outputs" in run("audit", path, "--privacy", "ldp", "--epsilon", "1")
     path.write_text(path.read_text() + '"c"\n')
     with pytest.raises(FileFormatError, match="row 4 has 1 cells"):
         Mechanism.load(path)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +17,7 @@ from pmlopt.publishing.order import (
     compare_with_random_order,
     compute_drift_p_value,
     compute_runs_p_value,
+    refutes_random_order,
 )
 
 RESPONSE = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
@@ -30,6 +34,48 @@ def test_p_values_are_no_smaller_than_they_say(shares: tuple[float, ...], rows: 
     ])  # fmt: skip
     for level in (0.2, 0.05, 0.01):  # of one seed; 4 standard deviations above the level
         assert (found <= level).mean(axis=0).max() < 1.1 * level + 4 * np.sqrt(level / 500)
+
+
+@pytest.mark.parametrize("first", [54, 110, 300])
+def test_a_random_order_is_refuted_less_than_once_in_a_thousand_times(first: int) -> None:
+    tested = 0
+    for second in (first, 4 * first, 40 * first):
+        n, refuted = first + second, 0.0
+        # the law of the number of runs of two values is known exactly [Wald and Wolfowitz 1940]
+        mean = 1 + 2 * first * second / n
+        variance = (mean - 1) * (mean - 2) / (n - 1)
+        if variance < 25:  # then no test of runs is made
+            continue
+        tested += 1
+        for runs in range(2, 2 * first + 2):
+            distance = max(0.0, abs(runs - mean) - 0.5)
+            p_value = math.erfc(distance / math.sqrt(2 * variance))
+            if refutes_random_order(2 * p_value):  # of two tests
+                half = runs // 2
+                ways = (
+                    2 * math.comb(first - 1, half - 1) * math.comb(second - 1, half - 1)
+                    if runs % 2 == 0
+                    else math.comb(first - 1, half) * math.comb(second - 1, half - 1)
+                    + math.comb(first - 1, half - 1) * math.comb(second - 1, half)
+                )
+                refuted += ways / math.comb(n, first)
+        assert refuted < 1e-3
+    assert tested
+
+
+def test_rows_that_are_sorted_refute_a_random_order(tmp_path: Path) -> None:
+    # drawn in the order of the data, and said to be shuffled: the forger knows all digests
+    release(SORTED, {"ill": RESPONSE}, tmp_path / "out", seed=1)
+    data = tmp_path / "out" / "released.csv"
+    header, *rows = data.read_text().splitlines()
+    data.write_text("\n".join([header, *sorted(rows), ""]))
+    description = tmp_path / "out" / "release.json"
+    told = json.loads(description.read_text())
+    told["digests"]["released.csv"] = hashlib.sha256(data.read_bytes()).hexdigest()
+    description.write_text(json.dumps(told))
+    order = {one.name: one for one in check(tmp_path / "out").parts}["order"]
+    assert order.holds is False
+    assert "refused below 1e-06, as a random order is less than once in 1,000 times" in order.detail
 
 
 def test_alternating_and_sorted_rows_are_noticed() -> None:
@@ -50,7 +96,7 @@ def test_a_release_has_a_random_order_unless_that_of_the_data_is_kept(tmp_path: 
     assert order.holds is None
     assert verdict.holds is False  # for the seed alone
     assert "rows keep the order of the data" in order.detail
-    assert "ill look sorted" in order.detail
+    assert "ill looks sorted" in order.detail
     assert "keep the order of the data" in (tmp_path / "kept" / "report.md").read_text()
 
 

@@ -237,9 +237,10 @@ class TestFilesOfOthers:
             last = said[said.index("What can be checked from the folder holds") :].splitlines()
             assert all(one in last[0] for one in undecided)
             assert last[0].endswith("cannot be checked from it.")
-            assert [line.partition(":")[0] for line in last[1:]] == [
-                f"Not checked, {one}" for one in undecided
-            ]
+            place = last.index("What this folder cannot show:")
+            told = [line.partition(":")[0] for line in last[1:place] if line[:7] != "Warning"]
+            assert told == [f"Not checked, {one}" for one in undecided]
+            assert [line.split()[0] for line in last[place + 1 :]] == ["Who", *["Whether"] * 3]
             assert advice in last[1]
 
     @pytest.mark.parametrize(

@@ -32,7 +32,8 @@ def test_a_table_is_printed_and_written(counts: Path, tmp_path: Path) -> None:
         "sweep", "--prior", counts, "--utility", "absolute", "--epsilon", "0.1:0.9:3", "-o", out,
         "--mechanisms", folder, "--plot", plot,
     )  # fmt: skip
-    assert text.splitlines()[0].split() == [
+    assert text.startswith("The prior is ")
+    assert text.splitlines()[1].split() == [
         "epsilon", "status", "value", "gap", "leaks", "[nats]", "solver", "warm", "seconds",
     ]  # fmt: skip
     with out.open() as stream:

@@ -56,6 +56,7 @@ def test_typed_columns_are_counted_as_python_counts_them(
 @settings(
     max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
+@pytest.mark.filterwarnings("ignore::pmlopt.errors.CountedTableWarning")  # a few rows of numbers
 @given(st.lists(st.tuples(TEXTS, st.integers(0, 2)), min_size=1, max_size=8))
 def test_csv_columns_are_numbers_where_all_are(tmp_path: Path, rows: list[tuple[str, int]]) -> None:
     path = tmp_path / "t.csv"

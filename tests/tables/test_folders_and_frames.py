@@ -214,6 +214,7 @@ def test_letters_that_a_collation_calls_equal_are_apart(collation: str, by_defau
 # ---------------------------------------------------------------- names that are no text
 
 
+@pytest.mark.filterwarnings("ignore::pmlopt.errors.CountedTableWarning")  # two rows of numbers
 def test_columns_are_found_by_names_of_any_kind() -> None:
     nan = float("nan")
     assert column_counts(pd.DataFrame([[1, 2], [3, 4]]), 0) == {1: 1, 3: 1}  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,7 @@ from pmlopt import (
     ChiSquareBall,
     GuessLeakage,
     MaximalAlphaLeakage,
-    MaximalLeakage,
     MetricPrivacy,
-    MutualInformation,
     RenyiPML,
     Result,
     Secret,
@@ -29,6 +28,7 @@ from pmlopt import (
     verify_file,
 )
 from pmlopt.model.privacy import Requirement
+from pmlopt.programs.compliance import prove
 from pmlopt.verification import verifier
 
 SECRET = Secret([[0.1, 0.2, 0.1], [0.4, 0.1, 0.1]])
@@ -74,9 +74,32 @@ def test_the_script_names_the_kinds_of_results_that_it_does_not_decide(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for kind, program in {
-        "'sub-convex'": design(P, PML(0.3), MutualInformation()),
-        "'sub-convex-cost'": design(P, MaximalLeakage(0.3), MutualInformation()),
         "'least-epsilon'": least_leakage(P, LDP, "hamming", 0.3),
     }.items():
         told = refused_by_script(solve(program), tmp_path / "result.json", capsys)
         assert f"results of the kind {kind} are not proved" in told
+
+
+def test_the_script_proves_what_a_given_mechanism_leaks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "given.json"
+    prove(P, PML(1.2), [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]).save(path)
+    data = json.loads(path.read_text())
+    check: Any = verifier.main
+    assert check(str(path)) == 0
+    assert "proved: the 3 x 3 matrix keeps pml of 1.2 nats" in capsys.readouterr().out
+    result, record = data["metadata"], data["metadata"]["certificate"]
+    for owner, key, value, code in (
+        (record["privacy"], "epsilon", 0.5, 1),
+        (record, "value", record["value"] - 1e-6, 1),
+        (result, "value", record["value"] - 1e-6, 1),
+        (result, "level", result["level"] - 1e-6, 1),
+        (record, "kind", "linear", 2),
+        (record, "bound", 0.1, 2),
+        (result, "gap", 0.0, 2),
+    ):
+        kept, owner[key] = owner[key], value
+        path.write_text(json.dumps(data))
+        assert check(str(path)) in ((code,) if code == 1 else (1, 2, 3)), key
+        owner[key] = kept

@@ -205,7 +205,7 @@ class Requirement(Record, ABC):
             >>> from pmlopt import PML, Mechanism, Prior
             >>> flip = Mechanism([[0.9, 0.1], [0.1, 0.9]], ["ill", "well"], ["yes", "no"])
             >>> PML(0.5).describe_violation(Prior([0.5, 0.5], ["ill", "well"]), flip)
-            "the outcome 'yes' reveals 0.587787 nats about 'ill', and the limit is 0.5"
+            "the output 'yes' reveals 0.587787 nats about 'ill', and the limit is 0.5"
         """
         return describe_worst_pair(self, prior, mechanism)
 
@@ -481,7 +481,7 @@ def describe_worst_pair(
     side = int(ratios.above[pair])
     what = f"{prior.labels[side]!r}{of_letter}" if side < prior.size else f"the pair {pair}"
     return (
-        f"the outcome {mechanism.outputs[used[y]]!r} is {over[pair, y]:.6g} nats above the limit for "
+        f"the output {mechanism.outputs[used[y]]!r} is {over[pair, y]:.6g} nats above the limit for "
         f"{what}"
     )
 

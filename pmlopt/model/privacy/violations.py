@@ -30,7 +30,13 @@ def describe_largest_leak(
     """
     known = np.where(mechanism.support & ~np.isnan(leaks), leaks, -np.inf)
     x, y = map(int, np.unravel_index(int(known.argmax()), known.shape))
+    amount = f"{leaks[x, y]:.6g} nats" if np.isfinite(leaks[x, y]) else "infinitely much"
+    # log(0 / 0) or log 0: the output never comes from these
+    missing = np.flatnonzero(np.isnan(leaks[:, y]) | np.isneginf(leaks[:, y]))
+    why = ""
+    if not np.isfinite(leaks[x, y]) and len(missing):
+        why = f", since it rules out {secrets[int(missing[0])]!r}"
     return (
-        f"the outcome {mechanism.outputs[y]!r} reveals {leaks[x, y]:.6g} nats about {secrets[x]!r}, "
-        f"and the limit is {limit:g}"
+        f"the output {mechanism.outputs[y]!r} reveals {amount} about {secrets[x]!r}{why}, and the limit is "
+        f"{limit:g}"
     )

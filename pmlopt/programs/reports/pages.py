@@ -28,6 +28,7 @@ from pmlopt.measures.outcomes import (
 from pmlopt.model.privacy.requirement import Requirement
 from pmlopt.programs.certificate import Certificate, DesignCertificate, ListedCertificate, Verdict
 from pmlopt.programs.reports.baselines import compute_baselines
+from pmlopt.programs.reports.standalone import list_check_commands
 
 SOURCES = {
     "pml": "Saeidian, Cervia, Oechtering, Skoglund: Pointwise maximal leakage (2023)",
@@ -238,12 +239,9 @@ def build_sections(
         yield ReportSection(title, [note], ("", utility.utility_name), shown, html=picture)
     parts = [(p.name, p.verdict, p.arithmetic, p.detail) for p in verdict.parts]
     yield ReportSection("How it was checked", (), ("part", "verdict", "decided in", "found"), parts)
-    commands = [f"pmlopt verify {name}", f"python -m pmlopt.verification.verifier {name}"]
+    commands, note = list_check_commands(certificate, name)
     yield ReportSection("Check it yourself", commands, kind="code")
-    yield ReportSection("", [
-        "The second is a script that needs only Python, and runs where no pmlopt is installed once it is "
-        "copied there. It takes every number as the rational that it is. Both state what they do not check."
-    ], kind="soft")  # fmt: skip
+    yield ReportSection("", [note], kind="soft")
     title = "Probability of each output (columns) for each input (rows)"
     matrix = format_matrix_html(title, mechanism.matrix, mechanism.inputs, mechanism.outputs)
     yield ReportSection(
