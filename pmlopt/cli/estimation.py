@@ -345,7 +345,7 @@ def _print_estimate(found: Estimate, apart: GoodnessOfFit | None, as_json: bool)
     print_line(f"{found.people:,} released values{alike}")
     print_line(
         f"All intervals hold at once with a confidence of {about}{found.confidence:g} "
-        f"(--intervals {found.kind})."
+        f"(--intervals {found.kind}), for the population that these people are a sample of."
     )
     fits = "do not fit the mechanism" if found.fit.p_value < DOUBTFUL else "fit the mechanism"
     print_line(
