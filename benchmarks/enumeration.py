@@ -22,7 +22,7 @@ from pmlopt.errors import ProgramError
 from pmlopt.programs.plots import save_figure
 from pmlopt.solvers.parametric_program import MasterProblem
 
-HEAD = ("N", "prior", "epsilon", "columns", "enumeration [s]", "generation [s]",
+HEAD = ("N", "prior", "epsilon", "columns", "enumeration [ms]", "generation [ms]",
         "ratio", "gap", "difference", "pricing")  # fmt: skip
 LARGEST = 20
 """Letters up to which the LP over all columns is solved."""
@@ -55,7 +55,7 @@ def curves(rows: Sequence[Sequence[Any]]) -> dict[str, tuple[list[float], list[f
             if epsilon == rows[0][2] and seconds:
                 sizes, times = lines.setdefault(f"{way}, {kind}", ([], []))
                 sizes.append(float(size))
-                times.append(float(seconds))
+                times.append(float(seconds) / 1e3)
     return lines
 
 
@@ -96,9 +96,9 @@ def compare(prior: Prior, kind: str, epsilon: float, repeats: int) -> list[Any]:
         kind,
         epsilon,
         "" if count is None else f"{count:,}",
-        "" if full is None else f"{full[0]:.3f}",
-        f"{seconds:.3f}",
-        "" if full is None else f"{full[0] / seconds:.1f}",
+        "" if full is None else f"{1e3 * full[0]:.1f}",
+        f"{1e3 * seconds:.1f}",
+        "" if full is None else f"{full[0] / seconds:.2f}",
         f"{result.gap:.1e}",
         "" if full is None else f"{result.value - full[1]:.1e}",
         result.certificate.pricing,
