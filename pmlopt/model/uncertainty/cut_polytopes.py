@@ -72,13 +72,29 @@ class CutCube:
         # the constraints of a vertex with N tight ones are independent: N - 1 of them are an edge
         many = self.tight.sum(axis=1) > self.vertices.shape[1]
         doubtful = np.flatnonzero(many[left] | many[right])
-        # parts of some ten million comparisons
-        part = max(1, 10**7 // max(1, len(tight)))
-        for start in range(0, len(doubtful), part):
-            chosen = doubtful[start : start + part]
-            common = tight[left[chosen]] * tight[right[chosen]]
-            kept[chosen] = (common @ tight.T >= common.sum(axis=1)[:, None]).sum(axis=1) <= 2
+        rarest = self._find_rarest_common(left[doubtful], right[doubtful])
+        for constraint in np.unique(rarest):
+            # a third point between two has all of their constraints, also the one that fewest points have
+            near = tight[self.tight[:, constraint]]
+            pairs = doubtful[rarest == constraint]
+            # parts of some ten million comparisons
+            part = max(1, 10**7 // len(near))
+            for start in range(0, len(pairs), part):
+                chosen = pairs[start : start + part]
+                common = tight[left[chosen]] * tight[right[chosen]]
+                between = common @ near.T >= common.sum(axis=1)[:, None]
+                kept[chosen] = np.count_nonzero(between, axis=1) <= 2
         return left[kept], right[kept]
+
+    def _find_rarest_common(self, left: IntArray, right: IntArray) -> IntArray:
+        """Find the tight constraint that pairs of points share and that the fewest points have."""
+        order = np.argsort(self.tight.sum(axis=0), kind="stable")
+        ordered = self.tight[:, order]
+        found = np.empty(len(left), dtype=np.int64)
+        for start in range(0, len(left), 100_000):
+            part = slice(start, start + 100_000)
+            found[part] = order[(ordered[left[part]] & ordered[right[part]]).argmax(axis=1)]
+        return found
 
     def without_repeats(self) -> CutCube:
         """Merge duplicate vertices, with the union of their tight constraints."""
