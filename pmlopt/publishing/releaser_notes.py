@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -51,15 +52,29 @@ def _list_notes(draft: ReleaseDraft) -> Iterator[str]:
         yield f"{share} have a missing or empty cell, which counts as the value {MISSING_LETTER!r}."
     if planned.step > 1 or not planned.same_people:
         stated = f"to the nearest {planned.step}" if planned.same_people else "of the law"
+        exact = compute_exact_level(draft)
         yield (
-            f"Under the exact shares of the file the level is {format_nats(compute_exact_level(draft))}: the "
+            f"Under the exact shares of the file the level is {format_nats(exact)}: the "
             f"{format_nats(planned.together)} above are for the shares {stated}."
+            + _advise_on_epsilon(draft, exact)
         )
     if planned.same_people:
         yield (
             "To publish no shares of these people, give other data with the same columns: --law FILE, in a "
             'plan law = "FILE". Recipients can then not test the rows.'
         )
+
+
+def _advise_on_epsilon(draft: ReleaseDraft, exact: float) -> str:
+    """Return which epsilon keeps the claimed level under the exact shares, too; empty where it is kept."""
+    claimed = draft.planned.together
+    if not claimed < exact < 1.1 * claimed or len(draft.releases) > 1:
+        return ""
+    # a level moves about as much as epsilon does; a fifth more, rounded down to three digits
+    less = claimed - 1.2 * (exact - claimed)
+    unit = 10.0 ** (math.floor(math.log10(less)) - 2)
+    advised = f"{math.floor(less / unit) * unit:.3g}"
+    return f" If your limit is for both, give a smaller one, such as --epsilon {advised}."
 
 
 def count_empty_rows(draft: ReleaseDraft) -> int:
