@@ -223,14 +223,8 @@ def shuffle() -> Figure:
     people = np.unique(np.geomspace(100, 100_000, 10).astype(int))
     figure, (axes,) = panels()
     for level in (0.5, 1.0, 2.0):
-        mechanism = solve(
-            design(
-                prior,
-                PML(level),
-                ExpectedLoss([[float(x != y) for y in range(4)] for x in range(4)]),
-            )
-        )
-        found = [shuffled_level(prior, mechanism.mechanism, int(n), 1e-6) for n in people]
+        mechanism = solve(design(prior, PML(level), "estimation-error")).mechanism
+        found = [shuffled_level(prior, mechanism, int(n), 1e-6) for n in people]
         axes.loglog(people, found, label=f"{level:g} nats each")
     axes.set(
         xlabel="people",
