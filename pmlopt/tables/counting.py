@@ -18,6 +18,7 @@ from pmlopt.tables.letter_tables import check_rows_are_people
 from pmlopt.tables.missing_cells import MissingRows
 from pmlopt.tables.reading import Table, TableBatch, find_column, open_table
 from pmlopt.tables.streams import CsvFormat
+from pmlopt.tables.table import find_similar_column
 
 
 def column_counts(
@@ -176,7 +177,7 @@ def _count_groups(
     """Count value tuples for several column groups, and the rows with a missing cell of each."""
     check_missing(missing)
     for column in (column for group in groups for column in group):
-        find_column(table.names, column, table.where)
+        _check_column(table, column, missing)
     counts: list[dict[tuple[Any, ...], int]] = [{} for _ in groups]
     lacking = [MissingRows() for _ in groups] if tallies is None else tallies
     for tally, group in zip(lacking, groups, strict=True):
@@ -193,6 +194,23 @@ def _count_groups(
         for tally in lacking:
             tally.refuse()
     return [_sort_counts(table, *one) for one in zip(groups, counts, strict=True)]
+
+
+def _check_column(table: Table, column: str, missing: Missing) -> None:
+    """Raise an InputError where there is no such column, with what stands in the way of one like it."""
+    try:
+        find_column(table.names, column, table.where)
+    except InputError as error:
+        similar = find_similar_column(table.names, column)
+        if missing != "refuse" or similar is None or similar == column:
+            raise
+        tally = MissingRows([similar], table.where)
+        counted = table.count_by_engine([similar])
+        place = find_column(counted.names, similar, table.where)
+        for batch in counted.batches():
+            tally.add_batch(batch, *find_tuples(batch, [place]))
+        further = tally.describe_choice()
+        raise InputError(f"{error}. {further}" if further else str(error)) from None
 
 
 def _count_in_one_pass(

@@ -14,6 +14,11 @@ from pmlopt.core.frames import MISSING_LETTER, Missing
 from pmlopt.errors import InputError
 from pmlopt.tables.table import TableBatch
 
+_REMEDY = (
+    "Give --missing drop to leave them out: shares are then among the others; or --missing letter to count "
+    f"them as a value of their own, {MISSING_LETTER!r}"
+)
+
 
 @dataclass
 class MissingRows:
@@ -61,11 +66,19 @@ class MissingRows:
         """Raise an InputError where a row has a missing cell."""
         if self.missing:
             share = format_row_share(self.missing, self.rows)
-            raise InputError(
-                f"{self.where}: {self.first} is missing; {share} have none. Give --missing drop to leave "
-                "them out: shares are then among the others; or --missing letter to count them as a value of "
-                f"their own, {MISSING_LETTER!r}"
-            )
+            raise InputError(f"{self.where}: {self.first} is missing; {share} have none. {_REMEDY}")
+
+    def describe_choice(self) -> str:
+        """Return a sentence that gives the number of rows to decide about; empty without any.
+
+        Examples:
+            >>> print(MissingRows(["ill"], "people.csv", rows=9_000, missing=36).describe_choice()[:54])
+            36 of 9,000 rows (0.4 %) have no value of 'ill'. Give
+        """
+        if not self.missing:
+            return ""
+        names = join_words(map(repr, self.columns), word="or")
+        return f"{format_row_share(self.missing, self.rows)} have no value of {names}. {_REMEDY}"
 
     def describe(self, missing: Missing) -> str:
         """Return a sentence on what became of the rows with a missing cell; empty without any.

@@ -49,10 +49,21 @@ def _suggest_column(names: Sequence[str], column: str) -> str:
     parts = [part.strip() for part in str(column).split(",")]
     if len(parts) > 1 and set(parts) <= set(names):
         return f"{has}: name one at a time"
+    nearest = find_similar_column(names, column)
+    return has if nearest is None else f"did you mean {nearest!r}? I{has[1:]}"
+
+
+def find_similar_column(names: Sequence[str], column: str) -> str | None:
+    """Find the column whose name is most like another name, where one is like it.
+
+    Examples:
+        >>> find_similar_column(["id", "Département"], "departement")
+        'Département'
+    """
     # names of pandas may be numbers; capitals and accents are what people leave out
     plain = {_simplify_name(name): name for name in reversed(names)}
     nearest = difflib.get_close_matches(_simplify_name(column), plain, n=1)
-    return f"did you mean {plain[nearest[0]]!r}? I{has[1:]}" if nearest else has
+    return plain[nearest[0]] if nearest else None
 
 
 def _simplify_name(name: object) -> str:

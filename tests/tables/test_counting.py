@@ -121,6 +121,22 @@ def test_a_column_that_is_not_there_is_suggested_whatever_its_case_and_accents(
         column_counts(table, asked)
 
 
+def test_a_suggested_column_with_missing_cells_says_so_at_once() -> None:
+    table = {"Département": ["a", None, "b", None], "sex": ["f", "m", "f", "m"]}
+    with pytest.raises(InputError) as caught:
+        column_counts(table, "departement")
+    assert "2 of 4 rows (50 %) have no value of 'Département'. Give --missing drop" in str(
+        caught.value
+    )
+    for missing in ("drop", "letter"):  # the choice is made
+        with pytest.raises(InputError, match="did you mean 'Département'") as caught:
+            column_counts(table, "departement", missing)
+        assert "no value of" not in str(caught.value)
+    with pytest.raises(InputError, match="did you mean 'sex'") as caught:
+        column_counts(table, "Sex")
+    assert "no value of" not in str(caught.value)
+
+
 def test_a_joint_law_of_two_columns() -> None:
     table: dict[str, list[Any]] = {"ill": ["no", "yes", "no", "no"], "age": [30, 70, 30, 70]}
     secret = Secret.from_counts(cross_counts(table, "ill", "age"), name="ill")
