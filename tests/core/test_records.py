@@ -266,7 +266,8 @@ def test_whatever_else_stands_in_a_record_is_refused_by_its_path(
     refused(
         base, with_at(data, keys, {**table, "zzz": 0}), context, f"{path}.zzz is not a known key"
     )
-    key = choice.choice(list(table))
+    later = ("over", "about") if table.get("name") == "renyi-pml" else ()
+    key = choice.choice([name for name in table if name not in later])  # which old files lack
     less = {name: value for name, value in table.items() if name != key}
     refused(base, with_at(data, keys, less), context, f"{path} lacks the key {key!r}")
     twice = json.dumps(with_at(data, keys, {**table, "@twice": 0})).replace(
