@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import warnings
 from dataclasses import asdict
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -224,18 +222,17 @@ def _read_sample(
 
 def _print_posterior(found: Estimate, prior: Prior | None, worth: float, as_json: bool) -> None:
     """Print the posterior frequencies and their Dirichlet prior."""
+    from pmlopt.releases.estimation.tables import format_estimates
+
     if prior is not None and prior.labels != found.mechanism.inputs:
         prior = None  # of a table with columns in clear
     after = found.posterior(prior, worth)
     what = "even frequencies" if prior is None else "the prior of the design"
-    spread = after.standard_deviations
-    records = _list_records(
-        after.letters, after.intervals, mean=after.mean, standard_deviation=spread
-    )
     if as_json:
         print_json("posterior", {
             "people": found.people, "confidence": found.confidence, "prior": what, "worth": worth,
-            "estimates": records, "standard_errors": after.error.tolist(),
+            "estimates": _list_records(after.letters, after.columns),
+            "standard_errors": after.error.tolist(),
         })  # fmt: skip
         return
     print_line(
@@ -244,7 +241,7 @@ def _print_posterior(found: Estimate, prior: Prior | None, worth: float, as_json
     print_line(
         f"Each value is within its interval with a probability of {found.confidence:g}, after these counts."
     )
-    _print_records(records, spread)
+    print_table(*format_estimates(after.letters, after.columns, after.standard_deviations))
 
 
 def _test_independence(parts: Sequence[Mechanism], found: Estimate) -> GoodnessOfFit | None:
@@ -320,17 +317,14 @@ def _split_weights(
 def _print_estimate(found: Estimate, apart: GoodnessOfFit | None, as_json: bool) -> None:
     """Print an estimate with standard errors, and the independence test."""
     from pmlopt.releases.estimation.frequencies import DOUBTFUL
+    from pmlopt.releases.estimation.tables import format_estimates
 
-    errors = found.standard_errors
-    records = _list_records(
-        found.letters, found.intervals, estimate=found.frequencies, standard_error=errors
-    )
     if as_json:
         same = ("people", "effective", "confidence", "method", "log_likelihood")
         print_json("estimate", {
             **{name: getattr(found, name) for name in same},
             "intervals": found.kind,
-            "estimates": records,
+            "estimates": _list_records(found.letters, found.columns),
             "covariance": found.covariance.tolist(),
             "fit": {**asdict(found.fit), "statistic": finite_or_none(found.fit.statistic)},
             "independence": None if apart is None else asdict(apart),
@@ -341,10 +335,9 @@ def _print_estimate(found: Estimate, apart: GoodnessOfFit | None, as_json: bool)
         if found.effective == found.people
         else f", as good as {found.effective:,.0f} of equal weight"
     )
-    about = "about " if found.kind in ("score", "wald") else ""
     print_line(f"{found.people:,} released values{alike}")
     print_line(
-        f"All intervals hold at once with a confidence of {about}{found.confidence:g} "
+        f"All intervals hold at once with a confidence of {found.describe_confidence()} "
         f"(--intervals {found.kind}), for the population that these people are a sample of."
     )
     fits = "do not fit the mechanism" if found.fit.p_value < DOUBTFUL else "fit the mechanism"
@@ -357,66 +350,17 @@ def _print_estimate(found: Estimate, apart: GoodnessOfFit | None, as_json: bool)
             f"Independent columns look as dependent with a probability of {apart.p_value:.3g}: "
             "a low one is evidence that they depend on each other."
         )
-    _print_records(records, errors)
+    print_table(*format_estimates(found.letters, found.columns, found.standard_errors))
 
 
-def _list_records(letters: Sequence[Label], intervals: Any, **values: Any) -> list[dict[str, Any]]:
+def _list_records(
+    letters: Sequence[Label], columns: Mapping[str, FloatArray]
+) -> list[dict[str, Any]]:
     """Build one record per letter with estimates and interval ends."""
-    columns = {**values, "lower": intervals[:, 0], "upper": intervals[:, 1]}
     return [
         {"letter": letter, **{name: float(column[k]) for name, column in columns.items()}}
         for k, letter in enumerate(letters)
     ]
-
-
-def _print_records(records: Sequence[dict[str, Any]], errors: FloatArray) -> None:
-    """Print one table row per letter, with the digits that the standard errors leave.
-
-    The ends of intervals are rounded outwards.
-    """
-    decimals = choose_decimals(errors.tolist())
-    sides = {"lower": ROUND_FLOOR, "upper": ROUND_CEILING}
-    titles = {"letter": "value", "lower": "from", "upper": "to"}
-    names = list(records[0])
-    head = [titles.get(name, name.replace("_", " ")) for name in names]
-    rows = [
-        [
-            ", ".join(map(str, label)) if isinstance(label, tuple) else str(label),
-            *(
-                round_decimal(value, decimals, sides.get(name))
-                for name, value in zip(names[1:], values, strict=True)
-            ),
-        ]
-        for label, *values in map(dict.values, records)
-    ]
-    print_table(head, rows)
-
-
-def choose_decimals(errors: Iterable[float]) -> int:
-    """Choose the decimals of estimates: two digits of the smallest standard error, at most six.
-
-    Examples:
-        >>> choose_decimals([0.0083, 0.031]), choose_decimals([1.2, 0.0]), choose_decimals([1e-8, 0.3])
-        (4, 1, 6)
-    """
-    # what is below is a solver's noise, where a share is 0 or 1
-    smallest = min((error for error in errors if error > 1e-9), default=1e-3)
-    return min(max(1 - math.floor(math.log10(smallest)), 0), 6)
-
-
-def round_decimal(value: float, decimals: int, side: str | None = None) -> str:
-    """Round a number to some decimals: to the nearest, or to one side.
-
-    Examples:
-        >>> round_decimal(0.19046, 3), round_decimal(0.19046, 3, ROUND_CEILING), round_decimal(-1e-12, 2)
-        ('0.190', '0.191', '0.00')
-    """
-    if not math.isfinite(value):
-        return f"{value:g}"
-    # a number that a float misses by its last digits stays where it is
-    written = Decimal(repr(round(float(value), 9) + 0.0))
-    found = written.quantize(Decimal(1).scaleb(-decimals), side or ROUND_HALF_EVEN)
-    return f"{found + 0:f}"
 
 
 def audit_samples(

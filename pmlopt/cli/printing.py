@@ -22,6 +22,7 @@ import click
 from pmlopt.core import files
 from pmlopt.core.arrays import FloatArray, name_outputs
 from pmlopt.core.descriptions import escape_control_characters
+from pmlopt.core.display import align_cells
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -367,11 +368,8 @@ def _print_cells(
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print an aligned text table, with cells escaped."""
     lines = [head, *rows] if any(head) else rows
-    table = [[escape_control_characters(cell) for cell in line] for line in lines]
-    widths = [max(len(row[column]) for row in table) for column in range(len(head))]
-    for row in table:
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print_line(("  " + line).rstrip())
+    for line in align_cells([[escape_control_characters(cell) for cell in line] for line in lines]):
+        print_line(f"  {line}")
 
 
 def print_json(kind: str, content: Mapping[str, Any]) -> None:

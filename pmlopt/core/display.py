@@ -85,6 +85,20 @@ def format_row_share(part: int, whole: int) -> str:
     return f"{part:,} of {whole:,} rows ({'<0.01' if 0 < share < 0.01 else f'{share:.3g}'} %)"
 
 
+def align_cells(table: Sequence[Sequence[str]]) -> list[str]:
+    """Align the cells of a table in columns, a line for each row.
+
+    Examples:
+        >>> align_cells([["value", "share"], ["a", "0.5"]])
+        ['value  share', 'a      0.5']
+    """
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    ]
+
+
 def format_facts_html(title: str, facts: Mapping[str, str]) -> str:
     """Format titled name-value lines as HTML."""
     side = "style='text-align:left'"
@@ -102,7 +116,7 @@ def format_table_html(title: str, head: Sequence[str], rows: Sequence[Sequence[s
         "<tr>" + "".join(f"<td>{_escape_html(cell)}</td>" for cell in row) + "</tr>"
         for row in rows[:MAX_SHOWN_ROWS]
     )
-    left = _describe_omitted(len(rows) - MAX_SHOWN_ROWS, "rows")
+    left = _describe_omitted(len(rows) - MAX_SHOWN_ROWS, "row")
     return f"<div><b>{_escape_html(title)}</b><table><tr>{top}</tr>{body}</table>{left}</div>"
 
 
@@ -118,12 +132,36 @@ def format_matrix_html(
         + "</tr>"
         for label, row in zip(inputs, part.tolist(), strict=False)
     )
-    left = _describe_omitted(len(inputs) - MAX_SHOWN_ROWS, "rows") + _describe_omitted(
-        len(outputs) - MAX_SHOWN_COLUMNS, "columns"
+    left = _describe_omitted(len(inputs) - MAX_SHOWN_ROWS, "row") + _describe_omitted(
+        len(outputs) - MAX_SHOWN_COLUMNS, "column"
     )
     return (
         f"<div><b>{_escape_html(title)}</b><table><tr><th></th>{top}</tr>{body}</table>{left}</div>"
     )
+
+
+def format_matrix_text(
+    matrix: FloatArray, inputs: Sequence[Label], outputs: Sequence[Label]
+) -> str:
+    """Format a probability matrix as aligned text, truncated.
+
+    Examples:
+        >>> print(format_matrix_text(np.array([[0.75, 0.25], [1 / 3, 2 / 3]]), ["a", "b"], [0, 1]))
+           0       1
+        a  0.75    0.25
+        b  0.3333  0.6667
+    """
+    part = matrix[:MAX_SHOWN_ROWS, :MAX_SHOWN_COLUMNS].tolist()
+    rows = [
+        [str(label), *map(format_probability, row)]
+        for label, row in zip(inputs, part, strict=False)
+    ]
+    lines = align_cells([["", *map(str, outputs[:MAX_SHOWN_COLUMNS])], *rows])
+    left = [
+        _count_omitted(len(inputs) - MAX_SHOWN_ROWS, "row"),
+        _count_omitted(len(outputs) - MAX_SHOWN_COLUMNS, "column"),
+    ]
+    return "\n".join([*lines, *filter(None, left)])
 
 
 def format_table_latex(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -172,9 +210,14 @@ def _escape_html(text: str) -> str:
     return html.escape(escape_control_characters(text))
 
 
+def _count_omitted(count: int, what: str) -> str:
+    """Return a line with the number of omitted rows or columns; empty for none."""
+    return f"and {pluralize(count, f'more {what}')}" if count > 0 else ""
+
+
 def _describe_omitted(count: int, what: str) -> str:
     """Return an HTML line with the number of omitted rows or columns; empty for none."""
-    return f"<p>and {count} more {what}</p>" if count > 0 else ""
+    return f"<p>{_count_omitted(count, what)}</p>" if count > 0 else ""
 
 
 def _format_shaded_cell(value: float) -> str:

@@ -30,6 +30,7 @@ from pmlopt.core.arrays import (
 from pmlopt.core.display import (
     draw_heat_map,
     format_matrix_html,
+    format_matrix_text,
     format_probability,
     format_table_latex,
     import_pandas,
@@ -167,6 +168,10 @@ class Mechanism(SuggestsAttributes):
     def __repr__(self) -> str:
         """Return the size and the labels: the numbers are in `matrix`."""
         return f"<Mechanism of {abbreviate(self.inputs)} to {abbreviate(self.outputs)}>"
+
+    def __str__(self) -> str:
+        """Return the matrix as aligned text, with four decimals."""
+        return format_matrix_text(self.matrix, self.inputs, self.outputs)
 
     def _repr_html_(self) -> str:
         """Return the matrix as a notebook shows it."""

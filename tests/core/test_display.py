@@ -23,7 +23,7 @@ from pmlopt import (
     solvers_for,
     sweep,
 )
-from pmlopt.core.display import format_facts_html, format_table_html
+from pmlopt.core.display import format_facts_html, format_matrix_text, format_table_html
 from pmlopt.errors import MissingExtraError, SweepError
 from pmlopt.model.utility import hamming
 from pmlopt.programs import Alternating, BranchAndBound
@@ -188,3 +188,11 @@ def test_streams_of_arrow_name_the_package_that_is_missing(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match="streams of Arrow need pyarrow"):
         table.__arrow_c_stream__()
+
+
+def test_a_large_matrix_is_printed_in_part() -> None:
+    text = format_matrix_text(np.full((14, 13), 1 / 13), [*"abcdefghijklmn"], range(13))
+    lines = text.splitlines()
+    assert lines[1].split() == ["a", *["0.0769"] * 12]
+    assert lines[-2:] == ["and 2 more rows", "and 1 more column"]
+    assert len(lines) == 1 + 12 + 2

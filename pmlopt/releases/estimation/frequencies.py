@@ -23,7 +23,7 @@ from pmlopt.core.arrays import (
     make_label_key,
 )
 from pmlopt.core.concave import Local, maximize_over_laws
-from pmlopt.core.display import import_pandas
+from pmlopt.core.display import align_cells, format_table_html, import_pandas, pluralize
 from pmlopt.data.labelled import LabelledArray, Numbers, read_column, read_vector
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
@@ -43,6 +43,7 @@ from pmlopt.releases.estimation.intervals import (
     normal_quantile,
 )
 from pmlopt.releases.estimation.posterior import FrequencyPosterior, draw_posterior
+from pmlopt.releases.estimation.tables import format_estimates, name_column
 
 Counts: TypeAlias = Numbers | LabelledArray
 
@@ -230,6 +231,19 @@ class Estimate:
         """Return the (K,) estimates scaled to numbers of people."""
         return np.asarray(self.total * self.frequencies)
 
+    @property
+    def columns(self) -> dict[str, FloatArray]:
+        """Return the (K,) columns of its table: estimates, standard errors and ends of intervals."""
+        ends = self.intervals
+        return {
+            "estimate": self.frequencies, "standard_error": self.standard_errors,
+            "lower": ends[:, 0], "upper": ends[:, 1],
+        }  # fmt: skip
+
+    def describe_confidence(self) -> str:
+        """Return the confidence of the intervals, with "about" where it is approximate."""
+        return f"{'about ' if self.kind in ('score', 'wald') else ''}{self.confidence:g}"
+
     @cached_property
     def intervals(self) -> FloatArray:
         """Return (K, 2) simultaneous confidence intervals."""
@@ -398,11 +412,28 @@ class Estimate:
             MissingExtraError: pandas is not installed.
         """
         index = import_pandas().Index(list(self.letters), tupleize_cols=False)
-        columns = {
-            "estimate": self.frequencies, "standard error": self.standard_errors,
-            "from": self.intervals[:, 0], "to": self.intervals[:, 1],
-        }  # fmt: skip
-        return import_pandas().DataFrame(columns, index=index)
+        titled = {name_column(name): column for name, column in self.columns.items()}
+        return import_pandas().DataFrame(titled, index=index)
+
+    def __str__(self) -> str:
+        """Return the estimates as a table, with the confidence of their intervals."""
+        held = f"all intervals hold at once with a confidence of {self.describe_confidence()}"
+        head, rows = self._format_rows()
+        return "\n".join([f"{self.people:,} released values; {held}", *align_cells([head, *rows])])
+
+    def __repr__(self) -> str:
+        """Return the numbers of estimates and people in a line."""
+        return f"<Estimate of {pluralize(len(self.letters), 'number')} from {self.people:,} released values>"
+
+    def _repr_html_(self) -> str:
+        """Return the estimates as a notebook shows them."""
+        return format_table_html(
+            f"Estimates from {self.people:,} released values", *self._format_rows()
+        )
+
+    def _format_rows(self) -> tuple[list[str], list[list[str]]]:
+        """Format the head and the rows of its table."""
+        return format_estimates(self.letters, self.columns, self.standard_errors)
 
 
 def estimate(

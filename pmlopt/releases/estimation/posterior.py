@@ -40,6 +40,15 @@ class FrequencyPosterior:
     draws: FloatArray = field(repr=False)
 
     @property
+    def columns(self) -> dict[str, FloatArray]:
+        """Return the (K,) columns of its table: means, deviations and ends of intervals."""
+        ends = self.intervals
+        return {
+            "mean": self.mean, "standard_deviation": self.standard_deviations,
+            "lower": ends[:, 0], "upper": ends[:, 1],
+        }  # fmt: skip
+
+    @property
     def intervals(self) -> FloatArray:
         """Return (K, 2) equal-tailed credible intervals."""
         return self.credible_interval(self.confidence)

@@ -335,3 +335,19 @@ def test_intervals_and_posteriors_are_the_same_in_any_unit(unit: float) -> None:
         assert scaled.intervals / unit == pytest.approx(plain.intervals, rel=1e-6)
     believed = [one.posterior().mean[0] for one in (plain, scaled)]
     assert believed[1] / unit == pytest.approx(believed[0], rel=1e-6)
+
+
+def test_an_estimate_prints_as_the_table_of_the_shell() -> None:
+    found = estimate([[0.75, 0.25], [0.25, 0.75]], [600, 400])
+    head, *rows = str(found).splitlines()
+    assert (
+        head == "1,000 released values; all intervals hold at once with a confidence of about 0.95"
+    )
+    # by hand: 0.75 x 0.7 + 0.25 x 0.3 = 0.6, and sqrt(0.6 x 0.4 / 1000) / 0.5 = 0.031
+    assert rows[0].split() == ["value", "estimate", "standard", "error", "from", "to"]
+    assert [row.split()[:3] for row in rows[1:]] == [
+        ["0", "0.700", "0.031"],
+        ["1", "0.300", "0.031"],
+    ]
+    assert repr(found) == "<Estimate of 2 numbers from 1,000 released values>"
+    assert "<td>0.700</td>" in found._repr_html_()

@@ -1,0 +1,79 @@
+"""Tables of estimates with the digits that their standard errors leave."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+
+from pmlopt.core.arrays import FloatArray, Label
+
+
+def format_estimates(
+    letters: Sequence[Label], columns: Mapping[str, FloatArray], errors: FloatArray
+) -> tuple[list[str], list[list[str]]]:
+    """Format the head and the rows of a table of estimates.
+
+    Columns named "lower" and "upper" are ends of intervals, and are rounded outwards.
+
+    Args:
+        letters: K names of rows.
+        columns: (K,) numbers by their name.
+        errors: (K,) standard errors, which decide how many digits are shown.
+
+    Examples:
+        >>> ends = {"estimate": [0.4016], "lower": [0.3804], "upper": [0.4231]}
+        >>> format_estimates(["never"], ends, [0.011])
+        (['value', 'estimate', 'from', 'to'], [['never', '0.402', '0.380', '0.424']])
+    """
+    decimals = choose_decimals(errors)
+    sides = {"lower": ROUND_FLOOR, "upper": ROUND_CEILING}
+    head = ["value", *map(name_column, columns)]
+    rows = [
+        [
+            ", ".join(map(str, label)) if isinstance(label, tuple) else str(label),
+            *(
+                round_decimal(column[k], decimals, sides.get(name))
+                for name, column in columns.items()
+            ),
+        ]
+        for k, label in enumerate(letters)
+    ]
+    return head, rows
+
+
+def name_column(name: str) -> str:
+    """Return the title of a column of estimates.
+
+    Examples:
+        >>> name_column("standard_error"), name_column("lower")
+        ('standard error', 'from')
+    """
+    return {"lower": "from", "upper": "to"}.get(name, name.replace("_", " "))
+
+
+def choose_decimals(errors: Iterable[float]) -> int:
+    """Choose the decimals of estimates: two digits of the smallest standard error, at most six.
+
+    Examples:
+        >>> choose_decimals([0.0083, 0.031]), choose_decimals([1.2, 0.0]), choose_decimals([1e-8, 0.3])
+        (4, 1, 6)
+    """
+    # what is below is a solver's noise, where a share is 0 or 1
+    smallest = min((float(error) for error in errors if error > 1e-9), default=1e-3)
+    return min(max(1 - math.floor(math.log10(smallest)), 0), 6)
+
+
+def round_decimal(value: float, decimals: int, side: str | None = None) -> str:
+    """Round a number to some decimals: to the nearest, or to one side.
+
+    Examples:
+        >>> round_decimal(0.19046, 3), round_decimal(0.19046, 3, ROUND_CEILING), round_decimal(-1e-12, 2)
+        ('0.190', '0.191', '0.00')
+    """
+    if not math.isfinite(value):
+        return f"{value:g}"
+    # a number that a float misses by its last digits stays where it is
+    written = Decimal(repr(round(float(value), 9) + 0.0))
+    found = written.quantize(Decimal(1).scaleb(-decimals), side or ROUND_HALF_EVEN)
+    return f"{found + 0:f}"
