@@ -45,6 +45,7 @@ from pmlopt.cli.printing import (
     print_results,
     print_table,
     solve_from_largest,
+    warn_of_exact_counts,
 )
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.program_audit import ProgramOptions
@@ -430,6 +431,7 @@ def audit(
             f"The mechanism is written to {output}, with the proof of the claim.{moved}",
             err=as_json,
         )
+        warn_of_exact_counts(output, proved, "audit under rounded or published shares")
     if page is not None:
         write_audit_page(page, tables, [mechanism_file, *asked.input_files])
         print_line(f"Wrote {page}.", err=as_json)

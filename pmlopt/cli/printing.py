@@ -248,13 +248,20 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
         print_matrix(result.mechanism)
 
 
-def warn_of_exact_counts(path: object, made: Any) -> None:
-    """Warn where a saved result has the exact counts of the people of its prior."""
+def warn_of_exact_counts(
+    path: object, made: Any, remedy: str = "design with --round-counts"
+) -> None:
+    """Warn where a saved result has the exact counts of the people of its prior.
+
+    Args:
+        path: its file.
+        made: the result.
+        remedy: what to do for a file that may be published.
+    """
     prior = getattr(getattr(made, "certificate", None), "listed_prior", None)
     if (samples := getattr(prior, "samples", None)) is not None:
         print_line(
-            f"warning: {path} has the exact counts of {samples:,} people: do not publish it, or design with "
-            "--round-counts",
+            f"warning: {path} has the exact counts of {samples:,} people: do not publish it, or {remedy}",
             err=True,
         )
 

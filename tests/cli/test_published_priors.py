@@ -97,3 +97,12 @@ def test_what_is_no_sample_stays_as_it_is(counts: Path) -> None:
         "--round-counts",
     )
     assert "--round-counts does not go with" in run(*circle, code=2).stderr
+
+
+def test_the_proof_of_an_audit_under_exact_counts_is_warned_of(counts: Path) -> None:
+    (counts / "r.csv").write_text("ill,a,b\nno,0.6,0.4\nrare,0.5,0.5\nyes,0.5,0.5\n")
+    (counts / "shares.csv").write_text("ill,share\nno,0.7\nrare,0.02\nyes,0.28\n")
+    asked = ("audit", "r.csv", "--epsilon", "1", "-o", "proved.json")
+    warned = run(*asked, "--prior", "c.csv").stderr
+    assert "proved.json has the exact counts of 203 people: do not publish it" in warned
+    assert "exact counts" not in run(*asked, "--prior", "shares.csv").stderr
