@@ -350,7 +350,7 @@ def print_matrix(mechanism: Mechanism) -> None:
         return
     _print_cells(
         "mechanism",
-        "P(output | secret)",
+        "P(output | true value)",
         mechanism.inputs,
         name_outputs(mechanism.inputs, mechanism.outputs),
         mechanism.matrix,

@@ -257,7 +257,7 @@ def draw_heat_map(
         top.bar(np.flatnonzero(occurs), leakages[occurs], color="tab:red")
         top.set_ylabel("leakage [nats]")
     image = main.imshow(matrix, aspect="auto", cmap="Blues", vmin=0.0)
-    figure.colorbar(image, ax=main, label="P(output | secret)")
+    figure.colorbar(image, ax=main, label="P(output | true value)")
     main.set_xlabel("output")
     main.set_ylabel("secret")
     _label_axes(main, outputs, inputs)

@@ -11,6 +11,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, IntArray, join_words
 from pmlopt.core.display import format_nats, pluralize
 from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.prior import Prior
 from pmlopt.measures.estimable import MAX_RANKED_SIZE, estimable
 from pmlopt.measures.outcomes import (
     OUTCOME_COLUMNS,
@@ -30,6 +31,7 @@ from pmlopt.publishing.folder import (
 )
 from pmlopt.publishing.signing import list_signature_lines, make_fact_table
 from pmlopt.releases.attributes import apply_channels
+from pmlopt.releases.estimation.people import half_width
 
 
 def build_sections(
@@ -48,6 +50,9 @@ def build_sections(
         if max(mechanism.matrix.shape) <= MAX_RANKED_SIZE:  # where the rank is soon known
             found_of = estimable(mechanism)
             lines.append(f"From the released column can be estimated: {found_of}.")
+            if found_of.rank == len(mechanism.inputs):
+                part = restrict_to_occurring(people, place, mechanism)
+                lines.append(_describe_intervals(*part, described.rows))
             warned = found_of.warnings
         rows = [one.table_row for one in select_table_outcomes(tells)]
         if len(rows) < len(tells):
@@ -64,6 +69,15 @@ def build_sections(
     yield from _describe_clear_columns(described, int(people.sum()))
     if described.order == IN_ORDER:
         yield ReportSection("", [KEPT_ORDER], kind="warning")
+
+
+def _describe_intervals(prior: Prior, mechanism: Mechanism, rows: int) -> str:
+    """Describe how near estimates of shares from a number of rows are to be, at the shares of a prior."""
+    width = half_width(prior, mechanism, rows)
+    return (
+        f"Each share can be estimated to within about {width:.2g}: all intervals hold at once with a "
+        f"confidence of about 0.95, for a population of which these {rows:,} people are a sample."
+    )
 
 
 def _describe_levels(

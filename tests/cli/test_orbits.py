@@ -52,7 +52,7 @@ def test_a_circle_is_designed_and_released(bits: Path) -> None:
         "design", "--circle", 8, "--utility", "absolute", "--epsilon", "0.6931471805599453", *out
     )
     assert printed.splitlines()[2].split() == ["value", "1"]  # the mean of 0, 1, 1 and 2
-    assert "P(output | secret)" in printed
+    assert "P(output | true value)" in printed
     Path("hours.csv").write_text("hour\n" + "".join(f"{k % 8}\n" for k in range(40)))
     run(
         "apply",

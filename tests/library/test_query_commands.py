@@ -123,7 +123,7 @@ def test_the_command_designs_curves(tmp_path: Path) -> None:
 def test_the_command_writes_a_mechanism(tmp_path: Path) -> None:
     out = tmp_path / "mechanism.json"
     text = run("leakage-distortion", *PARITY, "--distortion", 0.2, "-o", out)
-    assert "P(output | secret)" in text
+    assert "P(output | true value)" in text
     assert Mechanism.load(out).matrix == pytest.approx(np.array([[0.8, 0.2], [0.2, 0.8]]), abs=1e-3)
     run("leakage-distortion", *PARITY, "--distortion", 0.2, "--time-limit", "1e-9", code=3)
 

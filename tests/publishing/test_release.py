@@ -5,6 +5,7 @@ import math
 import os
 import shutil
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -480,3 +481,17 @@ def test_a_former_key_of_a_plan_is_named_with_the_current_one(
     path.write_text(text)
     with pytest.raises(InputError, match=wanted):
         read_plan(path)
+
+
+def test_the_report_states_how_near_estimates_will_be(tmp_path: Path) -> None:
+    flip = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["n", "y"], ["n", "y"])
+    release({"ill": ["n", "y"] * 500}, {"ill": flip}, tmp_path / "out")
+    # two score intervals at once (Bonferroni); a share has the deviation 1 / sqrt(n) at equal shares
+    z = NormalDist().inv_cdf(1 - 0.05 / 4)
+    width = z / math.sqrt(1_000 + z**2)
+    wanted = f"within about {width:.2g}: all intervals hold at once with a confidence of about 0.95"
+    assert wanted in (tmp_path / "out" / "report.md").read_text("utf-8")
+    # of a mechanism that does not determine the shares nothing is stated
+    merged = Mechanism([[1.0], [1.0]], ["n", "y"], ["n or y"])
+    release({"ill": ["n", "y"] * 500}, {"ill": merged}, tmp_path / "merged")
+    assert "within about" not in (tmp_path / "merged" / "report.md").read_text("utf-8")
