@@ -158,7 +158,10 @@ class AdditiveNoise(NoiseLaw):
         Under one prior, and for two numbers over a set, it is that probability, or its supremum, up to 1e-11.
         For more letters over a set the outcomes are those that leak more under any prior of the set, and
         their probability is the largest over it: an upper bound. Of vectors in a plane the integral across
-        lines is checked to 1e-11, and of a continuous number it is a bound, by 16,384 bins.
+        lines is checked to 1e-11. Of a continuous number it is a bound by 16,384 bins: e^s times the failure
+        probability of the bins at `epsilon - 2 s`, plus 1e-18, and 1 where `epsilon <= 2 s`. Here s is the
+        most by which the logarithm of a density changes within half a bin. Of Gaussian noise that is over
+        outcomes up to 9 sigma beyond the numbers; those farther out have a probability below 1e-18.
 
         Raises:
             PrivacyError: epsilon is negative, letters are no numbers, or they take three dimensions.

@@ -96,8 +96,8 @@ class NoiseLaw(ABC):
     def bound_log_change(self, edges: FloatArray) -> float:
         """Bound the change of the logarithm of a density when a number moves to the centre of its bin.
 
-        It is for outcomes that are drawn: of Gaussian noise up to 9 deviations off the numbers; others have a
-        probability of 1e-18.
+        It is for outcomes that are drawn: of Gaussian noise up to 9 deviations off the numbers; those farther
+        out have a probability below 1e-18.
 
         Args:
             edges: of the bins.
