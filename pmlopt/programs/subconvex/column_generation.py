@@ -14,6 +14,7 @@ from pmlopt.core.lazy_imports import optimize
 from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.programs.subconvex.columns import ColumnBatch
 from pmlopt.programs.subconvex.count_pricing import CountPricer
+from pmlopt.programs.subconvex.orthonormal_rows import solve_with_orthonormal_rows
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
 from pmlopt.programs.subconvex.split_pricing import SplitPricer
@@ -65,6 +66,8 @@ def _reduce_scaled(
     chosen, polished = _polish_weights(lifts, used)
     # complementary slackness: an optimal mixture uses columns of reduced cost zero only
     reduced = duals @ lifts - worths
+    if _max_row_error(lifts[:, chosen], polished) > 1e-12:
+        chosen, polished = _resolve_rows(lifts, worths, reduced, chosen, polished)
     # columns whose reduced cost is below rounding are optimal
     face = np.flatnonzero(reduced <= 1e-12 * max(1.0, float(np.abs(worths).max())))
     # a hundred columns of the optimal face, those of the least reduced costs, are enough to choose from
@@ -96,6 +99,31 @@ def _polish_weights(lifts: FloatArray, used: IntArray) -> tuple[IntArray, FloatA
         weights = optimize.nnls(lifts[:, used], np.ones(len(lifts)))[0]
     kept = np.flatnonzero(weights > 0)
     return used[kept], weights[kept]
+
+
+def _resolve_rows(
+    lifts: FloatArray, worths: FloatArray, reduced: FloatArray, used: IntArray, weights: FloatArray
+) -> tuple[IntArray, FloatArray]:
+    """Solve again for weights whose row sums are exact to rounding, over columns of small reduced costs.
+
+    Args:
+        lifts: (N, K) scaled columns.
+        worths: (K,) of them.
+        reduced: (K,) their reduced costs.
+        used: the columns of an almost feasible solution.
+        weights: of these.
+
+    Returns:
+        Columns and their weights; those that were given where the new ones are no better.
+    """
+    near = np.union1d(used, np.argsort(reduced, kind="stable")[:1_000])
+    try:
+        mixed, _ = solve_with_orthonormal_rows(lifts[:, near], worths[near])
+        found, made = _polish_weights(lifts, near[mixed > 1e-11])
+    except ArithmeticError:
+        return used, weights
+    better = _max_row_error(lifts[:, found], made) < _max_row_error(lifts[:, used], weights)
+    return (found, made) if better else (used, weights)
 
 
 def _max_row_error(lifts: FloatArray, weights: FloatArray) -> float:

@@ -30,6 +30,7 @@ from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.column_generation import generate_columns, reduce_outputs
 from pmlopt.programs.subconvex.cost_methods import COST_METHODS as COST_METHODS
 from pmlopt.programs.subconvex.optimal_forms import find_optimal_form
+from pmlopt.programs.subconvex.orthonormal_rows import solve_with_orthonormal_rows
 from pmlopt.programs.subconvex.prior_cuts import (
     METHOD_NAME,
     cut_by_worst_priors,
@@ -189,7 +190,11 @@ def _solve_by_simplex(program: ColumnDesign, options: MethodOptions) -> SolverRe
     master = MasterProblem(program.lifts, program.column_values, program.scale)
     compiled = time.perf_counter()
     try:
-        _, weights, duals = master.solve(options.deadline)
+        try:
+            _, weights, duals = master.solve(options.deadline)
+        except ArithmeticError:
+            # columns that are nearly equal leave the simplex without an end
+            weights, duals = solve_with_orthonormal_rows(program.lifts, program.column_values)
         master.release()
         found = _reduce_to_point(program, weights, duals)
     except ArithmeticError as cause:
