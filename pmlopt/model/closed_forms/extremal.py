@@ -191,8 +191,8 @@ def robust_binary(lowest: float, highest: float, epsilon: float) -> Mechanism:
     Raises:
         PrivacyError: the interval is none, or epsilon is negative.
 
-    Source: [grosse2025empirical, Theorem 5] (in the text; its Appendix C has the signs of beta wrong), and
-    its footnote 6 carried out.
+    Source: [grosse2025empirical, Theorem 5] (in the text; its Appendix C has a wrong sign of beta), and its
+    footnote 6 carried out.
 
     Examples:
         >>> robust_binary(0.0, 1.0, math.log(3)).matrix  # Warner's randomized response
