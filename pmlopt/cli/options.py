@@ -542,6 +542,8 @@ class SolveOptions(SolverChoice):
                 result = solve(program, **how)
         if self.output is not None:
             result.save(self.output)
+            if self.output.suffix.lower() in ("", ".json", ".npz"):
+                warn_of_exact_counts(self.output, result)
         if self.plot is not None:
             from pmlopt.programs.plots import draw_mechanism, save_figure
 
@@ -552,8 +554,6 @@ class SolveOptions(SolverChoice):
     def solve_and_exit(self, declare: Callable[[], Program[Any]], title: str) -> NoReturn:
         """Solve a program, print the result, and exit with its code."""
         result = self.solve_and_write(declare)
-        if self.output is not None and self.output.suffix.lower() in ("", ".json", ".npz"):
-            warn_of_exact_counts(self.output, result)
         self.print_answer(result, title)
         sys.exit(exit_code_of(result))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import run
+from commands import run, run_fully
 
 MODULE = '''
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ def test_a_requirement_and_an_information_of_ones_own_are_solved_saved_and_verif
     design = ("design", "--prior", "p.csv", "--epsilon", "0.5", "--utility")
     run("solve", "mine.toml", code=2)
     assert "'fourth' is not known" in run(*design, "fourth", code=2)
-    found = json.loads(run("solve", "mine.toml", *OWN, "-o", "mine.json", "--json"))
+    found = json.loads(run_fully("solve", "mine.toml", *OWN, "-o", "mine.json", "--json").stdout)
     same, known = (
         json.loads(run(*design, "hamming", "--privacy", name, *OWN, "--json"))
         for name in ("evenly", "lip")

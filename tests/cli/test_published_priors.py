@@ -106,3 +106,20 @@ def test_the_proof_of_an_audit_under_exact_counts_is_warned_of(counts: Path) -> 
     warned = run(*asked, "--prior", "c.csv").stderr
     assert "proved.json has the exact counts of 203 people: do not publish it" in warned
     assert "exact counts" not in run(*asked, "--prior", "shares.csv").stderr
+
+
+def test_a_problem_file_with_counts_is_warned_of(counts: Path) -> None:
+    problem = """
+id = "illness"
+title = "Illness"
+builder = "design"
+source = { cite = "own", where = "a survey" }
+[params]
+prior = { counts = [143, 57, 3] }
+privacy = { name = "pml", epsilon = 0.4 }
+utility = "hamming"
+"""
+    (counts / "illness.toml").write_text(problem)
+    warned = run("solve", "illness.toml", "-o", "m.json").stderr
+    assert WARNING in warned
+    assert "exact counts" not in run("solve", "illness.toml", "-o", "m.csv").stderr  # has no prior
