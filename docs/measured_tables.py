@@ -3,7 +3,9 @@
 A page has two comments where such a table belongs, `<!-- table of FILE -->` and `<!-- end of the table -->`,
 with the path of a CSV file from the root of the project; what is between them is written here. With
 `<!-- table of FILE: VIEW -->` it is that view of the file's rows. Under a table stands when and on which
-machine it was measured, where the benchmark has left that beside the file.
+machine it was measured, where the benchmark has left that beside the file. A page with the comments
+`<!-- machines -->` and `<!-- end of the machines -->` has the machines and versions of its tables once,
+between them, and only date, clock and load under each table.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import csv
 import json
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -20,11 +22,15 @@ DOCS = Path(__file__).parent
 PLACE = re.compile(
     r"(<!-- table of ([^\s:]+)(?:: ([^>]+?))? -->\n).*?(<!-- end of the table -->)", re.DOTALL
 )
+MACHINES = re.compile(r"(<!-- machines -->\n).*?(<!-- end of the machines -->)", re.DOTALL)
 SHOWN_PACKAGES = ("pmlopt", "numpy", "scipy", "cvxpy", "highspy", "clarabel", "scs", "qif")
 
 Row: TypeAlias = dict[str, str]
 Table: TypeAlias = list[list[str]]
 """The head, and the rows."""
+
+Facts: TypeAlias = Mapping[str, object]
+"""What a benchmark leaves about its run: date, clock, machine and versions."""
 
 
 def read_rows(path: str) -> list[Row]:
@@ -139,11 +145,6 @@ def show_large(rows: Sequence[Row]) -> Table:
     return _large(rows, ("400",))
 
 
-def show_huge(rows: Sequence[Row]) -> Table:
-    """Show the contestants at a million entries."""
-    return _large(rows, ("1000",))
-
-
 def show_oblong(rows: Sequence[Row]) -> Table:
     """Show the contestants with many letters and few outputs, and the other way."""
     return _large(rows, ("4000x20", "20x4000"), of_size=True)
@@ -245,7 +246,6 @@ VIEWS: Mapping[str, Callable[[Sequence[Row]], Table]] = {
     "processes": show_processes,
     "small": show_small,
     "400 letters": show_large,
-    "1,000 letters": show_huge,
     "few outputs or letters": show_oblong,
     "best of qif": show_qif,
     "sweeps": show_sweeps,
@@ -259,45 +259,74 @@ VIEWS: Mapping[str, Callable[[Sequence[Row]], Table]] = {
 # ---------------------------------------------------------------- the pages
 
 
-def render_table(path: str, view: str | None = None) -> str:
-    """Render a CSV file, or a view of it, as a table in Markdown with its origin."""
+def render_table(path: str, view: str | None = None, *, short: bool = False) -> str:
+    """Render a CSV file, or a view of it, as a table in Markdown with its origin: if `short`, no machine."""
     found = read_rows(path)
     head, *rows = [list(found[0]), *(list(row.values()) for row in found)]
     if view is not None:
         head, *rows = VIEWS[view](found)
     lines = [head, ["---"] * len(head), *rows]
     text = "".join(f"| {' | '.join(line)} |\n" for line in lines)
-    return f"\n{text}\n" + "".join(f"{line}\n\n" for line in _origin(path))
+    facts = _read_facts(path)
+    if facts is None:
+        return f"\n{text}\n"
+    origin = describe_run(facts) if short else f"{describe_run(facts)}: {describe_machine(facts)}"
+    return f"\n{text}\n{textwrap.fill(f'*{origin}.*', 110)}\n\n"
 
 
-def _origin(path: str) -> Iterator[str]:
-    """Say when, where and with what a file was measured, if that is known."""
+def _read_facts(path: str) -> Facts | None:
+    """Read when, where and with what a file was measured, if that is known."""
     file = DOCS.parent / path
     for stem in dict.fromkeys((file.stem, file.stem.split("-")[0])):
         facts = file.with_name(f"{stem}-machine.json")
         if facts.exists():
-            yield textwrap.fill(f"*{describe_machine(json.loads(facts.read_text('utf-8')))}*", 110)
-            return
+            found: Facts = json.loads(facts.read_text("utf-8"))
+            return found
+    return None
 
 
-def describe_machine(facts: Mapping[str, object]) -> str:
-    """Describe a measurement in a sentence: its date, clock, machine and versions."""
+def describe_run(facts: Facts) -> str:
+    """Describe when a run was: its date, clock and load."""
+    clock = f" in {facts['clock']} time" if "clock" in facts else ""
+    load = f", load {facts['load']}" if "load" in facts else ""
+    return f"Measured on {facts['date']}{clock}{load}"
+
+
+def describe_machine(facts: Facts) -> str:
+    """Describe the machine of a run, and the versions."""
     packages = facts["packages"]
     assert isinstance(packages, dict)
     versions = [f"{name} {packages[name]}" for name in SHOWN_PACKAGES if packages.get(name)]
-    machine = [
-        f"{facts['cores']} cores",
-        *(str(facts[name]) for name in ("processor",) if name in facts),
+    processor = f" of {facts['processor']}" if "processor" in facts else ""
+    where = f"{facts['cores']} cores{processor}, {facts['system']}"
+    return f"{where}; Python {facts['python']}, {', '.join(versions)}"
+
+
+def list_machines(paths: Sequence[str]) -> str:
+    """List the machines and versions of these files, each with the dates of its runs."""
+    dates: dict[str, list[str]] = {}
+    for facts in filter(None, map(_read_facts, paths)):
+        dates.setdefault(describe_machine(facts), []).append(str(facts["date"]))
+    lines = [
+        textwrap.fill(
+            f"*Measured on {' and '.join(sorted(set(days)))}: {machine}.*",
+            110,
+            initial_indent="- ",
+            subsequent_indent="  ",
+        )
+        for machine, days in dates.items()
     ]
-    load = f", load {facts['load']}" if "load" in facts else ""
-    clock = f" in {facts['clock']} time" if "clock" in facts else ""
-    where = f"{' of '.join(machine)}, {facts['system']}{load}"
-    return f"Measured on {facts['date']}{clock}: {where}; Python {facts['python']}, {', '.join(versions)}."
+    return "\n" + "\n".join(lines) + "\n\n"
 
 
 def fill_tables(page: str) -> str:
     """Return the text of a page with its tables as the files have them."""
-    return PLACE.sub(lambda found: found[1] + render_table(found[2], found[3]) + found[4], page)
+    short = MACHINES.search(page) is not None
+    filled = PLACE.sub(
+        lambda found: found[1] + render_table(found[2], found[3], short=short) + found[4], page
+    )
+    listed = list_machines([found[2] for found in PLACE.finditer(page)])
+    return MACHINES.sub(lambda found: found[1] + listed + found[2], filled)
 
 
 def list_pages() -> list[Path]:
