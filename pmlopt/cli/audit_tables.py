@@ -207,7 +207,8 @@ class AuditedClaim:
     Attributes:
         requirement: that is claimed.
         levels: its levels, in nats.
-        holds: the verdict, in rational arithmetic.
+        holds: the verdict, decided without a tolerance.
+        arithmetic: in which it was decided, in words.
         rows: the sentence on rows that do not sum to one; empty where they do.
         violation: what breaks the claim most; empty where it holds.
         measured: the levels of the audit, which other measures are read from.
@@ -216,6 +217,7 @@ class AuditedClaim:
     requirement: Requirement
     levels: Mapping[str, float]
     holds: bool
+    arithmetic: str
     rows: str = ""
     violation: str = ""
     measured: Mapping[str, float] = field(default_factory=dict)
@@ -225,7 +227,7 @@ class AuditedClaim:
         limits, scope = self.requirement.limits, self.requirement.scope
         if self.holds:
             stated = ", ".join(f"{name} at most {limit!r}" for name, limit in limits.items())
-            yield f"The claim holds: {f'{stated} nats {scope}'.rstrip()}, proved in rational arithmetic."
+            yield f"The claim holds: {f'{stated} nats {scope}'.rstrip()}, proved in {self.arithmetic}."
         else:
             yield from self._list_excesses()
         yield from self._compare_measures()

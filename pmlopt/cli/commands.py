@@ -148,6 +148,7 @@ def audit_orbits(
     """Recompute the levels of an orbit mechanism under its own prior; exit 1 for a false claim."""
     from pmlopt.data.symmetry import OrbitMechanism
     from pmlopt.model.privacy import LDP, LIP, PML
+    from pmlopt.programs.claims import RATIONAL
     from pmlopt.programs.linear.columns import OrbitColumns
 
     if beyond is not None:
@@ -185,7 +186,7 @@ def audit_orbits(
         )
         if claim is not None:
             rows = "" if mechanism.has_exact_rows else "The rows do not sum to exactly one."
-            for line in AuditedClaim(claim, levels, bool(holds), rows).list_sentences():
+            for line in AuditedClaim(claim, levels, bool(holds), RATIONAL, rows).list_sentences():
                 print_line(line)
     sys.exit(CLAIM_FAILS if holds is False else 0)
 
@@ -365,9 +366,10 @@ def audit(
     bounded from both sides with confidence, and 3 states that it is not decided, as it does for --samples.
     """
     from pmlopt.data.symmetry.orbit_mechanism import is_orbit_file
+    from pmlopt.programs.claims import name_arithmetic
     from pmlopt.programs.compliance import prove
     from pmlopt.programs.envelope.program import envelope
-    from pmlopt.programs.exact.rounding import has_exact_rows, is_met_exactly
+    from pmlopt.programs.exact.rounding import compute_exact_violations, has_exact_rows
 
     normalises_matrix = asked.normalise and not asked.has_prior_file
     of_matrix = samples or no_header or normalises_matrix or output is not None or page is not None
@@ -402,10 +404,11 @@ def audit(
     levels = _compute_levels(asked, prior, mechanism, without_prior)
     claim = None if epsilon is None else asked.build_requirement(epsilon, prior)
     claimed = {} if claim is None else claim.levels(prior, mechanism)
-    holds = None if claim is None else is_met_exactly(prior, claim, mechanism.matrix)
+    found = None if claim is None else compute_exact_violations(prior, claim, mechanism.matrix)
+    holds = None if found is None else bool((found <= 0).all())
     exact = has_exact_rows(mechanism.matrix)
-    decided = None if claim is None else AuditedClaim(
-        claim, claimed, bool(holds),
+    decided = None if claim is None or found is None else AuditedClaim(
+        claim, claimed, bool(holds), name_arithmetic(found),
         # divided by their sums, rows add up to one but for the last digit of floats
         describe_rows(mechanism.matrix, exact or asked.normalise),
         "" if holds else claim.describe_violation(prior, mechanism), levels,

@@ -294,7 +294,7 @@ def _list_proved_rows(result: Result[Any]) -> list[tuple[str, str]]:
     from pmlopt.programs.certificate import RequirementCertificate
 
     certificate, rows = result.certificate, list[tuple[str, str]]()
-    proved = f"yes, in {certificate.arithmetic}" if certificate.verify() else "NO"
+    proved = f"yes, in {certificate.level_arithmetic}" if certificate.verify() else "NO"
     if not isinstance(certificate, RequirementCertificate):
         return [("proved", f"{certificate.statement}: {proved}")]
     if (found := result.baselines) is not None:

@@ -194,8 +194,13 @@ class Certificate(ABC):
             "value": f"{self.value:.9g}",
             "bound": f"{self.bound:.9g} (gap {self.gap:.1e})",
             "leakage": self.statement,
-            "checked in": self.arithmetic,
+            "checked in": self.level_arithmetic,
         }
+
+    @property
+    def level_arithmetic(self) -> str:
+        """Return the arithmetic in which the level of this mechanism is decided, in words."""
+        return self.arithmetic
 
     @property
     def violation(self) -> float:
@@ -432,6 +437,12 @@ class RequirementCertificate(Certificate):
         if above and self._meets_requirement:
             return {name: min(level, limits[name]) for name, level in up.items()}
         return up
+
+    @property
+    def level_arithmetic(self) -> str:
+        """Return the arithmetic in which the level of this mechanism is decided, in words."""
+        own = (claim.arithmetic for claim in self.level_claims if claim.name == "level")
+        return next(own, self.arithmetic)
 
     @property
     def _meets_requirement(self) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import (
-    Any,
-)
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pmlopt.core.converters import finite_or_none
 from pmlopt.data.mechanism import Mechanism
@@ -16,9 +18,13 @@ from pmlopt.model.privacy import Requirement
 from pmlopt.model.uncertainty import Box, L1Ball, confidence_box
 from pmlopt.model.uncertainty.confidence import deviation_exponent, log_event_count
 from pmlopt.model.uncertainty.joint_laws import JointLaws
-from pmlopt.programs.exact.rounding import has_exact_rows, is_met_exactly
+from pmlopt.programs.exact.rounding import compute_exact_violations, has_exact_rows
 
 RATIONAL = "rational arithmetic"
+
+
+STRICT_DECIMALS = "decimals of 60 digits, rounded to the stricter side"
+"""That of levels whose formula has powers that are no whole numbers."""
 
 
 FLOATS = "floating point, rounding allowed for"
@@ -51,8 +57,8 @@ class Claim:
 
     @property
     def is_exact(self) -> bool:
-        """Return whether the claim was decided in rational arithmetic."""
-        return self.arithmetic == RATIONAL
+        """Return whether the claim was decided without a tolerance."""
+        return self.arithmetic in (RATIONAL, STRICT_DECIMALS)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data: what `pmlopt verify --json` prints of the claim."""
@@ -79,10 +85,22 @@ def check_mechanism(mechanism: Mechanism) -> Claim:
 
 def check_level(prior: Prior, privacy: Requirement, mechanism: Mechanism, statement: str) -> Claim:
     """Check the claim that the mechanism meets a requirement, and name the outcome that breaks it most."""
-    holds = is_met_exactly(prior, privacy, mechanism.matrix)
+    found = compute_exact_violations(prior, privacy, mechanism.matrix)
+    holds = bool(np.all(found <= 0))
     scope = f", {privacy.scope}" if privacy.scope else ""
     text = statement + scope if holds else privacy.describe_violation(prior, mechanism)
-    return Claim("level", holds, RATIONAL, text)
+    return Claim("level", holds, name_arithmetic(found), text)
+
+
+def name_arithmetic(violations: NDArray[Any]) -> str:
+    """Name the arithmetic in which violations of a requirement were computed.
+
+    Examples:
+        >>> name_arithmetic(np.array([-1, 0])), name_arithmetic(np.array([Decimal("-0.5")]))
+        ('rational arithmetic', 'decimals of 60 digits, rounded to the stricter side')
+    """
+    in_decimals = any(isinstance(number, Decimal) for number in violations.flat)
+    return STRICT_DECIMALS if in_decimals else RATIONAL
 
 
 def check_value(

@@ -33,6 +33,7 @@ from pmlopt import (
     Mechanism,
     MinimumMass,
     Prior,
+    RenyiPML,
     Result,
     SubConvex,
     confidence_ball,
@@ -46,7 +47,7 @@ from pmlopt.core.arrays import Label
 from pmlopt.data.symmetry import OrbitMechanism
 from pmlopt.errors import FileFormatError, PmloptError, SolverError
 from pmlopt.programs.certificate import DECIMAL
-from pmlopt.programs.claims import FLOATS, RATIONAL
+from pmlopt.programs.claims import FLOATS, RATIONAL, STRICT_DECIMALS
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import Method, MethodResult
 from pmlopt.programs.reports.standalone import find_proved_part
@@ -122,7 +123,7 @@ def test_every_kind_is_checked_from_its_file(name: str, tmp_path: Path) -> None:
     assert json.loads(json.dumps(certificate.to_dict())) == saved(name)["metadata"]["certificate"]
     for part in certificate.checks():
         assert part.holds is True
-        assert part.arithmetic in (RATIONAL, FLOATS, DECIMAL)
+        assert part.arithmetic in (RATIONAL, FLOATS, DECIMAL, STRICT_DECIMALS)
         assert part.name
         assert part.detail
         if part.name in ("value", "bound", "gap"):
@@ -639,3 +640,20 @@ def test_what_is_none_of_these_is_refused(tmp_path: Path) -> None:
     for name in ("x.json", "none.npz"):
         with pytest.raises(FileFormatError, match=name):
             load(tmp_path / name)
+
+
+def test_a_level_with_powers_states_the_decimals_in_which_it_is_decided(tmp_path: Path) -> None:
+    prior = Prior.from_counts([5, 3, 2])
+    for privacy, arithmetic in (
+        (RenyiPML(2.5, 0.5), STRICT_DECIMALS),
+        (RenyiPML(2, 0.5), RATIONAL),  # of a whole order
+        (PML(0.5) & RenyiPML(2.5, 0.3), STRICT_DECIMALS),
+        (PML(0.5), RATIONAL),
+    ):
+        path = tmp_path / "result.json"
+        result = solve(design(prior, privacy, "hamming"))
+        result.save(path)
+        (level,) = (part for part in verify_file(path).parts if part.name == "level")
+        assert (level.arithmetic, level.holds, level.is_exact) == (arithmetic, True, True)
+        assert result.certificate.facts["checked in"] == arithmetic
+        assert arithmetic in " ".join(run("verify", path).split())

@@ -16,6 +16,7 @@ from itertools import count
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pmlopt.core.arrays import GRID_DENOMINATOR, BoolArray, FloatArray, IntArray
 from pmlopt.core.blocks import is_all_finite, iterate_row_blocks
@@ -142,10 +143,18 @@ def round_up_to_float(number: Fraction) -> float:
 
 
 def is_met_exactly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
-    """Return whether the matrix meets the requirement in rational arithmetic.
+    """Return whether the matrix meets the requirement, in exact arithmetic."""
+    return bool(np.all(compute_exact_violations(prior, privacy, matrix) <= 0))
+
+
+def compute_exact_violations(
+    prior: Prior, privacy: Requirement, matrix: FloatArray
+) -> NDArray[Any]:
+    """Compute how far the matrix violates the requirement, without a tolerance: at most 0 where it is met.
 
     The prior's weights are its counts, or its floats as rationals over their sum; e^epsilon is
-    replaced by a rational below it.
+    replaced by a rational below it. The numbers are rationals, or, where the formula has powers that are no
+    whole numbers, decimals of 60 digits that are rounded to the stricter side.
     """
     occurs = matrix.max(axis=0) > 0  # a column of zeros adds nothing to any bound
     occurring = matrix if occurs.all() else matrix[:, occurs]
@@ -154,7 +163,7 @@ def is_met_exactly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bo
         numbers = GridMatrix.from_floats(occurring)
     if numbers is None:  # Python integers: products have more than 64 bits
         numbers = scale_to_integers(occurring)
-    return bool(np.all(own.violation(prior.integer_weights, numbers, round_exp_down) <= 0))
+    return np.asarray(own.violation(prior.integer_weights, numbers, round_exp_down))
 
 
 def has_exact_rows(matrix: FloatArray) -> bool:

@@ -171,8 +171,8 @@ class Geometric(Laplace):
 class Gaussian(AdditiveNoise):
     """Gaussian noise with standard deviation sigma, its `scale`, independent on each number of a vector.
 
-    Far out the leakage of the last letters tends to -log of their probability: the level is bounded by that of no noise,
-    and noise is calibrated to a probability with which an outcome may leak more than epsilon.
+    Far out the leakage of the last letters tends to -log of their probability: the level is bounded by that
+    of no noise, and noise is calibrated to a probability with which an outcome may leak more than epsilon.
 
     Examples:
         >>> from pmlopt import Prior
