@@ -35,6 +35,7 @@ NEEDED = (
     f"{WAVE} --epsilon 0.4 -o second-wave.json",
     NOISE,
     EXAMPLES["stream new"],
+    "stream release streams.json --person ann --state out",
 )
 """The commands that write what the others read."""
 RUN_ELSEWHERE = ("example", "explore")
