@@ -450,7 +450,7 @@ class SolverChoice:
         ),
     ] = "auto"
     time_limit: Annotated[
-        float | None, OptionNote("Seconds for each solver, and each point of a sweep.")
+        float | None, OptionNote("Seconds for all methods together; in a sweep for each point.")
     ] = None
     tolerance: Annotated[float | None, OptionNote(
         "Largest certified gap: a share of the utility's range, or nats where a level is sought; 1e-7 where "

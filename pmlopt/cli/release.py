@@ -331,7 +331,7 @@ def explore_command(
     total: _Total = None,
     person: _Person = None,
     half_width: _HalfWidth = None,
-    time_limit: Annotated[float | None, OptionNote("Seconds for each solver and point.")] = None,
+    time_limit: Annotated[float | None, OptionNote("Seconds for each point.")] = None,
     exact_counts: Annotated[
         bool,
         OptionNote(

@@ -165,7 +165,7 @@ def sweep(
         mechanisms: a folder for the mechanism of each point, with its certificate: 00000.json is the first.
         solver: for each point, by its name.
         tolerance: the same.
-        time_limit: seconds for each solver and point.
+        time_limit: seconds for each point.
         solver_options: options of the solver that `solver` names, as `pmlopt.solve` takes them.
         progress: called with how many points are finished, and how many there are.
 
