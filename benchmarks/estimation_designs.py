@@ -3,7 +3,7 @@
     python benchmarks/estimation_designs.py [--output FILE.png] [--csv FILE]
         [--runs 10000] [--letters 16]
 
-First the average variance of prefix sums under LDP, for given people, beside the values that
+First the summed variance of prefix sums under LDP, for given people, beside the values that
 [mckenna2020workload] prints (27.84, 2.391 and 55.10), randomized response, subset selection, two unary
 encodings and Hadamard response. Then the root mean square error of the frequencies of education (Adult
 data) at epsilon = 1 against the number of people, of maximum likelihood. Last how often intervals hold: of
@@ -42,7 +42,7 @@ from pmlopt.releases.estimation import level_from_samples, samples_to_refute
 from pmlopt.releases.estimation.frequencies import maximize_likelihood
 
 PEER = ((8, 1.0, 27.84), (8, 3.0, 2.391), (12, 1.0, 55.10))
-"""Letters, epsilon, and the average variance of prefix sums that mckenna2020workload prints."""
+"""Letters, epsilon, and the summed variance of prefix sums that mckenna2020workload prints."""
 
 PEOPLE = (1_000, 3_000, 10_000, 30_000, 100_000)
 CONFIDENCE = 0.95
@@ -105,7 +105,7 @@ def literature(
 
 
 def compare_prefix_sums() -> None:
-    """Average variance of prefix sums for given people: the value without the variance of who they are."""
+    """Summed variance of prefix sums for given people: the value without the variance of who they are."""
     error, rows = EstimationError("prefix"), []
     for size, epsilon, theirs in PEER:
         prior = Prior.uniform(size)
