@@ -11,6 +11,7 @@ import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.solvers import highs
+from pmlopt.solvers.orthonormal_rows import solve_with_orthonormal_rows
 from pmlopt.solvers.solver_result import NO_DEADLINE, TIME_LIMIT, Deadline, MethodOptions
 
 _METHOD_OPTIONS: Mapping[str, Mapping[str, str | int]] = {
@@ -262,6 +263,10 @@ class MasterProblem:
             self._highs.run()
             self._highs.setOptionValue("simplex_strategy", _MASTER_OPTIONS["simplex_strategy"])
         status = self._highs.getModelStatus()
+        if status == highspy.HighsModelStatus.kUnknown:
+            # columns that are nearly equal leave the simplex without an end
+            weights, duals = solve_with_orthonormal_rows(self.lifts, self.worths, deadline)
+            return float(self.worths @ weights), weights, duals
         if status != highspy.HighsModelStatus.kOptimal:
             raise ArithmeticError(f"the master problem: {self._highs.modelStatusToString(status)}")
         self.iterations += max(self._highs.getInfoValue("simplex_iteration_count")[1], 0)

@@ -14,11 +14,11 @@ from pmlopt.core.lazy_imports import optimize
 from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.programs.subconvex.columns import ColumnBatch
 from pmlopt.programs.subconvex.count_pricing import CountPricer
-from pmlopt.programs.subconvex.orthonormal_rows import solve_with_orthonormal_rows
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
 from pmlopt.programs.subconvex.split_pricing import SplitPricer
 from pmlopt.programs.subconvex.tangents import TangentPricer
+from pmlopt.solvers.orthonormal_rows import solve_with_orthonormal_rows
 from pmlopt.solvers.parametric_program import MasterProblem
 from pmlopt.solvers.solver_result import (
     FACTOR_MARGIN_RTOL,

@@ -30,7 +30,6 @@ from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.column_generation import generate_columns, reduce_outputs
 from pmlopt.programs.subconvex.cost_methods import COST_METHODS as COST_METHODS
 from pmlopt.programs.subconvex.optimal_forms import find_optimal_form
-from pmlopt.programs.subconvex.orthonormal_rows import solve_with_orthonormal_rows
 from pmlopt.programs.subconvex.prior_cuts import (
     METHOD_NAME,
     cut_by_worst_priors,
@@ -190,11 +189,7 @@ def _solve_by_simplex(program: ColumnDesign, options: MethodOptions) -> SolverRe
     master = MasterProblem(program.lifts, program.column_values, program.scale)
     compiled = time.perf_counter()
     try:
-        try:
-            _, weights, duals = master.solve(options.deadline)
-        except ArithmeticError:
-            # columns that are nearly equal leave the simplex without an end
-            weights, duals = solve_with_orthonormal_rows(program.lifts, program.column_values)
+        _, weights, duals = master.solve(options.deadline)
         master.release()
         found = _reduce_to_point(program, weights, duals)
     except ArithmeticError as cause:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import optimize
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.lazy_imports import optimize
+from pmlopt.solvers.solver_result import NO_DEADLINE, TIME_LIMIT, Deadline
 
 
 def solve_with_orthonormal_rows(
-    lifts: FloatArray, worths: FloatArray
+    lifts: FloatArray, worths: FloatArray, deadline: Deadline = NO_DEADLINE
 ) -> tuple[FloatArray, FloatArray]:
     """Solve `max worths . w, lifts w = 1, w >= 0` by equivalent rows that are orthonormal.
 
@@ -21,12 +22,13 @@ def solve_with_orthonormal_rows(
     Args:
         lifts: (N, K) columns.
         worths: (K,) of them.
+        deadline: of the solve.
 
     Returns:
         (K,) weights and (N,) multipliers.
 
     Raises:
-        ArithmeticError: the program has no end.
+        ArithmeticError: the program has no end; the message is `TIME_LIMIT` where the time is over.
 
     Examples:
         >>> columns = np.array([[1.0, 2.0, 0.0], [1.0, 0.0, 2.0]])
@@ -37,7 +39,15 @@ def solve_with_orthonormal_rows(
     left, sizes, right = np.linalg.svd(lifts, full_matrices=False)
     rank = int((sizes > 1e-15 * sizes[0]).sum())
     back = left[:, :rank] / sizes[:rank]
-    solved = optimize.linprog(-worths, A_eq=right[:rank], b_eq=back.sum(axis=0), method="highs-ds")
-    if solved.x is None:
-        raise ArithmeticError(f"the linear program over columns: {solved.message}")
+    left_seconds = deadline.remaining(0.2)
+    solved = optimize.linprog(
+        -worths,
+        A_eq=right[:rank],
+        b_eq=back.sum(axis=0),
+        method="highs-ds",
+        options={} if left_seconds is None else {"time_limit": left_seconds},
+    )
+    if solved.status != 0:
+        late = left_seconds is not None and solved.status == 1
+        raise ArithmeticError(TIME_LIMIT if late else f"the program over columns: {solved.message}")
     return np.asarray(solved.x), np.asarray(back @ -solved.eqlin.marginals)

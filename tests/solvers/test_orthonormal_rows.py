@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pmlopt import PML, MutualInformation, Secret, design, mutual_information, solve
-from pmlopt.programs.subconvex.orthonormal_rows import solve_with_orthonormal_rows
+from pmlopt.solvers.orthonormal_rows import solve_with_orthonormal_rows
 
 
 @pytest.mark.parametrize(("values", "letters"), [(3, 6), (2, 10), (5, 12)])
