@@ -373,9 +373,8 @@ def _print_cells(
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print an aligned text table, with cells escaped."""
-    lines = [head, *rows] if any(head) else rows
-    for line in align_cells([[escape_control_characters(cell) for cell in line] for line in lines]):
+    """Print an aligned text table."""
+    for line in align_cells([head, *rows] if any(head) else rows):
         print_line(f"  {line}")
 
 

@@ -86,16 +86,19 @@ def format_row_share(part: int, whole: int) -> str:
 
 
 def align_cells(table: Sequence[Sequence[str]]) -> list[str]:
-    """Align the cells of a table in columns, a line for each row.
+    r"""Align the cells of a table in columns, a line for each row, with control characters escaped.
 
     Examples:
         >>> align_cells([["value", "share"], ["a", "0.5"]])
         ['value  share', 'a      0.5']
+        >>> align_cells([["two\nlines", "0.5"]])
+        ['two\\nlines  0.5']
     """
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    cells = [list(map(escape_control_characters, row)) for row in table]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in table
+        for row in cells
     ]
 
 
@@ -259,7 +262,7 @@ def draw_heat_map(
     image = main.imshow(matrix, aspect="auto", cmap="Blues", vmin=0.0)
     figure.colorbar(image, ax=main, label="P(output | true value)")
     main.set_xlabel("output")
-    main.set_ylabel("secret")
+    main.set_ylabel("true value")
     _label_axes(main, outputs, inputs)
     return figure
 

@@ -19,6 +19,7 @@ from pmlopt import (
     audit,
     design,
     envelope,
+    estimate,
     solve,
     solvers_for,
     sweep,
@@ -196,3 +197,12 @@ def test_a_large_matrix_is_printed_in_part() -> None:
     assert lines[1].split() == ["a", *["0.0769"] * 12]
     assert lines[-2:] == ["and 2 more rows", "and 1 more column"]
     assert len(lines) == 1 + 12 + 2
+
+
+def test_labels_of_a_foreign_file_send_nothing_to_the_terminal() -> None:
+    mechanism = Mechanism([[0.5, 0.5], [0.25, 0.75]], ["a\nb", "\x1b[31mred"], [2024, 2025])
+    found = estimate(mechanism, {2024: 30, 2025: 70})
+    for text, lines in ((str(mechanism), 3), (str(found), 4)):
+        assert len(text.splitlines()) == lines
+        assert "\x1b" not in text
+        assert "a\\nb" in text
