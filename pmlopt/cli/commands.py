@@ -366,10 +366,10 @@ def audit(
     bounded from both sides with confidence, and 3 states that it is not decided, as it does for --samples.
     """
     from pmlopt.data.symmetry.orbit_mechanism import is_orbit_file
-    from pmlopt.programs.claims import name_arithmetic
+    from pmlopt.programs.claims import decide_requirement
     from pmlopt.programs.compliance import prove
     from pmlopt.programs.envelope.program import envelope
-    from pmlopt.programs.exact.rounding import compute_exact_violations, has_exact_rows
+    from pmlopt.programs.exact.rounding import has_exact_rows
 
     normalises_matrix = asked.normalise and not asked.has_prior_file
     of_matrix = samples or no_header or normalises_matrix or output is not None or page is not None
@@ -404,11 +404,12 @@ def audit(
     levels = _compute_levels(asked, prior, mechanism, without_prior)
     claim = None if epsilon is None else asked.build_requirement(epsilon, prior)
     claimed = {} if claim is None else claim.levels(prior, mechanism)
-    found = None if claim is None else compute_exact_violations(prior, claim, mechanism.matrix)
-    holds = None if found is None else bool((found <= 0).all())
+    holds, arithmetic = (
+        (None, "") if claim is None else decide_requirement(prior, claim, mechanism.matrix)
+    )
     exact = has_exact_rows(mechanism.matrix)
-    decided = None if claim is None or found is None else AuditedClaim(
-        claim, claimed, bool(holds), name_arithmetic(found),
+    decided = None if claim is None else AuditedClaim(
+        claim, claimed, bool(holds), arithmetic,
         # divided by their sums, rows add up to one but for the last digit of floats
         describe_rows(mechanism.matrix, exact or asked.normalise),
         "" if holds else claim.describe_violation(prior, mechanism), levels,

@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pmlopt.core.arrays import FloatArray
 from pmlopt.core.converters import finite_or_none
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
@@ -85,22 +85,26 @@ def check_mechanism(mechanism: Mechanism) -> Claim:
 
 def check_level(prior: Prior, privacy: Requirement, mechanism: Mechanism, statement: str) -> Claim:
     """Check the claim that the mechanism meets a requirement, and name the outcome that breaks it most."""
-    found = compute_exact_violations(prior, privacy, mechanism.matrix)
-    holds = bool(np.all(found <= 0))
+    holds, arithmetic = decide_requirement(prior, privacy, mechanism.matrix)
     scope = f", {privacy.scope}" if privacy.scope else ""
     text = statement + scope if holds else privacy.describe_violation(prior, mechanism)
-    return Claim("level", holds, name_arithmetic(found), text)
+    return Claim("level", holds, arithmetic, text)
 
 
-def name_arithmetic(violations: NDArray[Any]) -> str:
-    """Name the arithmetic in which violations of a requirement were computed.
+def decide_requirement(prior: Prior, privacy: Requirement, matrix: FloatArray) -> tuple[bool, str]:
+    """Decide without a tolerance whether a matrix meets a requirement, and name the arithmetic.
 
     Examples:
-        >>> name_arithmetic(np.array([-1, 0])), name_arithmetic(np.array([Decimal("-0.5")]))
-        ('rational arithmetic', 'decimals of 60 digits, rounded to the stricter side')
+        >>> from pmlopt.model.privacy import PML, RenyiPML
+        >>> even, matrix = Prior([0.5, 0.5]), np.array([[0.75, 0.25], [0.25, 0.75]])
+        >>> decide_requirement(even, PML(0.4), matrix)  # log 1.5 = 0.405
+        (False, 'rational arithmetic')
+        >>> decide_requirement(even, RenyiPML(2.5, 0.4), matrix)
+        (True, 'decimals of 60 digits, rounded to the stricter side')
     """
-    in_decimals = any(isinstance(number, Decimal) for number in violations.flat)
-    return STRICT_DECIMALS if in_decimals else RATIONAL
+    found = compute_exact_violations(prior, privacy, matrix)
+    in_decimals = any(isinstance(number, Decimal) for number in found.flat)
+    return bool(np.all(found <= 0)), STRICT_DECIMALS if in_decimals else RATIONAL
 
 
 def check_value(
