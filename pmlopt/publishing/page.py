@@ -43,7 +43,8 @@ def build_sections(
     people = described.count_people(mechanisms)
     yield _describe_levels(described, names, made)
     for place, (name, mechanism) in enumerate(zip(names, mechanisms, strict=True)):
-        tells = summarize_outcomes(*restrict_to_occurring(people, place, mechanism))
+        law, occurring = restrict_to_occurring(people, place, mechanism)
+        tells = summarize_outcomes(law, occurring)
         lines, warned = [str(tells[0])], tuple[str, ...]()
         if (worth := getattr(made[place], "baselines", None)) is not None:
             lines.append(f"Its {worth}.")
@@ -51,8 +52,7 @@ def build_sections(
             found_of = estimable(mechanism)
             lines.append(f"From the released column can be estimated: {found_of}.")
             if found_of.rank == len(mechanism.inputs):
-                part = restrict_to_occurring(people, place, mechanism)
-                lines.append(_describe_intervals(*part, described.rows))
+                lines.append(_describe_intervals(law, occurring, described.rows))
             warned = found_of.warnings
         rows = [one.table_row for one in select_table_outcomes(tells)]
         if len(rows) < len(tells):

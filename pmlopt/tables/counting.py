@@ -209,8 +209,9 @@ def _check_column(table: Table, column: str, missing: Missing) -> None:
         place = find_column(counted.names, similar, table.where)
         for batch in counted.batches():
             tally.add_batch(batch, *find_tuples(batch, [place]))
-        further = tally.describe_choice()
-        raise InputError(f"{error}. {further}" if further else str(error)) from None
+        if not tally.missing:
+            raise
+        raise InputError(f"{error}. {tally.describe_choice()}") from None
 
 
 def _count_in_one_pass(

@@ -69,16 +69,13 @@ class MissingRows:
             raise InputError(f"{self.where}: {self.first} is missing; {share} have none. {_REMEDY}")
 
     def describe_choice(self) -> str:
-        """Return a sentence that gives the number of rows to decide about; empty without any.
+        """Return a sentence that gives the number of rows to decide about.
 
         Examples:
             >>> print(MissingRows(["ill"], "people.csv", rows=9_000, missing=36).describe_choice()[:54])
             36 of 9,000 rows (0.4 %) have no value of 'ill'. Give
         """
-        if not self.missing:
-            return ""
-        names = join_words(map(repr, self.columns), word="or")
-        return f"{format_row_share(self.missing, self.rows)} have no value of {names}. {_REMEDY}"
+        return f"{self._describe_share()}. {_REMEDY}"
 
     def describe(self, missing: Missing) -> str:
         """Return a sentence on what became of the rows with a missing cell; empty without any.
@@ -91,7 +88,10 @@ class MissingRows:
         """
         if not self.missing:
             return ""
-        names = join_words(map(repr, self.columns), word="or")
         became = "are left out" if missing == "drop" else f"count as the value {MISSING_LETTER!r}"
-        share = format_row_share(self.missing, self.rows)
-        return f"{self.where}: {share} have no value of {names} and {became}"
+        return f"{self.where}: {self._describe_share()} and {became}"
+
+    def _describe_share(self) -> str:
+        """Return how many rows have no value of the columns."""
+        names = join_words(map(repr, self.columns), word="or")
+        return f"{format_row_share(self.missing, self.rows)} have no value of {names}"
