@@ -30,7 +30,7 @@ from pmlopt.data.symmetry.prior import (
 )
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 
-Permutation = Sequence[int] | Mapping[Label, Label]
+Permutation = Sequence[int] | Mapping[Any, Label]
 Generator = Permutation | tuple[Permutation, Permutation]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -297,7 +298,7 @@ def weissman_kappa(prior: PriorLike) -> float:
 
 
 def confidence_ball(
-    counts: Prior | Mapping[Label, int] | Sequence[int], delta: float, kappa: float = 0.5
+    counts: Prior | Mapping[Any, int] | Sequence[int], delta: float, kappa: float = 0.5
 ) -> L1Ball:
     """Build the l1 ball around an empirical distribution that contains the true one except with probability
     delta.
@@ -326,7 +327,7 @@ def confidence_ball(
     return L1Ball(center, weissman_radius(samples, center.size, delta, kappa), delta)
 
 
-def confidence_box(counts: Prior | Mapping[Label, int] | Sequence[int], delta: float) -> Box:
+def confidence_box(counts: Prior | Mapping[Any, int] | Sequence[int], delta: float) -> Box:
     """Build Clopper-Pearson intervals that contain every letter's true probability at once, except with
     delta.
 
@@ -363,7 +364,7 @@ def confidence_box(counts: Prior | Mapping[Label, int] | Sequence[int], delta: f
 
 
 def confidence_region(
-    counts: Prior | Mapping[Label, int] | Sequence[int], delta: float
+    counts: Prior | Mapping[Any, int] | Sequence[int], delta: float
 ) -> LikelihoodRegion:
     """Build the region of priors under which a sample is likely enough to contain the true one except with
     probability delta.
@@ -392,7 +393,7 @@ def confidence_region(
 
 
 def _read_center(
-    counts: Prior | Mapping[Label, int] | Sequence[int],
+    counts: Prior | Mapping[Any, int] | Sequence[int],
 ) -> tuple[Prior | Center, int]:
     """Return the empirical distribution of a sample, and its size."""
     if isinstance(counts, Prior):
@@ -460,7 +461,7 @@ def _compute_intervals(counts: tuple[int, ...], tail: float) -> tuple[FloatArray
     return binomial_intervals(k, rest, tail)
 
 
-REGIONS: Mapping[str, Callable[[Prior | Mapping[Label, int], float], PriorSet]] = {
+REGIONS: Mapping[str, Callable[[Prior | Mapping[Any, int], float], PriorSet]] = {
     "l1-ball": confidence_ball,
     "clopper-pearson": confidence_box,
     "likelihood": confidence_region,
@@ -481,7 +482,7 @@ def log_event_count(size: int) -> float:
 
 
 def _check_counts(
-    counts: Prior | Mapping[Label, int] | Sequence[int],
+    counts: Prior | Mapping[Any, int] | Sequence[int],
 ) -> tuple[tuple[Label, ...], tuple[int, ...]]:
     """Validate sample counts, and return labels and counts."""
     if isinstance(counts, Prior):
