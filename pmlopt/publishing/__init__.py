@@ -6,7 +6,8 @@ from pmlopt.publishing.estimating import estimate_release
 from pmlopt.publishing.plans import ReleasePlan, read_plan
 from pmlopt.publishing.release_fit import FitTest, assess_release_fit
 from pmlopt.publishing.releasing import ReleaseDraft, release, write_release
-from pmlopt.publishing.stated_law import build_stated_prior, choose_rounding_step
+from pmlopt.publishing.rounded_counts import choose_rounding_step
+from pmlopt.publishing.stated_law import build_stated_prior
 
 __all__ = [
     "FitTest",

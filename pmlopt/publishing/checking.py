@@ -41,12 +41,8 @@ from pmlopt.publishing.release_fit import (
     FitTest,
     assess_release_fit,
 )
+from pmlopt.publishing.rounded_counts import bound_share_distance, choose_rounding_step, round_total
 from pmlopt.publishing.signing import is_date
-from pmlopt.publishing.stated_law import (
-    bound_share_distance,
-    choose_rounding_step,
-    compute_max_changes,
-)
 from pmlopt.releases.batches import ColumnRelease
 from pmlopt.tables.counting import find_tuples, replace_missing
 from pmlopt.tables.reading import Table, find_column, open_table
@@ -388,7 +384,7 @@ def _check_released_file(
             yield Claim("labels", False, BYTES, str(error))
             return
     yield _check_rows(described, people, rows)
-    distance = bound_share_distance(people, described.step, rows) if described.same_people else 0.0
+    distance = bound_share_distance(people, described.step) if described.same_people else 0.0
     fit = assess_release_fit(
         [one.mechanism for one in releases],
         people / people.sum(),
@@ -411,10 +407,10 @@ def _check_rows(described: ReleaseFile, people: IntArray, rows: int) -> Claim:
     counts = f"the stated counts{'' if described.same_people else ', of other people,'}"
     sums = f"sum to {stated:,}"
     if described.step > 1:
-        sums = f"are each rounded to a multiple of {described.step}, and {sums}"
+        sums = f"are multiples of {described.step}, and {sums}"
     if described.same_people:
         agree &= described.step in (1, choose_rounding_step(rows))
-        agree &= abs(rows - stated) <= int(compute_max_changes(people, described.step).sum())
+        agree &= stated == round_total(rows, int(np.count_nonzero(people)), described.step)
     claimed = "as claimed" if rows == described.rows else f"and {described.rows:,} claimed"
     return Claim("rows", bool(agree), BYTES, f"{rows:,} rows, {claimed}; {counts} {sums}")
 

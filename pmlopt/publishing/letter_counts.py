@@ -15,7 +15,7 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.secret import Secret
 from pmlopt.errors import InputError
 from pmlopt.publishing.folder import ClearColumnLevels
-from pmlopt.publishing.stated_law import choose_rounding_step, round_counts, round_level_up
+from pmlopt.publishing.rounded_counts import round_level_up
 from pmlopt.releases.applying import encode_inputs
 from pmlopt.releases.attributes import level_in_clear, level_with_clear_column
 from pmlopt.releases.batches import ColumnRelease
@@ -55,8 +55,8 @@ class ClearColumnCounts:
 
         Args:
             mechanisms: that release the letters.
-            published: the exact counts of the tuples of letters where the levels are published: then they are
-                under the rounded counts, and rounded up. None gives the exact levels.
+            published: the rounded counts of the tuples of letters where the levels are published: then they
+                are under these, and rounded up. None gives the exact levels.
         """
         shape, found = [len(one.inputs) for one in mechanisms], []
         outcomes = math.prod(len(one.outputs) for one in mechanisms)
@@ -78,16 +78,14 @@ class ClearColumnCounts:
         return tuple(found)
 
 
-def _apply_stated_law(joint: Secret, exact: IntArray) -> Secret:
+def _apply_stated_law(joint: Secret, rounded: IntArray) -> Secret:
     """Replace the letter marginal of a joint law by the stated (rounded) shares.
 
     Args:
         joint: of the columns in clear, and of the places of the letters that occur.
-        exact: how many people have the letters of each place.
+        rounded: the stated number of people with the letters of each place.
     """
-    stated = round_counts(exact, choose_rounding_step(int(exact.sum())))[
-        np.array(joint.labels, dtype=np.int64)
-    ]
+    stated = rounded[np.array(joint.labels, dtype=np.int64)]
     law = joint.joint[0]
     return Secret(law / law.sum(axis=0) * (stated / stated.sum()), joint.labels, joint.values)
 

@@ -203,8 +203,8 @@ def describe_stated_counts(described: ReleaseFile) -> tuple[str, ...]:
     return (
         needless,
         "If these rows are released again with one person more or fewer (a file of new rows is no such "
-        f"release), a stated count changes with a probability of about 1 in {step}, and gives that person "
-        "away to whoever has both. The same --law FILE for both prevents it.",
+        f"release), the two releases show that person's value with a probability of about 1 in {step}, to "
+        "whoever has both and knows that nothing else changed. The same --law FILE for both prevents it.",
     )
 
 
@@ -213,9 +213,9 @@ def describe_rounding(step: int) -> str:
 
     Examples:
         >>> describe_rounding(10), describe_rounding(1)
-        ('to the nearest 10 and at least 10', 'exactly')
+        ('in multiples of 10, and at least 10', 'exactly')
     """
-    return "exactly" if step == 1 else f"to the nearest {step} and at least {step}"
+    return "exactly" if step == 1 else f"in multiples of {step}, and at least {step}"
 
 
 def format_factor(level: float) -> str:

@@ -26,12 +26,12 @@ from pmlopt.model.utility import Utility, as_utility
 from pmlopt.programs.designs import design
 from pmlopt.programs.solving import solve
 from pmlopt.publishing.releasing import Columns, Made
-from pmlopt.publishing.stated_law import (
+from pmlopt.publishing.rounded_counts import (
     bound_share_distance,
     choose_rounding_step,
-    make_confidence_ball,
     round_counts,
 )
+from pmlopt.publishing.stated_law import make_confidence_ball
 from pmlopt.releases.ledger_entries import build_remaining_requirement
 from pmlopt.tables.counting import count_tuples
 from pmlopt.tables.reading import open_table
@@ -198,9 +198,9 @@ class ReleasePlan:
         sample = int(numbers.sum())
         # mechanisms are designed for the counts that are published, so a reader can verify them
         step = 1 if self.exact_counts else choose_rounding_step(sample)
-        rounded = round_counts(numbers, step)
+        rounded = round_counts(numbers, step, list(people))
         stated = dict(zip(people, rounded.tolist(), strict=True))
-        distance = bound_share_distance(rounded, step, sample)
+        distance = bound_share_distance(rounded, step)
 
         def make_ball(prior: Prior, delta: float) -> L1Ball:
             return make_confidence_ball(prior, sample, distance, step, delta)

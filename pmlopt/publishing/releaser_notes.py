@@ -51,7 +51,7 @@ def _list_notes(draft: ReleaseDraft) -> Iterator[str]:
         share = format_row_share(empty, kept)
         yield f"{share} have a missing or empty cell, which counts as the value {MISSING_LETTER!r}."
     if planned.step > 1 or not planned.same_people:
-        stated = f"to the nearest {planned.step}" if planned.same_people else "of the law"
+        stated = f"in multiples of {planned.step}" if planned.same_people else "of the law"
         exact = compute_exact_level(draft)
         yield (
             f"Under the exact shares of the file the level is {format_nats(exact)}: the "

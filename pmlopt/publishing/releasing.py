@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -36,12 +37,9 @@ from pmlopt.publishing.folder import (
 )
 from pmlopt.publishing.letter_counts import LetterCounts, count_letters
 from pmlopt.publishing.page import render_pages
+from pmlopt.publishing.rounded_counts import choose_rounding_step
 from pmlopt.publishing.signing import get_release_date
-from pmlopt.publishing.stated_law import (
-    check_no_exact_prior,
-    choose_rounding_step,
-    round_counts,
-)
+from pmlopt.publishing.stated_law import check_no_exact_prior, round_letter_counts
 from pmlopt.releases.applying import apply_columns, apply_folder
 from pmlopt.releases.attributes import (
     AttributeLevels,
@@ -282,10 +280,11 @@ def release(
             f"{join_words(letters)} is in the data, and never in the law: give one with all of them"
         )
     step = 1 if exact_counts else choose_rounding_step(int(people.sum()))
-    stated = round_counts(people, step)
+    stated, of_clear = people, None
     if not exact_counts:
-        for exact in (of_data, people):
-            _check_designed_for(made, matrices, given, exact)
+        of_clear = round_letter_counts(of_data, matrices)
+        stated = of_clear if law is None else round_letter_counts(people, matrices)
+        _check_designed_for(made, matrices, given, ((of_data, of_clear), (people, stated)))
     levels = compute_joint_levels(stated, matrices)
     names = choose_mechanism_files([one.columns for one in releases], matrices)
     parts = zip(releases, names, levels.alone, levels.each, strict=True)
@@ -304,7 +303,7 @@ def release(
         total=largest,
         kept=tuple(keep),
         dropped=tuple(drop),
-        in_clear=counted.clear.compute_levels(matrices, None if exact_counts else of_data),
+        in_clear=counted.clear.compute_levels(matrices, of_clear),
         same_people=law is None,
         step=step,
         letters=tuple(
@@ -420,11 +419,18 @@ def _check_designed_for(
     made: Sequence[Mechanism | Result[Any]],
     matrices: Sequence[Mechanism],
     columns: Iterable[tuple[str, ...]],
-    exact: IntArray,
+    laws: Sequence[tuple[IntArray, IntArray]],
 ) -> None:
-    """Raise an error where a mechanism file would reveal exact letter shares."""
-    rounded = round_counts(exact, choose_rounding_step(int(exact.sum())))
-    for place, (one, matrix, names) in enumerate(zip(made, matrices, columns, strict=True)):
+    """Raise an error where a mechanism file would reveal exact letter shares of one of the laws.
+
+    Args:
+        made: what is released through.
+        matrices: of these.
+        columns: of each.
+        laws: the exact counts of the tuples of letters, and the rounded ones.
+    """
+    parts = enumerate(zip(made, matrices, columns, strict=True))
+    for (place, (one, matrix, names)), (exact, rounded) in product(parts, laws):
         counts, stated = compute_marginal(exact, place), compute_marginal(rounded, place)
         occurring = np.flatnonzero(counts).tolist()
         labels = [matrix.inputs[row] for row in occurring]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,82 +17,33 @@ from pmlopt.model.privacy import Requirement
 from pmlopt.model.uncertainty import L1Ball
 from pmlopt.model.uncertainty.confidence import weissman_radius
 from pmlopt.programs.result import Result
+from pmlopt.publishing.rounded_counts import choose_rounding_step, round_counts
 
 
-def choose_rounding_step(people: int) -> int:
-    """Return the rounding step of population counts: 10, 20, 50, 100, ...
+def round_letter_counts(people: IntArray, mechanisms: Sequence[Mechanism]) -> IntArray:
+    """Round the counts of the tuples of letters of a release, as they are stated.
 
-    It depends on the number of rows only, which every release shows.
-
-    Examples:
-        >>> [choose_rounding_step(people) for people in (200, 19_999, 20_000, 45_000, 1_000_000)]
-        [10, 10, 20, 20, 1000]
-    """
-    # People: the smallest step to which counts are rounded.
-    # Steps grow with a file: rounding changes a share by about one in so many at most, and by five people.
-    most = max(10, people // 1_000)
-    power = 10 ** (len(str(most)) - 1)
-    return max(factor * int(power) for factor in (1, 2, 5) if factor * power <= most)
-
-
-def round_counts(counts: IntArray, step: int) -> IntArray:
-    """Round counts to a multiple of a step; positive ones at least to the step.
+    Args:
+        people: how many have each tuple of letters, an axis for each mechanism.
+        mechanisms: whose inputs are the letters.
 
     Examples:
-        >>> round_counts(np.array([0, 1, 14, 15, 126]), 10).tolist()
-        [0, 10, 10, 20, 130]
+        >>> response = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
+        >>> round_letter_counts(np.array([[43, 0], [57, 100]]), [response, response]).tolist()
+        [[40, 0], [60, 100]]
     """
-    rounded = (counts + step // 2) // step * step
-    return np.where(counts > 0, np.maximum(rounded, step), 0)
+    occurring = people > 0
+    letters = [
+        tuple(one.inputs[place] for one, place in zip(mechanisms, row, strict=True))
+        for row in np.argwhere(occurring).tolist()
+    ]
+    stated = np.zeros_like(people)
+    step = choose_rounding_step(int(people.sum()))
+    stated[occurring] = round_counts(people[occurring], step, letters)
+    return stated
 
 
-def compute_max_changes(stated: IntArray, step: int) -> IntArray:
-    """Compute the largest difference between each exact count and the stated one.
-
-    Examples:
-        >>> (
-        ...     compute_max_changes(np.array([0, 10, 20]), 10).tolist(),
-        ...     compute_max_changes(np.array([7]), 1).tolist(),
-        ... )
-        ([0, 9, 5], [0])
-    """
-    changes = np.where(
-        stated > step, step // 2, step - 1
-    )  # the least stated count may stand for one person
-    return np.where(stated > 0, changes, 0)
-
-
-def bound_share_distance(stated: IntArray, step: int, people: int) -> float:
-    """Bound the total variation distance between stated and exact shares.
-
-    With counts c of n people and stated ones s of sum S, `|c/n - s/S| <= |c - s|/n + s |1/n - 1/S|`, summed.
-
-    Examples:
-        >>> bound_share_distance(np.array([10, 20]), 10, 29), bound_share_distance(np.array([7, 3]), 1, 10)
-        (0.25862068965517243, 0.0)
-    """
-    total = int(stated.sum())
-    change = float(compute_max_changes(stated, step).sum()) + abs(total - people)
-    return min(1.0, change / people / 2)
-
-
-def round_level_up(level: float) -> float:
-    """Round a level up to a multiple of 0.05 nats.
-
-    Examples:
-        >>> round_level_up(0.7366), round_level_up(0.0), round_level_up(0.05)
-        (0.75, 0.0, 0.05)
-    """
-    # Levels that are computed from the exact table of columns in clear are rounded up to so many steps a nat.
-    level_steps_per_nat = 20
-    if not math.isfinite(level):
-        return level
-    # twenty steps make one nat: the quotient is the float nearest to the multiple
-    found = math.ceil(level * level_steps_per_nat) / level_steps_per_nat
-    return max(found, level)
-
-
-def build_stated_prior(counts: Mapping[Label, int], exact: bool = False) -> Prior:
+def build_stated_prior(counts: Mapping[Any, int], exact: bool = False) -> Prior:
     """Build the publicly stated prior of a column's counts.
 
     A mechanism that is designed for it keeps its level under the shares that are published, and its file
@@ -109,7 +60,7 @@ def build_stated_prior(counts: Mapping[Label, int], exact: bool = False) -> Prio
     if exact:
         return Prior.from_counts(counts)
     numbers = np.array(list(counts.values()), dtype=np.int64)
-    rounded = round_counts(numbers, choose_rounding_step(int(numbers.sum())))
+    rounded = round_counts(numbers, choose_rounding_step(int(numbers.sum())), list(counts))
     return Prior.from_weights(rounded.tolist(), list(counts))
 
 
@@ -145,12 +96,13 @@ def restate_secret(secret: Secret, exact: bool = False) -> Secret:
 
     Examples:
         >>> restate_secret(Secret.from_counts([[143, 6], [0, 57]])).weights[0].tolist()
-        [[140, 10], [0, 60]]
+        [[140, 10], [0, 50]]
     """
     if exact or not secret.counted:
         return secret
     pairs = secret.weights[0].astype(np.int64)
-    rounded = round_counts(pairs, choose_rounding_step(int(pairs.sum()))).astype(object)
+    labels = list(product(secret.values, secret.labels))
+    rounded = round_counts(pairs, choose_rounding_step(int(pairs.sum())), labels).astype(object)
     return Secret.from_fields(secret.name, secret.labels, secret.values, (rounded,))
 
 

@@ -44,7 +44,7 @@ def test_a_file_with_exact_counts_is_warned_of_and_one_with_rounded_counts_has_n
     assert run(*applied, "-o", "b.csv").stderr.count("exact counts") == 0
     prior = json.loads((counts / "m.json").read_text())["metadata"]["prior"]
     stated = build_stated_prior(dict(sorted(COUNTS.items())))
-    assert prior["counts"] == list(stated.counts or ()) == [140, 10, 60]
+    assert prior["counts"] == list(stated.counts or ()) == [140, 10, 50]  # 20 steps for 202 people
     assert prior["samples"] is None
     assert prior["probabilities"] == stated.probabilities.tolist()
     # a matrix has no prior

@@ -101,7 +101,7 @@ def test_a_plan_of_two_columns(people: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("counts", "exactness"),
-    [([], "to the nearest 10 and at least 10"), (["--exact-counts"], "exactly")],
+    [([], "in multiples of 10, and at least 10"), (["--exact-counts"], "exactly")],
 )
 def test_an_estimate_names_the_counts_that_the_folder_states(
     people: Path, tmp_path: Path, counts: list[str], exactness: str

@@ -68,7 +68,7 @@ def test_the_shares_of_a_law_are_published_in_place_of_those_of_the_people(tmp_p
     stated = json.loads((tmp_path / "out" / "release.json").read_text())
     assert (stated["people"], stated["same_people"]) == ([10] * 4, False)
     assert (
-        "how many other people have each value, to the nearest 10 and at least 10, and no count of these"
+        "how many other people have each value, in multiples of 10, and at least 10, and no count of these"
         in said
     )
     designed = Mechanism.load(tmp_path / "out" / "mechanisms" / "ill.json")
@@ -125,7 +125,7 @@ def test_screen_and_report_state_the_unit_the_counts_and_which_rows_they_are_abo
             "Each row counts as one person: for somebody with several rows this is no limit."
             in text
         )
-        assert "release.json states how many people have each value, to the nearest 10" in text
+        assert "release.json states how many people have each value, in multiples of 10" in text
         assert "(a file of new rows is no such release)" in text
         assert "adversary who knows the shares of its values" in text
         assert "all combinations" not in text

@@ -234,7 +234,7 @@ class TestStatedCounts:
         sample = Prior.from_counts(self.COUNTS)
         found = explore(sample, "hamming", epsilon=[0.4], beside=())
         (point,) = found.curves[0].points
-        law = np.array([140, 80, 30, 10]) / 260  # to tens by hand, and one step at least
+        law = np.array([140, 70, 30, 10]) / 250  # 25 tens for 257 people, by hand
         assert point.parts[0].prior == pytest.approx(law, abs=1e-15)
         alone = solve(design(Prior(law, list("abcd")), PML(0.4), "hamming"))
         assert point.value == pytest.approx(alone.value, abs=1e-9)
@@ -242,14 +242,14 @@ class TestStatedCounts:
         assert not [
             count for count in self.COUNTS.values() if f"[{count}," in text or f" {count}," in text
         ]
-        assert "[140, 80, 30, 10]" in found.before_python
+        assert "[140, 70, 30, 10]" in found.before_python
         assert "a,140" in found.before_command
         assert found.warnings == ()
 
     def test_a_sample_of_a_known_size_is_rounded_too(self) -> None:
         found = explore(Prior([0.55, 0.45], samples=101), "hamming", epsilon=[0.4], beside=())
         prior = found.curves[0].points[0].parts[0].prior  # 56 and 45 of 101 people
-        assert prior == pytest.approx(np.array([60, 50]) / 110, abs=1e-15)
+        assert prior == pytest.approx(np.array([60, 40]) / 100, abs=1e-15)
 
     def test_exact_counts_are_an_option_that_the_page_names(self) -> None:
         sample = Prior.from_counts(self.COUNTS)
@@ -267,8 +267,8 @@ class TestStatedCounts:
         found = explore(secret, "hamming", **options)
         part = found.curves[0].points[0].parts[-1]
         assert part.prior == pytest.approx(
-            np.array([170, 70]) / 240, abs=1e-15
-        )  # 140 + 30, 10 + 60
+            np.array([170, 60]) / 230, abs=1e-15
+        )  # 140 + 30, 10 + 50: 23 tens for 238 people
         assert ROUNDED_COUNTS in found.about
 
     def test_a_set_of_a_sample_needs_exact_counts(self) -> None:
