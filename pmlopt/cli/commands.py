@@ -49,7 +49,7 @@ from pmlopt.cli.printing import (
 )
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.program_audit import ProgramOptions
-from pmlopt.cli.published_priors import RoundCounts, read_published_prior
+from pmlopt.cli.published_priors import RoundCounts, read_published_law
 from pmlopt.cli.reading import (
     Minimise,
     Outputs,
@@ -206,7 +206,7 @@ def solve_command(
     instance = find(problem)
     result = run.solve_and_write(instance.program, instance.solver, instance.solver_options)
     expected = instance.expected
-    agrees: bool | None = expected is None or expected.agrees_with(result.value)
+    agrees = None if expected is None else expected.agrees_with(result.value)
     rows = []
     if expected is not None:
         least, most = sorted((result.value, result.bound))
@@ -300,8 +300,9 @@ def design(
         whole, loss, title = _read_symmetric_design(asked, utility_name, minimise, records, circle)
         within = _build_orbit_requirement(asked, epsilon, whole)
         run.solve_and_exit(lambda: build(whole, within, loss), f"Optimal mechanism for {title}")
-    prior = read_published_prior(asked, round_counts)
-    privacy = None if epsilon is None else asked.build_requirement(epsilon, prior)
+    prior, secret = read_published_law(asked, round_counts)
+    beside = asked.read_fields(prior, secret)
+    privacy = None if epsilon is None else asked.build_requirement(epsilon, prior, beside)
     if ledger_file is not None:
         from pmlopt.releases.ledger_entries import build_remaining_requirement
 

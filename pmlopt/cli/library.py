@@ -32,7 +32,7 @@ from pmlopt.cli.printing import (
     solve_in_turn,
 )
 from pmlopt.cli.privacy_options import PriorSetOptions, PrivacyOptions
-from pmlopt.cli.published_priors import RoundCounts, read_published_prior
+from pmlopt.cli.published_priors import RoundCounts, read_published_law
 from pmlopt.cli.reading import (
     LinearName,
     Minimise,
@@ -284,8 +284,8 @@ def least_leakage(
     from pmlopt.programs.least_leakage.program import least_leakage as build
 
     run.check()
-    prior = read_published_prior(asked, round_counts)
-    privacy = asked.build_requirement(0.0, prior)
+    prior, secret = read_published_law(asked, round_counts)
+    privacy = asked.build_requirement(0.0, prior, asked.read_fields(prior, secret))
     utility, columns = read_utility(utility_name, minimise, prior)
     letters = read_outputs(outputs, prior.labels) if outputs is not None else columns
     run.solve_and_exit(

@@ -133,7 +133,14 @@ class ProgramOptions:
         edges = None if self.edges is None else read_numbers(self.edges, "--edges")
         samples = iterate_samples(self.samples_file, prior, edges)
         if not self.stop:
-            return leakage_from_samples(list(samples), prior=prior, confidence=confidence)
+            drawn = list(samples)
+            if prior is None and edges is None and drawn.count(drawn[0] if drawn else None) == 1:
+                print_line(
+                    f"warning: {self.samples_file}: line 1, {drawn[0]!r:.40}, occurs once and counts as a "
+                    f"sample: remove it if it is a header, or call it 'output'",
+                    err=True,
+                )
+            return leakage_from_samples(drawn, prior=prior, confidence=confidence)
         audit = LevelAudit(epsilon, asked.delta or 0.0, prior, confidence)
         # whoever interrupts it stops it, and the bounds are valid at that time, too
         with suppress(KeyboardInterrupt):
@@ -243,7 +250,10 @@ def iterate_samples(
             if number == 1 and cells == keys:
                 continue
             if len(cells) != len(keys) or (letters and cells[0] not in letters):
-                raise FileFormatError(f"{place}: is no sample, {','.join(keys)}: {text!r:.60}")
+                header = f"; a header is {','.join(keys)!r}" if number == 1 else ""
+                raise FileFormatError(
+                    f"{place}: is no sample, {','.join(keys)}: {text!r:.60}{header}"
+                )
             if edges is not None:
                 value = parse_number(cells[-1], f"{place}: the output")
                 if not math.isfinite(value):

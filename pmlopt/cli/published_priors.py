@@ -1,4 +1,4 @@
-"""Priors of designs whose files may be published, with rounded counts."""
+"""Priors and joint laws of designs whose files may be published, with rounded counts."""
 
 from __future__ import annotations
 
@@ -10,26 +10,30 @@ from pmlopt.errors import InputError
 if TYPE_CHECKING:
     from pmlopt.cli.privacy_options import PrivacyOptions
     from pmlopt.data.prior import Prior
+    from pmlopt.data.secret import Secret
 
 RoundCounts: TypeAlias = Annotated[bool, OptionNote(
     "Design for the counts of people rounded as in a release, so that the file has no exact count."
 )]  # fmt: skip
 
 
-def read_published_prior(asked: PrivacyOptions, round_counts: bool) -> Prior:
-    """Read the prior of a design, with rounded counts where these are asked for.
+def read_published_law(asked: PrivacyOptions, round_counts: bool) -> tuple[Prior, Secret | None]:
+    """Read the prior of a design, and the joint law if given, with rounded counts where asked for.
 
     Raises:
         InputError: the requirement needs the exact counts.
     """
-    from pmlopt.publishing.stated_law import restate_prior
+    from pmlopt.publishing.stated_law import restate_prior, restate_secret
 
-    if round_counts and (
-        asked.confidence_delta is not None or (asked.secret is not None and asked.secret.counted)
-    ):
+    if round_counts and asked.confidence_delta is not None:
         raise InputError(
-            "--round-counts: a confidence set, or a joint law of counts, needs the exact counts. `pmlopt "
-            "release` has --confidence-delta, which allows for the rounding"
+            "--round-counts: a confidence set needs the exact counts. `pmlopt release` has "
+            "--confidence-delta, which allows for the rounding"
         )
-    prior = asked.read_prior()
-    return restate_prior(prior) if round_counts else prior
+    prior, secret = asked.read_prior(), asked.secret
+    if not round_counts:
+        return prior, secret
+    if secret is None:
+        return restate_prior(prior), None
+    stated = restate_secret(secret)
+    return stated.prior, stated

@@ -103,6 +103,13 @@ def test_samples_of_a_file(tmp_path: Path) -> None:
     assert found["tail"] is None
 
 
+def test_a_first_line_that_may_be_a_header_is_named(tmp_path: Path) -> None:
+    for first, named in (("answer", True), ("output", False), (COINS.split()[0], False)):
+        path = write(tmp_path, "s.csv", f"{first}\n" + COINS)
+        said = run_fully("audit", "--samples", path)
+        assert (f"line 1, {first!r}, occurs once and counts as a sample" in said.stderr) == named
+
+
 def test_pairs_and_numbers(tmp_path: Path) -> None:
     prior = write(tmp_path, "p.csv", "letter,probability\n1,0.5\n2,0.5\n")
     path = write(tmp_path, "s.csv", "letter,output\n" + "1,u\n2,v\n" * 100)
@@ -194,7 +201,7 @@ def test_files_of_traces_that_are_refused(tmp_path: Path, name: str, text: str, 
 @pytest.mark.parametrize(("text", "more", "words"), [
     ("a\nb\n", ("--edges", "1"), "line 1: the output: 'a'"),
     ("nan\n", ("--edges", "1"), "line 1: the output is nan: give finite"),
-    ("a,b\n", ("--prior", "p.csv"), "line 1: is no sample, letter,output: 'a,b'"),
+    ("a,b\n", ("--prior", "p.csv"), "is no sample, letter,output: 'a,b'; a header is 'letter,output'"),
     ("1\n", ("--prior", "p.csv"), "is no sample, letter,output"), ("", (), "no samples"),
     ("output\n", (), "no samples"), ("", ("--stop", "--epsilon", "1"), "no samples"),
     ("a\n", ("--stop",), "give --epsilon"), ("a\n", ("--delta", "0.1"), "give both"),

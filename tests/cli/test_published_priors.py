@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import run_fully as run
 
+from pmlopt import load
 from pmlopt.publishing import build_stated_prior
 
 COUNTS = {"no": 143, "yes": 57, "rare": 3}
 WARNING = (
     "m.json has the exact counts of 203 people: do not publish it, or design with --round-counts"
 )
+
+
+def find_numbers(value: Any) -> Iterator[float]:
+    """Yield every number within plain data."""
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from find_numbers(part)
+    elif isinstance(value, int | float):
+        yield value
 
 
 @pytest.fixture
@@ -44,26 +56,37 @@ def test_a_file_with_exact_counts_is_warned_of_and_one_with_rounded_counts_has_n
     assert run(*applied, "-o", "b.csv").stderr.count("exact counts") == 0
     prior = json.loads((counts / "m.json").read_text())["metadata"]["prior"]
     stated = build_stated_prior(dict(sorted(COUNTS.items())))
-    assert prior["counts"] == list(stated.counts or ()) == [140, 10, 50]  # 20 steps for 202 people
+    assert prior["counts"] == list(stated.counts or ()) == [140, 10, 50]  # 20 steps for 203 people
     assert prior["samples"] is None
     assert prior["probabilities"] == stated.probabilities.tolist()
     # a matrix has no prior
     assert "warning" not in run(*asked[:-1], "m.csv").stderr
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        ("--counts", "c.csv", "--confidence-delta", "0.05"),
-        ("--about", "pairs.csv", "--column", "ill", "--secret-column", "town"),
-    ],
-)
-def test_a_requirement_of_exact_counts_is_refused(counts: Path, more: tuple[str, ...]) -> None:
-    pairs = "".join(f"no,{town}\nyes,{town}\nno,{town}\n" for town in ("x", "y", "x"))
-    (counts / "pairs.csv").write_text("ill,town\n" + pairs)
+def test_a_set_of_a_sample_needs_the_exact_counts(counts: Path) -> None:
+    more = ("--counts", "c.csv", "--confidence-delta", "0.05")
     asked = ("design", *more, "--epsilon", "0.4", "--utility", "hamming")
     assert "needs the exact counts" in run(*asked, "--round-counts", code=2).stderr
     run(*asked)
+
+
+@pytest.mark.parametrize(
+    "command", [("design", "--epsilon", "0.4"), ("least-leakage", "--target", "0.4")]
+)
+def test_the_joint_law_of_a_secret_is_rounded_too(counts: Path, command: tuple[str, ...]) -> None:
+    # 24 steps for 244 people: 131 and 29 of town x, 44 and 40 of town y
+    table = {("no", "x"): 131, ("yes", "x"): 29, ("no", "y"): 44, ("yes", "y"): 40}
+    rows = "".join(f"{ill},{town}\n" * number for (ill, town), number in table.items())
+    (counts / "pairs.csv").write_text("ill,town\n" + rows)
+    about = ("--about", "pairs.csv", "--column", "ill", "--secret-column", "town")
+    asked = (*command, *about, "--utility", "hamming", "-o", "m.json")
+    assert "exact counts of 244 people" in run(*asked).stderr
+    assert "warning" not in run(*asked, "--round-counts").stderr
+    text = (counts / "m.json").read_text()
+    assert not {131, 29, 44} & set(find_numbers(json.loads(text)))
+    prior = load(counts / "m.json").certificate.listed_prior
+    assert prior.probabilities.tolist() == pytest.approx([170 / 240, 70 / 240], abs=1e-15)
+    run("verify", "m.json")
 
 
 def test_what_is_no_sample_stays_as_it_is(counts: Path) -> None:
