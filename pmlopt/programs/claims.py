@@ -28,6 +28,8 @@ STRICT_DECIMALS = "decimals of 60 digits, rounded to the stricter side"
 
 
 FLOATS = "floating point, rounding allowed for"
+PLAIN_FLOATS = "floating point"
+"""That of integrals and supports of a continuous law, whose rounding errors have no computed limit."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from pmlopt.errors import PriorError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility.symmetric import DistanceLoss
 from pmlopt.programs.certificate import Certificate, check_gap
-from pmlopt.programs.claims import FLOATS, RATIONAL, Claim, check_bound
+from pmlopt.programs.claims import FLOATS, PLAIN_FLOATS, RATIONAL, Claim, check_bound
 from pmlopt.programs.linear.certificate import LinearCertificate, compute_utility_bound
 
 VALUE_BOXES, BOUND_BOXES = 16_384, 2_048
@@ -210,7 +210,7 @@ class ContinuousCertificate(BinsCertificate):
         prior = self.secret.prior(self.grid)
         same = np.array_equal(prior.pmf, self.bins.prior.pmf)
         text = f"the bins have {'the' if same else 'other'} probabilities of the law"
-        law = Claim("law", same, FLOATS, text)
+        law = Claim("law", same, PLAIN_FLOATS, text)
         table, _ = compute_mean_losses(self.secret, self.utility, self.grid)
         if table.shape != self.mechanism.matrix.shape:
             return (
@@ -224,5 +224,6 @@ class ContinuousCertificate(BinsCertificate):
         )  # a loss may be negative
         enough = abs(self.value - lost) <= bound_sum_rounding(table.size, size)
         text = f"the mechanism loses {lost:.12g}"
-        bound = replace(check_bound(self.bound, least, False), name="bound of the secret")
-        return law, Claim("value of the secret", enough, FLOATS, text, self.value, lost), bound
+        bound = check_bound(self.bound, least, False, PLAIN_FLOATS)
+        value = Claim("value of the secret", enough, PLAIN_FLOATS, text, self.value, lost)
+        return law, value, replace(bound, name="bound of the secret")

@@ -1,4 +1,4 @@
-"""Sums, mixtures and entropies of laws in decimals of 60 digits."""
+"""Sums, mixtures and entropies of laws in decimals of 50 digits."""
 
 from __future__ import annotations
 
