@@ -4,7 +4,7 @@
         [--letters 5 10 20 50] [--sizes 5x5 10x10 20x20 50x50 10x50 50x10] [--sparse 0]
         [--sets 0]
 
-Figure 1: the law of the leakage in its Example 2, with both quantiles at delta = 0.1 and the envelope.
+Figure 1: the law of the leakage in its Example 1, with both quantiles at delta = 0.1 and the envelope.
 Figure 2: randomized response at epsilon = 1 on four priors: upper bound, lower bound h_delta where its
 condition holds, binary envelope, the closed form, the linear program at some delta, and approximate DP; and
 a fifth prior, on which the condition fails. Then tables: the closed form beside the linear program and
@@ -366,7 +366,7 @@ def against_program(size: int) -> list[Any]:
 
 
 def grow(letters: int, outputs: int) -> list[Any]:
-    """One row: 50 deltas one by one (their mean), and each from the one before, on a random mechanism."""
+    """One row: 50 deltas one by one (their mean), and all by `at_deltas`, on a random mechanism."""
     rng = np.random.default_rng([letters, outputs])
     prior = rng.dirichlet(np.ones(letters))
     mechanism = rng.dirichlet(np.full(outputs, 0.5), letters)

@@ -101,7 +101,7 @@ def tradeoff() -> Figure:
     )
     axes.set(
         xlabel="epsilon [nats]",
-        ylabel="mean absolute error [levels]",
+        ylabel="mean absolute error [grades]",
         ylim=(0, None),
         xlim=(0, 3.5),
     )
@@ -435,7 +435,7 @@ def ten_thousand_designs() -> Figure:
     axes.plot(grid, [solve(design(prior, PML(float(e)), loss)).value for e in grid], color=BLUE)
     axes.set(
         xlabel="epsilon [nats]",
-        ylabel="mean absolute error [levels]",
+        ylabel="mean absolute error [grades]",
         ylim=(0, None),
         xlim=(0, 10),
         title="Adult data: every tenth of 10,000 optimal designs",

@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     axes.plot(grid, ldp, "--", color="tab:orange", label="optimal under LDP")
     axes.plot(grid, pml, color="tab:blue", label="optimal under PML")
     axes.set_xlabel("epsilon [nats]")
-    axes.set_ylabel("mean absolute error [levels]")
+    axes.set_ylabel("mean absolute error [grades]")
     axes.set_title("Adult data, 16 levels of education, 32,561 people", fontsize="medium")
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False)

@@ -45,7 +45,7 @@ class ComplianceCertificate(ListedCertificate):
 def prove(
     prior: PriorLike, privacy: Requirement, mechanism: MechanismLike
 ) -> Result[ComplianceCertificate]:
-    """Certify in exact arithmetic that a given mechanism meets a requirement.
+    """Certify without a tolerance that a given mechanism meets a requirement.
 
     Its rows are put on the grid of floats whose sums are exactly one, which moves entries by 2^-53 or so; the
     certificate is of that matrix.

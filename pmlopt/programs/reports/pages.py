@@ -51,7 +51,8 @@ EXCLUDED_PROMISES = (
 
 EXACT_COUNTS = (
     "This has the exact shares of the people that the prior was counted in: two such pages, or proofs, on "
-    "nearly the same people give away the values of those who differ. It is for those who may see the data."
+    "nearly the same people give away the values of those who differ, to somebody who knows all others. It "
+    "is for those who may see the data."
 )
 """What is stated of a page, or a proof, with the prior of a sample."""
 
