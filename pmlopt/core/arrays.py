@@ -482,28 +482,36 @@ def _read_csv_label(label: Label) -> Label:
 def parse_labels(texts: Sequence[str]) -> tuple[Label, ...]:
     """Parse labels from CSV cells: numbers or tuples where all are, else text.
 
-    The parts of a tuple are text, numbers or tuples again. A cell `nan` is text, for no label may differ
-    from itself.
+    An empty cell, the letter for missing ones, stays text beside numbers. The parts of a tuple are text,
+    numbers or tuples again. A cell `nan` is text, for no label may differ from itself; and so are all where
+    two of them write one number differently.
 
     Examples:
-        >>> parse_labels(["1", "2"]), parse_labels(["01", "2"]), parse_labels(["1", "a"])
-        ((1, 2), ('01', '2'), ('1', 'a'))
+        >>> parse_labels(["1", "2.5"]), parse_labels(["01", "2"]), parse_labels(["1", "a"])
+        ((1, 2.5), ('01', '2'), ('1', 'a'))
+        >>> parse_labels(["1", "2", ""]), parse_labels(["1", "1.0"])
+        ((1, 2, ''), ('1', '1.0'))
         >>> parse_labels(["('no', 1)", "('yes', 2)"])
         (('no', 1), ('yes', 2))
     """
-    for kind in (int, float):
-        try:
-            numbers = [kind(text) for text in texts]
-        except ValueError:
-            continue
-        if all(
-            str(number) == text and number == number
-            for number, text in zip(numbers, texts, strict=True)
-        ):
-            return tuple(numbers)
+    numbers = [_parse_number(text) if text else text for text in texts]
+    if any(texts) and None not in numbers and len(set(numbers)) == len(set(texts)):
+        return tuple(numbers)
     # all or none: a column of which one cell is no tuple is text throughout
     tuples = [_parse_tuple(text) for text in texts]
     return tuple(texts) if None in tuples else tuple(tuples)
+
+
+def _parse_number(text: str) -> int | float | None:
+    """Parse a number that is written as Python writes it; None for other text, and for nan."""
+    for kind in (int, float):
+        try:
+            number: int | float = kind(text)
+        except ValueError:
+            continue
+        if str(number) == text and number == number:
+            return number
+    return None
 
 
 def _parse_tuple(text: str) -> tuple[Label, ...] | None:
@@ -529,7 +537,7 @@ def check_csv_labels(*sides: tuple[Label, ...]) -> None:
             raise FileFormatError(
                 f"a CSV file would give the labels {abbreviate(labels)} back as {abbreviate(back)}: "
                 "save as .json or .npz, "
-                "or use labels that are all text, all of one kind of number, or all tuples of these"
+                "or use labels that are all text, all numbers, or all tuples of these"
             )
 
 

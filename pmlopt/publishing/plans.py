@@ -33,7 +33,7 @@ from pmlopt.publishing.rounded_counts import (
 )
 from pmlopt.publishing.stated_law import make_confidence_ball
 from pmlopt.releases.ledger_entries import build_remaining_requirement
-from pmlopt.tables.counting import count_tuples
+from pmlopt.tables.counting import count_tuples, sort_tuples
 from pmlopt.tables.reading import open_table
 from pmlopt.tables.streams import CsvFormat
 
@@ -268,11 +268,12 @@ def _sum_counts(
     people: Mapping[tuple[Label, ...], int], first: int, width: int
 ) -> dict[Label, int]:
     """Sum population counts over other columns."""
-    counts: Counter[Label] = Counter()
+    counts: Counter[tuple[Label, ...]] = Counter()
     for letters, number in people.items():
-        own = letters[first : first + width]
-        counts[own[0] if width == 1 else own] += number
-    return dict(sorted(counts.items()))
+        counts[letters[first : first + width]] += number
+    kinds = [{letter: letter for letter in column} for column in zip(*counts, strict=True)]
+    ordered = sort_tuples(counts, kinds)
+    return {own[0] if width == 1 else own: counts[own] for own in ordered}
 
 
 def _needs_sample(value: Any) -> bool:

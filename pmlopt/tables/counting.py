@@ -255,21 +255,36 @@ def _sort_counts(
         _check_numbers(column, kind, table)
         warn_of_near_labels(list(kind.values()), f"{table.where}: the column {column!r}")
     try:
-        letters = [sorted(kind, key=_make_sort_key(kind)) for kind in kinds]
+        ordered = sort_tuples(counts, kinds)
     except TypeError:
         raise InputError(
             f"{table.where}: a column mixes kinds that have no order, such as text and numbers: convert it "
             "to one kind"
         ) from None
-    # ranks are computed once for each column: keys of mixed types need no comparison then
-    ranks = [{text: rank for rank, text in enumerate(ordered)} for ordered in letters]
-    ordered = sorted(
-        counts, key=lambda key: [rank[part] for rank, part in zip(ranks, key, strict=True)]
-    )
     return {
         tuple(kind[part] for kind, part in zip(kinds, key, strict=True)): counts[key]
         for key in ordered
     }
+
+
+def sort_tuples(
+    tuples: Iterable[tuple[Any, ...]], kinds: Sequence[Mapping[Any, Label]]
+) -> list[tuple[Any, ...]]:
+    """Sort tuples of values, column by column: numeric text by number, the letter for a missing cell last.
+
+    Args:
+        tuples: of values.
+        kinds: the label of each value, by column.
+
+    Raises:
+        TypeError: the labels of a column have no order.
+    """
+    letters = [sorted(kind, key=_make_sort_key(kind)) for kind in kinds]
+    # ranks are computed once for each column: keys of mixed types need no comparison then
+    ranks = [{text: rank for rank, text in enumerate(ordered)} for ordered in letters]
+    return sorted(
+        tuples, key=lambda key: [rank[part] for rank, part in zip(ranks, key, strict=True)]
+    )
 
 
 def add_batch_counts(
@@ -341,8 +356,7 @@ def _to_labels(values: Sequence[Any], table: Table) -> Mapping[Any, Label]:
     distinct = list(dict.fromkeys(values))
     if table.typed:
         return {value: value for value in distinct}
-    texts = [value for value in distinct if value != MISSING_LETTER]
-    return {MISSING_LETTER: MISSING_LETTER, **dict(zip(texts, parse_labels(texts), strict=True))}
+    return dict(zip(distinct, parse_labels(distinct), strict=True))
 
 
 def _make_sort_key(labels: Mapping[Any, Label]) -> Callable[[Any], tuple[bool, Any]]:

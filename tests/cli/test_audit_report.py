@@ -164,7 +164,7 @@ def test_an_infinite_leakage_names_the_value_that_is_ruled_out() -> None:
     mechanism = Mechanism([[0.5, 0.5], [0.0, 1.0]], ["ill", "well"], ["yes", "no"])
     told = LDP(1.0).describe_violation(prior, mechanism)
     assert told == (
-        "the output 'yes' reveals infinitely much about 'ill', since it rules out 'well', and the limit is 1"
+        "the output 'yes' is possible for 'ill' and impossible for 'well', and the limit is 1"
     )
     lower = LIP(upper=1.0, lower=0.1).describe_violation(prior, mechanism)
     assert lower == "the output 'yes' reveals infinitely much about 'well', and the limit is 0.1"

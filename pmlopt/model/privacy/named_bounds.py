@@ -27,7 +27,11 @@ from pmlopt.model.privacy.side_information import (
     SideInformationPML,
     build_pml_given_known,
 )
-from pmlopt.model.privacy.violations import compute_log_lifts, describe_largest_leak
+from pmlopt.model.privacy.violations import (
+    compute_log_lifts,
+    describe_largest_leak,
+    describe_largest_ratio,
+)
 from pmlopt.model.uncertainty import PriorSet, pointwise_capacity
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.model.uncertainty.prior_set import NO_CELLS, SYMMETRIC_DESIGNS, require_form
@@ -317,11 +321,8 @@ class LDP(MeanBounds):
         return (MeanBound("ldp", ComparedMeans.LETTERS, ComparedMeans.LETTERS, self.epsilon),)
 
     def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
-        """Name the outcome that violates the requirement most, and the letter that it reveals."""
-        matrix = mechanism.matrix
-        with np.errstate(divide="ignore", invalid="ignore"):
-            leaks = np.log(matrix / matrix.min(axis=0))
-        return describe_largest_leak(mechanism, leaks, prior.labels, self.epsilon)
+        """Name the outcome that violates the requirement most, and the two letters that it tells apart."""
+        return describe_largest_ratio(mechanism, prior.labels, self.epsilon)
 
 
 @dataclass(frozen=True)

@@ -478,8 +478,10 @@ def describe_worst_pair(
     used = np.flatnonzero(mechanism.support)
     over = ratios.log_ratios(mechanism.matrix[:, used]) - ratios.exponents[:, None]
     pair, y = np.unravel_index(int(np.nanargmax(over)), over.shape)
-    side = int(ratios.above[pair])
-    what = f"{prior.labels[side]!r}{of_letter}" if side < prior.size else f"the pair {pair}"
+    above, below = int(ratios.above[pair]), int(ratios.below[pair])
+    what = f"{prior.labels[above]!r}{of_letter}" if above < prior.size else f"the pair {pair}"
+    if max(above, below) < prior.size:
+        what = f"{prior.labels[above]!r} against {prior.labels[below]!r}"
     return (
         f"the output {mechanism.outputs[used[y]]!r} is {over[pair, y]:.6g} nats above the limit for "
         f"{what}"

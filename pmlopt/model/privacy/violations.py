@@ -1,7 +1,8 @@
-"""Words for a violated requirement: the outcome that reveals most, and about which letter or value."""
+"""Words for a violated requirement: the outcome that reveals most, and about which letters or value."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -40,3 +41,29 @@ def describe_largest_leak(
         f"the output {mechanism.outputs[y]!r} reveals {amount} about {secrets[x]!r}{why}, and the limit is "
         f"{limit:g}"
     )
+
+
+def describe_largest_ratio(mechanism: Mechanism, letters: Sequence[Label], limit: float) -> str:
+    """Describe the largest ratio of the probabilities of an outcome, given two letters.
+
+    Args:
+        mechanism: with N letters.
+        letters: their labels.
+        limit: of the logarithm of the ratio, in nats.
+
+    Examples:
+        >>> response = Mechanism([[0.6, 0.4], [0.4, 0.6]], ["no", "yes"], ["a", "b"])
+        >>> describe_largest_ratio(response, ["no", "yes"], 0.4).partition(", a level")[0]
+        "the output 'a' is 1.5 times as likely for 'no' as for 'yes'"
+    """
+    matrix = mechanism.matrix
+    with np.errstate(divide="ignore", invalid="ignore"):
+        levels = np.log(matrix.max(axis=0) / matrix.min(axis=0))
+    y = int(np.where(mechanism.support, levels, -np.inf).argmax())
+    most, least = (int(pick(matrix[:, y])) for pick in (np.argmax, np.argmin))
+    if np.isfinite(levels[y]):
+        ratio, level = f"{math.exp(levels[y]):.4g} times as likely for", f"{levels[y]:.6g} nats"
+        found = f"{ratio} {letters[most]!r} as for {letters[least]!r}, a level of {level}"
+    else:
+        found = f"possible for {letters[most]!r} and impossible for {letters[least]!r}"
+    return f"the output {mechanism.outputs[y]!r} is {found}, and the limit is {limit:g}"
