@@ -9,7 +9,14 @@ from itertools import compress
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, check_integer, check_real, join_words
+from pmlopt.core.arrays import (
+    FloatArray,
+    Label,
+    check_integer,
+    check_real,
+    join_words,
+    name_outputs,
+)
 from pmlopt.core.blocks import iterate_column_blocks
 from pmlopt.core.display import (
     format_facts_html,
@@ -124,6 +131,7 @@ def summarize_outcomes(prior: PriorLike, mechanism: MechanismLike) -> list[Outco
     """
     p, m = pair_with_prior(prior, mechanism)
     law: FloatArray = p.pmf @ m.matrix
+    outputs = name_outputs(m.inputs, m.outputs)
     found: list[OutcomeSummary] = []
     for part in iterate_column_blocks(m.matrix.shape):
         columns = m.matrix[:, part]
@@ -141,9 +149,7 @@ def summarize_outcomes(prior: PriorLike, mechanism: MechanismLike) -> list[Outco
             shown = 1.0 if certain else min(after, math.nextafter(1.0, 0.0))
             excluded = tuple(compress(p.labels, impossible.tolist())) if impossible.any() else ()
             letter, before = p.labels[x], float(p.pmf[x])
-            found.append(
-                OutcomeSummary(m.outputs[y], float(law[y]), letter, before, shown, excluded)
-            )
+            found.append(OutcomeSummary(outputs[y], float(law[y]), letter, before, shown, excluded))
     # an optimal mechanism has many outcomes of one leakage, up to rounding: the likeliest matters most
     return sorted(found, key=lambda one: (-round(one.leakage, 9), -one.probability))
 

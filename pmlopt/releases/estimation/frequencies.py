@@ -21,6 +21,7 @@ from pmlopt.core.arrays import (
     copy_float_array,
     indices_of,
     make_label_key,
+    name_outputs,
 )
 from pmlopt.core.concave import Local, maximize_over_laws
 from pmlopt.core.display import align_cells, format_table_html, import_pandas, pluralize
@@ -69,18 +70,14 @@ def count_outputs(
     if (counts is None) == (released is None):
         raise InputError("give the counts of the outputs or the released column: one of the two")
     if released is not None:
-        seen = check_counts(
-            np.bincount(_find_outputs(mechanism, released), minlength=len(mechanism.outputs)), 1
-        )
-        named = True
+        places = _find_outputs(mechanism, released)
+        seen = check_counts(np.bincount(places, minlength=len(mechanism.outputs)), 1)
     else:
         found = read_vector(counts, "the counts", MechanismError)
-        seen = check_counts(
-            found.reorder_axis(0, mechanism.outputs, MechanismError, absent=0).values, 1
-        )
-        named = found.axes[0] is not None
-    if named:
-        _check_distinguishable(mechanism)
+        given = found.reorder_axis(0, mechanism.outputs, MechanismError, absent=0)
+        seen = check_counts(given.values, 1)
+        if found.axes[0] is not None:
+            _check_distinguishable(mechanism)
     for place in np.flatnonzero((seen > 0) & ~mechanism.support):
         raise MechanismError(
             f"the output {mechanism.outputs[place]!r} was released {seen[place]} times, and the mechanism "
@@ -90,8 +87,12 @@ def count_outputs(
 
 
 def _find_outputs(mechanism: Mechanism, released: Iterable[Label]) -> list[int]:
-    """Map released values to output indices of a mechanism."""
+    """Map released values to output indices of a mechanism; unnamed outputs have the names of files too."""
     people = read_column(released, "the released values", InputError)
+    named = name_outputs(mechanism.inputs, mechanism.outputs)
+    if any(one in named for one in people[:1]):
+        return indices_of(people, named, "the released values", MechanismError)
+    _check_distinguishable(mechanism)
     return indices_of(people, mechanism.outputs, "the released values", MechanismError)
 
 

@@ -39,6 +39,17 @@ def outcomes(law: FloatArray, people: int) -> Iterator[tuple[list[int], float]]:
             yield counts, ways * math.prod(q**c for q, c in zip(law, counts, strict=True))
 
 
+def test_released_values_have_the_names_of_files_or_those_of_the_mechanism() -> None:
+    mechanism = Mechanism([[0.75, 0.25], [0.25, 0.75]], inputs=[1, 2])
+    of_file = estimate(mechanism, released=["y0"] * 60 + ["y1"] * 40)
+    named = Mechanism(mechanism.matrix, [1, 2], ["a", "b"])
+    assert of_file.values.tolist() == estimate(named, counts=[60, 40]).values.tolist()
+    with pytest.raises(MechanismError, match="'y2' is none of"):
+        estimate(mechanism, released=["y0", "y2"])
+    with pytest.raises(MechanismError, match="have no labels"):  # 1 is a letter too
+        estimate(mechanism, released=[0, 1, 1])
+
+
 def test_the_linear_estimate_has_no_bias_and_the_covariance_of_its_formula() -> None:
     workload, people = np.array([[1.0, 2.0, 4.0], [0.0, 1.0, -1.0]]), 5
     law = TRUE @ P
