@@ -295,8 +295,16 @@ def abbreviate(labels: Sequence[Label]) -> str:
     return _FEW.repr(tuple(labels))
 
 
-def join_words(labels: Iterable[Label], most: int = 5, word: str = "and") -> str:
+def join_words(
+    labels: Iterable[Label], most: int = 5, word: str = "and", rest: str = "{} others"
+) -> str:
     """Join labels for a sentence, abbreviated with the number of omitted ones.
+
+    Args:
+        labels: that are joined.
+        most: how many are written.
+        word: before the last.
+        rest: what stands for several omitted ones, with a place for their number.
 
     Examples:
         >>> join_words(["a", "", 3]), join_words(range(9)), join_words(["x", "y"], word="or")
@@ -307,7 +315,7 @@ def join_words(labels: Iterable[Label], most: int = 5, word: str = "and") -> str
         return "none"
     parts = [escape_control_characters(str(label)) if str(label) else "''" for label in every]
     left = len(parts) - most
-    parts = parts if left <= 0 else [*parts[:most], "1 other" if left == 1 else f"{left} others"]
+    parts = parts if left <= 0 else [*parts[:most], "1 other" if left == 1 else rest.format(left)]
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
 
 

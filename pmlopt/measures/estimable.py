@@ -52,7 +52,7 @@ class Estimable:
                 else ", of no single letter"
             )
         return text + (
-            f"; {join_words(self.never)} never occur{'s' * (len(self.never) == 1)}"
+            f"; {join_words(self.never)} {'is' if len(self.never) == 1 else 'are'} never published"
             if self.never
             else ""
         )
@@ -72,9 +72,7 @@ class Estimable:
         become = f"{size} values become {outputs} output{'s' * (outputs != 1)}"
         become += f" of rank {self.rank}" if self.rank < min(size, outputs) else ""
         which = "frequencies" if lost == size else f"the frequencies of {lost} of them"
-        return (
-            f"{become}; {which} cannot be estimated: choose mutual-information or estimation-error",
-        )
+        return (f"{become}; {which} cannot be estimated: to estimate them choose estimation-error",)
 
     @cached_property
     def range(self) -> FloatArray:
@@ -113,7 +111,7 @@ class Estimable:
         missing = np.flatnonzero(~self.includes(combinations))
         if not len(missing):
             return
-        never = f" (the outputs {abbreviate(self.never)} never occur)" if self.never else ""
+        never = f" (the outputs {abbreviate(self.never)} are never published)" if self.never else ""
         alone = (
             f"of single letters only {abbreviate(self.letters)}"
             if self.letters
@@ -139,7 +137,7 @@ def estimable(mechanism: MechanismLike) -> Estimable:
         >>> found.rank, found.basis.tolist(), found.letters, found.never
         (2, [[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], (2,), (2,))
         >>> print(found)
-        rank 2 of 3, the frequency of 2; 2 never occurs
+        rank 2 of 3, the frequency of 2; 2 is never published
     """
     m = as_mechanism(mechanism)
     sizes = np.linalg.svd(m.matrix, compute_uv=False)

@@ -108,7 +108,7 @@ class OutcomeSummary:
         )
         text += f"; before it was {_format_probability(self.before)}."
         if self.excluded and not self.identifies_letter:
-            text += f" It cannot be {join_words(self.excluded, word='or')}."
+            text += f" It cannot be {join_words(self.excluded, word='or', rest='one of {} other values')}."
         return text
 
 

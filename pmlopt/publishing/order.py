@@ -171,7 +171,7 @@ def make_order_claim(
     if refutes_random_order(found.p_value):
         text = (
             f"rows are stated to be in a random order, and {looks}: the p-value is {found.p_value:.3g}, "
-            f"refused below 1e-06, as a random order is less than once in 1,000 times"
+            "refused below 1e-06: of releases in a random order fewer than 1 in 1,000 are refused"
         )
         return Claim("order", False, FLOATS, text, None, found.p_value)
     if found.columns:

@@ -11,8 +11,8 @@ PRIOR = Prior({"never": 0.4, "monthly": 0.3, "weekly": 0.2, "daily": 0.1})
 def test_values_that_are_never_published_are_a_warning() -> None:
     told = solve(design(PRIOR, PML(0.5), "hamming")).summary().splitlines()
     assert told[-1] == (
-        "Warning: 4 values become 2 outputs; the frequencies of 3 of them cannot be estimated: choose "
-        "mutual-information or estimation-error."
+        "Warning: 4 values become 2 outputs; the frequencies of 3 of them cannot be estimated: to "
+        "estimate them choose estimation-error."
     )
 
 

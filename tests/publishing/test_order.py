@@ -75,7 +75,7 @@ def test_rows_that_are_sorted_refute_a_random_order(tmp_path: Path) -> None:
     description.write_text(json.dumps(told))
     order = {one.name: one for one in check(tmp_path / "out").parts}["order"]
     assert order.holds is False
-    assert "refused below 1e-06, as a random order is less than once in 1,000 times" in order.detail
+    assert "of releases in a random order fewer than 1 in 1,000 are refused" in order.detail
 
 
 def test_alternating_and_sorted_rows_are_noticed() -> None:

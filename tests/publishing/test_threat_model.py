@@ -442,7 +442,7 @@ def test_the_loss_and_a_low_rank_are_said_where_people_look(tmp_path: Path) -> N
     run("report", tmp_path / "m.json", "-o", tmp_path / "m.md")
     for said in (designed, released, applied, page, (tmp_path / "m.md").read_text()):
         assert "4 values become" in said
-        assert "cannot be estimated: choose mutual-information or estimation-error" in said
+        assert "cannot be estimated: to estimate them choose estimation-error" in said
     for said in (designed, released, applied, page):
         assert "releasing nothing" in said
 
