@@ -299,7 +299,7 @@ def design(
             )
         whole, loss, title = _read_symmetric_design(asked, utility_name, minimise, records, circle)
         within = _build_orbit_requirement(asked, epsilon, whole)
-        run.solve_and_exit(lambda: build(whole, within, loss), f"Optimal mechanism for {title}")
+        run.solve_and_exit(lambda: build(whole, within, loss), f"Mechanism designed for {title}")
     prior, secret = read_published_law(asked, round_counts)
     beside = asked.read_fields(prior, secret)
     privacy = None if epsilon is None else asked.build_requirement(epsilon, prior, beside)
@@ -315,7 +315,7 @@ def design(
         check_labels(run.output, letters)
     labels = (*prior.labels, *(letters if isinstance(letters, Sequence) else ()))
     kept = [read_constraint(text, labels) for text in constraints]
-    title = f"Optimal mechanism for {asked.title}"
+    title = f"Mechanism designed for {asked.title}"
     run.solve_and_exit(lambda: build(prior, privacy, utility, letters, kept), title)
 
 

@@ -64,7 +64,7 @@ def estimate_command(
     group_by: Annotated[
         tuple[str, ...],
         OptionNote(
-            "With --data: a column that was left clear; frequencies are of its values, too."
+            "With --data or a folder: a column that was left clear; frequencies are of its values, too."
         ),
     ] = (),
     weight_column: Annotated[
@@ -102,16 +102,25 @@ def estimate_command(
     MECHANISM may be the folder of a release, which states where its data are; --column then chooses of
     several.
     """
-    from pmlopt.publishing.estimating import explain_missing_outputs, explain_stated_counts
+    from pmlopt.publishing.estimating import (
+        explain_missing_outputs,
+        explain_stated_counts,
+        read_outcomes,
+    )
     from pmlopt.releases import compose_attributes
     from pmlopt.releases.estimation import estimate
 
     folder = (
         mechanism_files[0] if len(mechanism_files) == 1 and mechanism_files[0].is_dir() else None
     )
-    given = (counts_file, data, group_by, weight_column)
+    sample: dict[str, Any]
     if folder is not None:
-        parts, sample = _read_release(folder, columns, any(given))
+        if any((counts_file, data, weight_column)):
+            raise InputError(
+                f"{folder} has its data: leave out --counts, --data and --weight-column"
+            )
+        parts, observed = read_outcomes(folder, columns, group_by)
+        sample = {"counts": dict(zip(_to_labels(observed), observed.values(), strict=True))}
         mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
     else:
         if not any((counts_file, data, columns)):
@@ -149,20 +158,6 @@ def estimate_command(
         _print_posterior(found, known, posterior, as_json)
 
 
-def _read_release(
-    folder: Path, columns: Sequence[str], more: bool
-) -> tuple[Sequence[Mechanism], dict[str, Any]]:
-    """Read mechanisms and output counts from a release folder."""
-    from pmlopt.publishing.estimating import read_outcomes
-
-    if more:
-        raise InputError(
-            f"{folder} has its data: leave out --counts, --data, --group-by and --weight-column"
-        )
-    parts, observed = read_outcomes(folder, columns)
-    return parts, {"counts": dict(zip(_to_labels(observed), observed.values(), strict=True))}
-
-
 def _read_mechanisms(
     mechanism_files: Sequence[Path],
     columns: Sequence[str],
@@ -171,6 +166,7 @@ def _read_mechanisms(
 ) -> list[Mechanism]:
     """Read the mechanism of each column from files; identity mechanisms for clear columns."""
     from pmlopt.data.mechanism import Mechanism
+    from pmlopt.publishing.estimating import keep_values
 
     parts = [
         _match_output_labels(
@@ -182,12 +178,7 @@ def _read_mechanisms(
         raise InputError(f"give --column for each of the {len(parts)} mechanisms, in their order")
     for place, name in enumerate(group_by, len(columns)):
         values = tuple(dict.fromkeys(key[place] for key in outcomes))
-        # Of a column in clear, by which a table is estimated.
-        if len(values) > 1_000:
-            raise InputError(
-                f"the column {name!r} has {len(values)} values: a table by them has too many cells"
-            )
-        parts.append(Mechanism(np.eye(len(values)), values, values))
+        parts.append(keep_values(name, values))
     return parts
 
 

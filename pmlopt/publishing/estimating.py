@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pmlopt.core import files
 from pmlopt.core.arrays import Label, join_words
 from pmlopt.data.mechanism import Mechanism
@@ -23,22 +25,24 @@ from pmlopt.publishing.page import describe_rounding
 from pmlopt.releases import compose_attributes
 from pmlopt.releases.batches import ColumnRelease
 from pmlopt.releases.estimation import Estimate, estimate
+from pmlopt.tables.counting import count_tuples
 from pmlopt.tables.reading import find_column, list_data_files, open_table
 from pmlopt.tables.streams import CsvFormat
 
 
 def read_outcomes(
-    folder: str | os.PathLike[str], columns: Sequence[str] = ()
+    folder: str | os.PathLike[str], columns: Sequence[str] = (), group_by: Sequence[str] = ()
 ) -> tuple[list[Mechanism], dict[tuple[Label, ...], int]]:
     """Read the mechanisms and outcome counts of a release folder.
 
     Args:
         folder: that `release` made.
         columns: of the parts that are read; all parts where none is named.
+        group_by: columns in clear whose values are counted too, through a mechanism that keeps them.
 
     Raises:
         FileFormatError: it is no such folder, or a file that is read was changed since it was released.
-        InputError: a column is not released.
+        InputError: a column is not released, or not in clear.
     """
     place = Path(folder).resolve()
     described = ReleaseFile.read(place)
@@ -47,6 +51,12 @@ def read_outcomes(
     if unknown:
         raise InputError(
             f"{folder}: {join_words(unknown)} is not released: name one of {join_words(sorted(known), 9)}"
+        )
+    hidden = [name for name in group_by if name not in described.kept]
+    if hidden:
+        raise InputError(
+            f"{folder}: {join_words(hidden)} is not in clear: columns in clear are "
+            f"{join_words(described.kept, 9)}"
         )
     parts = [part for part in described.parts if not columns or set(part.columns) & set(columns)]
     data = find_released_data(place, described)
@@ -60,11 +70,33 @@ def read_outcomes(
         _check_digest(path, part.mechanism, described)
         releases.append(ColumnRelease(load_listed_matrix(path, part.mechanism), part.columns))
     _check_data(place, data, described)
-    with open_table(data, CsvFormat(described.delimiter, "utf-8")) as table:
+    form = CsvFormat(described.delimiter, "utf-8")
+    for name in group_by:
+        with open_table(data, form) as table:
+            values = tuple(value for (value,) in count_tuples(table, [name], "letter"))
+        releases.append(ColumnRelease(keep_values(name, values), (name,)))
+    with open_table(data, form) as table:
         names = [name for one in releases for name, _ in one.output_columns]
         places = [find_column(table.names, name, table.where) for name in names]
         observed, _ = count_outcomes(table, places, releases)
     return [one.mechanism for one in releases], observed
+
+
+def keep_values(name: str, values: tuple[Label, ...]) -> Mechanism:
+    """Build the mechanism of a column in clear, by which a table is estimated: the identity.
+
+    Raises:
+        InputError: it has too many values for a table.
+
+    Examples:
+        >>> keep_values("town", ("east", "west")).matrix.tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+    """
+    if len(values) > 1_000:
+        raise InputError(
+            f"the column {name!r} has {len(values)} values: a table by them has too many cells"
+        )
+    return Mechanism(np.eye(len(values)), values, values)
 
 
 def explain_stated_counts(folder: str | os.PathLike[str]) -> str:
@@ -72,10 +104,13 @@ def explain_stated_counts(folder: str | os.PathLike[str]) -> str:
     described = ReleaseFile.read(Path(folder).resolve())
     if not described.same_people:
         return ""
+    table = "a table with a column in clear"
+    if described.kept:
+        table = f"a table by {described.kept[0]} (--group-by {shlex.quote(described.kept[0])})"
     return (
         f"{Path(folder) / DESCRIPTION} states the counts of these people too, "
         f"{describe_rounding(described.step)}. An estimate is for what "
-        "it does not state: a part of the rows, a table with a column in clear, or other people's shares."
+        f"it does not state: a part of the rows, {table}, or other people's shares."
     )
 
 
@@ -93,15 +128,19 @@ def explain_missing_outputs(file: Path) -> str:
 
 
 def estimate_release(
-    folder: str | os.PathLike[str], columns: Sequence[str] = (), **options: Any
+    folder: str | os.PathLike[str],
+    columns: Sequence[str] = (),
+    group_by: Sequence[str] = (),
+    **options: Any,
 ) -> Estimate:
     """Estimate input frequencies from a release folder.
 
-    Of several columns it is their cross table, whose letters are tuples.
+    Of several columns, and with columns in clear, it is their cross table, whose letters are tuples.
 
     Args:
         folder: that `release` made.
         columns: of the parts that are estimated; all parts where none is named.
+        group_by: columns in clear, by whose values the table is.
         **options: as for `pmlopt.estimate`, such as method and confidence.
 
     Raises:
@@ -120,7 +159,7 @@ def estimate_release(
         ('no', 'yes')
         >>> place.cleanup()
     """
-    mechanisms, observed = read_outcomes(folder, columns)
+    mechanisms, observed = read_outcomes(folder, columns, group_by)
     if len(mechanisms) > 1:
         return estimate(compose_attributes(mechanisms), counts=observed, **options)
     return estimate(

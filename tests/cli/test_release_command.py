@@ -99,6 +99,29 @@ def test_a_plan_of_two_columns(people: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
+def test_a_table_by_a_column_in_clear_is_estimated_from_the_folder(
+    people: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    options = ("--epsilon", 0.5, "--utility", "estimation-error", "--drop", "id")
+    run("release", people, "--column", "education", *options, "--keep", "sex", "-o", out)
+    assert "a table by sex (--group-by sex)" in run("estimate", out)
+    by_sex = json.loads(run("estimate", out, "--group-by", "sex", "--json"))
+    apart = ("--data", out / "released.csv", "--column", "education", "--group-by", "sex")
+    by_hand = json.loads(run("estimate", out / "mechanisms" / "education.json", *apart, "--json"))
+    assert by_sex["people"] == by_hand["people"]
+
+    tables = [
+        sorted((one["letter"], round(one["estimate"], 9)) for one in found["estimates"])
+        for found in (by_sex, by_hand)
+    ]
+    assert tables[0] == tables[1]
+    assert "is not in clear: columns in clear are sex" in run(
+        "estimate", out, "--group-by", "id", code=2
+    )
+    assert "leave out --counts" in run("estimate", out, "--data", people, code=2)
+
+
 @pytest.mark.parametrize(
     ("counts", "exactness"),
     [([], "in multiples of 10, and at least 10"), (["--exact-counts"], "exactly")],
