@@ -74,7 +74,7 @@ def _advise_on_epsilon(draft: ReleaseDraft, exact: float) -> str:
     less = claimed - 1.2 * (exact - claimed)
     unit = 10.0 ** (math.floor(math.log10(less)) - 2)
     advised = f"{math.floor(less / unit) * unit:.3g}"
-    return f" If your limit is for both, give a smaller one, such as --epsilon {advised}."
+    return f" If {format_nats(claimed)} is your limit for both, take --epsilon {advised}."
 
 
 def count_empty_rows(draft: ReleaseDraft) -> int:
