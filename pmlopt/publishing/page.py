@@ -265,7 +265,7 @@ NOT_PROMISED = (
     "Other releases about the same people: their leakage is not included here. Keep a ledger.",
     "What an adversary knows of one person in addition to the shares of the values.",
     "Rows of one person more than once, or of people who depend on each other: each row counts as a person.",
-    "For these very people, not for a population of which they are a sample, unless the table says so.",
+    "That the level holds for a population of which these people are a sample, unless the table says so.",
     "The stated shares themselves, which are published with the mechanisms as the law that the claims are "
     "about; nor the names of the values that occur.",
 )

@@ -189,8 +189,8 @@ def levels(asked, level, matrix, p, names):
     need(not asked.broken(asked.limits, p, [[Q(1)] * len(p)], (names[0], [None])), "a constant is within")
     need(not (fault := asked.broken(asked.limits, p, columns, names)), fault)
     near, count = NEAR * max(1, abs(level)), len(asked.limits)
-    need(not asked.broken([level + near] * count, p, columns, names), "the matrix has the level that is told")
-    need(asked.broken([level - near] * count, p, columns, names), "the matrix has the level that is told")
+    need(not asked.broken([level + near] * count, p, columns, names), "the matrix has the stated level")
+    need(asked.broken([level - near] * count, p, columns, names), "the matrix has the stated level")
 
 def linear(record, asked, matrix, p):
     """Value and bound of an expected gain or loss, in a sentence."""

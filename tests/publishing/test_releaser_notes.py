@@ -134,7 +134,7 @@ def test_screen_and_report_state_the_unit_the_counts_and_which_rows_they_are_abo
 def test_the_epsilon_that_is_advised_is_kept_under_the_exact_shares_too(tmp_path: Path) -> None:
     data = write_people(tmp_path / "people.csv", COUNTS)
     said = run("release", data, *OPTIONS, "--dry-run")
-    advised = said.partition("such as --epsilon ")[2].split()[0].rstrip(".")
+    advised = said.partition("take --epsilon ")[2].split()[0].rstrip(".")
     assert 0.45 < float(advised) < 0.5
     again = [advised if one == 0.5 else one for one in OPTIONS]
     told = run("release", data, *again, "--dry-run")
