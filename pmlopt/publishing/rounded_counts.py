@@ -29,9 +29,11 @@ def choose_rounding_step(people: int) -> int:
 
 
 def round_total(people: int, letters: int, step: int) -> int:
-    """Round a number of people down to a multiple of a step; one step for each letter at least.
+    """Round a number of people down to a multiple of a step, with room for one step for each letter.
 
-    Rounded counts sum to it, so that their sum shows nothing but the number of rows and of letters.
+    Rounded counts sum to it, so that their sum shows nothing but the number of rows and of letters. Of many
+    letters it is larger: half of the steps of all people are left beside the one of each letter, so that
+    common letters stay common beside rare ones.
 
     Args:
         people: n, of all letters.
@@ -39,10 +41,11 @@ def round_total(people: int, letters: int, step: int) -> int:
         step: to a multiple of which counts are rounded.
 
     Examples:
-        >>> round_total(45_009, 2, 20), round_total(25, 4, 10), round_total(45_009, 2, 1)
-        (45000, 40, 45009)
+        >>> round_total(45_009, 2, 20), round_total(45, 4, 10), round_total(45_009, 2, 1)
+        (45000, 60, 45009)
     """
-    return max(people // step, letters) * step
+    steps = people // step
+    return people if step == 1 else max(steps, letters + steps // 2) * step
 
 
 def round_counts(counts: IntArray, step: int, labels: Sequence[Label]) -> IntArray:
@@ -52,7 +55,8 @@ def round_counts(counts: IntArray, step: int, labels: Sequence[Label]) -> IntArr
     one, and each further step goes to the letter with the largest `c / (2 s + 1)`, with c people and s steps
     so far. Counts that are rounded one by one have a sum that depends on their last digits: together with
     the number of rows, which a release shows, it may leave a single possibility for them. These leave `step`
-    values of each count possible at least where two letters or more occur, and n is no smaller than that.
+    values of each count possible at least, or all that n allows, where two letters or more occur and n is
+    four steps or more.
 
     Args:
         counts: of people, an entry for each letter, in any shape.

@@ -28,7 +28,7 @@ from pmlopt.publishing import (
     release,
 )
 from pmlopt.publishing.folder import digest_folder
-from pmlopt.publishing.rounded_counts import bound_share_distance, round_counts
+from pmlopt.publishing.rounded_counts import bound_share_distance, round_counts, round_total
 
 FLIP = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
 
@@ -157,7 +157,7 @@ class TestExactCounts:
             stated = round_counts(counts, step, range(len(counts)))
             assert ((stated > 0) == (counts > 0)).all()
             assert not (stated % step).any()
-            assert stated.sum() == max(total // step, int((counts > 0).sum())) * step
+            assert stated.sum() == round_total(total, int((counts > 0).sum()), step)
             apart = np.abs(stated / stated.sum() - counts / total).sum() / 2
             assert apart <= bound_share_distance(stated, step)
 
