@@ -258,8 +258,14 @@ def warn_of_exact_counts(
         made: the result.
         remedy: what to do for a file that may be published.
     """
-    prior = getattr(getattr(made, "certificate", None), "listed_prior", None)
+    from pmlopt.publishing.stated_law import needs_sample
+
+    certificate = getattr(made, "certificate", None)
+    prior = getattr(certificate, "listed_prior", None)
     if (samples := getattr(prior, "samples", None)) is not None:
+        privacy = getattr(certificate, "privacy", None)
+        if privacy is not None and needs_sample(privacy):
+            remedy = "release through pmlopt release --confidence-delta, which rounds them"
         print_line(
             f"warning: {path} has the exact counts of {samples:,} people: do not publish it, or {remedy}",
             err=True,

@@ -32,8 +32,8 @@ def round_total(people: int, letters: int, step: int) -> int:
     """Round a number of people down to a multiple of a step, with room for one step for each letter.
 
     Rounded counts sum to it, so that their sum shows nothing but the number of rows and of letters. Of many
-    letters it is larger: half of the steps of all people are left beside the one of each letter, so that
-    common letters stay common beside rare ones.
+    letters it is larger: half of the steps of all people, less one, are left beside the one of each letter,
+    so that common letters stay common beside rare ones.
 
     Args:
         people: n, of all letters.
@@ -42,10 +42,10 @@ def round_total(people: int, letters: int, step: int) -> int:
 
     Examples:
         >>> round_total(45_009, 2, 20), round_total(45, 4, 10), round_total(45_009, 2, 1)
-        (45000, 60, 45009)
+        (45000, 50, 45009)
     """
     steps = people // step
-    return people if step == 1 else max(steps, letters + steps // 2) * step
+    return people if step == 1 else max(steps, letters + max(steps // 2 - 1, 0)) * step
 
 
 def round_counts(counts: IntArray, step: int, labels: Sequence[Label]) -> IntArray:
@@ -55,8 +55,7 @@ def round_counts(counts: IntArray, step: int, labels: Sequence[Label]) -> IntArr
     one, and each further step goes to the letter with the largest `c / (2 s + 1)`, with c people and s steps
     so far. Counts that are rounded one by one have a sum that depends on their last digits: together with
     the number of rows, which a release shows, it may leave a single possibility for them. These leave `step`
-    values of each count possible at least, or all that n allows, where two letters or more occur and n is
-    four steps or more.
+    values of each count possible at least, or all that n allows, where two letters or more occur.
 
     Args:
         counts: of people, an entry for each letter, in any shape.
