@@ -53,7 +53,7 @@ class GridRefinement:
     def __call__(
         self, program: ContinuousDesign, options: MethodOptions, _: None
     ) -> MethodResult[ContinuousCertificate]:
-        """Alternate solving, bounding and bin refinement; keep the best value and the best bound."""
+        """Alternate solving, bounding and bin refinement; keep the certificate of the smallest gap."""
         begin = time.perf_counter()
         deadline = options.deadline
         allowed = program.compute_allowed_gap(options.tolerance)
