@@ -338,7 +338,7 @@ def test_the_page_of_waves_draws_within_the_total_and_repeats_afterwards(
     html = text.split("```html\n")[2].split("```")[0]
     (tmp_path / "waves.html").write_text(html, "utf-8")
     expected = Prior.from_counts({"never": 3500, "monthly": 3000, "weekly": 2500, "daily": 1000})
-    wave = solve(design(expected, PML(0.5), "estimation-error")).mechanism
+    wave = solve(design(expected, PML(0.35), "estimation-error")).mechanism
     levels = json.loads(html.split("var LEVELS = ")[1].split(";")[0])
     for draws, level in enumerate(levels[1:], start=1):
         # the largest number that a ledger of so many draws can show, rounded up
