@@ -319,7 +319,7 @@ def describe_secret_level(secret: Secret, mechanism: Mechanism) -> dict[str, Any
     """Describe a secret's leakage level, with the value and outcome that attain it."""
     from pmlopt.measures import secret_witness
 
-    witness = secret_witness(secret, mechanism)
+    witness = secret_witness(secret, mechanism.with_named_outputs())
     return {
         "secret": secret.name,
         "values": list(secret.values),

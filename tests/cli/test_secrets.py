@@ -64,7 +64,8 @@ def test_a_design_about_a_secret_is_audited_with_its_witness() -> None:
     table, utility = ["--about", "joint.csv"], ["--utility", "mutual-information", "-o"]
     run("design", *table, "--epsilon", "0.1", *utility, "out.json")
     held: Any = json.loads(run("audit", "out.json", *table, "--epsilon", "0.1", "--json"))
-    mechanism, secret = Mechanism.load("out.json"), Secret.load("joint.csv")
+    mechanism = Mechanism.load("out.json").with_named_outputs()
+    secret = Secret.load("joint.csv")
     witness = secret_witness(secret, mechanism)
     assert held["holds"]
     assert held["levels"]["pml"] > 0.1 >= held["levels"]["pml_about_disease"]

@@ -135,7 +135,7 @@ def test_means_totals_and_marginals() -> None:
 
 def test_a_deficient_mechanism_estimates_what_its_rank_allows() -> None:
     merged = np.array([[0.8, 0.2, 0.0], [0.8, 0.2, 0.0], [0.1, 0.9, 0.0]])
-    said = r"rank 2 for 3 letters \(the outputs \(2,\) never .* only \(2,\)"
+    said = r"rank 2 for 3 letters \(the outputs \(2,\) are never .* only \(2,\)"
     with pytest.raises(MechanismError, match=said):
         estimate(merged, [5, 5, 0])
     with pytest.raises(MechanismError, match="never emits it"):  # of another mechanism
