@@ -67,6 +67,8 @@ class OutcomeSummary:
         letter: the letter whose probability it raises most, as a ratio.
         before, after: the probability of that letter under the prior, and given the outcome.
         excluded: the letters that it rules out.
+        nearly_excludes: whether it does, or comes from a letter with less than a millionth of the probability
+            with which it comes from another.
     """
 
     output: Label
@@ -75,6 +77,7 @@ class OutcomeSummary:
     before: float
     after: float
     excluded: tuple[Label, ...]
+    nearly_excludes: bool = False
 
     @property
     def leakage(self) -> float:
@@ -132,6 +135,9 @@ def summarize_outcomes(prior: PriorLike, mechanism: MechanismLike) -> list[Outco
     p, m = pair_with_prior(prior, mechanism)
     law: FloatArray = p.pmf @ m.matrix
     outputs = name_outputs(m.inputs, m.outputs)
+    negligible = (
+        1e-6  # of the largest entry of a column: a smaller one as good as excludes its letter
+    )
     found: list[OutcomeSummary] = []
     for part in iterate_column_blocks(m.matrix.shape):
         columns = m.matrix[:, part]
@@ -149,7 +155,10 @@ def summarize_outcomes(prior: PriorLike, mechanism: MechanismLike) -> list[Outco
             shown = 1.0 if certain else min(after, math.nextafter(1.0, 0.0))
             excluded = tuple(compress(p.labels, impossible.tolist())) if impossible.any() else ()
             letter, before = p.labels[x], float(p.pmf[x])
-            found.append(OutcomeSummary(outputs[y], float(law[y]), letter, before, shown, excluded))
+            nearly = bool(column.min() < negligible * peak)
+            found.append(
+                OutcomeSummary(outputs[y], float(law[y]), letter, before, shown, excluded, nearly)
+            )
     # an optimal mechanism has many outcomes of one leakage, up to rounding: the likeliest matters most
     return sorted(found, key=lambda one: (-round(one.leakage, 9), -one.probability))
 
@@ -212,17 +221,20 @@ def list_outcome_warnings(summaries: Sequence[OutcomeSummary]) -> tuple[str, ...
         )
     if nearly:
         found.append(_list_readers(nearly, "is almost certain"))
+    how = "never leads to it"
+    if not all(one.excluded for one in ruling):  # such as entries of 1e-10 of an interior point
+        how = "never leads to it, or a million times less often than another"
     if len(ruling) == len(summaries):
         found.append(
             f"Anyone who sees an output, whichever of the {len(summaries)}, can exclude at least one true "
-            "value, which never leads to it."
+            f"value, which {how}."
         )
     elif ruling:
         several = len(ruling) > 1
         found.append(
             f"Anyone who sees {'one of the outputs' if several else 'the output'} "
             f"{join_words((one.output for one in ruling), MAX_SUMMARY_OUTCOMES)} can exclude at least one "
-            "true value, which never leads to it."
+            f"true value, which {how}."
         )
     return tuple(found)
 
@@ -264,7 +276,7 @@ def _sort_revealing(summaries: Sequence[OutcomeSummary]) -> tuple[list[OutcomeSu
     return (
         [one for one in summaries if one.identifies_letter],
         [one for one in summaries if one.before < almost_certain < one.after < 1.0],
-        [one for one in summaries if one.excluded and not one.identifies_letter],
+        [one for one in summaries if one.nearly_excludes and not one.identifies_letter],
     )
 
 

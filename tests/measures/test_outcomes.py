@@ -212,3 +212,16 @@ def test_impossible_numbers_are_refused() -> None:
         "order",
         *((*half, order) for order in (0, -1.0, math.inf, math.nan)),
     )
+
+
+def test_a_value_that_is_as_good_as_excluded_is_a_warning() -> None:
+    mechanism = [[0.5, 0.5], [1e-10, 1 - 1e-10]]
+    tells = summarize_outcomes([0.75, 0.25], mechanism)
+    assert [one.excluded for one in tells] == [(), ()]
+    assert list_outcome_warnings(tells)[-1] == (
+        "Anyone who sees the output 0 can exclude at least one true value, which never leads to it, or a "
+        "million times less often than another."
+    )
+    assert not list_outcome_warnings(summarize_outcomes([0.5, 0.5], [[0.5, 0.5], [1e-5, 0.99999]]))[
+        1:
+    ]
