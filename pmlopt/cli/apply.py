@@ -148,11 +148,10 @@ def apply(
     """Replace columns of DATA by outputs, row by row.
 
     Each cell becomes an output that MECHANISM draws for it. DATA (CSV, Parquet or Arrow) is read and written
-    in batches, and may be of any length. The rows are written in a random order, unless --keep-order. Other
-    columns stay in clear, and may reveal more about the secret than the
-    mechanism: select them with --keep, --drop or --drop-all, and use --assess to see what they add. A
-    file with a false claim is refused. A missing cell is the letter '' (empty text) where the
-    mechanism has it.
+    in batches, and may be of any length. The rows are written in a random order, unless --keep-order. Say of
+    the other columns which stay in clear, by --keep, --drop or --drop-all: they may reveal more about the
+    secret than the mechanism, and --assess prints how much. A file with a false claim is refused. A missing
+    cell is the letter '' (empty text) where the mechanism has it.
 
     DATA may be a folder of Parquet files, or a pattern for some ('2026-*.parquet' in quotes): the rows go to
     files of the same names in OUTPUT, in parallel with --workers, each to a random one unless --keep-order.

@@ -309,7 +309,8 @@ class KeepOptions:
             assessed: whether it is printed later what they reveal.
 
         Raises:
-            InputError: a name is of no other column, or more than one option selects those that stay.
+            InputError: a name is of no other column, more than one option selects those that stay, or none
+                does and some would.
         """
         from pmlopt.tables import find_column
 
@@ -330,12 +331,12 @@ class KeepOptions:
         stay = [
             name for name in others if (name in self.keep if self.keep else name not in self.drop)
         ]
+        named = ", ".join(map(repr, stay))
+        if stay and not self.keep and not self.drop and not assessed:
+            raise InputError(
+                f"{where}: nothing is said of {named}, which would be published unchanged: choose by "
+                "--keep, --drop or --drop-all; --assess prints what they reveal"
+            )
         if stay:
-            text = f"stay in clear: {', '.join(map(repr, stay))}"
-            if not self.keep and not self.drop and not assessed:
-                text = (
-                    f"warning: {text}; the level of the mechanism does not include them: choose with "
-                    "--keep, --drop or --drop-all, and see --assess"
-                )
-            print_line(text, err=True)
+            print_line(f"stay in clear: {named}", err=True)
         return stay

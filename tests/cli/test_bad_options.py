@@ -14,7 +14,7 @@ from commands import run
 DESIGN = "design --prior p.csv --epsilon 1 --utility hamming"
 AUDIT = "audit m.json --prior p.csv"
 SWEEP = "sweep --prior p.csv --epsilon 1,2 --utility hamming"
-APPLY = "apply m.json data.csv --column level -o out.csv"
+APPLY = "apply m.json data.csv --column level --keep id -o out.csv"
 RECORDS = "record-leakage parity.json --query modular-sum --modulus 2 --records 3 --entropy 1"
 TRADEOFF = (
     "leakage-distortion --query modular-sum --modulus 2 --records 3 --entropy 1 --distortion 0.1"

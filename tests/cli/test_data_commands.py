@@ -44,7 +44,10 @@ def test_a_prior_is_counted_from_a_column(folder: Path, people: Path, name: str)
 
 
 def test_what_cannot_be_meant_is_refused(folder: Path, people: Path) -> None:
-    level, apply = "--prior people.csv --column level", "apply m.json people.csv --column level"
+    level, apply = (
+        "--prior people.csv --column level",
+        "apply m.json people.csv --column level --drop-all",
+    )
     for command in (
         *(f"design {options} --epsilon 1 --utility hamming" for options in (
             "--prior people.csv --column nowhere", f"{level} --delimiter ,", f"{level} --delimiter ;;",
@@ -75,7 +78,7 @@ def test_counts_are_priors_and_joint_laws_without_missing_cells(folder: Path, pe
     write(folder, "gaps.csv", "id,level\n1,a\n2,\n3,b\n")
     count, apply = (
         "count gaps.csv --column level",
-        "apply m.json gaps.csv --column level -o out.csv",
+        "apply m.json gaps.csv --column level --keep id -o out.csv",
     )
     assert "row 3" in refused(folder, count)
     left, counted = run(f"{count} --missing drop"), run(f"{count} --missing letter")
@@ -137,7 +140,8 @@ def test_standard_input_and_output(folder: Path, people: Path) -> None:
 
 def test_several_columns_go_in_one_pass_and_a_seed_is_warned_of(folder: Path, people: Path) -> None:
     Mechanism([[0.0, 1.0], [1.0, 0.0]], ["no", "yes"], ["no", "yes"]).save(folder / "swap.json")
-    apply = "apply m.json people.csv --column level --and-mechanism swap.json ill --keep-order -o out.csv"
+    apply = "apply m.json people.csv --column level --and-mechanism swap.json ill --keep id"
+    apply += " --keep-order -o out.csv"
     assert "for tests only" in run(f"{apply} --seed 1").stderr
     assert "for tests only" not in run(apply).stderr
     rows = [line.split(";") for line in (folder / "out.csv").read_text().splitlines()]

@@ -102,7 +102,9 @@ def test_labels_are_drawn_as_they_are_and_not_as_formulas(folder: Path) -> None:
 
 def test_an_output_that_is_no_text_is_refused(folder: Path) -> None:
     write(folder, "rule.json", mechanism(outputs=["\ud800", "b", "c"], matrix=[[1, 0, 0]] * 3))
-    assert "UTF-8" in refused(folder, "apply rule.json data.csv --column level -o out.csv")
+    assert "UTF-8" in refused(
+        folder, "apply rule.json data.csv --column level --keep id -o out.csv"
+    )
 
 
 @pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])

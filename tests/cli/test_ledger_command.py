@@ -121,7 +121,7 @@ def test_a_check_says_whether_the_total_is_kept_and_records_nothing(begun: Path)
 
 APPLY = [
     "apply", "m.json", "people.csv", "--column", "level", "--ledger", "ledger.npz", "-o", "wave.csv",
-    "--keep-order",
+    "--keep", "id", "--keep-order",
 ]  # fmt: skip
 
 

@@ -55,9 +55,10 @@ def test_columns_have_any_names(folder: Path) -> None:
 
 def test_what_stays_in_clear_is_said_before_anything_is_written(folder: Path) -> None:
     write(folder, "data.csv", "id,level\n1,a\n2,nothing\n")
-    assert "stay in clear: 'id'" in run(
-        "apply", "m.json", "data.csv", "--column", "level", "-o", "out.csv", code=2
-    )
+    asked = ("apply", "m.json", "data.csv", "--column", "level", "-o", "out.csv")
+    assert "stay in clear: 'id'" in run(*asked, "--keep", "id", code=2)
+    assert "nothing is said of 'id', which would be published" in run(*asked, code=2)
+    assert not (folder / "out.csv").exists()
     refused(folder, "apply m.json data.csv --column level -o out.csv --drop id --drop-all")
 
 

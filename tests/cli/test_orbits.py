@@ -36,7 +36,8 @@ def test_a_table_of_records_is_designed_audited_and_released(bits: Path) -> None
     assert "FAILS" in run("audit", "orbits.json", "--epsilon", 0.99, code=1)
     Path("data.csv").write_text("name,answer\n" + "".join(f"p{k},no\n" for k in range(16)))
     apply = ("apply", "orbits.json", "data.csv", "--column", "answer", "-o", "out.csv", "--seed", 1)
-    assert "stay in clear: 'name'" in run(*apply)
+    assert "nothing is said of 'name'" in run(*apply, code=2)
+    assert "stay in clear: 'name'" in run(*apply, "--keep", "name")
     run(*apply, "--drop-all")
     released = Path("out.csv").read_text().split()[1:]
     assert len(released) == 16

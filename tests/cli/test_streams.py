@@ -53,7 +53,7 @@ def test_a_pipe_receives_the_release_and_stays_a_pipe(folder: Path) -> None:
     read: list[str] = []
     reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
     reader.start()
-    run("apply", "m.json", "data.csv", "--column", "level", "-o", pipe, "--seed", 1)
+    run("apply", "m.json", "data.csv", "--column", "level", "--keep", "id", "-o", pipe, "--seed", 1)
     reader.join(10)
     assert read[0].startswith("id,level\n1,")
     assert stat.S_ISFIFO(pipe.stat().st_mode)

@@ -248,6 +248,8 @@ def test_a_release_that_is_killed_leaves_no_file(tmp_path: Path) -> None:
         "-",
         "--column",
         "s",
+        "--keep",
+        "t",
         "-o",
         "out.csv",
     ]

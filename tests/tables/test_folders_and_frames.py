@@ -56,7 +56,17 @@ def test_values_in_the_names_of_folders_are_those_that_engines_read(hive: Path) 
 def test_a_missing_name_of_a_folder_is_refused_by_the_commands(hive: Path, tmp_path: Path) -> None:
     assert "the cell of 'region' is missing" in run("count", hive, "--column", "region", code=2)
     SAME.save(tmp_path / "same.json")
-    run("apply", tmp_path / "same.json", hive, "--column", "c", "-o", tmp_path / "out")
+    run(
+        "apply",
+        tmp_path / "same.json",
+        hive,
+        "--column",
+        "c",
+        "--keep",
+        "region",
+        "-o",
+        tmp_path / "out",
+    )
     # the released folder has the same places, which engines read as they read those of the data
     one, other = (
         pyarrow.dataset.dataset(folder, format="parquet", partitioning="hive", exclude_invalid_files=True)
@@ -158,7 +168,7 @@ def test_text_that_is_not_utf8_is_refused_with_its_column_and_row(
     SAME.save(tmp_path / "same.json")
     commands = [
         ("apply", tmp_path / "same.json", data, "--column", "c", "--keep", "k", "-o", tmp_path / "out.csv"),
-        ("apply", tmp_path / "same.json", data, "--column", "c", "-o", tmp_path / "out.parquet"),
+        ("apply", tmp_path / "same.json", data, "--column=c", "--keep=k", "-o", tmp_path / "out.parquet"),
         ("apply", tmp_path / "same.json", data, "--column", "c", "--assess", "-o", tmp_path / "out.csv"),
         ("release", data, "--column", "c", "--mechanism", tmp_path / "same.json", "--keep", "k", "-o",
          tmp_path / "out"),
@@ -166,7 +176,16 @@ def test_text_that_is_not_utf8_is_refused_with_its_column_and_row(
     if kind in ("string", "dictionary"):
         commands += [
             ("count", data, "--column", "k"),
-            ("apply", tmp_path / "same.json", data, "--column", "k", "-o", tmp_path / "out.csv"),
+            (
+                "apply",
+                tmp_path / "same.json",
+                data,
+                "--column",
+                "k",
+                "--drop-all",
+                "-o",
+                tmp_path / "out.csv",
+            ),
         ]
     for words in commands:
         assert "'k'" in (found := run(*words, code=2))
