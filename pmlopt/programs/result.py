@@ -18,7 +18,7 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.converters import finite_or_none
-from pmlopt.core.display import format_facts_html
+from pmlopt.core.display import format_facts_html, pluralize
 from pmlopt.core.records import ADDED_LATER, have_equal_content, to_plain
 from pmlopt.core.suggestions import SuggestsAttributes
 from pmlopt.data.mechanism import Mechanism
@@ -189,6 +189,8 @@ class Result(SuggestsAttributes, Generic[C_co]):
             If the output is 0, the true value is 0 with probability 0.6107; before it was 0.5.
         """
         sentences = [str(one) for one in select_shown_outcomes(self.outcome_summaries)]
+        if left := len(self.outcome_summaries) - len(sentences):
+            sentences.append(f"{pluralize(left, 'more outcome')} reveal{'s' * (left == 1)} no more.")
         baselines = [] if self.baselines is None else [str(self.baselines)]
         warnings = [*list_outcome_warnings(self.outcome_summaries)]
         if self.baselines is not None:
