@@ -249,8 +249,8 @@ class Prior(SuggestsAttributes, Record):
             if count == 0:
                 raise PriorError(
                     f"the letter {label!r} has count 0, it was not seen: leave it out or add a pseudo-count, "
-                    "but then the counts are no sample and no promise over the sample holds "
-                    "(`confidence_box` takes counts of 0)"
+                    "but then the counts are no sample and no promise over the sample holds (confidence sets "
+                    "take counts of 0, beside another prior: at the shell --prior FILE with --counts FILE)"
                 )
         total = sum(counts)
         probabilities = np.array([count / total for count in counts])
