@@ -258,13 +258,14 @@ def warn_of_exact_counts(
         made: the result.
         remedy: what to do for a file that may be published.
     """
-    from pmlopt.publishing.stated_law import needs_sample
-
     certificate = getattr(made, "certificate", None)
     prior = getattr(certificate, "listed_prior", None)
     if (samples := getattr(prior, "samples", None)) is not None:
         privacy = getattr(certificate, "privacy", None)
-        if privacy is not None and needs_sample(privacy):
+        sets = (
+            [] if privacy is None else [getattr(one, "over", None) for one in privacy.list_parts()]
+        )
+        if any(getattr(one, "delta", None) is not None for one in sets):  # which needs the counts
             remedy = "release through pmlopt release --confidence-delta, which rounds them"
         print_line(
             f"warning: {path} has the exact counts of {samples:,} people: do not publish it, or {remedy}",

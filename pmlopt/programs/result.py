@@ -190,7 +190,9 @@ class Result(SuggestsAttributes, Generic[C_co]):
         """
         sentences = [str(one) for one in select_shown_outcomes(self.outcome_summaries)]
         if left := len(self.outcome_summaries) - len(sentences):
-            sentences.append(f"{pluralize(left, 'more outcome')} reveal{'s' * (left == 1)} no more.")
+            sentences.append(
+                f"{pluralize(left, 'more outcome')} reveal{'s' * (left == 1)} no more."
+            )
         baselines = [] if self.baselines is None else [str(self.baselines)]
         warnings = [*list_outcome_warnings(self.outcome_summaries)]
         if self.baselines is not None:

@@ -146,3 +146,15 @@ utility = "hamming"
     warned = run("solve", "illness.toml", "-o", "m.json").stderr
     assert WARNING in warned
     assert "exact counts" not in run("solve", "illness.toml", "-o", "m.csv").stderr  # has no prior
+
+
+def test_the_remedy_of_a_warning_is_one_that_is_taken(counts: Path) -> None:
+    rows = "".join(f"{ill},{town}\n" * 20 for ill in ("no", "yes") for town in "xy")
+    (counts / "pairs.csv").write_text("ill,town\n" + rows)
+    design = ("design", "--epsilon", "0.4", "--utility", "hamming", "-o", "m.json")
+    about = ("--about", "pairs.csv", "--column", "ill", "--secret-column", "town")
+    for more in (("--prior", "c.csv"), ("--prior", "c.csv", "--radius", "0.1"), about):
+        assert "or design with --round-counts" in run(*design, *more).stderr
+        assert "warning" not in run(*design, *more, "--round-counts").stderr
+    sampled = run(*design, "--counts", "c.csv", "--confidence-delta", "0.05").stderr
+    assert "or release through pmlopt release --confidence-delta" in sampled

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.core.arrays import FloatArray, IntArray, name_outputs
 from pmlopt.core.display import format_facts_html
 from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.core.records import Record
@@ -482,10 +482,8 @@ def describe_worst_pair(
     what = f"{prior.labels[above]!r}{of_letter}" if above < prior.size else f"the pair {pair}"
     if max(above, below) < prior.size:
         what = f"{prior.labels[above]!r} against {prior.labels[below]!r}"
-    return (
-        f"the output {mechanism.outputs[used[y]]!r} is {over[pair, y]:.6g} nats above the limit for "
-        f"{what}"
-    )
+    output = name_outputs(mechanism.inputs, mechanism.outputs)[used[y]]
+    return f"the output {output!r} is {over[pair, y]:.6g} nats above the limit for {what}"
 
 
 JOINT_BOUND_HINT = "it bounds all columns of a mechanism together; use PML, LDP or LIP"

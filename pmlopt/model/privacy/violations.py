@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label
+from pmlopt.core.arrays import FloatArray, Label, name_outputs
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 
@@ -29,6 +29,7 @@ def describe_largest_leak(
         secrets: the K letters or values that they are about.
         limit: of each, in nats.
     """
+    outputs = name_outputs(mechanism.inputs, mechanism.outputs)
     known = np.where(mechanism.support & ~np.isnan(leaks), leaks, -np.inf)
     x, y = map(int, np.unravel_index(int(known.argmax()), known.shape))
     amount = f"{leaks[x, y]:.6g} nats" if np.isfinite(leaks[x, y]) else "infinitely much"
@@ -38,7 +39,7 @@ def describe_largest_leak(
     if not np.isfinite(leaks[x, y]) and len(missing):
         why = f", since it rules out {secrets[int(missing[0])]!r}"
     return (
-        f"the output {mechanism.outputs[y]!r} reveals {amount} about {secrets[x]!r}{why}, and the limit is "
+        f"the output {outputs[y]!r} reveals {amount} about {secrets[x]!r}{why}, and the limit is "
         f"{limit:g}"
     )
 
@@ -66,4 +67,5 @@ def describe_largest_ratio(mechanism: Mechanism, letters: Sequence[Label], limit
         found = f"{ratio} {letters[most]!r} as for {letters[least]!r}, a level of {level}"
     else:
         found = f"possible for {letters[most]!r} and impossible for {letters[least]!r}"
-    return f"the output {mechanism.outputs[y]!r} is {found}, and the limit is {limit:g}"
+    output = name_outputs(mechanism.inputs, mechanism.outputs)[y]
+    return f"the output {output!r} is {found}, and the limit is {limit:g}"
