@@ -304,12 +304,12 @@ def describe_machine(facts: Facts) -> str:
 
 def list_machines(paths: Sequence[str]) -> str:
     """List the machines and versions of these files, each with the dates of its runs."""
-    dates: dict[str, list[str]] = {}
+    dates: dict[str, set[str]] = {}
     for facts in filter(None, map(_read_facts, paths)):
-        dates.setdefault(describe_machine(facts), []).append(str(facts["date"]))
+        dates.setdefault(describe_machine(facts), set()).update(str(facts["date"]).split(" to "))
     lines = [
         textwrap.fill(
-            f"*Measured on {' and '.join(sorted(set(days)))}: {machine}.*",
+            f"*Measured on {' to '.join(sorted({min(days), max(days)}))}: {machine}.*",
             110,
             initial_indent="- ",
             subsequent_indent="  ",
