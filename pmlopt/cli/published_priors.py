@@ -23,7 +23,7 @@ def read_published_law(asked: PrivacyOptions, round_counts: bool) -> tuple[Prior
     Raises:
         InputError: the requirement needs the exact counts.
     """
-    from pmlopt.publishing.stated_law import restate_prior, restate_secret
+    from pmlopt.publishing.stated_law import build_stated_secret, restate_prior
 
     if round_counts and asked.confidence_delta is not None:
         raise InputError(
@@ -35,5 +35,5 @@ def read_published_law(asked: PrivacyOptions, round_counts: bool) -> tuple[Prior
         return prior, secret
     if secret is None:
         return restate_prior(prior), None
-    stated = restate_secret(secret)
+    stated = build_stated_secret(secret)
     return stated.prior, stated

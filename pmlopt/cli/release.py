@@ -431,7 +431,7 @@ def _explore_prior(
     from pmlopt.publishing.exploring import explore
     from pmlopt.publishing.exploring.solved import ROUNDED_COUNTS
     from pmlopt.publishing.exploring.sources import BESIDE
-    from pmlopt.publishing.stated_law import restate_prior, restate_secret
+    from pmlopt.publishing.stated_law import build_stated_secret, restate_prior
 
     exact = options["exact_counts"]
     if asked.confidence_delta is not None and not exact:
@@ -441,7 +441,7 @@ def _explore_prior(
         )
     known, secret = asked.read_prior(), asked.secret
     if secret is not None:
-        secret = restate_secret(secret, exact)
+        secret = build_stated_secret(secret, exact)
     prior = restate_prior(known, exact) if secret is None else secret.prior
     given = asked.read_fields(prior, secret)
     utility, outputs = read_utility(*asked_utility, prior)

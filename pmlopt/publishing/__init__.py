@@ -7,7 +7,7 @@ from pmlopt.publishing.plans import ReleasePlan, read_plan
 from pmlopt.publishing.release_fit import FitTest, assess_release_fit
 from pmlopt.publishing.releasing import ReleaseDraft, release, write_release
 from pmlopt.publishing.rounded_counts import choose_rounding_step
-from pmlopt.publishing.stated_law import build_stated_prior
+from pmlopt.publishing.stated_law import build_stated_prior, build_stated_secret
 
 __all__ = [
     "FitTest",
@@ -15,6 +15,7 @@ __all__ = [
     "ReleasePlan",
     "assess_release_fit",
     "build_stated_prior",
+    "build_stated_secret",
     "check",
     "choose_rounding_step",
     "describe_deployment",

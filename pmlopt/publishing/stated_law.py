@@ -87,15 +87,21 @@ def restate_prior(prior: Prior, exact: bool = False) -> Prior:
     return build_stated_prior(dict(zip(prior.labels, counts, strict=True)))
 
 
-def restate_secret(secret: Secret, exact: bool = False) -> Secret:
-    """Replace an empirical joint law by its rounded one.
+def build_stated_secret(secret: Secret, exact: bool = False) -> Secret:
+    """Build the publicly stated joint law of a secret: that of rounded counts of pairs.
+
+    A mechanism that is designed for it has no exact count in its file. A joint law that is no table of counts
+    stays as it is. See `build_stated_prior`.
 
     Args:
         secret: with the joint law that is known.
         exact: whether the exact counts are stated.
 
+    Returns:
+        The secret with counts that are multiples of the step of so many people (`choose_rounding_step`).
+
     Examples:
-        >>> restate_secret(Secret.from_counts([[143, 6], [0, 57]])).weights[0].tolist()
+        >>> build_stated_secret(Secret.from_counts([[143, 6], [0, 57]])).weights[0].tolist()
         [[140, 10], [0, 50]]
     """
     if exact or not secret.counted:

@@ -33,7 +33,7 @@ from pmlopt.publishing.exploring.solved import (
     solve_grid,
     warn_of_exact_counts,
 )
-from pmlopt.publishing.stated_law import restate_secret
+from pmlopt.publishing.stated_law import build_stated_secret
 from pmlopt.releases import Ledger, Stream
 from pmlopt.releases.attributes import attribute_levels
 
@@ -79,7 +79,7 @@ def explore_columns(
     splits = check_integer(count, "the number of splits", InputError)
     if splits < 2 or len(joint.joint) > 1:
         raise InputError("give two splits or more, and one joint law of the two columns")
-    counted, joint = joint.counted, restate_secret(joint, exact_counts)
+    counted, joint = joint.counted, build_stated_secret(joint, exact_counts)
     utilities = utility if isinstance(utility, tuple) else (utility, utility)
     names = (joint.name, "the other column")
     priors = (Prior(joint.law, joint.values), joint.prior)

@@ -36,7 +36,7 @@ from pmlopt.publishing.exploring.solved import (
     solve_grid,
     warn_of_exact_counts,
 )
-from pmlopt.publishing.stated_law import needs_sample, restate_prior, restate_secret
+from pmlopt.publishing.stated_law import build_stated_secret, needs_sample, restate_prior
 from pmlopt.releases import Ledger, Stream
 from pmlopt.sweeps import Sweep, SweepRow
 
@@ -222,7 +222,7 @@ def explore_secret(
     The table of pairs of a sample is rounded, unless `exact_counts=True`.
     """
     options = {"beside": BESIDE[1:], **options}
-    stated = restate_secret(secret, options.get("exact_counts", False))
+    stated = build_stated_secret(secret, options.get("exact_counts", False))
     found = explore_design(
         stated.prior, utility, lambda level: PML(level, about=stated), *arguments, **options
     )
