@@ -267,10 +267,15 @@ def warn_of_exact_counts(
         )
         if any(getattr(one, "delta", None) is not None for one in sets):  # which needs the counts
             remedy = "release through pmlopt release --confidence-delta, which rounds them"
-        print_line(
-            f"warning: {path} has the exact counts of {samples:,} people: do not publish it, or {remedy}",
-            err=True,
-        )
+        print_exact_counts_warning(path, samples, remedy)
+
+
+def print_exact_counts_warning(path: object, people: int, remedy: str) -> None:
+    """Print to standard error that files have the exact counts of people, and what to do."""
+    print_line(
+        f"warning: {path} has the exact counts of {people:,} people: do not publish it, or {remedy}",
+        err=True,
+    )
 
 
 def print_usefulness(made: Any) -> None:

@@ -32,6 +32,7 @@ from pmlopt.cli.printing import (
     format_nats,
     format_number,
     open_console,
+    print_exact_counts_warning,
     print_json,
     print_line,
     print_matrix,
@@ -42,6 +43,7 @@ from pmlopt.cli.printing import (
     solve_in_turn,
 )  # fmt: skip
 from pmlopt.cli.privacy_options import PrivacyOptions
+from pmlopt.cli.published_priors import RoundCounts, read_published_law
 from pmlopt.cli.reading import Minimise, read_numbers, read_utility
 from pmlopt.cli.targets import TARGET, check_distinct_targets, check_file_formats
 from pmlopt.cli.worker_options import WorkerOptions
@@ -50,6 +52,7 @@ from pmlopt.errors import InputError, SweepStoppedError
 
 if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
+    from pmlopt.data.secret import Secret
     from pmlopt.model.queries import Query
     from pmlopt.programs.program import Program
     from pmlopt.programs.record_leakage.certificate import RecordCertificate
@@ -299,6 +302,7 @@ def sweep_command(
     problem: Annotated[str | None, ArgumentNote("[PROBLEM]", list_problem_names)] = None,
     utility_name: _UtilityName = None,
     minimise: Minimise = False,
+    round_counts: RoundCounts = False,
 ) -> None:
     """Design mechanisms for many privacy bounds.
 
@@ -312,8 +316,16 @@ def sweep_command(
     check_file_formats(None, run.plot)
     grid = read_grid(epsilons)
     if problem is None:
-        builder, utility = _resolve_sweep_builder(asked, utility_name, minimise, grid)
-    elif asked != UNASKED or utility_name is not None or minimise:
+        if utility_name is None:
+            raise InputError(
+                "give the utility by --utility, or a problem file with everything in it"
+            )
+        law = read_published_law(asked, round_counts)
+        builder = _resolve_sweep_builder(asked, law, (utility_name, minimise), grid)
+        utility, people = Path(utility_name).stem, law[0].samples
+        if run.mechanisms is not None and people is not None:
+            print_exact_counts_warning(run.mechanisms, people, "sweep with --round-counts")
+    elif asked != UNASKED or utility_name is not None or minimise or round_counts:
         raise InputError(
             f"{problem} states the prior, the requirement and the utility: leave out their options"
         )
@@ -376,22 +388,22 @@ def read_grid(text: str) -> list[float]:
 
 
 def _resolve_sweep_builder(
-    asked: PrivacyOptions, utility_name: str | None, minimise: bool, grid: Sequence[float]
-) -> tuple[partial[Program[Any]], str]:
-    """Validate a sweep's options, and return the builder of its programs with its name."""
-    if utility_name is None:
-        raise InputError("give the utility by --utility, or a problem file with everything in it")
-    prior = asked.read_prior()
-    given = asked.read_fields(prior)
+    asked: PrivacyOptions,
+    law: tuple[Prior, Secret | None],
+    asked_utility: tuple[str, bool],
+    grid: Sequence[float],
+) -> partial[Program[Any]]:
+    """Validate a sweep's options, and return the builder of its programs."""
+    prior, secret = law
+    given = asked.read_fields(prior, secret)
     for (
         epsilon
     ) in grid:  # complains of one that cannot be, and of options that do not belong together
         asked.build_requirement(epsilon, prior, given)
-    utility, outputs = read_utility(utility_name, minimise, prior)
-    kept = (
-        utility_name if outputs is None else utility
-    )  # named ones hold functions that do not pickle
-    return partial(design_at, asked, prior, kept, outputs, given), Path(utility_name).stem
+    utility, outputs = read_utility(*asked_utility, prior)
+    # named ones hold functions that do not pickle
+    kept = asked_utility[0] if outputs is None else utility
+    return partial(design_at, asked, prior, kept, outputs, given)
 
 
 def find_builder(name: str) -> tuple[partial[Program[Any]], str]:

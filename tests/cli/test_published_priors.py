@@ -158,3 +158,21 @@ def test_the_remedy_of_a_warning_is_one_that_is_taken(counts: Path) -> None:
         assert "warning" not in run(*design, *more, "--round-counts").stderr
     sampled = run(*design, "--counts", "c.csv", "--confidence-delta", "0.05").stderr
     assert "or release through pmlopt release --confidence-delta" in sampled
+
+
+def test_the_mechanisms_of_a_sweep_are_warned_of_or_rounded(counts: Path) -> None:
+    asked = ("sweep", "--prior", "c.csv", "--epsilon", "0.2,0.4", "--utility", "hamming")
+    saved = run(*asked, "--mechanisms", "exact").stderr
+    assert "exact has the exact counts of 203 people: do not publish it, or sweep with" in saved
+    assert "warning" not in run(*asked).stderr
+    assert "warning" not in run(*asked, "--round-counts", "--mechanisms", "rounded").stderr
+    files = list((counts / "rounded").glob("*.json"))
+    assert len(files) == 2
+    for file in files:
+        assert json.loads(file.read_text())["metadata"]["prior"]["counts"] == [140, 10, 50]
+    assert (
+        "leave out their options"
+        in run(
+            "sweep", "adult-education-infinite", "--epsilon", "0.2", "--round-counts", code=2
+        ).stderr
+    )
