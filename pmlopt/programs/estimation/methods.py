@@ -99,7 +99,7 @@ def solve_for_multipliers(columns: FloatArray, sensitivities: FloatArray) -> Flo
     """Solve an LP for the (N,) multipliers pi of least sum with `<pi, lam> >= |Z' lam|^2` for all columns."""
     heights = ((sensitivities.T @ columns) ** 2).sum(axis=0)
     # heights of size one for the absolute tolerances of the solver
-    size = float(heights.max())
+    size = float(heights.max()) or 1.0
     solved = optimize.linprog(
         np.ones(len(columns)),
         A_ub=-columns.T,
@@ -143,6 +143,8 @@ def _solve_and_certify(
     """Run a solver for the columns' weights, and certify the resulting mechanism."""
     begin = time.perf_counter()
     try:
+        if not program.centered_workload.any():
+            weigh = _release_nothing
         unit = program.workload_unit
         with limit_threads():  # of many decompositions of small matrices
             found = weigh(program.with_unit(unit), options).scaled_by(unit)
@@ -164,6 +166,11 @@ def _solve_and_certify(
         closed_form=find_known_error(program, certificate.value),
         arrays={"matrix": certificate.mechanism.matrix},
     )
+
+
+def _release_nothing(program: EstimationDesign, _: MethodOptions) -> GenerationResult:
+    """Release a constant, where all is known without a release: one letter, or sums of all frequencies."""
+    return GenerationResult(np.ones((program.prior.size, 1)), None, True, "all is known", 0)
 
 
 def _solve_declared(
