@@ -32,8 +32,10 @@ def test_a_table_is_printed_and_written(counts: Path, tmp_path: Path) -> None:
         "sweep", "--prior", counts, "--utility", "absolute", "--epsilon", "0.1:0.9:3", "-o", out,
         "--mechanisms", folder, "--plot", plot,
     )  # fmt: skip
-    assert text.startswith("The prior is ")
-    assert text.splitlines()[1].split() == [
+    known, warned, head, *_ = text.splitlines()
+    assert known.startswith("The prior is ")
+    assert warned.startswith(f"warning: {folder} has the exact counts of ")
+    assert head.split() == [
         "epsilon", "status", "value", "gap", "leaks", "[nats]", "solver", "warm", "seconds",
     ]  # fmt: skip
     with out.open() as stream:
