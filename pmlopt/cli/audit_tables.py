@@ -19,7 +19,7 @@ from pmlopt.cli.printing import (
     print_line,
     print_table,
 )
-from pmlopt.core.arrays import FloatArray, Label, join_words, make_label_key, name_outputs
+from pmlopt.core.arrays import FloatArray, Label, join_words, make_label_key
 from pmlopt.core.converters import finite_or_none
 from pmlopt.core.display import format_nats as format_short_nats
 
@@ -133,7 +133,7 @@ class AuditTables:
         leakage = pointwise_leakage(self.prior, self.mechanism)
         own = None if self.secret is None else pointwise_leakage(self.secret, self.mechanism)
         rows = []
-        for y, label in enumerate(name_outputs(self.mechanism.inputs, self.mechanism.outputs)):
+        for y, label in enumerate(self.mechanism.output_names):
             if law[y] <= 0:
                 continue
             one = summaries[make_label_key(label)]
@@ -306,7 +306,7 @@ def describe_correction(given: FloatArray, saved: FloatArray) -> str:
 
 def describe_ruled_out(mechanism: Mechanism, letters: Sequence[Label]) -> str:
     """Name an output that never comes from some true value, one of `letters`; empty without one."""
-    outputs = name_outputs(mechanism.inputs, mechanism.outputs)
+    outputs = mechanism.output_names
     for y in np.flatnonzero(mechanism.support).tolist():
         missing = np.flatnonzero(mechanism.matrix[:, y] <= 0)
         if len(missing):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pmlopt.core import files
-from pmlopt.core.arrays import FloatArray, name_outputs
+from pmlopt.core.arrays import FloatArray
 from pmlopt.core.descriptions import escape_control_characters
 from pmlopt.core.display import align_cells
 from pmlopt.errors import InputError
@@ -364,7 +364,7 @@ def print_matrix(mechanism: Mechanism) -> None:
         "mechanism",
         "P(output | true value)",
         mechanism.inputs,
-        name_outputs(mechanism.inputs, mechanism.outputs),
+        mechanism.output_names,
         mechanism.matrix,
     )
 

@@ -126,17 +126,20 @@ class Mechanism(SuggestsAttributes):
             )
         vars(self).update(matrix=array, inputs=rows, outputs=columns)
 
-    def with_named_outputs(self) -> Mechanism:
-        """Name the outputs y0, y1, ... where only the inputs have labels.
-
-        The numbers 0, 1, ... would pass for letters in a file.
+    @property
+    def output_names(self) -> tuple[Label, ...]:
+        """Return the outputs as files name them: y0, y1, ... where only the inputs have labels.
 
         Examples:
-            >>> Mechanism([[0.5, 0.5]], inputs=[1]).with_named_outputs().outputs
+            >>> Mechanism([[0.5, 0.5]], inputs=[1]).output_names
             ('y0', 'y1')
         """
-        outputs = name_outputs(self.inputs, self.outputs)
-        return self if outputs is self.outputs else Mechanism(self.matrix, self.inputs, outputs)
+        return name_outputs(self.inputs, self.outputs)
+
+    def with_named_outputs(self) -> Mechanism:
+        """Name the outputs as files do: the numbers 0, 1, ... would pass for letters there."""
+        names = self.output_names
+        return self if names is self.outputs else Mechanism(self.matrix, self.inputs, names)
 
     def __eq__(self, other: object) -> bool:
         """Whether the other is a mechanism with the same labels, in this order, and the same matrix."""

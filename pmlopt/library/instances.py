@@ -71,8 +71,8 @@ class ExpectedOptimum:
     """What is known of the optimum: `optimum RELATION value`, within rtol times the value's size.
 
     Attributes:
-        basis: "theorem", "derived" (by another route), "published" (printed in
-            the source, or found by its program) or "regression".
+        basis: "theorem", "derived" (by another route), "published" (printed in the source, or found by its
+            program) or "regression".
         closed_form: one of the problem's `forms` whose mechanism has this value, or None.
         mechanism: a printed optimal matrix, or None.
     """

@@ -9,14 +9,7 @@ from itertools import compress
 
 import numpy as np
 
-from pmlopt.core.arrays import (
-    FloatArray,
-    Label,
-    check_integer,
-    check_real,
-    join_words,
-    name_outputs,
-)
+from pmlopt.core.arrays import FloatArray, Label, check_integer, check_real, join_words
 from pmlopt.core.blocks import iterate_column_blocks
 from pmlopt.core.display import (
     format_facts_html,
@@ -134,10 +127,9 @@ def summarize_outcomes(prior: PriorLike, mechanism: MechanismLike) -> list[Outco
     """
     p, m = pair_with_prior(prior, mechanism)
     law: FloatArray = p.pmf @ m.matrix
-    outputs = name_outputs(m.inputs, m.outputs)
-    negligible = (
-        1e-6  # of the largest entry of a column: a smaller one as good as excludes its letter
-    )
+    outputs = m.output_names
+    # the share of the largest entry of a column below which an entry as good as excludes its letter
+    negligible = 1e-6
     found: list[OutcomeSummary] = []
     for part in iterate_column_blocks(m.matrix.shape):
         columns = m.matrix[:, part]

@@ -21,12 +21,10 @@ from pmlopt.core.descriptions import describe_value
 from pmlopt.core.differences import subtract_exactly
 from pmlopt.core.records import INFINITE, Shape
 from pmlopt.data.labelled import LabelledArray, Numbers, read_labelled_table
-from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import RatioBounds, make_letter_ratios
-from pmlopt.model.privacy.requirement import describe_worst_pair
 
 Distance = (
     str
@@ -203,10 +201,6 @@ class MetricPrivacy(RatioRequirement):
     def shortest_paths(self) -> FloatArray:
         """Return the (N, N) shortest-path lengths between letters; infinite without a path."""
         return compute_shortest_paths(self._get_letter_distances)
-
-    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
-        """Name the outcome that violates the requirement most, and the letter that it reveals."""
-        return describe_worst_pair(self, prior, mechanism, of_letter="")
 
     @cached_property
     def _required_pairs(self) -> IntArray:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 
-from pmlopt.core.arrays import MAX_EXPONENT, abbreviate, check_nonnegative, name_outputs
+from pmlopt.core.arrays import MAX_EXPONENT, abbreviate, check_nonnegative
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
@@ -448,8 +448,7 @@ class MaximalLeakage(MeanBounds):
 
     def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
         """Name the outcome that violates the requirement most; all of them leak together."""
-        outputs = name_outputs(mechanism.inputs, mechanism.outputs)
-        first = outputs[int(mechanism.matrix.max(axis=0).argmax())]
+        first = mechanism.output_names[int(mechanism.matrix.max(axis=0).argmax())]
         return (
             f"all outcomes together leak {self.level(prior, mechanism):.6g} nats, most of it {first!r}, and "
             f"the limit is {self.epsilon:g}"

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray, name_outputs
+from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.core.display import format_facts_html
 from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.core.records import Record
@@ -459,16 +459,13 @@ class Requirement(Record, ABC):
         return all(map(le, map(levels.__getitem__, limits), limits.values()))
 
 
-def describe_worst_pair(
-    privacy: Requirement, prior: Prior, mechanism: Mechanism, of_letter: str = " alone"
-) -> str:
+def describe_worst_pair(privacy: Requirement, prior: Prior, mechanism: Mechanism) -> str:
     """Describe the pair by which a list of ratio bounds is violated most; else the level above its limit.
 
     Args:
         privacy: the requirement.
         prior: N letters.
         mechanism: that violates it.
-        of_letter: what follows the letter of a pair.
     """
     ratios = privacy.for_prior(prior).required_ratios(prior.pmf)
     if ratios is None or not len(ratios.exponents):
@@ -479,10 +476,13 @@ def describe_worst_pair(
     over = ratios.log_ratios(mechanism.matrix[:, used]) - ratios.exponents[:, None]
     pair, y = np.unravel_index(int(np.nanargmax(over)), over.shape)
     above, below = int(ratios.above[pair]), int(ratios.below[pair])
-    what = f"{prior.labels[above]!r}{of_letter}" if above < prior.size else f"the pair {pair}"
-    if max(above, below) < prior.size:
+    if above >= prior.size:
+        what = f"the pair {pair}"
+    elif below >= prior.size:
+        what = f"{prior.labels[above]!r} alone"
+    else:
         what = f"{prior.labels[above]!r} against {prior.labels[below]!r}"
-    output = name_outputs(mechanism.inputs, mechanism.outputs)[used[y]]
+    output = mechanism.output_names[used[y]]
     return f"the output {output!r} is {over[pair, y]:.6g} nats above the limit for {what}"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, name_outputs
+from pmlopt.core.arrays import FloatArray, Label
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 
@@ -29,7 +29,6 @@ def describe_largest_leak(
         secrets: the K letters or values that they are about.
         limit: of each, in nats.
     """
-    outputs = name_outputs(mechanism.inputs, mechanism.outputs)
     known = np.where(mechanism.support & ~np.isnan(leaks), leaks, -np.inf)
     x, y = map(int, np.unravel_index(int(known.argmax()), known.shape))
     amount = f"{leaks[x, y]:.6g} nats" if np.isfinite(leaks[x, y]) else "infinitely much"
@@ -38,10 +37,8 @@ def describe_largest_leak(
     why = ""
     if not np.isfinite(leaks[x, y]) and len(missing):
         why = f", since it rules out {secrets[int(missing[0])]!r}"
-    return (
-        f"the output {outputs[y]!r} reveals {amount} about {secrets[x]!r}{why}, and the limit is "
-        f"{limit:g}"
-    )
+    output = mechanism.output_names[y]
+    return f"the output {output!r} reveals {amount} about {secrets[x]!r}{why}, and the limit is {limit:g}"
 
 
 def describe_largest_ratio(mechanism: Mechanism, letters: Sequence[Label], limit: float) -> str:
@@ -67,5 +64,4 @@ def describe_largest_ratio(mechanism: Mechanism, letters: Sequence[Label], limit
         found = f"{ratio} {letters[most]!r} as for {letters[least]!r}, a level of {level}"
     else:
         found = f"possible for {letters[most]!r} and impossible for {letters[least]!r}"
-    output = name_outputs(mechanism.inputs, mechanism.outputs)[y]
-    return f"the output {output!r} is {found}, and the limit is {limit:g}"
+    return f"the output {mechanism.output_names[y]!r} is {found}, and the limit is {limit:g}"

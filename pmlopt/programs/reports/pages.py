@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from pmlopt.core import files
-from pmlopt.core.arrays import name_outputs
 from pmlopt.core.descriptions import escape_control_characters
 from pmlopt.core.display import format_matrix_html
 from pmlopt.core.lazy_imports import html
@@ -245,8 +244,7 @@ def build_sections(
     yield ReportSection("Check it yourself", commands, kind="code")
     yield ReportSection("", [note], kind="soft")
     title = "Probability of each output (columns) for each input (rows)"
-    outputs = name_outputs(mechanism.inputs, mechanism.outputs)
-    matrix = format_matrix_html(title, mechanism.matrix, mechanism.inputs, outputs)
+    matrix = format_matrix_html(title, mechanism.matrix, mechanism.inputs, mechanism.output_names)
     yield ReportSection(
         "The mechanism", ["A row for each input, a column for each output."], html=matrix
     )

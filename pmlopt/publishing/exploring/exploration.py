@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pmlopt.core import files
-from pmlopt.core.arrays import BoolArray, FloatArray, Label, join_words, name_outputs
+from pmlopt.core.arrays import BoolArray, FloatArray, Label, join_words
 from pmlopt.core.converters import finite_or_none
 from pmlopt.core.descriptions import escape_control_characters
 from pmlopt.data.mechanism import Mechanism
@@ -70,7 +70,7 @@ class ExploredPart:
             ((0,), (2, 1), 0.0)
         """
         occurs = np.flatnonzero(mechanism.support)
-        names = name_outputs(mechanism.inputs, mechanism.outputs)
+        names = mechanism.output_names
         outputs = tuple(names[y] for y in occurs)
         matrix = mechanism.matrix[:, occurs]
         if prior is None:
