@@ -167,9 +167,10 @@ def _read_mechanisms(
     """Read the mechanism of each column from files; identity mechanisms for clear columns."""
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.publishing.estimating import keep_values
+    from pmlopt.releases.estimation.released_outputs import match_output_labels
 
     parts = [
-        _match_output_labels(
+        match_output_labels(
             Mechanism.load(file), [key[place] for key in outcomes if place < len(key)]
         )
         for place, file in enumerate(mechanism_files)
@@ -189,15 +190,6 @@ def _read_outcomes(counts_file: Path) -> list[tuple[Label, ...]]:
     return [
         label if isinstance(label, tuple) else (label,) for label in read_letters(counts_file)[0]
     ]
-
-
-def _match_output_labels(mechanism: Mechanism, seen: Sequence[Label]) -> Mechanism:
-    """Give unnamed outputs the labels y0, y1, ... or the observed numbers.
-
-    Their numbers were released before outputs without labels had these names.
-    """
-    numbers = set(range(len(mechanism.outputs)))
-    return mechanism if seen and set(seen) <= numbers else mechanism.with_named_outputs()
 
 
 def _read_sample(

@@ -11,21 +11,16 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 import numpy as np
 
 from pmlopt.core.arrays import (
-    DefaultLabels,
     FloatArray,
     IntArray,
     Label,
-    abbreviate,
     check_integer,
     check_positive,
     copy_float_array,
-    indices_of,
-    make_label_key,
-    name_outputs,
 )
 from pmlopt.core.concave import Local, maximize_over_laws
 from pmlopt.core.display import align_cells, format_table_html, import_pandas, pluralize
-from pmlopt.data.labelled import LabelledArray, Numbers, read_column, read_vector
+from pmlopt.data.labelled import LabelledArray, Numbers, read_vector
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import InputError, MechanismError, PriorError, SolverError
@@ -44,6 +39,11 @@ from pmlopt.releases.estimation.intervals import (
     normal_quantile,
 )
 from pmlopt.releases.estimation.posterior import FrequencyPosterior, draw_posterior
+from pmlopt.releases.estimation.released_outputs import (
+    check_distinguishable,
+    find_outputs,
+    match_output_labels,
+)
 from pmlopt.releases.estimation.tables import format_estimates, name_column
 
 Counts: TypeAlias = Numbers | LabelledArray
@@ -70,46 +70,22 @@ def count_outputs(
     if (counts is None) == (released is None):
         raise InputError("give the counts of the outputs or the released column: one of the two")
     if released is not None:
-        places = _find_outputs(mechanism, released)
+        places = find_outputs(mechanism, released)
         seen = check_counts(np.bincount(places, minlength=len(mechanism.outputs)), 1)
     else:
         found = read_vector(counts, "the counts", MechanismError)
-        given = found.reorder_axis(0, mechanism.outputs, MechanismError, absent=0)
-        seen = check_counts(given.values, 1)
+        known = mechanism
         if found.axes[0] is not None:
-            _check_distinguishable(mechanism)
+            known = match_output_labels(mechanism, found.axes[0])
+            check_distinguishable(known)
+        given = found.reorder_axis(0, known.outputs, MechanismError, absent=0)
+        seen = check_counts(given.values, 1)
     for place in np.flatnonzero((seen > 0) & ~mechanism.support):
         raise MechanismError(
             f"the output {mechanism.outputs[place]!r} was released {seen[place]} times, and the mechanism "
             "never emits it: these counts are of another mechanism"
         )
     return seen
-
-
-def _find_outputs(mechanism: Mechanism, released: Iterable[Label]) -> list[int]:
-    """Map released values to output indices of a mechanism; unnamed outputs have the names of files too."""
-    people = read_column(released, "the released values", InputError)
-    named = name_outputs(mechanism.inputs, mechanism.outputs)
-    if any(one in named for one in people[:1]):
-        return indices_of(people, named, "the released values", MechanismError)
-    _check_distinguishable(mechanism)
-    return indices_of(people, mechanism.outputs, "the released values", MechanismError)
-
-
-def _check_distinguishable(mechanism: Mechanism) -> None:
-    """Raise an error where unnamed outputs 0, 1, ... collide with letters.
-
-    Data that were never released would then pass for what was.
-    """
-    letters, outputs = mechanism.inputs, mechanism.outputs
-    if isinstance(outputs, DefaultLabels) and not isinstance(letters, DefaultLabels):
-        alike = [label for label in letters if make_label_key(label) in outputs]
-        if alike:
-            raise MechanismError(
-                f"the outputs {abbreviate(outputs)} have no labels, and {alike[0]!r} is a letter too: "
-                "nothing tells "
-                "released data from data that were not; give the mechanism labels of its outputs"
-            )
 
 
 def compute_unbiased_weights(
@@ -558,7 +534,7 @@ def _count_weighted(
         raise InputError(
             "weights are of people: give the released column by `released`, not the counts"
         )
-    places = _find_outputs(mechanism, released)
+    places = find_outputs(mechanism, released)
     each = copy_float_array(weights, 1, "the weights", PriorError)
     if len(each) != len(places):
         raise PriorError(

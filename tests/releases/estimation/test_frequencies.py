@@ -44,6 +44,8 @@ def test_released_values_have_the_names_of_files_or_those_of_the_mechanism() -> 
     of_file = estimate(mechanism, released=["y0"] * 60 + ["y1"] * 40)
     named = Mechanism(mechanism.matrix, [1, 2], ["a", "b"])
     assert of_file.values.tolist() == estimate(named, counts=[60, 40]).values.tolist()
+    by_name = estimate(mechanism, counts={"y1": 40, "y0": 60})
+    assert by_name.values.tolist() == of_file.values.tolist()
     with pytest.raises(MechanismError, match="'y2' is none of"):
         estimate(mechanism, released=["y0", "y2"])
     with pytest.raises(MechanismError, match="have no labels"):  # 1 is a letter too
