@@ -407,6 +407,23 @@ def make_label_key(label: Label) -> Label:
     return tuple(map(make_label_key, label)) if isinstance(label, tuple) else label
 
 
+def make_order_key(label: Any) -> tuple[int, Any]:
+    """Return a key that orders labels of all kinds: numbers and numeric text, other text, tuples.
+
+    Examples:
+        >>> sorted(["b", 10, "9", ("a", 1), None], key=make_order_key)
+        ['9', 10, None, 'b', ('a', 1)]
+    """
+    if isinstance(label, tuple):
+        return (2, tuple(map(make_order_key, label)))
+    try:
+        number = float(label)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    text = str(label)
+    return (1, text) if math.isnan(number) else (0, (number, isinstance(label, str), text))
+
+
 def have_same_labels(one: Sequence[Label], other: Sequence[Label]) -> bool:
     """Return whether two sides have equal labels in the same order."""
     return len(one) == len(other) and list(map(make_label_key, one)) == list(

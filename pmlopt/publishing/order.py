@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import IntArray, join_words
-from pmlopt.core.frames import is_missing
+from pmlopt.core.arrays import IntArray, join_words, make_order_key
 from pmlopt.programs.claims import FLOATS, Claim
 from pmlopt.publishing.folder import IN_ORDER, ReleaseFile
 from pmlopt.tables.reading import FolderTable, Table, TableBatch, find_column, open_table
@@ -229,7 +228,7 @@ class _CodedColumn:
         # Values of a column that are distinguished; where there are more, ranges of values are.
         if len(self._numbers) <= 64:
             return codes
-        order = sorted(self._numbers, key=_make_sort_key)
+        order = sorted(self._numbers, key=make_order_key)
         ranks = np.empty(len(order), dtype=np.int64)
         ranks[[self._numbers[key] for key in order]] = np.arange(len(order))
         return np.asarray(ranks[codes] * 16 // len(order))
@@ -238,13 +237,3 @@ class _CodedColumn:
 def _make_key(value: Any) -> Any:
     """Return a hashable form of a value."""
     return repr(value) if isinstance(value, list | dict) else value
-
-
-def _make_sort_key(value: Any) -> tuple[bool, float, str]:
-    """Return a sort key with numbers and numeric text first."""
-    if not is_missing(value):
-        try:
-            return (False, float(value), "")
-        except (TypeError, ValueError, OverflowError):
-            pass
-    return (True, 0.0, str(value))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import IntArray, Label
+from pmlopt.core.arrays import IntArray, Label, make_order_key
 
 
 def choose_rounding_step(people: int) -> int:
@@ -79,7 +78,7 @@ def round_counts(counts: IntArray, step: int, labels: Sequence[Label]) -> IntArr
     steps[occurring] = 1
     left = round_total(int(people.sum()), len(occurring), step) // step - len(occurring)
     claims = [
-        (-int(people[place]) / 3, _make_tie_key(labels[place]), place)
+        (-int(people[place]) / 3, make_order_key(labels[place]), place)
         for place in (occurring if left else ())
     ]
     heapq.heapify(claims)
@@ -147,15 +146,3 @@ def round_level_up(level: float) -> float:
     # twenty steps make one nat: the quotient is the float nearest to the multiple
     found = math.ceil(level * level_steps_per_nat) / level_steps_per_nat
     return max(found, level)
-
-
-def _make_tie_key(label: Label) -> tuple[int, Any]:
-    """Return a key that orders labels of all kinds: numbers and numeric text, other text, and tuples."""
-    if isinstance(label, tuple):
-        return (2, tuple(map(_make_tie_key, label)))
-    try:
-        number = float(label)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    text = str(label)
-    return (1, text) if math.isnan(number) else (0, (number, isinstance(label, str), text))
