@@ -39,7 +39,11 @@ from pmlopt.publishing.letter_counts import LetterCounts, count_letters
 from pmlopt.publishing.page import render_pages
 from pmlopt.publishing.rounded_counts import choose_rounding_step
 from pmlopt.publishing.signing import get_release_date
-from pmlopt.publishing.stated_law import check_no_exact_prior, round_letter_counts
+from pmlopt.publishing.stated_law import (
+    check_no_exact_prior,
+    list_letter_tuples,
+    round_letter_counts,
+)
 from pmlopt.releases.applying import apply_columns, apply_folder
 from pmlopt.releases.attributes import (
     AttributeLevels,
@@ -273,11 +277,10 @@ def release(
     of_data = people = counted.people
     if law is not None:
         people = count_letters(law, releases, (), drop_missing, form).people
-    strange = np.argwhere((of_data > 0) & (people == 0))
-    if len(strange):
-        letters = tuple(one.inputs[place] for one, place in zip(matrices, strange[0], strict=True))
+    strange = list_letter_tuples((of_data > 0) & (people == 0), matrices)
+    if strange:
         raise InputError(
-            f"{join_words(letters)} is in the data, and never in the law: give one with all of them"
+            f"{join_words(strange[0])} is in the data, and never in the law: give one with all of them"
         )
     step = 1 if exact_counts else choose_rounding_step(int(people.sum()))
     stated, of_clear = people, None
@@ -306,10 +309,7 @@ def release(
         in_clear=counted.clear.compute_levels(matrices, of_clear),
         same_people=law is None,
         step=step,
-        letters=tuple(
-            tuple(one.inputs[place] for one, place in zip(matrices, row, strict=True))
-            for row in np.argwhere(stated > 0).tolist()
-        ),
+        letters=tuple(list_letter_tuples(stated > 0, matrices)),
         people=tuple(stated[stated > 0].tolist()),
         date=get_release_date(),
         issuer=issuer,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import IntArray, Label, make_label_key
+from pmlopt.core.arrays import BoolArray, IntArray, Label, make_label_key
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
@@ -33,14 +33,31 @@ def round_letter_counts(people: IntArray, mechanisms: Sequence[Mechanism]) -> In
         [[40, 0], [60, 100]]
     """
     occurring = people > 0
-    letters = [
-        tuple(one.inputs[place] for one, place in zip(mechanisms, row, strict=True))
-        for row in np.argwhere(occurring).tolist()
-    ]
     stated = np.zeros_like(people)
     step = choose_rounding_step(int(people.sum()))
+    letters = list_letter_tuples(occurring, mechanisms)
     stated[occurring] = round_counts(people[occurring], step, letters)
     return stated
+
+
+def list_letter_tuples(
+    chosen: BoolArray, mechanisms: Sequence[Mechanism]
+) -> list[tuple[Label, ...]]:
+    """List the tuples of letters of a table that are chosen, in the order of its flattened entries.
+
+    Args:
+        chosen: the mask of a table with an axis for each mechanism.
+        mechanisms: whose inputs are the letters.
+
+    Examples:
+        >>> response = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
+        >>> list_letter_tuples(np.array([[True, False], [True, False]]), [response, response])
+        [('no', 'no'), ('yes', 'no')]
+    """
+    return [
+        tuple(one.inputs[place] for one, place in zip(mechanisms, row, strict=True))
+        for row in np.argwhere(chosen).tolist()
+    ]
 
 
 def build_stated_prior(counts: Mapping[Any, int], exact: bool = False) -> Prior:
