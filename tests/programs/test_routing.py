@@ -135,9 +135,6 @@ INSTANCES: dict[tuple[str, str], Instance] = {
     ("LinearDesign", "pair-ipm"): Instance(in_a_plane),
     ("LinearDesign", "constraint-generation"): Instance(with_a_free_letter),
     ("LinearDesign", "closed-form"): Instance(on_a_line),
-    ("LinearDesign", "highs-closed-form-warm"): Instance(
-        lambda: design(Prior.uniform(8), PML(0.5), ExpectedLoss(hamming))
-    ),
     ("LinearDesign", "highs-warm"): Instance(small, np.full((8, 8), 1 / 8)),
     ("LinearDesign", "highs-small"): Instance(small),
     ("LinearDesign", "color-refinement"): Instance(of_two_kinds),

@@ -381,7 +381,7 @@ def test_an_upper_side_past_every_leakage_is_no_side() -> None:
 def test_a_result_reads_as_one_line() -> None:
     text = str(solve(design([0.5, 0.5], PML(0.25), ExpectedGain(np.eye(2)))))
     assert text.startswith("optimal: value 0.6420127")
-    assert "of at most 0.25 nats; highs" in text
+    assert "of at most 0.25 nats; closed-form" in text
 
 
 class PanicError(BaseException):

@@ -304,6 +304,25 @@ class MeanBounds(Requirement):
         # P[x,y] <= u[y] with sum_y u[y] <= e^eps: all of it on the best output
         return math.exp(one.exponent) * float((p @ np.maximum(gains, 0.0)).max())
 
+    def list_some_columns(self, prior: Prior) -> FloatArray:
+        """Return, over a curved set of priors, constants with one entry raised or lowered to its limit.
+
+        A column that is 1 on some letters and c on the others, with the least mean m of those letters, meets
+        `1 <= e^eps (c + (1 - c) m)` up to c = (e^-eps - m) / (1 - m).
+        """
+        bound, none = self.bounds_for(prior)[0], np.zeros((prior.size, 0))
+        # beyond that many letters the means take as long as the search that they spare
+        if len(self.bounds) > 1 or not isinstance(bound.smaller, PriorSet) or prior.size > 100:
+            return none
+        if bound.smaller.linear_rows(bound.exp_neg_exponent) is not None:
+            return none
+        peaks = np.hstack([np.eye(prior.size), 1 - np.eye(prior.size)])
+        means = np.minimum(bound.smaller.min_mean(peaks), 1 - 1e-9)
+        rest = np.clip((math.exp(-bound.exponent) - means) / (1 - means), 0.0, 1.0)
+        columns = rest + (1 - rest) * peaks
+        laws = prior.pmf @ columns
+        return np.asarray(columns[:, laws > 0] / laws[laws > 0])
+
     def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:
         """Return optimal multipliers over a set of priors, or of letter pairs; else empty."""
         for one in self.bounds_for(prior):

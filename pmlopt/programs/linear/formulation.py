@@ -113,8 +113,6 @@ def build_formulation(
     is_closed_form = known is not None and matrix is known.matrix
     solvers: dict[str, Solver] = {}
     reason = "constraints as cvxpy has them"
-    if known is not None and is_closed_form and only_ratios:
-        solvers[CLOSED_FORM] = partial(_return_closed_form, known)
     if by_pairs := _list_pair_solvers(program):
         reason = "bounds on pairs of letters, of which few matter for an output"
         solvers |= {f"{name}-by-name": solver for name, solver in by_pairs.items()}
@@ -159,9 +157,7 @@ def _formulate_bands(
     start = None if known is not None and is_closed_form and known.name == "constant" else matrix
     basis = restart.arrays if restart is not None and restart.solver == "highs" else None
     by_simplex = partial(_solve_blocks_by_simplex, program, start, basis)
-    if start is not None and is_closed_form and entries <= MAX_WARM_SIMPLEX_ENTRIES:
-        solvers["highs-closed-form-warm"] = by_simplex
-    elif entries <= MAX_SIMPLEX_ENTRIES:
+    if entries <= MAX_SIMPLEX_ENTRIES:
         solvers["highs-small" if start is None else "highs-warm"] = by_simplex
     by_blocks = partial(_solve_blocks, program)
     solvers[BLOCKS] = solvers[f"{BLOCKS}-by-name"] = by_blocks
@@ -230,12 +226,12 @@ def _finish(
     """
     by_classes = partial(solve_by_classes, program)
     solvers[f"{COLOR_REFINEMENT}-by-name"] = by_classes
-    if tries_classes and program.equitable_partition is not None:
-        solvers[COLOR_REFINEMENT] = by_classes
     if known is not None:
         solvers[f"{CLOSED_FORM}-by-name"] = partial(_return_closed_form, known)
-        if is_closed_form and program.table.size > MAX_WARM_SIMPLEX_ENTRIES:
-            solvers[CLOSED_FORM] = solvers[f"{CLOSED_FORM}-by-name"]
+    if known is not None and is_closed_form:
+        solvers[CLOSED_FORM] = solvers[f"{CLOSED_FORM}-by-name"]
+    elif tries_classes and program.equitable_partition is not None:
+        solvers[COLOR_REFINEMENT] = by_classes
     if COLOR_REFINEMENT in solvers:
         reason = "letters and outputs in few classes that look alike"
     return Formulation(program, reason, solvers, known)

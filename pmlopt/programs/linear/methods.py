@@ -28,7 +28,6 @@ from pmlopt.programs.linear.certificate import (
 from pmlopt.programs.linear.formulation import (
     CLOSED_FORM,
     COLOR_REFINEMENT,
-    MAX_WARM_SIMPLEX_ENTRIES,
     TIGHT_TOLERANCES,
     Formulation,
     KnownOptimum,
@@ -170,6 +169,11 @@ def _make_cvxpy_method(name: str) -> Method[LinearDesign, Formulation, LinearCer
 
 AUTOMATIC_METHODS = (
     _make_method(
+        CLOSED_FORM,
+        CLOSED_FORM,
+        "a dual bound has proved a closed form optimal: nothing to solve",
+    ),
+    _make_method(
         pair_interior_point.METHOD_NAME,
         pair_interior_point.METHOD_NAME,
         "many bounds on pairs of letters, each both ways: interior point with a matrix for each output, "
@@ -179,17 +183,6 @@ AUTOMATIC_METHODS = (
         constraint_generation.METHOD_NAME,
         constraint_generation.METHOD_NAME,
         "many bounds on pairs of letters: those that others nearly imply come in as they are broken",
-    ),
-    _make_method(
-        CLOSED_FORM,
-        CLOSED_FORM,
-        f"over {MAX_WARM_SIMPLEX_ENTRIES:,} entries, or bounds on pairs, and a closed form is optimal: "
-        "nothing to solve",
-    ),
-    _make_method(
-        "highs-closed-form-warm",
-        "highs",
-        "LP with a closed form that is optimal: HiGHS simplex, warm",
     ),
     _make_method(
         "highs-warm",

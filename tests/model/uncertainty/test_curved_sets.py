@@ -18,6 +18,8 @@ from pmlopt import (
     ConvexHull,
     EstimationError,
     ExpectedLoss,
+    KLBall,
+    L1Ball,
     MutualInformation,
     Prior,
     RenyiPML,
@@ -132,3 +134,27 @@ def test_a_sweep_and_a_file_keep_the_set(name: str, tmp_path: Path) -> None:
     again = load(path)
     assert again.certificate.privacy == PML(0.3, over=ball)
     assert again.certificate.verify()
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.05, 0.5, 3.0])
+@pytest.mark.parametrize("ball", [ChiSquareBall, KLBall])
+def test_some_columns_over_a_curved_set_meet_it_and_attain_its_level(
+    ball: type[ChiSquareBall | KLBall], epsilon: float
+) -> None:
+    """A column of two values is at its limit, unless it is 0 where its least entry is."""
+    prior = Prior([0.4, 0.3, 0.2, 0.1])
+    over = ball(prior, 0.05)
+    columns = PML(epsilon, over=over).list_some_columns(prior)
+    assert columns.shape == (4, 8)
+    assert prior.pmf @ columns == pytest.approx(np.ones(8), abs=1e-12)
+    levels = np.log(columns.max(axis=0) / over.min_mean(columns))
+    assert (levels <= epsilon + 1e-9).all()
+    assert levels[columns.min(axis=0) > 0] == pytest.approx(epsilon, abs=1e-9)
+
+
+def test_of_a_polytope_and_of_many_letters_no_columns_are_listed() -> None:
+    """A bound over a polytope is a formula, and means of many columns take as long as a bound."""
+    prior = Prior([0.5, 0.3, 0.2])
+    assert PML(0.5, over=L1Ball(prior, 0.1)).list_some_columns(prior).shape == (3, 0)
+    many = Prior.uniform(101)
+    assert PML(0.5, over=KLBall(many, 0.1)).list_some_columns(many).shape == (101, 0)
