@@ -139,14 +139,8 @@ INSTANCES: dict[tuple[str, str], Instance] = {
     ("LinearDesign", "highs-small"): Instance(small),
     ("LinearDesign", "color-refinement"): Instance(of_two_kinds),
     ("LinearDesign", "block-ipm"): Instance(large),
-    ("LinearDesign", "clarabel-lp"): Instance(with_many_rows),
-    ("LinearDesign", "clarabel-cones"): Instance(with_a_cone),
+    ("LinearDesign", "clarabel"): Instance(with_a_cone),
     ("LinearDesign", "clarabel-sharp"): Instance(small),
-    ("LinearDesign", "highs-large"): Instance(large),
-    ("LinearDesign", "highs-ipm"): Instance(large),
-    ("LinearDesign", "scs"): Instance(
-        lambda: design([0.5, 0.3, 0.2], PML(0.5), ExpectedGain(np.eye(3)))
-    ),
     ("LinearDesign", "closed-form-by-name"): Instance(on_a_line),
     ("LinearDesign", "color-refinement-by-name"): Instance(of_two_kinds),
     ("LinearDesign", "pair-ipm-by-name"): Instance(in_a_plane),
@@ -160,13 +154,10 @@ INSTANCES: dict[tuple[str, str], Instance] = {
     ("SymmetricDesign", "highs-ipm-many-orbits"): Instance(
         lambda: design(BITS, PML(0.5), CoordinateLoss(hamming))
     ),
-    ("SymmetricDesign", "clarabel"): Instance(
+    ("SymmetricDesign", "highs-by-name"): Instance(
         lambda: design(BITS, PML(0.5), CoordinateLoss(hamming))
     ),
-    ("SymmetricDesign", "highs-ipm-few-orbits"): Instance(
-        lambda: design(BITS, PML(0.5), CoordinateLoss(hamming))
-    ),
-    ("SymmetricDesign", "highs-many-orbits"): Instance(
+    ("SymmetricDesign", "highs-ipm-by-name"): Instance(
         lambda: design(BITS, PML(0.5), CoordinateLoss(hamming))
     ),
     ("ColumnDesign", "prior-cuts"): Instance(
@@ -221,11 +212,7 @@ INSTANCES: dict[tuple[str, str], Instance] = {
 }
 """By the type of the program and the id of the row."""
 
-FALLBACKS = {
-    ("LinearDesign", "clarabel-sharp"), ("LinearDesign", "highs-large"), ("LinearDesign", "highs-ipm"),
-    ("LinearDesign", "scs"), ("SymmetricDesign", "clarabel"), ("SymmetricDesign", "highs-ipm-few-orbits"),
-    ("SymmetricDesign", "highs-many-orbits"),
-}  # fmt: skip
+FALLBACKS = {("LinearDesign", "clarabel-sharp")}
 """Rows of which an earlier one takes every program: `auto` comes to them where its solver fails."""
 
 ROWS = {
@@ -238,12 +225,19 @@ ROWS = {
 @pytest.mark.parametrize(
     ("method", "make"),
     [
+        ("clarabel", with_many_rows),
         ("highs-small", lambda: design(PRIOR, MetricPrivacy(1.5, SCATTERED), GAINS)),
         ("highs-small", lambda: design(PRIOR, GainLeakage(0.4, np.eye(8) + 0.1), GAINS)),
         ("highs-small", lambda: design(PRIOR, MaximalLeakage(0.4), GAINS)),
         ("highs-small", lambda: design(PRIOR, PML(0.4, over=L1Ball(PRIOR, 0.1)), GAINS)),
     ],
-    ids=["pairs of letters", "ratios with common sums", "a total", "a set of priors"],
+    ids=[
+        "more rows than letters",
+        "pairs of letters",
+        "ratios with common sums",
+        "a total",
+        "a set of priors",
+    ],
 )
 def test_a_row_that_solves_in_several_ways_has_an_instance_of_each(
     method: str, make: Callable[[], Any]
@@ -304,10 +298,7 @@ def test_a_row_solves_its_instance_without_an_attempt_before(
     assert result.certificate.verify()
 
 
-FEW_ORBITS = {
-    ("SymmetricDesign", "highs-ipm-many-orbits"),
-    ("SymmetricDesign", "highs-many-orbits"),
-}
+FEW_ORBITS = {("SymmetricDesign", "highs-ipm-many-orbits")}
 """Rows for so many orbits that an instance takes minutes: here few count as many."""
 
 

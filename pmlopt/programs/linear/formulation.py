@@ -195,15 +195,10 @@ def _add_general_solvers(
     """Add the solvers for general linear or conic programs."""
     by_cvxpy = partial(partial, solve_by_cvxpy, program)
     if is_linear:
-        solvers["clarabel-lp"] = by_cvxpy("clarabel", {"iterative_refinement_enable": False})
         solvers["highs-by-name"] = by_simplex
-        solvers["highs-ipm"] = solvers["highs-ipm-by-name"] = by_cvxpy("highs-ipm", {})
-        if program.table.size <= MAX_WARM_SIMPLEX_ENTRIES:
-            solvers["highs-large"] = by_simplex
-    else:
-        solvers["clarabel-cones"] = by_cvxpy("clarabel", {})
+        solvers["highs-ipm-by-name"] = by_cvxpy("highs-ipm", {})
+    solvers["clarabel"] = by_cvxpy("clarabel", {"iterative_refinement_enable": not is_linear})
     solvers["clarabel-sharp"] = by_cvxpy("clarabel", TIGHT_TOLERANCES)
-    solvers["scs"] = by_cvxpy("scs", {})
 
 
 def _finish(

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +26,6 @@ from pmlopt.programs.linear.certificate import (
 from pmlopt.programs.linear.formulation import (
     CLOSED_FORM,
     COLOR_REFINEMENT,
-    TIGHT_TOLERANCES,
     Formulation,
     KnownOptimum,
     find_better_form,
@@ -205,32 +202,15 @@ AUTOMATIC_METHODS = (
         "few numbers couple the columns: structured interior point, a system of the size of the smaller side",
     ),
     _make_method(
-        "clarabel-lp",
         "clarabel",
-        "LP, without blocks or not solved by them: Clarabel's interior point, without "
-        "refinement, which the certificate makes up for",
-    ),
-    _make_method(
-        "clarabel-cones",
         "clarabel",
-        "cones: Clarabel's interior point",
+        "cones, or rows that are not in blocks: Clarabel's interior point",
     ),
     _make_method(
         "clarabel-sharp",
         "clarabel",
         "Clarabel's interior point, to 1e-12: where bounds are curved, multipliers must be sharp",
     ),
-    _make_method(
-        "highs-large",
-        "highs",
-        "LP: HiGHS dual simplex ends at a vertex, however long it takes",
-    ),
-    _make_method(
-        "highs-ipm",
-        "highs-ipm",
-        "large LP: HiGHS interior point without crossover",
-    ),
-    _make_method("scs", "scs", "last resort: SCS, a first-order method"),
 )
 """Tried from top to bottom until one reaches a certified gap within tolerance; measured by
 benchmarks/solvers.py and benchmarks/large.py."""
@@ -312,17 +292,13 @@ MAX_SIMPLEX_ORBITS = 12_000
 
 
 def _solve_by_orbits(
-    name: str,
-    settings: Mapping[str, Any],
-    program: SymmetricDesign,
-    options: MethodOptions,
-    _: None,
+    name: str, program: SymmetricDesign, options: MethodOptions, _: None
 ) -> MethodResult[SymmetricCertificate]:
     """Solve on orbits of pairs, repair and certify."""
     # cvxpy takes 1.5e-5 s to compile each orbit of pairs, which no time limit ends
     if options.deadline.expired_for(-1.5e-5 * program.space.orbits.count):
         raise MethodError(f"{TIME_LIMIT}: compiling takes longer than there is")
-    outcome = run_solver(name, settings, program, options)
+    outcome = run_solver(name, {}, program, options)
     if outcome.state != "point":
         raise MethodError(outcome.message)
     solved_at = time.perf_counter()
@@ -335,12 +311,7 @@ def _solve_by_orbits(
 
 
 def _make_orbit_method(
-    row: str,
-    name: str,
-    reason: str,
-    few: bool | None = None,
-    automatic: bool = True,
-    **settings: float,
+    row: str, name: str, reason: str, few: bool | None = None, automatic: bool = True
 ) -> Method[SymmetricDesign, None, SymmetricCertificate]:
     """Build the method that solves on orbits of pairs with a certain solver.
 
@@ -350,7 +321,6 @@ def _make_orbit_method(
         reason: when and why; of a method for few or many orbits, why.
         few: whether it is for at most `MAX_SIMPLEX_ORBITS` orbits, or for more; None: for any number.
         automatic: whether `auto` tries it.
-        settings: of the solver.
     """
     if few is not None:
         reason = f"LP in {'few' if few else 'many'} orbits of pairs: {reason}"
@@ -361,7 +331,7 @@ def _make_orbit_method(
     return Method(
         name,
         reason,
-        partial(_solve_by_orbits, name, settings),
+        partial(_solve_by_orbits, name),
         is_applicable,
         automatic,
         "",
@@ -370,22 +340,22 @@ def _make_orbit_method(
     )
 
 
-_ORBIT_SIMPLEX = "highs", "HiGHS dual simplex ends at a vertex"
-_ORBIT_INTERIOR_POINT = "highs-ipm", "HiGHS interior point without crossover"
-
 ORBIT_METHODS = MethodRegistry(
     SymmetricDesign,
     (
-        _make_orbit_method("highs-few-orbits", *_ORBIT_SIMPLEX, few=True),
-        _make_orbit_method("highs-ipm-many-orbits", *_ORBIT_INTERIOR_POINT, few=False),
         _make_orbit_method(
-            "clarabel",
-            "clarabel",
-            "LP in orbits of pairs, not solved by HiGHS: Clarabel's interior point, to 1e-12",
-            **TIGHT_TOLERANCES,
+            "highs-few-orbits", "highs", "HiGHS dual simplex ends at a vertex", few=True
         ),
-        _make_orbit_method("highs-ipm-few-orbits", *_ORBIT_INTERIOR_POINT, few=True),
-        _make_orbit_method("highs-many-orbits", *_ORBIT_SIMPLEX, few=False),
+        _make_orbit_method(
+            "highs-ipm-many-orbits",
+            "highs-ipm",
+            "HiGHS interior point without crossover",
+            few=False,
+        ),
+        *(
+            _make_orbit_method(f"{name}-by-name", name, "chosen by name", automatic=False)
+            for name in highs.METHOD_OPTIONS
+        ),
     ),
     lambda *_: None,
     refuse_to_certify(
