@@ -43,6 +43,7 @@ EVIDENCE = {
     ("LinearDesign", "clarabel"): "benchmarks/solvers.py",
     ("SymmetricDesign", "highs"): "bits-hamming-4",
     ("SymmetricDesign", "highs-ipm"): "benchmarks/symmetry.py",
+    ("SymmetricDesign", "clarabel"): "benchmarks/symmetry.py",
     ("ColumnDesign", "highs"): "chi-square-emp-example-1",
     ("ColumnDesign", "prior-cuts"): "robust-chi-square-information",
     ("ColumnDesign", "column-generation"): "information-uniform-hundred-letters",

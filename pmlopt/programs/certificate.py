@@ -46,7 +46,6 @@ from pmlopt.programs.claims import (
     check_mechanism,
 )
 from pmlopt.programs.exact.rounding import RepairRecord
-from pmlopt.programs.former_names import FORMER_METHODS, replace_former_method
 
 DECIMAL = "decimal arithmetic of 50 digits"
 
@@ -282,10 +281,6 @@ class WarmStart:
 
     solver: str
     arrays: Mapping[str, NDArray[Any]]
-
-    def __post_init__(self) -> None:
-        if self.solver.lower() in FORMER_METHODS:
-            object.__setattr__(self, "solver", replace_former_method(self.solver))
 
     @property
     def matrix(self) -> FloatArray | None:

@@ -27,7 +27,6 @@ from pmlopt.core.lazy_imports import cp
 from pmlopt.core.suggestions import SuggestsAttributes
 from pmlopt.errors import PmloptError, ProgramError, SolverUnavailableError
 from pmlopt.programs.certificate import C_co, Certificate, ClosedForm, WarmStartLike, get_warm_start
-from pmlopt.programs.former_names import FORMER_METHODS, replace_former_method
 from pmlopt.solvers.cvxpy_interface import list_installed, write_mps
 from pmlopt.solvers.solver_result import Deadline, MethodOptions, SolverResult
 
@@ -396,7 +395,7 @@ class MethodRegistry(Generic[P, S, C]):
 
     def has_name(self, name: str) -> bool:
         """Return whether `solver=` accepts a (lower-case) name for these programs."""
-        known = name == "auto" or FORMER_METHODS.get(name, name) in self.own_names
+        known = name == "auto" or name in self.own_names
         return known or (self.make_cvxpy_method is not None and name in list_installed())
 
     def list_automatic(self, program: P, start: S) -> list[Method[P, S, C]]:
@@ -452,8 +451,7 @@ class MethodRegistry(Generic[P, S, C]):
         if isinstance(solver, str):
             if solver.lower() == "auto":
                 return self.list_automatic(program, start)
-            name = replace_former_method(solver).lower()
-            return [self.find_by_name(program, name, start)]
+            return [self.find_by_name(program, solver.lower(), start)]
         if not callable(solver):
             raise ProgramError(
                 f"solve takes a Program and the name of a solver, or a method, not {solver!r:.60}"

@@ -22,7 +22,6 @@ from pmlopt.errors import (
 )
 from pmlopt.programs.best_feasible import MethodAttempts, select_best_result
 from pmlopt.programs.certificate import C_co, Certificate, Status, WarmStartLike
-from pmlopt.programs.former_names import replace_former_method
 from pmlopt.programs.method_runs import check_fork_available, run_in_process
 from pmlopt.programs.program import (
     FalseCertificateError,
@@ -212,20 +211,20 @@ def certify(
 
 
 def check_solver_name(name: object) -> str:
-    """Return the current name of a solver method, for any kind of program.
+    """Return the name of a solver method as text, for any kind of program.
 
     Raises:
         SolverUnavailableError: no method of any question, and no installed solver, has the name.
     """
-    current = replace_former_method(name) if isinstance(name, str) else ""
-    wanted = current.lower()
+    given = name if isinstance(name, str) else ""
+    wanted = given.lower()
     # cvxpy takes a second to load: where it is loaded, its solvers come first, else last
     loaded = "cvxpy" in sys.modules and wanted in list_installed()
     if wanted == "auto" or loaded or is_method_name(wanted) or wanted in list_installed():
-        return current
+        return given
     load_installed_registries()
     if is_method_name(wanted):
-        return current
+        return given
     names = ", ".join(["auto", *sorted({*list_method_names(), *list_installed()})])
     raise SolverUnavailableError(f"the solver {name!r} is not installed; there are: {names}")
 

@@ -298,27 +298,11 @@ def read_plan(path: str | os.PathLike[str]) -> ReleasePlan:
     except (ValueError, RecursionError) as cause:
         raise FileFormatError(f"{path}: is not a whole TOML file: {cause}") from None
     try:
-        _refuse_former_keys(data)
         plan = read_record(ReleasePlan, data, "", _CONTEXT)
     except InputError as cause:
         raise InputError(f"{path}: {cause}") from None
     object.__setattr__(plan, "folder", Path(path).parent)
     return plan
-
-
-FORMER_KEYS: Mapping[str, str] = {"who": "person_column", "delta": "confidence_delta"}
-"""The current names of keys of plans, by the names that they had."""
-
-
-def _refuse_former_keys(data: Mapping[str, Any]) -> None:
-    """Raise an InputError that names the current key for a former one of a plan or of its columns."""
-    release = data.get("release")
-    columns = release if isinstance(release, Mapping) else {}
-    tables = {"": data, **{f"release.{name}.": table for name, table in columns.items()}}
-    for place, table in tables.items():
-        found = FORMER_KEYS.keys() & set(table) if isinstance(table, Mapping) else set()
-        for key in sorted(found):
-            raise InputError(f"{place}{key}: is called {FORMER_KEYS[key]} now: write that")
 
 
 def _parse_columns(name: str, table: Mapping[str, Any]) -> tuple[str, ...]:

@@ -22,7 +22,6 @@ import numpy as np
 from pmlopt.core.csv_rows import encode_csv
 from pmlopt.core.files import check_target, exclusive_lock, get_file_format
 from pmlopt.errors import FileFormatError, SweepError
-from pmlopt.programs.former_names import replace_former_names
 from pmlopt.sweeps.table import (
     COLUMNS,
     ENDINGS,
@@ -302,7 +301,7 @@ class SweepJournal:
             position = range(len(self._points)).index(int(cells[0]))
             entries = zip(COLUMNS, cells[1 + len(self._points[0]) :], strict=True)
             values = {name: parse_cell(name, text) for name, text in entries}
-            row = SweepRow(self._points[position], **replace_former_names(values))
+            row = SweepRow(self._points[position], **values)
         except (ValueError, IndexError) as cause:
             raise SweepError(
                 f"{self.path}: the line {','.join(line)!r} was not written by this sweep ({cause}): "

@@ -19,7 +19,6 @@ from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism, is_orbit_file, 
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.programs.certificate import Certificate, Status, Verdict, WarmStart, make_context
 from pmlopt.programs.claims import FLOATS, Claim
-from pmlopt.programs.former_names import replace_former_names
 from pmlopt.programs.registry import list_certificates, load_installed_registries
 from pmlopt.programs.reports.pages import write_report_page
 from pmlopt.programs.result import Result, ResultRecord
@@ -132,13 +131,9 @@ def load_trusted_mechanism(path: str | os.PathLike[str]) -> Mechanism:
 
 
 def read_any_mechanism(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
-    """Read a mechanism, explicit or by orbits, with metadata.
-
-    Former names in the metadata are replaced by the current ones.
-    """
+    """Read a mechanism, explicit or by orbits, with metadata."""
     read = read_orbit_mechanism if is_orbit_file(path) else read_saved_mechanism
-    mechanism, metadata = read(path)
-    return mechanism, replace_former_names(metadata)
+    return read(path)
 
 
 def _read_with_verdict(

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from commands import run, run_fully
+from commands import run
 from library.problem_files import DESIGN
 
 from pmlopt.errors import InputError
@@ -43,10 +43,3 @@ def test_options_of_no_solver_and_unknown_ones_are_refused(tmp_path: Path) -> No
     assert "no_such_option" in run("solve", path, code=2)
     with pytest.raises(InputError, match="solver_options"):
         load(write(tmp_path, 'solver = "clarabel"\nsolver_options = 3'))
-
-
-def test_a_former_name_of_a_method_is_taken_with_a_warning(tmp_path: Path) -> None:
-    path = write(tmp_path, 'solver = "structured"')
-    found = run_fully("solve", path, "--json")
-    assert "warning: the solver 'structured' is called 'block-ipm' now" in found.stderr
-    assert json.loads(found.stdout)["solver"] == "block-ipm"

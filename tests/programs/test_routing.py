@@ -32,6 +32,7 @@ from pmlopt import (
     MetricPrivacy,
     MutualInformation,
     Prior,
+    RenyiPML,
     best_worst_case,
     design,
     envelope,
@@ -154,6 +155,9 @@ INSTANCES: dict[tuple[str, str], Instance] = {
     ("SymmetricDesign", "highs-ipm-many-orbits"): Instance(
         lambda: design(BITS, PML(0.5), CoordinateLoss(hamming))
     ),
+    ("SymmetricDesign", "clarabel"): Instance(
+        lambda: design(BITS, RenyiPML(2.0, 0.5), CoordinateLoss(hamming))
+    ),
     ("SymmetricDesign", "highs-by-name"): Instance(
         lambda: design(BITS, PML(0.5), CoordinateLoss(hamming))
     ),
@@ -212,7 +216,7 @@ INSTANCES: dict[tuple[str, str], Instance] = {
 }
 """By the type of the program and the id of the row."""
 
-FALLBACKS = {("LinearDesign", "clarabel-sharp")}
+FALLBACKS = {("LinearDesign", "clarabel-sharp"), ("SymmetricDesign", "clarabel")}
 """Rows of which an earlier one takes every program: `auto` comes to them where its solver fails."""
 
 ROWS = {

@@ -464,25 +464,6 @@ def test_other_delimiters_and_names_that_clash(tmp_path: Path) -> None:
         release(data, {("s", "t"): pairs}, keep=["s+t"])
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ('who = "id"\n[release.level]\nepsilon = 1.0\n', "who: is called person_column now"),
-        (
-            "[release.level]\nepsilon = 1.0\ndelta = 0.1\n",
-            "release.level.delta: is called confidence_delta now",
-        ),
-    ],
-)
-def test_a_former_key_of_a_plan_is_named_with_the_current_one(
-    tmp_path: Path, text: str, wanted: str
-) -> None:
-    path = tmp_path / "plan.toml"
-    path.write_text(text)
-    with pytest.raises(InputError, match=wanted):
-        read_plan(path)
-
-
 def test_the_report_states_how_near_estimates_will_be(tmp_path: Path) -> None:
     flip = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["n", "y"], ["n", "y"])
     release({"ill": ["n", "y"] * 500}, {"ill": flip}, tmp_path / "out")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +28,7 @@ from pmlopt.programs.linear.certificate import (
 from pmlopt.programs.linear.formulation import (
     CLOSED_FORM,
     COLOR_REFINEMENT,
+    TIGHT_TOLERANCES,
     Formulation,
     KnownOptimum,
     find_better_form,
@@ -292,13 +295,17 @@ MAX_SIMPLEX_ORBITS = 12_000
 
 
 def _solve_by_orbits(
-    name: str, program: SymmetricDesign, options: MethodOptions, _: None
+    name: str,
+    settings: Mapping[str, Any],
+    program: SymmetricDesign,
+    options: MethodOptions,
+    _: None,
 ) -> MethodResult[SymmetricCertificate]:
     """Solve on orbits of pairs, repair and certify."""
     # cvxpy takes 1.5e-5 s to compile each orbit of pairs, which no time limit ends
     if options.deadline.expired_for(-1.5e-5 * program.space.orbits.count):
         raise MethodError(f"{TIME_LIMIT}: compiling takes longer than there is")
-    outcome = run_solver(name, {}, program, options)
+    outcome = run_solver(name, settings, program, options)
     if outcome.state != "point":
         raise MethodError(outcome.message)
     solved_at = time.perf_counter()
@@ -311,7 +318,12 @@ def _solve_by_orbits(
 
 
 def _make_orbit_method(
-    row: str, name: str, reason: str, few: bool | None = None, automatic: bool = True
+    row: str,
+    name: str,
+    reason: str,
+    few: bool | None = None,
+    automatic: bool = True,
+    **settings: float,
 ) -> Method[SymmetricDesign, None, SymmetricCertificate]:
     """Build the method that solves on orbits of pairs with a certain solver.
 
@@ -321,6 +333,7 @@ def _make_orbit_method(
         reason: when and why; of a method for few or many orbits, why.
         few: whether it is for at most `MAX_SIMPLEX_ORBITS` orbits, or for more; None: for any number.
         automatic: whether `auto` tries it.
+        settings: of the solver.
     """
     if few is not None:
         reason = f"LP in {'few' if few else 'many'} orbits of pairs: {reason}"
@@ -331,7 +344,7 @@ def _make_orbit_method(
     return Method(
         name,
         reason,
-        partial(_solve_by_orbits, name),
+        partial(_solve_by_orbits, name, settings),
         is_applicable,
         automatic,
         "",
@@ -351,6 +364,12 @@ ORBIT_METHODS = MethodRegistry(
             "highs-ipm",
             "HiGHS interior point without crossover",
             few=False,
+        ),
+        _make_orbit_method(
+            "clarabel",
+            "clarabel",
+            "cones in orbits of pairs, or not solved by HiGHS: Clarabel's interior point, to 1e-12",
+            **TIGHT_TOLERANCES,
         ),
         *(
             _make_orbit_method(f"{name}-by-name", name, "chosen by name", automatic=False)
