@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from documents import ROOT
+from documents import ROOT, module
 
 DOCS = ROOT / "docs"
 
@@ -43,19 +43,18 @@ KIND_OF_FOLDER = {
 }
 
 STILL_LONGER = {
-    "architecture.md": 2_900, "assurance.md": 2_900, "bibliography.md": 2_800,
-    "certificate.md": 2_500, "choosing/epsilon.md": 2_000, "choosing/faq.md": 1_300,
-    "choosing/glossary.md": 4_100, "choosing/guarantees.md": 2_500, "choosing/priors.md": 1_800,
-    "choosing/requirement.md": 2_600, "choosing/start.md": 1_900, "columns.md": 2_300,
-    "data.md": 2_000, "distortion.md": 2_200, "engines.md": 2_100, "envelope.md": 2_400,
-    "estimation.md": 2_400, "explore.md": 1_500, "gallery/index.md": 1_400,
-    "gallery/proof.md": 2_000, "getting_started.md": 3_100, "index.md": 1_300,
-    "interfaces.md": 1_500, "noise.md": 2_100, "notes/columns.md": 1_500,
+    "architecture.md": 2_900, "assurance.md": 2_900, "certificate.md": 2_500,
+    "choosing/epsilon.md": 2_000, "choosing/faq.md": 1_300, "choosing/glossary.md": 4_100,
+    "choosing/guarantees.md": 2_500, "choosing/priors.md": 1_800, "choosing/requirement.md": 2_600,
+    "choosing/start.md": 1_900, "columns.md": 2_300, "data.md": 2_000, "distortion.md": 2_200,
+    "engines.md": 2_100, "envelope.md": 2_400, "estimation.md": 2_400, "explore.md": 1_500,
+    "gallery/index.md": 1_400, "gallery/proof.md": 2_000, "getting_started.md": 3_100,
+    "index.md": 1_300, "interfaces.md": 1_500, "noise.md": 2_100, "notes/columns.md": 1_500,
     "notes/distortion.md": 2_200, "notes/envelope.md": 2_200, "notes/estimation.md": 2_700,
     "notes/noise.md": 1_800, "notes/performance.md": 6_200, "notes/programs.md": 1_500,
     "notes/records.md": 2_200, "notes/robust.md": 1_900, "notes/secrets.md": 1_900,
     "notes/solvers.md": 1_900, "notes/threat_model.md": 2_600, "notes/worst_case.md": 2_400,
-    "parts.md": 2_100, "performance.md": 2_200, "post_randomization.md": 2_000, "printed.md": 2_300,
+    "parts.md": 2_100, "performance.md": 2_200, "post_randomization.md": 2_000,
     "prior_sets.md": 2_600, "problems.md": 4_200, "programs.md": 2_200, "records.md": 1_900,
     "releases.md": 2_700, "reproduction.md": 7_300, "requirement_formulas.md": 1_600,
     "results.md": 12_300, "secrets.md": 2_300, "solvers.md": 3_000, "source_code.md": 1_600,
@@ -67,7 +66,7 @@ STILL_LONGER = {
 }  # fmt: skip
 """The most words of pages that are longer than their kind allows."""
 
-MOST_WORDS = 261_000
+MOST_WORDS = 260_000
 """Of all pages; 100,000 when no page is longer than its kind allows."""
 
 MOST_PAGES = 143
@@ -81,7 +80,7 @@ MOST_WARNINGS = 100
 
 
 def read_pages() -> dict[str, str]:
-    """Read the pages of the manual by their paths in docs."""
+    """Read the pages that are written by hand, by their paths in docs."""
     return {
         path.relative_to(DOCS).as_posix(): path.read_text("utf-8") for path in DOCS.rglob("*.md")
     }
@@ -89,6 +88,12 @@ def read_pages() -> dict[str, str]:
 
 PAGES = read_pages()
 COUNTS = {page: len(text.split()) for page, text in PAGES.items()}
+
+
+def count_generated_words() -> dict[str, int]:
+    """Count the words of the pages that are generated from data."""
+    pages = module("evidence").evidence_pages()
+    return {page: len(text.split()) for page, text in pages.items()}
 
 
 def find_kind(page: str) -> str:
@@ -103,6 +108,12 @@ def test_a_page_is_as_short_as_its_kind(page: str) -> None:
     assert COUNTS[page] <= most, f"{COUNTS[page]} words; {most} are allowed for this page ({kind})"
 
 
+def test_generated_pages_are_short() -> None:
+    counts = count_generated_words()
+    assert counts
+    assert {page: n for page, n in counts.items() if n > LIMITS["generated"]} == {}
+
+
 def test_allowances_are_of_pages_that_need_them() -> None:
     needless = [page for page in STILL_LONGER if COUNTS.get(page, 0) <= LIMITS[find_kind(page)]]
     assert needless == [], "remove them from STILL_LONGER"
@@ -114,8 +125,9 @@ def test_a_page_of_each_kind_is_there() -> None:
 
 
 def test_the_manual_is_short_in_all() -> None:
-    assert sum(COUNTS.values()) <= MOST_WORDS
-    assert len(PAGES) <= MOST_PAGES
+    generated = count_generated_words()
+    assert sum(COUNTS.values()) + sum(generated.values()) <= MOST_WORDS
+    assert len(COUNTS) + len(generated) <= MOST_PAGES
 
 
 def test_a_part_of_the_navigation_can_be_seen_at_once() -> None:
