@@ -112,8 +112,8 @@ def test_a_histogram_of_many_people_reveals_little_of_one() -> None:
 def test_bounds_for_estimated_priors() -> None:
     bound = level_increase_within_distance(Prior.uniform(10), math.log(5), 0.1)
     assert bound == pytest.approx(-math.log(1 - 0.05 * 5), rel=1e-12)
-    sampled = find_point("estimation/figure-3b.csv", {"samples": 100_000.0})
-    level = true_level_with_confidence(100_000, 20, math.log(5), 1e-5)
+    sampled = find_point("estimation/figure-3b.csv", {"samples": 1_000.0})
+    level = true_level_with_confidence(1_000, 20, math.log(5), 1e-5)
     assert level == pytest.approx(float(sampled["epsilon=log 5"]), abs=1e-5)
 
 
