@@ -1,7 +1,8 @@
-"""Pages of evidence that are written when the site is built: the bibliography, and what papers print.
+"""Pages of evidence that are written when the site is built: the bibliography, what papers print, and
+measurements.
 
-Each is made of files that the tests check: problems/references.bib, and benchmarks/printed.toml with the
-points in benchmarks/data.
+Each is made of files that the tests check: problems/references.bib, benchmarks/printed.toml and
+benchmarks/measured.toml, and the points and tables in benchmarks/data.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from citations import REFERENCES, ROOT, bibliography
+from measurements import write_measurements
 from mkdocs.structure.files import File
 
 PRINTED = """# What is printed, and what comes out
@@ -50,6 +53,7 @@ def evidence_pages() -> dict[str, str]:
     return {
         "bibliography.md": bibliography(REFERENCES.read_text("utf-8")),
         "printed.md": PRINTED + compare_printed(),
+        "measurements.md": write_measurements(),
     }
 
 
