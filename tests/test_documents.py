@@ -36,7 +36,7 @@ from pmlopt import Mechanism, queries
 from pmlopt.cli import main
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-TRANSCRIPTS = ROOT / "docs" / "transcripts.md"
+TRANSCRIPTS = ROOT / "docs" / "getting_started.md"
 LANGUAGES = ("python", "bash", "text", "toml", "math", "console", "r", "html")
 PYTHON = {
     page: [block for block in blocks(page.read_text()) if block.language == "python"]

@@ -20,8 +20,8 @@ def test_the_software_is_cited_by_its_version() -> None:
         r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE
     )
     assert cited == [PROJECT["version"]]
-    answers = (ROOT / "docs" / "choosing" / "faq.md").read_text("utf-8")
-    assert re.findall(r"version = \{(\S+)\}", answers) == [PROJECT["version"]]
+    versions = (ROOT / "docs" / "versioning.md").read_text("utf-8")
+    assert re.findall(r"version = \{(\S+)\}", versions) == [PROJECT["version"]]
     saved = (ROOT / "docs" / "certificate.md").read_text("utf-8")
     assert re.findall(r"format is JSON, version (\d+)", saved) == [str(MECHANISM_FILE_VERSION)]
 

@@ -41,6 +41,7 @@ KEYWORDS = {
     "offline.md": ("rstats", "docker", "container"),
     "choosing/requirement.md": ("definition of privacy", "differential privacy"),
     "choosing/epsilon.md": ("epsilon", "privacy budget"),
+    "versioning.md": ("cite", "citation", "bibtex"),
     "choosing/start.md": ("design",),
     "tutorials/from_ldp.md": ("randomized response", "local differential privacy", "ldp"),
     "post_randomization.md": ("pram", "cell key", "invariant"),
