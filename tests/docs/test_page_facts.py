@@ -42,7 +42,7 @@ def test_pages_import_by_the_public_path() -> None:
     assert longer == {}
 
 
-def test_the_reference_by_topic_has_importable_names_with_what_they_are() -> None:
+def test_what_is_where_has_importable_names() -> None:
     index = module("reference").reference_index()
     rows = re.findall(r"^\| \[`(pmlopt[\w.]*)`\]\([\w.-]+\.md\) \| (.*) \|$", index, re.MULTILINE)
     assert len(rows) == index.count("\n| [`") > 150
