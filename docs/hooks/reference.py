@@ -141,7 +141,8 @@ def reference_index() -> str:
     """The reference by topic: each name with what it is."""
     parts = [
         "# Reference\n\nEverything of `pmlopt` that users import, under the name that they write:"
-        " `from pmlopt import design`, `from pmlopt.noise import Laplace`. What certificates and"
+        " `from pmlopt import design`, `from pmlopt.noise import Laplace`. Functions of a prior and a"
+        " mechanism take the prior first, and levels are in nats. What certificates and"
         " methods are made of is in [a part of its own](internals/index.md).\n"
     ]
     for topic in filled():
