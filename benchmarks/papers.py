@@ -11,8 +11,8 @@ each figure says what is printed, what was computed, what bounds it from above, 
 code is 1 where anything is outside its tolerance.
 
 A study that has ended in the folder is not run again with `--resume`. `--keep` keeps the computed points
-from then on. With `--kept` nothing is computed: the kept points are read. `--markdown` prints the tables as
-docs/printed.md has them.
+from then on. With `--kept` nothing is computed: the kept points are read. `--markdown` prints the tables for
+the site.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def shown(name: str, lines: Sequence[Line], *, markdown: bool) -> Iterator[str]:
     figure = FIGURES[name]
     page = figure.get("page")
     yield (
-        f"## [{figure['title']}](gallery/{page}.md)"
+        f"## [{figure['title']}](gallery/index.md#{page})"
         if markdown and page
         else f"## {figure['title']}"
     )

@@ -1,8 +1,7 @@
-"""Turn citation keys into links to the bibliography, and write the bibliography from problems/references.bib.
+"""Turn citation keys into links to the bibliography, and make it from problems/references.bib.
 
 A citation is a key in square brackets, with the place in the work where there is one, as
-`[grosse2025empirical, Proposition 2]`. mkdocs calls `on_page_content`, for pages and docstrings alike;
-`python docs/citations.py` writes docs/bibliography.md.
+`[grosse2025empirical, Proposition 2]`. mkdocs calls `on_page_content`, for pages and docstrings alike.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 REFERENCES = ROOT / "problems" / "references.bib"
-BIBLIOGRAPHY = ROOT / "docs" / "bibliography.md"
 KEY = re.compile(r"\b[a-z]+(?:1[89]|20)\d\d[a-z]+\b")
 """First author, year, first significant word: `grosse2025empirical`."""
 
@@ -41,8 +39,7 @@ def bibliography(source: str) -> str:
         "source by its key, with the theorem, equation or section: `[grosse2025empirical, Proposition\n"
         "2]`. A key has the first author, the year and the first significant word of the title. The\n"
         "list is ordered by author.\n\n"
-        "The entries are in BibTeX in `problems/references.bib`. `python docs/citations.py` writes this\n"
-        "page from them.\n\n"
+        "The entries are in BibTeX in `problems/references.bib`.\n\n"
     )
     return head + "\n".join(items) + "\n"
 
@@ -99,7 +96,3 @@ def on_page_content(html: str, page: Any, **_: Any) -> str:
         CITATION.sub(lambda citation: KEY.sub(link, citation[0]), part) for part in parts[::2]
     )
     return "".join(text + tag for text, tag in zip(linked, [*parts[1::2], ""], strict=True))
-
-
-if __name__ == "__main__":
-    BIBLIOGRAPHY.write_text(bibliography(REFERENCES.read_text("utf-8")), "utf-8")

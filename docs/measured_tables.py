@@ -84,12 +84,6 @@ def show_growth(rows: Sequence[Row]) -> Table:
     return [[*head, "exponent", "largest peak [MiB]"], *more]
 
 
-def show_growth_ratios(rows: Sequence[Row]) -> Table:
-    """Show how many times the PML design of its size each kind takes."""
-    others = [row for row in _letters(rows) if row["kind"] != "PML"]
-    return spread_sizes(others, "ratio to PML", size="size")
-
-
 def show_growth_of_records(rows: Sequence[Row]) -> Table:
     """Show the kinds whose size is a number of records."""
     letters = _letters(rows)
@@ -119,37 +113,6 @@ def show_processes(rows: Sequence[Row]) -> Table:
     return select_columns(rows, {"process": "process", "processor [s]": "processor [s]"})
 
 
-GAINS = {"random": "random", "absolute": r"-\|i-j\|"}
-
-
-def _seconds(row: Row) -> float:
-    return float(row["seconds"].lstrip("> "))
-
-
-def _large(rows: Sequence[Row], sizes: Sequence[str], *, of_size: bool = False) -> Table:
-    """Show the contestants of these sizes, the fastest first, and those that did not end last."""
-    head = ["letters x outputs" if of_size else "gain", "contestant", "seconds", "ratio"]
-    own = [row for row in rows if row["size"] in sizes and row["status"] in ("done", "time-out")]
-    lines = []
-    for row in sorted(own, key=lambda row: (list(GAINS).index(row["gain"]), sizes.index(row["size"]),
-                                            row["status"], _seconds(row))):  # fmt: skip
-        first = row["size"].replace("x", " x ") if of_size else GAINS[row["gain"]]
-        star = " *" if row["note"] == "earlier run" else ""
-        lines.append([first, row["contestant"] + star, row["seconds"], row["ratio to ours"],
-                      row["peak [MiB]"], row["certified gap / range"]])  # fmt: skip
-    return [[*head, "peak [MiB]", "certified gap"], *lines]
-
-
-def show_large(rows: Sequence[Row]) -> Table:
-    """Show the contestants with as many outputs as letters."""
-    return _large(rows, ("400",))
-
-
-def show_oblong(rows: Sequence[Row]) -> Table:
-    """Show the contestants with many letters and few outputs, and the other way."""
-    return _large(rows, ("4000x20", "20x4000"), of_size=True)
-
-
 def show_qif(rows: Sequence[Row]) -> Table:
     """Show each design beside the fastest solver of qif that ended, and beside qif's own choice."""
     head = ["loss", "prior", "N", "pmlopt.solve [ms]", "best of qif [ms]", "which", "qif's own choice [ms]",
@@ -170,93 +133,25 @@ def show_qif(rows: Sequence[Row]) -> Table:
     return [head, *lines]
 
 
-def show_sweeps(rows: Sequence[Row]) -> Table:
-    """Show every contestant beside the serial sweep."""
-    head, *lines = select_columns(
-        rows,
-        {
-            "gain": "gain",
-            "contestant": "contestant",
-            "seconds": "seconds",
-            "ratio to the sweep": "ratio to the sweep",
-            "largest difference of a value": "largest difference",
-        },
-    )
-    return [head, *([GAINS[gain], *more] for gain, *more in lines)]
-
-
-def show_formulations(rows: Sequence[Row]) -> Table:
-    """Show the printed and the sparse form of each program side by side."""
-    measured = ("nonzeros", "compile [s]", "together [s]", "peak [MiB]")
-    forms = ("printed", "sparse")
-    pairs: dict[tuple[str, str], dict[str, Row]] = {}
-    for row in rows:
-        pairs.setdefault((row["requirement"], row["N"]), {})[row["form"]] = row
-    head = ["requirement", "N", *(f"{name}, {form}" for name in measured for form in forms)]
-    return [
-        [*head, "time ratio"],
-        *(
-            [
-                *place,
-                *(pair[form][name] for name in measured for form in forms),
-                pair["printed"]["time ratio"],
-            ]
-            for place, pair in pairs.items()
-        ),
-    ]  # fmt: skip
-
-
-def show_closed_forms(rows: Sequence[Row]) -> Table:
-    """Show the linear programs beside the formulas."""
-    columns = (
-        "LP",
-        "N",
-        "closed form",
-        "LP [ms]",
-        "closed form [ms]",
-        "ratio",
-        "difference",
-        "solver",
-    )
-    return select_columns(rows, {name: name for name in columns})  # fmt: skip
-
-
-def show_orbits(rows: Sequence[Row]) -> Table:
-    """Show the designs on bits by orbit, and listed, of which the value was kept."""
-    columns = {
-        "letters": "letters",
-        "method": "method",
-        "variables": "variables",
-        "processor seconds": "cpu [s]",
-        "`verify` [s]": "verify [s]",
-        "10^5 draws [s]": "10^5 draws [s]",
-        "peak [MiB]": "peak [MiB]",
-        "value": "value",
-        "certified gap": "certified gap",
-    }
-    bits = [row for row in rows if row["problem"].endswith(" bits") and row["value"]]
-    return select_columns(bits, columns)
-
-
 VIEWS: Mapping[str, Callable[[Sequence[Row]], Table]] = {
     "seconds": show_growth,
-    "ratios": show_growth_ratios,
     "records": show_growth_of_records,
     "kinds": show_structured,
     "processes": show_processes,
     "small": show_small,
-    "400 letters": show_large,
-    "few outputs or letters": show_oblong,
     "best of qif": show_qif,
-    "sweeps": show_sweeps,
-    "both forms": show_formulations,
-    "closed forms": show_closed_forms,
-    "orbits": show_orbits,
 }
 """What pages show of a file, by the name in the comment."""
 
 
 # ---------------------------------------------------------------- the pages
+
+
+def write_table(table: Table) -> str:
+    """Write a table in Markdown, whose stars and bars mean themselves."""
+    head, *rows = [[re.sub(r"(?<!\\)[|*]", r"\\\g<0>", cell) for cell in line] for line in table]
+    head_line, *lines = (f"| {' | '.join(line)} |\n" for line in (head, *rows))
+    return f"{head_line}|{'---|' * len(head)}\n{''.join(lines)}"
 
 
 def render_table(path: str, view: str | None = None, *, short: bool = False) -> str:
@@ -265,16 +160,15 @@ def render_table(path: str, view: str | None = None, *, short: bool = False) -> 
     head, *rows = [list(found[0]), *(list(row.values()) for row in found)]
     if view is not None:
         head, *rows = VIEWS[view](found)
-    lines = [head, ["---"] * len(head), *rows]
-    text = "".join(f"| {' | '.join(line)} |\n" for line in lines)
-    facts = _read_facts(path)
+    text = write_table([head, *rows])
+    facts = read_facts(path)
     if facts is None:
         return f"\n{text}\n"
     origin = describe_run(facts) if short else f"{describe_run(facts)}: {describe_machine(facts)}"
     return f"\n{text}\n{textwrap.fill(f'*{origin}.*', 110)}\n\n"
 
 
-def _read_facts(path: str) -> Facts | None:
+def read_facts(path: str) -> Facts | None:
     """Read when, where and with what a file was measured, if that is known."""
     file = DOCS.parent / path
     for stem in dict.fromkeys((file.stem, file.stem.split("-")[0])):
@@ -305,7 +199,7 @@ def describe_machine(facts: Facts) -> str:
 def list_machines(paths: Sequence[str]) -> str:
     """List the machines and versions of these files, each with the dates of its runs."""
     dates: dict[str, set[str]] = {}
-    for facts in filter(None, map(_read_facts, paths)):
+    for facts in filter(None, map(read_facts, paths)):
         dates.setdefault(describe_machine(facts), set()).update(str(facts["date"]).split(" to "))
     lines = [
         textwrap.fill(

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pytest
 from commands import run
-from documents import ROOT
+from documents import ROOT, module
 
 import pmlopt
 from pmlopt.core.fields import get_tag
@@ -42,6 +42,11 @@ def help_of(command: str, option: str) -> str:
 
 
 @cache
+def index() -> str:
+    return str(module("reference").reference_index())
+
+
+@cache
 def schema() -> Mapping[str, Any]:
     return dict(json.loads(page("docs/mechanism.schema.json"))["$defs"])
 
@@ -67,23 +72,26 @@ def helped(command: str, option: str) -> Need:
 
 
 CHANGELOG = written_in("CHANGELOG.md")
-PARTS = written_in("docs/parts.md")
+INDEX: Need = (
+    "its name in the reference by topic",
+    lambda public: has_word(index(), public.__name__),
+)
 SCHEMA: Need = "its class in docs/mechanism.schema.json", lambda public: public.__name__ in schema()
 
 REQUIREMENT = (
-    CHANGELOG, SCHEMA, PARTS, written_in("docs/choosing/requirement.md"),
+    CHANGELOG, SCHEMA, INDEX, written_in("docs/choosing/requirement.md"),
     written_in("docs/requirement_formulas.md"),
     helped("design", "--privacy"),
 )  # fmt: skip
 BY_MATRICES = REQUIREMENT[:-1]
 """Of a requirement whose parameters are matrices, which no option of the command line takes."""
-UTILITY = (CHANGELOG, PARTS)
-INFORMATION = (CHANGELOG, PARTS, helped("design", "--utility"))
-PRIOR_SET = (CHANGELOG, SCHEMA, PARTS, written_in("docs/choosing/priors.md"))
-CONSTRAINT = (CHANGELOG, SCHEMA, PARTS, helped("design", "--constraint"))
-QUERY = (CHANGELOG, SCHEMA, PARTS)
-NOISE = (CHANGELOG, PARTS)
-PROGRAM = (CHANGELOG, PARTS)
+UTILITY = (CHANGELOG, INDEX)
+INFORMATION = (CHANGELOG, INDEX, helped("design", "--utility"))
+PRIOR_SET = (CHANGELOG, SCHEMA, INDEX, written_in("docs/choosing/priors.md"))
+CONSTRAINT = (CHANGELOG, SCHEMA, INDEX, helped("design", "--constraint"))
+QUERY = (CHANGELOG, SCHEMA, INDEX)
+NOISE = (CHANGELOG, INDEX)
+PROGRAM = (CHANGELOG, INDEX)
 
 
 def missing_of(public: Any, needs: Iterable[Need]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The pages to explore of the gallery: computed when the site is built, and embedded in its page."""
+"""The pages to explore of the gallery: computed when the site is built, and linked from its page."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def notebook(page: str, printed: list[str] | None = None) -> bytes:
 def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     """Run a tutorial, write its notebook beside its page, and link to it; called by mkdocs."""
     path = page.file.src_uri
-    if not path.startswith(FOLDER) or path.endswith("index.md"):
+    if not path.startswith(FOLDER):
         return markdown
     page_without_outputs = drop_written_outputs(markdown)
     printed = run_page(page_without_outputs)

@@ -25,7 +25,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
     "Measures": ("measures",),
     "Requirements": ("model.privacy",),
     "Sets of priors": ("model.uncertainty",),
-    "Utilities": ("model.utility",),
+    "Utilities and constraints": ("model.utility", "model.constraints"),
     "Queries": ("model.queries",),
     "Solving": (
         "programs.solving",

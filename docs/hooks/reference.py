@@ -126,7 +126,7 @@ def guides() -> list[tuple[str, str, frozenset[str]]]:
     for path in [*sorted(docs.glob("tutorials/*.md")), *sorted(docs.glob("*.md"))]:
         text = path.read_text("utf-8")
         title = re.search(r"^# (.*)$", text, re.MULTILINE)
-        if title is not None and path.stem not in ("index", "parts", "theorems", "architecture"):
+        if title is not None and path.stem not in ("index", "theorems", "architecture"):
             imported_names = " ".join(re.findall(r"^from \S+ import (.*)$", text, re.MULTILINE))
             names = re.findall(r"(?<![\w.-])(\w+)\(|`(?:pmlopt\.)?(\w+)[`(]", text)
             used = {name for pair in names for name in pair} | set(
@@ -141,7 +141,8 @@ def reference_index() -> str:
     """The reference by topic: each name with what it is."""
     parts = [
         "# Reference\n\nEverything of `pmlopt` that users import, under the name that they write:"
-        " `from pmlopt import design`, `from pmlopt.noise import Laplace`. What certificates and"
+        " `from pmlopt import design`, `from pmlopt.noise import Laplace`. Functions of a prior and a"
+        " mechanism take the prior first, and levels are in nats. What certificates and"
         " methods are made of is in [a part of its own](internals/index.md).\n"
     ]
     for topic in filled():
@@ -169,11 +170,18 @@ def internals_index() -> str:
 
 
 def first_line(module: Module, name: str) -> str:
-    """The first paragraph of the docstring of a name."""
-    for node in tree(file_of(module.path)).body:
+    """The first paragraph of the docstring of a name: of a function with overloads, that of what runs."""
+    found = ""
+    nodes = tree(file_of(module.path)).body
+    for node, after in zip(nodes, [*nodes[1:], None], strict=True):
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
-            return (ast.get_docstring(node) or "").split("\n\n")[0].replace("\n", " ")
-    return ""
+            found = ast.get_docstring(node) or found
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            described = after.value if isinstance(after, ast.Expr) else None
+            if name in map(ast.unparse, targets) and isinstance(described, ast.Constant):
+                found = str(described.value)
+    return found.split("\n\n")[0].replace("\n", " ")
 
 
 def filled() -> list[str]:

@@ -31,6 +31,7 @@ SEARCHES = {
     "verify": "certificate/",
     "ledger": "releases/",
     "randomized response": "tutorials/from_ldp/",
+    "cite": "versioning/",
 }
 """The page that is among the first three for each query."""
 

@@ -50,11 +50,15 @@ from pmlopt.programs.worst_case.program import best_guaranteed_utility, best_wor
 Basis = Literal["theorem", "derived", "published", "regression"]
 Relation = Literal["==", "<=", ">="]
 BASES = get_args(Basis)
+"""What the known optimum of a problem file may rest on."""
+
 RELATIONS: Mapping[str, Callable[[float, float, float], bool]] = {
     "==": lambda optimum, value, slack: abs(optimum - value) <= slack,
     "<=": lambda optimum, value, slack: optimum <= value + slack,
     ">=": lambda optimum, value, slack: optimum >= value - slack,
 }
+"""How an optimum may stand to the known value, up to a slack."""
+
 BUILDERS: Mapping[str, Callable[..., Program[Any]]] = {
     builder.__name__: builder
     for builder in (

@@ -90,7 +90,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-SITE_PAGES = ("columns", "transcripts", "theorems", "notes/performance", "gallery/streams")
+SITE_PAGES = ("columns", "getting_started", "theorems", "performance", "gallery/index")
 """Pages of the site with formulas, what commands print, long names, wide tables, code and a figure."""
 
 

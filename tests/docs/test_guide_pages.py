@@ -42,7 +42,7 @@ def test_words_are_counted_outside_of_blocks_and_tables() -> None:
 @pytest.mark.parametrize("name", PAGES)
 def test_a_guide_page_can_be_read_in_one_sitting(name: str) -> None:
     words = len(prose(read_page(name)).split())
-    assert words <= MAX_WORDS, f"{words} words: move proofs to theory/, measurements to notes/"
+    assert words <= MAX_WORDS, f"{words} words: move proofs to theory/, measurements to data"
 
 
 def test_pages_begin_with_their_reader() -> None:

@@ -3,39 +3,81 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from documents import ROOT, module
 
 TABLES = module("measured_tables")
+MEASUREMENTS = module("measurements")
 
 
 def test_pages_have_the_tables_of_their_files() -> None:
     pages = TABLES.list_pages()
-    assert ROOT / "docs" / "notes" / "programs.md" in pages
+    assert ROOT / "docs" / "performance.md" in pages
     for path in pages:
         page = path.read_text("utf-8")
         assert page == TABLES.fill_tables(page), f"{path.name}: run docs/measured_tables.py"
 
 
-def test_every_table_of_measured_performance_comes_from_a_dated_file_of_its_benchmark() -> None:
-    page = (ROOT / "docs" / "notes" / "performance.md").read_text("utf-8")
-    assert "\n| " not in TABLES.PLACE.sub("", page)
-    for file, view in {(found[2], found[3]) for found in TABLES.PLACE.finditer(page)}:
-        table = TABLES.render_table(file, view, short=True)
+@pytest.mark.parametrize("listed", MEASUREMENTS.list_tables(), ids=lambda listed: listed["title"])
+def test_a_measured_table_shows_rows_of_its_file_with_command_and_date(
+    listed: Mapping[str, Any],
+) -> None:
+    head, *rows = MEASUREMENTS.show_table(listed)
+    assert 1 <= len(rows) <= MEASUREMENTS.MOST_ROWS
+    assert {len(row) for row in rows} == {len(head)}
+    script = re.fullmatch(r"python (\S+\.py).*|", listed["command"])
+    assert script is not None
+    assert not script[1] or (ROOT / script[1]).is_file()
+    facts = TABLES.read_facts(f"benchmarks/data/{listed['file']}")
+    date = facts["date"] if facts else listed["date"]
+    assert re.fullmatch(r"[\d-]{10}( to [\d-]{10})?|November 2026", date)
+    assert f"`{listed['file']}`" in MEASUREMENTS.describe_origin(listed)
+
+
+def test_the_page_of_measurements_has_each_table_once_and_each_kept_file() -> None:
+    page = MEASUREMENTS.write_measurements()
+    listed = MEASUREMENTS.list_tables()
+    assert re.findall(r"^### (.*)$", page, re.MULTILINE) == [one["title"] for one in listed]
+    folder = ROOT / "benchmarks" / "data"
+    kept = {path.relative_to(folder).as_posix() for path in folder.glob("measured/*.csv")}
+    assert kept == {one["file"] for one in listed if one["file"].startswith("measured/")}
+    first = next(one for one in listed if one["title"] == "Small alphabets")
+    (row,) = [row for row in MEASUREMENTS.show_table(first) if row[0] == "PML"]
+    kept_rows = TABLES.read_rows("benchmarks/data/small.csv")
+    assert row[1] == next(
+        one["pmlopt.solve [ms]"] for one in kept_rows if (one["kind"], one["N"]) == ("PML", "4")
+    )
+
+
+def test_too_many_rows_and_none_are_refused() -> None:
+    long = {"title": "all", "file": "growth.csv"}
+    with pytest.raises(ValueError, match="77 rows are shown, of at most 12"):
+        MEASUREMENTS.show_table(long)
+    with pytest.raises(ValueError, match="0 rows"):
+        MEASUREMENTS.show_table({**long, "where": {"kind": ["no such kind"]}})
+
+
+def test_tables_of_measured_performance_come_from_dated_files_of_their_benchmarks() -> None:
+    page = (ROOT / "docs" / "performance.md").read_text("utf-8")
+    files = {found[2] for found in TABLES.PLACE.finditer(page)}
+    files |= {
+        f"benchmarks/data/{one['file']}"
+        for one in MEASUREMENTS.list_tables()
+        if TABLES.read_facts(f"benchmarks/data/{one['file']}")
+    }
+    assert len(files) > 5
+    for file in files:
         path = ROOT / file
-        facts = json.loads(path.with_name(f"{path.stem}-machine.json").read_text("utf-8"))
-        assert re.fullmatch(r"[\d-]{10}( to [\d-]{10})?", facts["date"])
-        assert f"*Measured on {facts['date']} in {facts['clock']} time" in table
-        (machines,) = TABLES.MACHINES.finditer(page)
-        assert TABLES.describe_machine(facts) in " ".join(machines[0].split())
         script = ROOT / "benchmarks" / f"{path.stem.split('-')[0]}.py"
-        columns = path.read_text("utf-8").splitlines()[0].split(",")
-        missing = [name for name in columns if f'"{name}"' not in script.read_text("utf-8")]
+        columns = next(csv.reader(path.read_text("utf-8").splitlines()))
+        source = script.read_text("utf-8")
+        missing = [name for name in columns if f'"{name}"' not in source]
         assert missing == [], f"{script.name} writes no such columns"
 
 
@@ -52,12 +94,8 @@ def test_a_view_compares_with_the_fastest_solver_of_qif_that_ended() -> None:
 
 
 def test_a_changed_figure_is_seen() -> None:
-    page = (ROOT / "docs" / "notes" / "programs.md").read_text("utf-8")
-    rows = list(
-        csv.reader((ROOT / "benchmarks/data/program_audits-widths.csv").read_text().splitlines())
-    )
-    line = f"| {' | '.join(rows[1])} |\n"
-    assert line in page
+    page = (ROOT / "docs" / "performance.md").read_text("utf-8")
+    line = next(line for line in page.splitlines(keepends=True) if line.startswith("| LDP | "))
     assert TABLES.fill_tables(page.replace(line, "")) == page
 
 
@@ -128,22 +166,3 @@ def test_the_prose_on_growth_has_the_figures_of_the_file() -> None:
     assert 9 <= slower <= 11  # "ten times as long"
     peaks = [int(row["peak [MiB]"]) for row in letters if row["size"] == "10"]
     assert f"{min(peaks)} MiB for 10 letters" in page
-
-
-def test_the_prose_on_ratios_has_the_figures_of_the_file() -> None:
-    page = " ".join((ROOT / "docs" / "notes" / "performance.md").read_text("utf-8").split())
-    ratios = {
-        row["kind"]: float(row["ratio to PML"]) for row in read_growth() if row["size"] == "400"
-    }
-    small = [
-        ratios[kind] for kind in ("LDP", "LIP", "maximal leakage", "PML over an l1 ball of min p")
-    ]
-    wide = ratios["PML over an l1 ball of 0.05"]
-    searches = [ratios[kind] for kind in ("worst case", "best worst case", "envelope")]
-    assert page.count(f"{min(small):.1f} to {max(small):.1f} times as much") == 2
-    assert f"the l1 ball of 0.05 costs {wide:.1f} times" in page
-    larger = [wide, ratios["mutual information"], ratios["least leakage"]]
-    assert f"{min(larger):.0f} to {max(larger):.0f} times for a larger set" in page
-    assert f"cost {min(searches):.0f} to {max(searches):.0f} times" in page
-    assert f"Mutual information costs {ratios['mutual information']:.0f} times" in page
-    assert f"least leakage {ratios['least leakage']:.0f} times" in page

@@ -265,12 +265,21 @@ def test_every_column_of_a_table_has_a_head() -> None:
             assert not re.search(r"(?<!\\)\|\s*\|", head), f"{path.name}: {head}"
 
 
-def test_as_many_pages_to_explore_are_named_as_there_are() -> None:
+def test_the_gallery_leads_to_all_figures_and_pages_to_explore() -> None:
+    page = (ROOT / "docs" / "gallery" / "index.md").read_text("utf-8")
+    assert set(re.findall(r"explored/(\w+)\.html", page)) == set(module("explored").PAGES)
     names = ("one", "two", "three", "four", "five", "six", "seven", "eight")
-    page = (ROOT / "docs" / "gallery" / "explore.md").read_text("utf-8")
-    count = names[page.count("<iframe ") - 1].capitalize()
-    for file in ("docs/gallery/explore.md", "docs/gallery/index.md", "mkdocs.yml"):
-        assert f"{count} pages to explore" in (ROOT / file).read_text("utf-8"), file
+    count = names[len(module("explored").PAGES) - 1].capitalize()
+    assert f"## {count} pages to explore\n" in page
+    shown = re.findall(
+        r'<div id="([\w-]+)" markdown>\n\[!\[[^\]]+\]\(\.\./figures/\1\.svg\)\]'
+        r"\(\.\./figures/\1\.svg\)\n\n\*\*[^*]+\*\* (.*?)\s+`\1`",
+        page,
+        re.DOTALL,
+    )
+    assert len(shown) == page.count('<div id="') > 25
+    assert {name: text for name, text in shown if len(text.split()) > 35} == {}
+    assert all((ROOT / "docs" / "figures" / f"{name}.svg").is_file() for name, _ in shown)
 
 
 def test_a_program_is_aligned_at_subject_to() -> None:

@@ -8,20 +8,21 @@ from documents import ROOT
 from pmlopt.publishing import choose_rounding_step
 
 PAGE = (ROOT / "docs" / "threat_model.md").read_text("utf-8")
-NOTES = (ROOT / "docs" / "notes" / "threat_model.md").read_text("utf-8")
-PROPERTY = re.compile(r"^\| .* \| \[.*\]\(\.\./threat_model\.md#[\w-]+\) \| .*", re.MULTILINE)
+FOOT = PAGE.split("## Which test shows what\n")[1]
+PROPERTY = re.compile(r"^\| .* \| \[.*\]\(#[\w-]+\) \| .*", re.MULTILINE)
 TESTS = re.compile(r"`(tests/[^`]+)`")
 
 
 def test_each_line_names_a_test() -> None:
-    lines = PROPERTY.findall(NOTES)
+    lines = PROPERTY.findall(FOOT)
     assert len(lines) == 6
+    assert FOOT.count("\n| ") == 6 + 17 + 4  # with the heads of two tables
     for line in lines:
         assert TESTS.findall(line), line
 
 
 def test_the_tests_that_are_named_exist() -> None:
-    named = TESTS.findall(NOTES)
+    named = TESTS.findall(FOOT)
     assert len(named) > 15
     for file, _, name in (one.partition("::") for one in named):
         assert (ROOT / file).is_file(), file

@@ -12,7 +12,7 @@ from documents import ROOT, blocks, join_lines, printed_file
 
 from pmlopt.cli import main
 
-PAGES = {"transcripts.md": 11, "getting_started.md": 7}
+PAGES = {"getting_started.md": 4}
 """The pages with transcripts, and how many commands each has."""
 
 SAME = doctest.OutputChecker()

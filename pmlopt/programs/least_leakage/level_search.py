@@ -1,4 +1,9 @@
-"""The search for the least level: linear programs at one level each, and proofs from their multipliers."""
+"""The search for the least level: linear programs at one level each, and proofs from their multipliers.
+
+Bisection of a quasiconvex program by cvxpy takes some 60 times as long at 20 letters, and leaves a matrix
+that has to be repaired; linear programs for targets on the expectation take 60 times as long at 100 letters
+as the interior point.
+"""
 
 from __future__ import annotations
 

