@@ -128,9 +128,9 @@ class ProgramOptions:
             ]
             print_table(["", "leakage"], list(zip(levels, cells, strict=True)))
         if epsilon is not None:
-            claim = f"at most {level:g} nats" + (f", but for {delta:g}," if delta else "")
+            stated = f"at most {level:g} nats" + (f", but for {delta:g}," if delta else "")
             between = f"{lower:.9g}" if lower == upper else f"{lower:.9g} to {upper:.9g}"
-            print_line(f"The claim of {claim} {words}.")
+            print_line(f"The claim of {stated} {words}.")
             print_line(f"The probability of more than {level:g} nats is {between}.")
         outputs_alone = self.samples_file is not None and not asked.input_files
         if outputs_alone and not self.deterministic:

@@ -120,6 +120,50 @@ def test_a_table_by_a_column_in_clear_is_estimated_from_the_folder(
         "estimate", out, "--group-by", "id", code=2
     )
     assert "leave out --counts" in run("estimate", out, "--data", people, code=2)
+    within = json.loads(run("estimate", out, "--within", "sex", "--json"))
+    by_hand = json.loads(
+        run(
+            "estimate",
+            out / "mechanisms" / "education.json",
+            *apart[:-2],
+            "--within",
+            "sex",
+            "--json",
+        )
+    )
+    assert within == by_hand
+    assert "is not in clear" in run("estimate", out, "--within", "id", code=2)
+
+
+def write_weights(path: Path, cells: dict[int, str]) -> Path:
+    """Write 300 people with weights from 1 to 3, and other cells in some rows."""
+    rows = (f"{'yes' if k % 3 else 'no'},{cells.get(k, 1 + k % 3)}\n" for k in range(300))
+    path.write_text("ill,w\n" + "".join(rows))
+    return path
+
+
+def test_weights_of_the_own_data_of_a_folder(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    asked = ("--column", "ill", "--epsilon", 0.5, "--utility", "estimation-error", "--keep", "w")
+    run("release", write_weights(tmp_path / "d.csv", {}), *asked, "-o", out)
+    found = json.loads(run("estimate", out, "--weight-column", "w", "--json"))
+    apart = ("--data", out / "released.csv", "--column", "ill", "--weight-column", "w", "--json")
+    assert found == json.loads(run("estimate", out / "mechanisms" / "ill.json", *apart))
+    assert found["people"] == 300
+    assert found["effective"] == pytest.approx(600**2 / (100 + 400 + 900))
+    assert "is not in clear" in run("estimate", out, "--weight-column", "age", code=2)
+
+
+def test_missing_weights_of_a_folder_are_refused_or_left_out(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    asked = ("--column", "ill", "--epsilon", 0.5, "--utility", "estimation-error", "--keep", "w")
+    holes = write_weights(tmp_path / "d.csv", {7: "", 11: ""})
+    run("release", holes, *asked, "--keep-order", "-o", out)
+    refused = run("estimate", out, "--weight-column", "w", code=2)
+    assert "row 9: the weight in 'w' is missing" in " ".join(refused.split())
+    said = run("estimate", out, "--weight-column", "w", "--missing", "drop")
+    assert "2 of 300 rows (0.667 %) are left out" in " ".join(said.split())
+    assert "298 released values" in said
 
 
 @pytest.mark.parametrize(

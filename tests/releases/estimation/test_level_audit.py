@@ -102,7 +102,7 @@ def test_the_level_is_confirmed_where_all_outcomes_are_listed() -> None:
     assert LevelAudit(1.0).add_samples(coins) == "undecided"
     # an outcome on the list that never comes is not known to leak little
     assert LevelAudit(1.0, outcomes=["heads", "tails", "edge"]).add_samples(coins) == "undecided"
-    either = {"epsilon": 0.5, "outcomes": ["heads", "tails"]}
+    either: dict[str, Any] = {"epsilon": 0.5, "outcomes": ["heads", "tails"]}
     assert LevelAudit(**either, deterministic=True).add_samples(coins) == "refuted"
     # the same outputs are those of coins that leak nothing
     assert LevelAudit(**either).add_samples(coins) == "undecided"

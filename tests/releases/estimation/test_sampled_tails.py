@@ -244,7 +244,7 @@ def test_distinct_outcomes_bound_the_level() -> None:
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6, 0.3])
 def test_outputs_refute_nothing_of_a_program_that_may_draw(delta: float) -> None:
-    """A program that draws from these laws whatever the secret is leaks nothing: all claims are true of it."""
+    """A program that draws from these laws whatever the secret is leaks nothing: all claims hold."""
     for law in LAWS.values():
         counts = np.random.default_rng(4).multinomial(5_000, law)
         found = leakage_from_samples(list(range(len(law))), times=counts)
