@@ -167,9 +167,9 @@ def read_outcomes(
         observed, _ = count_outcomes(table, places, releases)
     mechanisms = [one.mechanism for one in releases]
     if within is not None:  # groups in the order of their values
-        ranks = {value: rank for rank, value in enumerate(mechanisms[-1].outputs)}
-        place = len(mechanisms) - 1
-        observed = dict(sorted(observed.items(), key=lambda item: ranks[item[0][place]]))
+        values = mechanisms[-1].outputs
+        last = len(mechanisms) - 1
+        observed = dict(sorted(observed.items(), key=lambda item: values.index(item[0][last])))
     rows = ReleasedRows(observed, str(table.where), within is not None, bool(weights))
     return mechanisms[: released + len(group_by)], rows.drop_missing(released, missing)
 

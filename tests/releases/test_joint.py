@@ -216,10 +216,10 @@ def test_letters_are_paired_by_their_labels(form: Any) -> None:
 
 def test_two_orders_and_a_side_without_labels_are_refused() -> None:
     one, other = (Mechanism(RESPONSE, letters, ["u", "v"]) for letters in (["a", "b"], ["b", "a"]))
-    for prior, parts in (
-        ([0.2, 0.8], [one, other]),
-        ({"a": 0.2, "b": 0.8}, [one, other, RESPONSE]),
-    ):
+    unclear: list[tuple[Any, list[Any]]] = [
+        ([0.2, 0.8], [one, other]), ({"a": 0.2, "b": 0.8}, [one, other, RESPONSE]),
+    ]  # fmt: skip
+    for prior, parts in unclear:
         with pytest.raises(MechanismError, match="without labels may have either: give it labels"):
             joint_level(prior, parts)
     assert joint_level([0.2, 0.8], [one, one]) == joint_level({"a": 0.2, "b": 0.8}, [one, RESPONSE])
