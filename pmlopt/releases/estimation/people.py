@@ -25,8 +25,6 @@ from pmlopt.releases.estimation.intervals import (
 )
 from pmlopt.releases.estimation.tables import format_label
 
-VAGUE_HALF_WIDTH = 1e-6
-"""Of intervals of a share that is 0 but for a solver's noise: nothing is vague about it."""
 _HALF_WIDTH = "the half-width", InputError
 
 
@@ -68,9 +66,8 @@ def describe_vague_shares(
     if rows.min() < 0 or rows.max() > 1:
         return ""
     half_widths = (columns["upper"] - columns["lower"]) / 2
-    vague = np.flatnonzero(
-        (columns["standard_error"] > columns["estimate"]) & (half_widths > VAGUE_HALF_WIDTH)
-    )
+    # a share that is 0 but for a solver's noise is not vague
+    vague = np.flatnonzero((columns["standard_error"] > columns["estimate"]) & (half_widths > 1e-6))
     if not len(vague):
         return ""
     widest, even = float(half_widths[vague].max()), 1 / rows.shape[1]
