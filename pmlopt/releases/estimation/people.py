@@ -63,7 +63,7 @@ def describe_vague_shares(
         the standard error of yes is above its share: the estimate itself says nothing. Intervals of plus and
         minus 0.25 take 12,560 people (people-needed --half-width 0.25)
     """
-    if rows.min() < 0 or rows.max() > 1:
+    if rows.min() < -1e-9 or rows.max() > 1 + 1e-9:
         return ""
     half_widths = (columns["upper"] - columns["lower"]) / 2
     # a share that is 0 but for a solver's noise is not vague
