@@ -78,12 +78,12 @@ def describe_vague_shares(
     labels = [format_label(names[place]) for place in vague.tolist()]
     more = f" and {len(labels) - 3} more" if len(labels) > 3 else ""
     what = (
-        f"error of {labels[0]} is above its share"
+        f"error of {labels[0]} is above its share: the estimate itself says"
         if len(labels) == 1
-        else f"errors of {'; '.join(labels[:3])}{more} are above their shares"
+        else f"errors of {'; '.join(labels[:3])}{more} are above their shares: the estimates themselves say"
     )
     return (
-        f"the standard {what}: the estimate itself says nothing. Intervals of plus and minus {width:g} take "
+        f"the standard {what} nothing. Intervals of plus and minus {width:g} take "
         f"{people:,} people (people-needed --half-width {width:g})"
     )
 
