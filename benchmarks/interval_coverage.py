@@ -20,7 +20,7 @@ from common import FloatArray, growth_figure, machine, report, suite_parser
 from pmlopt import LDP, PML, EstimationError, Prior, design, estimate, solve
 from pmlopt.programs.plots import save_figure
 from pmlopt.releases.estimation import estimable
-from pmlopt.releases.estimation.frequencies import Intervals
+from pmlopt.releases.estimation.intervals import Intervals
 
 RARE = 0.002
 PEOPLE = (50, 500, 5_000, 50_000)

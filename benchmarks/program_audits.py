@@ -116,7 +116,7 @@ def bound_counts(table: np.ndarray, prior: FloatArray | None) -> SampledLeakage:
     pairs = list(zip(letters.tolist(), outcomes.tolist(), strict=True))
     return leakage_from_samples(
         outcomes if prior is None else pairs, times=table[outcomes, letters], prior=prior,
-        confidence=CONFIDENCE,
+        confidence=CONFIDENCE, deterministic=prior is None,
     )  # fmt: skip
 
 
@@ -178,7 +178,7 @@ def count_stopped(runs: int, most: int, rng: np.random.Generator) -> Tally:
     for name, delta, wrong in claims({name: tail_of(law, EPSILON) for name, law in known.items()}):
         drawn = rng.choice(len(known[name]), (runs, most), p=known[name])
         letters = np.zeros_like(drawn)
-        model = LevelAudit(EPSILON, delta, confidence=CONFIDENCE)
+        model = LevelAudit(EPSILON, delta, confidence=CONFIDENCE, deterministic=True)
         for err in find_errors(letters, drawn, looks, model, wrong):
             tally.add(f"{wrong} wrongly, any stop", name, most, err)
     epsilon = 0.8
@@ -290,7 +290,7 @@ def widths(
                 halves = [rng.multinomial(samples // 2, law).astype(float) for _ in range(2)]
                 counts = halves[0] + halves[1]
                 seen = counts[counts > 0]
-                audit = LevelAudit(EPSILON, 0.5, confidence=CONFIDENCE)
+                audit = LevelAudit(EPSILON, 0.5, confidence=CONFIDENCE, deterministic=True)
                 audit.add_samples(np.repeat(np.arange(len(seen)), seen.astype(int)).tolist())
                 every.append([
                     bound_counts(seen[:, None].astype(int), None).bound_tail(EPSILON)[1],

@@ -91,13 +91,17 @@ class DataOptions:
         return {(label if len(columns) > 1 else label[0]): count for label, count in found.items()}
 
     def count_tuples(
-        self, path: Path, columns: Sequence[str], missing: Missing = "refuse"
+        self,
+        path: Path,
+        columns: Sequence[str],
+        missing: Missing = "refuse",
+        weight_column: str | None = None,
     ) -> dict[tuple[Label, ...], int]:
         """Count the value tuples of columns in a data file, and print how many rows have a missing cell."""
         from pmlopt.tables.counting import count_tuples
         from pmlopt.tables.missing_cells import MissingRows
 
-        lacking = MissingRows()
+        lacking = MissingRows(weight_column=weight_column)
         with self.open_table(path) as table:
             found = count_tuples(table, columns, missing, lacking)
         if lacking.missing:

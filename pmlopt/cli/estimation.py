@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
-
-import numpy as np
 
 from pmlopt.cli.data_options import DataOptions, MissingCells, PriorFile
 from pmlopt.cli.options import (
@@ -23,16 +21,20 @@ from pmlopt.cli.options import (
 from pmlopt.cli.printing import format_nats, print_json, print_line, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import align_prior, read_prior, read_saved_prior
-from pmlopt.core.arrays import FloatArray, Label, indices_of
+from pmlopt.core.arrays import FloatArray, Label
 from pmlopt.core.converters import finite_or_none
+from pmlopt.core.display import pluralize
 from pmlopt.errors import InputError, MechanismError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from pmlopt.core.frames import Missing
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.data.prior import Prior
+    from pmlopt.publishing.estimating import ReleasedRows
     from pmlopt.releases.estimation import Estimate, GoodnessOfFit, SampledLevel
+    from pmlopt.releases.estimation.groups import GroupEstimates
 
 
 _Workload: TypeAlias = Annotated[
@@ -67,9 +69,15 @@ def estimate_command(
             "With --data or a folder: a column that was left clear; frequencies are of its values, too."
         ),
     ] = (),
+    within: Annotated[
+        str | None,
+        OptionNote(
+            "With --data or a folder: shares are those within each value of this clear column."
+        ),
+    ] = None,
     weight_column: Annotated[
         str | None,
-        OptionNote("With --data: a column with the weight of each row's person in the sample."),
+        OptionNote("With --data or a folder: a clear column with the weight of each row's person."),
     ] = None,
     missing: MissingCells = "letter",
     workload: _Workload = None,
@@ -102,60 +110,120 @@ def estimate_command(
     MECHANISM may be the folder of a release, which states where its data are; --column then chooses of
     several.
     """
-    from pmlopt.publishing.estimating import (
-        explain_missing_outputs,
-        explain_stated_counts,
-        read_outcomes,
-    )
+    from pmlopt.publishing.estimating import explain_stated_counts
     from pmlopt.releases import compose_attributes
     from pmlopt.releases.estimation import estimate
+    from pmlopt.releases.estimation.groups import estimate_within
 
-    folder = (
-        mechanism_files[0] if len(mechanism_files) == 1 and mechanism_files[0].is_dir() else None
-    )
-    sample: dict[str, Any]
-    if folder is not None:
-        if any((counts_file, data, weight_column)):
-            raise InputError(
-                f"{folder} has its data: leave out --counts, --data and --weight-column"
-            )
-        parts, observed = read_outcomes(folder, columns, group_by)
-        sample = {"counts": dict(zip(_to_labels(observed), observed.values(), strict=True))}
-        mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
+    is_folder = len(mechanism_files) == 1 and mechanism_files[0].is_dir()
+    clear = ClearColumns(group_by, within, weight_column)
+    clear.check(is_folder=is_folder, has_data=data is not None, has_posterior=posterior is not None)
+    rows: ReleasedRows | None
+    if is_folder:
+        if counts_file is not None or data is not None:
+            raise InputError(f"{mechanism_files[0]} has its data: leave out --counts and --data")
+        parts, rows = _read_folder(mechanism_files[0], columns, clear, missing)
     else:
-        if not any((counts_file, data, columns)):
-            raise InputError(explain_missing_outputs(mechanism_files[0]))
-        if (counts_file is None) == (data is None) or (data is None) != (not columns):
-            raise InputError(
-                "give the outputs by --counts FILE, or by --data FILE with --column NAME"
-            )
-        if (group_by or weight_column) and data is None:
-            raise InputError(
-                "--group-by and --weight-column name columns of the data: give --data FILE"
-            )
-        named = [*columns, *group_by, *([weight_column] if weight_column else [])]
-        seen = {} if data is None else form.count_tuples(data, named, missing)
-        outcomes = list(seen) if counts_file is None else _read_outcomes(counts_file)
-        parts = _read_mechanisms(mechanism_files, columns if data else (), group_by, outcomes)
-        mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
-        sample = (
-            {"counts": counts_file}
-            if data is None
-            else _read_sample(seen, mechanism, data, bool(weight_column))
-        )
+        _check_sources(mechanism_files, counts_file, data, columns)
+        parts, rows = _read_data(mechanism_files, counts_file, data, columns, clear, missing, form)
+    mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
+    options: dict[str, Any] = {
+        "method": method, "confidence": confidence, "workload": workload, "intervals": intervals,
+        "min_p_value": min_p_value,
+    }  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the printed text states it
-        found = estimate(
-            mechanism, method=method, confidence=confidence, workload=workload, intervals=intervals,
-            min_p_value=min_p_value, **sample,
-        )  # fmt: skip
+        if within is not None:
+            assert rows is not None
+            samples = {
+                group: part.make_sample(mechanism) for group, part in rows.split_by_group().items()
+            }
+            _print_groups(within, estimate_within(mechanism, samples, **options), as_json)
+            return
+        sample = {"counts": counts_file} if rows is None else rows.make_sample(mechanism)
+        found = estimate(mechanism, **sample, **options)
     if posterior is None:
         _print_estimate(found, _test_independence(parts, found), as_json)
-        if folder is not None and not as_json and (stated := explain_stated_counts(folder)):
+        if is_folder and not as_json and (stated := explain_stated_counts(mechanism_files[0])):
             print_line(stated)
     else:
-        known = None if folder or len(mechanism_files) > 1 else read_saved_prior(mechanism_files[0])
+        several = is_folder or len(mechanism_files) > 1
+        known = None if several else read_saved_prior(mechanism_files[0])
         _print_posterior(found, known, posterior, as_json)
+
+
+@dataclass(frozen=True)
+class ClearColumns:
+    """The columns in clear that an estimate takes into account."""
+
+    group_by: tuple[str, ...]
+    within: str | None
+    weight: str | None
+
+    @property
+    def names(self) -> list[str]:
+        """Return all of them, the group and the weight last."""
+        return [*self.group_by, *(name for name in (self.within, self.weight) if name is not None)]
+
+    def check(self, *, is_folder: bool, has_data: bool, has_posterior: bool) -> None:
+        """Raise an error where there are no data to have them."""
+        if self.names and not (is_folder or has_data):
+            raise InputError(
+                "--group-by, --within and --weight-column name columns of the data: give --data FILE, or the "
+                "folder of a release"
+            )
+        if self.within is not None and has_posterior:
+            raise InputError("--posterior is of all people: leave out --within")
+
+
+def _check_sources(
+    mechanism_files: Sequence[Path],
+    counts_file: Path | None,
+    data: Path | None,
+    columns: Sequence[str],
+) -> None:
+    """Raise an error unless the outputs of mechanisms are given in one way."""
+    from pmlopt.publishing.estimating import explain_missing_outputs
+
+    if not any((counts_file, data, columns)):
+        raise InputError(explain_missing_outputs(mechanism_files[0]))
+    if (counts_file is None) == (data is None) or (data is None) != (not columns):
+        raise InputError("give the outputs by --counts FILE, or by --data FILE with --column NAME")
+
+
+def _read_folder(
+    folder: Path, columns: Sequence[str], clear: ClearColumns, missing: Missing
+) -> tuple[list[Mechanism], ReleasedRows]:
+    """Read the mechanisms and rows of a release, and print how many are left out."""
+    from pmlopt.publishing.estimating import read_outcomes
+
+    parts, rows = read_outcomes(
+        folder, columns, clear.group_by, clear.within, clear.weight, missing
+    )
+    if rows.left_out:
+        print_line(rows.left_out, err=True)
+    return parts, rows
+
+
+def _read_data(
+    mechanism_files: Sequence[Path],
+    counts_file: Path | None,
+    data: Path | None,
+    columns: Sequence[str],
+    clear: ClearColumns,
+    missing: Missing,
+    form: DataOptions,
+) -> tuple[list[Mechanism], ReleasedRows | None]:
+    """Read the mechanisms, and the rows of the data; None for a file of counts."""
+    from pmlopt.publishing.estimating import ReleasedRows
+
+    if data is None:
+        assert counts_file is not None
+        return _read_mechanisms(mechanism_files, (), (), _read_outcomes(counts_file)), None
+    seen = form.count_tuples(data, [*columns, *clear.names], missing, clear.weight)
+    parts = _read_mechanisms(mechanism_files, columns, clear.group_by, list(seen))
+    rows = ReleasedRows(seen, str(data), clear.within is not None, clear.weight is not None)
+    return parts, rows
 
 
 def _read_mechanisms(
@@ -190,17 +258,6 @@ def _read_outcomes(counts_file: Path) -> list[tuple[Label, ...]]:
     return [
         label if isinstance(label, tuple) else (label,) for label in read_letters(counts_file)[0]
     ]
-
-
-def _read_sample(
-    seen: Mapping[tuple[Label, ...], int], mechanism: Mechanism, data: Path, weighed: bool
-) -> dict[str, Any]:
-    """Read output counts or weighted outputs from a data file."""
-    from pmlopt.data.labelled import LabelledArray
-
-    if weighed:
-        return _split_weights(seen, mechanism, data)
-    return {"counts": LabelledArray(list(seen.values()), (_to_labels(seen),), str(data), text=True)}
 
 
 def _print_posterior(found: Estimate, prior: Prior | None, worth: float, as_json: bool) -> None:
@@ -273,67 +330,92 @@ def people_needed_command(
     print_line(f"{needed} people for half-widths of {half_width:g} {held}")
 
 
-def _to_labels(keys: Iterable[tuple[Label, ...]]) -> tuple[Label, ...]:
-    """Convert value tuples to labels: single values for one column."""
-    return tuple(key if len(key) > 1 else key[0] for key in keys)
-
-
-def _split_weights(
-    seen: Mapping[tuple[Label, ...], int], mechanism: Mechanism, path: Path
-) -> dict[str, Any]:
-    """Split each row into output and weight."""
-    labels, numbers = _to_labels(key[:-1] for key in seen), list(seen.values())
-    try:
-        weights = [float(str(key[-1])) for key in seen]
-    except ValueError as cause:
-        raise InputError(f"{path}: a weight is no number: {cause}") from None
-    places = indices_of(
-        labels, mechanism.outputs, f"{path}: the released values", InputError, text=True
-    )
+def _make_record(found: Estimate) -> dict[str, Any]:
+    """Return an estimate as plain data."""
+    same = ("people", "effective", "confidence", "method", "log_likelihood")
     return {
-        "released": [mechanism.outputs[place] for place, number in zip(places, numbers, strict=True)
-                     for _ in range(number)],
-        "weights": np.repeat(weights, numbers),
-    }  # fmt: skip
+        **{name: getattr(found, name) for name in same},
+        "intervals": found.kind,
+        "estimates": _list_records(found.letters, found.columns),
+        "covariance": found.covariance.tolist(),
+        "fit": {**asdict(found.fit), "statistic": finite_or_none(found.fit.statistic)},
+        "warnings": list(found.warnings),
+    }
 
 
 def _print_estimate(found: Estimate, apart: GoodnessOfFit | None, as_json: bool) -> None:
     """Print an estimate with standard errors, and the independence test."""
-    from pmlopt.releases.estimation.frequencies import DOUBTFUL
-    from pmlopt.releases.estimation.tables import format_estimates
-
     if as_json:
-        same = ("people", "effective", "confidence", "method", "log_likelihood")
-        print_json("estimate", {
-            **{name: getattr(found, name) for name in same},
-            "intervals": found.kind,
-            "estimates": _list_records(found.letters, found.columns),
-            "covariance": found.covariance.tolist(),
-            "fit": {**asdict(found.fit), "statistic": finite_or_none(found.fit.statistic)},
-            "independence": None if apart is None else asdict(apart),
-        })  # fmt: skip
+        independence = None if apart is None else asdict(apart)
+        print_json("estimate", {**_make_record(found), "independence": independence})
         return
-    alike = (
-        ""
-        if found.effective == found.people
-        else f", as good as {found.effective:,.0f} of equal weight"
-    )
-    print_line(f"{found.people:,} released values{alike}")
-    print_line(
-        f"All intervals hold at once with a confidence of {found.describe_confidence()} "
-        f"(--intervals {found.kind}), for the population that these people are a sample of."
-    )
-    fits = "do not fit the mechanism" if found.fit.p_value < DOUBTFUL else "fit the mechanism"
-    print_line(
-        f"The counts {fits}: by chance they fit as badly or worse with a probability of "
-        f"{found.fit.p_value:.3g}."
-    )
+    _print_people([found], "")
+    _print_intervals(found, found.describe_confidence())
+    _print_fit(found, "")
     if apart is not None:
         print_line(
             f"Independent columns look as dependent with a probability of {apart.p_value:.3g}: "
             "a low one is evidence that they depend on each other."
         )
-    print_table(*format_estimates(found.letters, found.columns, found.standard_errors))
+    _print_table(found.letters, found.columns)
+    for line in found.warnings:
+        print_line(f"Warning: {line}")
+
+
+def _print_groups(column: str, found: GroupEstimates, as_json: bool) -> None:
+    """Print the estimates within groups."""
+    from pmlopt.releases.estimation.tables import format_label
+
+    groups = list(found.groups.values())
+    if as_json:
+        print_json("group-estimates", {
+            "within": column, "confidence": found.confidence, "people": sum(one.people for one in groups),
+            "groups": [{"group": group, **_make_record(one)} for group, one in found.groups.items()],
+        })  # fmt: skip
+        return
+    _print_people(groups, f" in {pluralize(len(groups), 'group')} by {column!r}")
+    _print_intervals(groups[0], groups[0].describe_confidence(found.confidence))
+    _print_fit(min(groups, key=lambda one: one.fit.p_value), " of each group")
+    _print_table(found.letters, found.columns)
+    for group, one in found.groups.items():
+        for line in one.warnings:
+            print_line(f"Warning: {column} {format_label(group)}: {line}")
+
+
+def _print_people(estimates: Sequence[Estimate], where: str) -> None:
+    """Print how many values were released, and what weights leave of them."""
+    people, effective = (
+        sum(getattr(one, name) for one in estimates) for name in ("people", "effective")
+    )
+    alike = "" if effective == people else f", as good as {effective:,.0f} of equal weight"
+    print_line(f"{people:,} released values{where}{alike}")
+
+
+def _print_intervals(found: Estimate, confidence: str) -> None:
+    """Print what the intervals hold for."""
+    print_line(
+        f"All intervals hold at once with a confidence of {confidence} "
+        f"(--intervals {found.kind}), for the population that these people are a sample of."
+    )
+
+
+def _print_fit(found: Estimate, of_what: str) -> None:
+    """Print whether the counts fit the mechanism."""
+    from pmlopt.releases.estimation.frequencies import DOUBTFUL
+
+    fits = "do not fit the mechanism" if found.fit.p_value < DOUBTFUL else "fit the mechanism"
+    least = ", the least one" if of_what else ""
+    print_line(
+        f"The counts{of_what} {fits}: by chance they fit as badly or worse with a probability of "
+        f"{found.fit.p_value:.3g}{least}."
+    )
+
+
+def _print_table(letters: Sequence[Label], columns: Mapping[str, FloatArray]) -> None:
+    """Print estimates with their standard errors and intervals."""
+    from pmlopt.releases.estimation.tables import format_estimates
+
+    print_table(*format_estimates(letters, columns, columns["standard_error"]))
 
 
 def _list_records(
@@ -383,6 +465,8 @@ def _print_level(
     path: Path, found: SampledLevel, epsilon: float | None, decided: bool | None, as_json: bool
 ) -> None:
     """Print a level interval, and its verdict on the claim."""
+    from pmlopt.releases.estimation.tables import format_label
+
     if as_json:
         print_json("sample-audit", {
             "measure": found.measure, "min_level": found.lower, "max_level": finite_or_none(found.upper),
@@ -394,7 +478,8 @@ def _print_level(
     rows = [
         (
             "at least",
-            f"{format_nats(found.lower)}, at the letter {found.letter} and the output {found.output}",
+            f"{format_nats(found.lower)}, at the letter {format_label(found.letter)} and the output "
+            f"{format_label(found.output)}",
         ),
         ("at most", format_nats(found.upper)),
         ("confidence", f"{found.confidence:g}"),

@@ -6,7 +6,8 @@ import click
 
 OPTION_GROUPS = {
     "Input": """prior counts column delimiter encoding missing about secret-column data query records modulus
-        letters circle mechanism law from-samples no-header normalise traces samples edges stop group-by
+        letters circle mechanism law from-samples no-header normalise traces samples edges stop deterministic
+        group-by within
         weight-column time-column person-column person state keep drop drop-all classes public-classes count
         sum mean people keys plan of""",
     "Requirement": """privacy epsilon distance gain delta alpha guesses known lower radius confidence-delta

@@ -55,8 +55,8 @@ def compose(
 ) -> None:
     """Bound what several releases leak together.
 
-    They are of one secret, through the given mechanisms. A mechanism that is used twice is given twice.
-    Levels under the prior do not add up to a bound.
+    They are of one secret, through the given mechanisms. A mechanism that is used twice is given twice: after
+    each one the level of all up to it is printed. Levels under the prior do not add up to a bound.
     """
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.model.privacy import PML
@@ -87,18 +87,26 @@ def _print_one_secret(
     from pmlopt.releases import worst_outcome
 
     prior = align_prior(prior, mechanisms[0])
-    worst = worst_outcome(prior, mechanisms)
-    levels = [leakage_level(prior, mechanism) for mechanism in mechanisms]
+    counts = range(1, len(mechanisms) + 1)
+    found = [worst_outcome(prior, mechanisms[:count]) for count in counts]
+    worst = found[-1]
+    levels = [leakage_level(align_prior(prior, one), one) for one in mechanisms]
     if as_json:
         print_json("composition", {
             "level": worst.leakage,
             "outcome": list(worst.outputs),
             "letter": worst.witness,
             "levels": dict(zip(names, levels, strict=False)),
+            "levels_together": [one.leakage for one in found],
         })  # fmt: skip
         return worst.leakage
-    rows = [(name, format_nats(level)) for name, level in zip(names, levels, strict=True)]
-    print_table(["release", "level"], [*rows, ("all together", format_nats(worst.leakage))])
+    rows = [
+        (name, format_nats(level), format_nats(one.leakage))
+        for name, level, one in zip(names, levels, found, strict=True)
+    ]
+    print_table(
+        ["release", "level", "with those above"], [*rows, ("all together", "", rows[-1][-1])]
+    )
     print_line(
         f"the outcome {abbreviate(worst.outputs)} leaks most, about the letter {worst.witness!r}"
     )

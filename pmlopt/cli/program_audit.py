@@ -29,9 +29,14 @@ if TYPE_CHECKING:
 
 VERDICTS = {
     "confirmed": (0, True, "holds"), "refuted": (CLAIM_FAILS, False, "FAILS"),
-    "undecided": (NOT_SOLVED, None, "is neither shown nor refuted: draw more"),
+    "undecided": (NOT_SOLVED, None, "is neither shown nor refuted"),
 }  # fmt: skip
 """The exit code of each verdict on a claim, whether it holds, and what is printed of it."""
+
+OUTPUTS_ALONE = (
+    "Outputs without their letters refute no claim on a program that draws: fair coins leak nothing. Give "
+    "pairs and their --prior, or --deterministic if the program draws nothing."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +51,9 @@ class ProgramOptions:
         "Instead of MECHANISM, a black box: one output in each line, or letter,output with --prior; - for a "
         "pipe.", "--samples",
     )] = None  # fmt: skip
+    deterministic: Annotated[bool, OptionNote(
+        "With --samples without --prior: the program draws nothing, so that rare outputs leak."
+    )] = False  # fmt: skip
     stop: Annotated[bool, OptionNote(
         "With --samples and --epsilon: stop reading when the claim is decided."
     )] = False  # fmt: skip
@@ -64,7 +72,10 @@ class ProgramOptions:
         for is_wrong, message in (
             ((mechanism_file is not None) + traces + samples != 1,
              "give one of MECHANISM, --traces FILE and --samples FILE"),
-            ((self.stop or self.edges) and not samples, "--stop and --edges belong to --samples"),
+            ((self.stop or self.edges or self.deterministic) and not samples,
+             "--stop, --edges and --deterministic belong to --samples"),
+            (self.deterministic and asked.input_files,
+             "--deterministic is for outputs: with --prior, pairs bound every program"),
             (is_program and of_matrix, "--from-samples, --no-header, --normalise and -o belong to MECHANISM"),
             (is_program and others, "--traces and --samples are of PML for one prior: leave --privacy out"),
             (is_program and asked.delta is not None and no_claim,
@@ -97,6 +108,7 @@ class ProgramOptions:
                 levels[f"leakage but for {part:g}, at most"] = found.bound_quantile(part)
             head = {
                 "samples": found.samples, "outcomes": len(found.outcomes), "confidence": found.confidence,
+                **({} if found.prior is not None else {"deterministic": found.deterministic}),
             }  # fmt: skip
             records, (lower, upper) = [(head, levels)], found.bound_tail(level)
             verdict = found.decide_claim(level, delta)
@@ -109,16 +121,26 @@ class ProgramOptions:
             print_json("program-audit" if self.traces_file else "sample-audit", record)
             sys.exit(code)
         for head, levels in records:
-            print_line(", ".join(f"{name} {value}" for name, value in head.items()))
+            numbers = {name: value for name, value in head.items() if name != "deterministic"}
+            print_line(", ".join(f"{name} {value}" for name, value in numbers.items()))
             cells = [
                 format_nats(one) if one < math.inf else "not bounded" for one in levels.values()
             ]
             print_table(["", "leakage"], list(zip(levels, cells, strict=True)))
         if epsilon is not None:
+            stated = f"at most {level:g} nats" + (f", but for {delta:g}," if delta else "")
             between = f"{lower:.9g}" if lower == upper else f"{lower:.9g} to {upper:.9g}"
+            print_line(f"The claim of {stated} {words}.")
+            print_line(f"The probability of more than {level:g} nats is {between}.")
+        outputs_alone = self.samples_file is not None and not asked.input_files
+        if outputs_alone and not self.deterministic:
+            print_line(OUTPUTS_ALONE)
+        elif verdict == "undecided" and epsilon is not None:
             print_line(
-                f"More than {level:g} nats have a probability of {between}: the claim of at most {delta:g} "
-                f"{words}."
+                "Draw more."
+                if delta
+                else "Samples bound no output that was not drawn: give --delta, "
+                "the probability with which more may leak."
             )
         sys.exit(code)
 
@@ -131,17 +153,14 @@ class ProgramOptions:
         assert self.samples_file is not None
         prior = replace(asked, delta=None).read_prior() if asked.input_files else None
         edges = None if self.edges is None else read_numbers(self.edges, "--edges")
-        samples = iterate_samples(self.samples_file, prior, edges)
+        samples = iterate_samples(self.samples_file, prior, edges, until_decided=self.stop)
         if not self.stop:
-            drawn = list(samples)
-            if prior is None and edges is None and drawn.count(drawn[0] if drawn else None) == 1:
-                print_line(
-                    f"warning: {self.samples_file}: line 1, {drawn[0]!r:.40}, occurs once and counts as a "
-                    f"sample: remove it if it is a header, or call it 'output'",
-                    err=True,
-                )
-            return leakage_from_samples(drawn, prior=prior, confidence=confidence)
-        audit = LevelAudit(epsilon, asked.delta or 0.0, prior, confidence)
+            return leakage_from_samples(
+                list(samples), prior=prior, confidence=confidence, deterministic=self.deterministic
+            )
+        audit = LevelAudit(
+            epsilon, asked.delta or 0.0, prior, confidence, deterministic=self.deterministic
+        )
         # whoever interrupts it stops it, and the bounds are valid at that time, too
         with suppress(KeyboardInterrupt):
             audit.run(samples)
@@ -220,7 +239,11 @@ def load_traces(path: Path) -> dict[Label, TraceLeakage]:
 
 
 def iterate_samples(
-    path: Path, prior: Prior | None, edges: list[float] | None = None
+    path: Path,
+    prior: Prior | None,
+    edges: list[float] | None = None,
+    *,
+    until_decided: bool = False,
 ) -> Iterator[Any]:
     """Yield the samples of a file or of standard input as they come, one of each line.
 
@@ -229,10 +252,36 @@ def iterate_samples(
             only is a header.
         prior: N letters, where samples are pairs.
         edges: of the cells into which outputs that are numbers are cut.
+        until_decided: whether the samples may be left before their end, at any time. Then a first output that
+            may be a header comes last, if it occurs again: a fixed order, and one time more. Else an output
+            that does not occur again is refused.
 
     Raises:
-        FileFormatError: a line is no sample; the message has its number.
+        FileFormatError: a line is no sample, or the first one may be a header; the message has its number.
     """
+    unknown, occurs_again = None, False
+    for number, sample in _parse_samples(path, prior, edges):
+        # a word such as "answer" would count as an outcome that leaks more than all others
+        if number == 1 and prior is None and edges is None:
+            unknown = sample
+            if until_decided:
+                continue
+        elif sample == unknown:
+            occurs_again = True
+        yield sample
+    if unknown is not None and occurs_again and until_decided:
+        yield unknown
+    if unknown is not None and not occurs_again and not until_decided:
+        raise FileFormatError(
+            f"{path}: line 1, {unknown!r:.40}, occurs once and may be a header: remove it if it is one, or "
+            "write the line 'output' above it if it is a sample"
+        )
+
+
+def _parse_samples(
+    path: Path, prior: Prior | None, edges: list[float] | None
+) -> Iterator[tuple[int, Any]]:
+    """Yield the number of each line and its sample; a header that says so is none."""
     from pmlopt.releases.estimation import cut_outputs
 
     letters = {} if prior is None else {str(label): label for label in prior.labels}
@@ -247,7 +296,7 @@ def iterate_samples(
             except UnicodeDecodeError:
                 raise FileFormatError(f"{place}: is no text in UTF-8") from None
             cells: list[Any] = next(parse_rows([text], place), []) if letters else [text]
-            if number == 1 and cells == keys:
+            if number == 1 and [cell.strip(' "').lower() for cell in cells] == keys:
                 continue
             if len(cells) != len(keys) or (letters and cells[0] not in letters):
                 header = f"; a header is {','.join(keys)!r}" if number == 1 else ""
@@ -259,4 +308,4 @@ def iterate_samples(
                 if not math.isfinite(value):
                     raise FileFormatError(f"{place}: the output is {value}: give finite numbers")
                 cells[-1] = cut_outputs([value], edges)[0]
-            yield (letters[cells[0]], cells[1]) if letters else cells[0]
+            yield number, (letters[cells[0]], cells[1]) if letters else cells[0]

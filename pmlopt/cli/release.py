@@ -209,8 +209,8 @@ def _check_ledger(draft: ReleaseDraft, as_json: bool, find: Callable[[], float |
             )
         print_line(
             "Or design within what the ledger leaves to each person: --within-ledger in place of --epsilon. "
-            "Levels of local differential privacy add up: releases with privacy ldp (in a plan, or pmlopt "
-            "design) whose levels have at most the total as their sum always fit.",
+            "Levels of local differential privacy add up: releases with --privacy ldp whose levels have at "
+            "most the total as their sum always fit.",
             err=True,
         )
         sys.exit(CLAIM_FAILS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pmlopt.cli.data_options import DataOptions, PersonColumn
 from pmlopt.cli.options import OptionNote
@@ -22,7 +22,10 @@ class SingleReleaseOptions:
         tuple[str, ...],
         OptionNote("Without a plan: the column; several are released as one tuple.", "--column"),
     ] = ()
-    epsilon: Annotated[float | None, OptionNote("With --column: the PML bound in nats.")] = None
+    epsilon: Annotated[float | None, OptionNote("With --column: the bound in nats.")] = None
+    privacy_name: Annotated[str, OptionNote(
+        "With --epsilon: which bound, pml or ldp, or another one that an epsilon states.", "--privacy"
+    )] = "pml"  # fmt: skip
     confidence_delta: Annotated[float | None, OptionNote(
         "With --epsilon: the data are a sample; the bound holds for its population but with this probability."
     )] = None  # fmt: skip
@@ -64,7 +67,15 @@ class SingleReleaseOptions:
         if not self.columns:
             raise InputError("give --column NAME for one release, or --plan FILE for several")
         keys = ("epsilon", "confidence_delta", "utility")
-        table = {name: getattr(self, name) for name in keys if getattr(self, name) is not None}
+        table: dict[str, Any] = {
+            name: getattr(self, name) for name in keys if getattr(self, name) is not None
+        }
+        if self.privacy_name != "pml":
+            if self.epsilon is None or self.confidence_delta is not None:
+                raise InputError(
+                    f"--privacy {self.privacy_name} goes with --epsilon, and --confidence-delta with pml"
+                )
+            table["privacy"] = {"name": self.privacy_name, "epsilon": table.pop("epsilon")}
         if self.within_ledger:
             table["within_ledger"] = True
         if self.mechanism_file is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -14,6 +15,18 @@ from pmlopt.core.files import read_bytes
 from pmlopt.core.matrix_layout import is_number as is_number
 from pmlopt.core.matrix_layout import parse_number as parse_number
 from pmlopt.errors import FileFormatError
+
+_QUOTED_NAMES = re.compile(r'\ufeff?"(?:[^"]|"")*"(?: "(?:[^"]|"")*")+\s*')
+
+
+def has_blank_delimiter(header: str) -> bool:
+    """Return whether a header has quoted names with a blank between them, as R's write.table writes it.
+
+    Examples:
+        >>> has_blank_delimiter('"age group" "n"'), has_blank_delimiter("age group")
+        (True, False)
+    """
+    return _QUOTED_NAMES.fullmatch(header) is not None
 
 
 def parse_rows(

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 
 from pmlopt.core.arrays import NUMBER_HEADERS, Label, join_words, parse_labels
-from pmlopt.core.csv_rows import read_rows
+from pmlopt.core.csv_rows import has_blank_delimiter, read_rows
 from pmlopt.core.files import read_bytes
 from pmlopt.core.matrix_layout import is_number, parse_number
 from pmlopt.core.near_labels import warn_of_near_labels
@@ -57,9 +57,12 @@ def read_letters(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], list[
 
 
 def _find_delimiter(content: bytes) -> str:
-    """Return the first of comma, semicolon and tab that gives the header two cells; else a comma."""
+    """Return the first of comma, semicolon and tab that gives the header two cells; else a comma.
+
+    Quoted names may have a blank between them.
+    """
     header = content.decode("utf-8-sig", "replace").lstrip().partition("\n")[0].rstrip("\r")
-    for delimiter in ",;\t":
+    for delimiter in " " if has_blank_delimiter(header) else ",;\t":
         try:
             if len(next(csv.reader([header], delimiter=delimiter, strict=True), [])) > 1:
                 return delimiter

@@ -468,6 +468,8 @@ def count_outcomes(
 ) -> tuple[dict[tuple[Label, ...], int], int]:
     """Count outcomes and rows of a released file.
 
+    Cells of further places than those of the outputs, such as weights, are appended to the outcomes.
+
     Raises:
         InputError: a cell is no output of its mechanism.
     """
@@ -492,7 +494,7 @@ def count_outcomes(
                     f"{join_words(release.columns)}"
                 )
             outcome.append(found)
-        observed[tuple(part[0] for part in outcome)] += number
+        observed[(*(part[0] for part in outcome), *cells)] += number
     return dict(observed), sum(observed.values())
 
 

@@ -1,17 +1,21 @@
-"""Estimation from a release folder."""
+"""Estimation from a release folder, and from the rows of released data."""
 
 from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pmlopt.core import files
-from pmlopt.core.arrays import Label, join_words
+from pmlopt.core.arrays import Label, indices_of, join_words
+from pmlopt.core.display import format_row_share
+from pmlopt.core.frames import MISSING_LETTER, Missing
+from pmlopt.data.labelled import LabelledArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.publishing.checking import (
@@ -28,22 +32,100 @@ from pmlopt.releases.estimation import Estimate, estimate
 from pmlopt.tables.counting import count_tuples
 from pmlopt.tables.reading import find_column, list_data_files, open_table
 from pmlopt.tables.streams import CsvFormat
+from pmlopt.tables.weights import check_weights, parse_weight
+
+
+@dataclass(frozen=True)
+class ReleasedRows:
+    """How many rows of released data have the same cells.
+
+    Attributes:
+        counts: by the outputs, then the group if there is one, and the weight if there is one.
+        where: the data, for messages.
+        grouped: whether there is a group.
+        weighted: whether there is a weight.
+        left_out: how many rows with a missing cell were left out, in words; empty without any.
+    """
+
+    counts: Mapping[tuple[Label, ...], int]
+    where: str
+    grouped: bool = False
+    weighted: bool = False
+    left_out: str = ""
+
+    def make_sample(self, mechanism: Mechanism) -> dict[str, Any]:
+        """Return the arguments of `estimate` that are this sample: counts, or outputs and weights."""
+        end = len(next(iter(self.counts))) - self.weighted
+        labels = tuple(key[0] if end == 1 else key[:end] for key in self.counts)
+        numbers = list(self.counts.values())
+        if not self.weighted:
+            return {"counts": LabelledArray(numbers, (labels,), self.where, text=True)}
+        weights = [parse_weight(key[-1], f"{self.where}: a weight") for key in self.counts]
+        places = indices_of(
+            labels, mechanism.outputs, f"{self.where}: the released values", InputError, text=True
+        )
+        outputs = (mechanism.outputs[place] for place in places)
+        return {
+            "released": [
+                one for one, number in zip(outputs, numbers, strict=True) for _ in range(number)
+            ],
+            "weights": np.repeat(weights, numbers),
+        }
+
+    def split_by_group(self) -> dict[Label, ReleasedRows]:
+        """Return the rows of each group."""
+        place = -1 - self.weighted
+        found: dict[Label, dict[tuple[Label, ...], int]] = {}
+        for key, number in self.counts.items():
+            rest = (*key[:place], *(key[-1:] if self.weighted else ()))
+            found.setdefault(key[place], {})[rest] = number
+        return {
+            group: ReleasedRows(counts, self.where, weighted=self.weighted)
+            for group, counts in found.items()
+        }
+
+    def drop_missing(self, first: int, missing: Missing) -> ReleasedRows:
+        """Leave out, or refuse, rows whose cells from a place on are missing, if that is asked for."""
+        lacking = {
+            key: number for key, number in self.counts.items() if MISSING_LETTER in key[first:]
+        }
+        if missing == "letter" or not lacking:
+            return self
+        share = format_row_share(sum(lacking.values()), sum(self.counts.values()))
+        if missing == "refuse":
+            raise InputError(
+                f"{self.where}: {share} have a missing cell: give --missing drop or letter"
+            )
+        kept = {key: number for key, number in self.counts.items() if key not in lacking}
+        if not kept:
+            raise InputError(f"{self.where}: every row has a missing cell")
+        return replace(self, counts=kept, left_out=f"{self.where}: {share} are left out")
 
 
 def read_outcomes(
-    folder: str | os.PathLike[str], columns: Sequence[str] = (), group_by: Sequence[str] = ()
-) -> tuple[list[Mechanism], dict[tuple[Label, ...], int]]:
-    """Read the mechanisms and outcome counts of a release folder.
+    folder: str | os.PathLike[str],
+    columns: Sequence[str] = (),
+    group_by: Sequence[str] = (),
+    within: str | None = None,
+    weight_column: str | None = None,
+    missing: Missing = "letter",
+) -> tuple[list[Mechanism], ReleasedRows]:
+    """Read the mechanisms and the rows of a release folder.
 
     Args:
         folder: that `release` made.
         columns: of the parts that are read; all parts where none is named.
         group_by: columns in clear whose values are counted too, through a mechanism that keeps them.
+        within: a column in clear whose values are the groups of the rows.
+        weight_column: a column in clear with the weights of the people.
+        missing: what becomes of rows with a missing cell in a column in clear. A missing weight is no letter.
 
     Raises:
         FileFormatError: it is no such folder, or a file that is read was changed since it was released.
-        InputError: a column is not released, or not in clear.
+        InputError: a column is not released, or not in clear, or a row has no usable weight.
     """
+    groups = [*group_by, *([] if within is None else [within])]
+    weights = [] if weight_column is None else [weight_column]
     place = Path(folder).resolve()
     described = ReleaseFile.read(place)
     known = {name for part in described.parts for name in part.columns}
@@ -52,7 +134,7 @@ def read_outcomes(
         raise InputError(
             f"{folder}: {join_words(unknown)} is not released: name one of {join_words(sorted(known), 9)}"
         )
-    hidden = [name for name in group_by if name not in described.kept]
+    hidden = [name for name in (*groups, *weights) if name not in described.kept]
     if hidden:
         raise InputError(
             f"{folder}: {join_words(hidden)} is not in clear: columns in clear are "
@@ -71,15 +153,25 @@ def read_outcomes(
         releases.append(ColumnRelease(load_listed_matrix(path, part.mechanism), part.columns))
     _check_data(place, data, described)
     form = CsvFormat(described.delimiter, "utf-8")
-    for name in group_by:
+    released = len(releases)
+    for name in groups:
         with open_table(data, form) as table:
             values = tuple(value for (value,) in count_tuples(table, [name], "letter"))
         releases.append(ColumnRelease(keep_values(name, values), (name,)))
+    for name in weights:
+        with open_table(data, form) as table:
+            check_weights(table, name, missing)
     with open_table(data, form) as table:
-        names = [name for one in releases for name, _ in one.output_columns]
+        names = [name for one in releases for name, _ in one.output_columns] + weights
         places = [find_column(table.names, name, table.where) for name in names]
         observed, _ = count_outcomes(table, places, releases)
-    return [one.mechanism for one in releases], observed
+    mechanisms = [one.mechanism for one in releases]
+    if within is not None:  # groups in the order of their values
+        values = mechanisms[-1].outputs
+        last = len(mechanisms) - 1
+        observed = dict(sorted(observed.items(), key=lambda item: values.index(item[0][last])))
+    rows = ReleasedRows(observed, str(table.where), within is not None, bool(weights))
+    return mechanisms[: released + len(group_by)], rows.drop_missing(released, missing)
 
 
 def keep_values(name: str, values: tuple[Label, ...]) -> Mechanism:
@@ -131,6 +223,7 @@ def estimate_release(
     folder: str | os.PathLike[str],
     columns: Sequence[str] = (),
     group_by: Sequence[str] = (),
+    weight_column: str | None = None,
     **options: Any,
 ) -> Estimate:
     """Estimate input frequencies from a release folder.
@@ -141,6 +234,7 @@ def estimate_release(
         folder: that `release` made.
         columns: of the parts that are estimated; all parts where none is named.
         group_by: columns in clear, by whose values the table is.
+        weight_column: a column in clear with the weights of the people.
         **options: as for `pmlopt.estimate`, such as method and confidence.
 
     Raises:
@@ -159,12 +253,9 @@ def estimate_release(
         ('no', 'yes')
         >>> place.cleanup()
     """
-    mechanisms, observed = read_outcomes(folder, columns, group_by)
-    if len(mechanisms) > 1:
-        return estimate(compose_attributes(mechanisms), counts=observed, **options)
-    return estimate(
-        mechanisms[0], counts={key[0]: number for key, number in observed.items()}, **options
-    )
+    mechanisms, rows = read_outcomes(folder, columns, group_by, weight_column=weight_column)
+    mechanism = mechanisms[0] if len(mechanisms) == 1 else compose_attributes(mechanisms)
+    return estimate(mechanism, **rows.make_sample(mechanism), **options)
 
 
 def _check_data(place: Path, data: Path, described: ReleaseFile) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from pmlopt.core.frames import Missing
 from pmlopt.publishing.plans import ReleasePlan
@@ -27,7 +29,7 @@ def find_largest_epsilon(
         the epsilon with three digits; None where the plan gives none, or none was found in a minute.
     """
     table = next(iter(plan.release.values()))
-    epsilon = table.get("epsilon")
+    epsilon = _find_bound(table).get("epsilon")
     if len(plan.release) > 1 or not isinstance(epsilon, int | float) or isinstance(epsilon, bool):
         return None
     # the search ends after a minute with the largest epsilon that was found to fit
@@ -48,10 +50,19 @@ def find_largest_epsilon(
     return found
 
 
+def _find_bound(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the table with the epsilon of a planned column: its own, or that of its requirement."""
+    privacy = table.get("privacy", table)
+    return privacy if isinstance(privacy, Mapping) else {}
+
+
 def _fits_ledger(plan: ReleasePlan, draft: ReleaseDraft, missing: Missing, epsilon: float) -> bool:
     """Return whether the ledger allows the release designed for an epsilon."""
     ((name, table),) = plan.release.items()
-    changed = replace(plan, release={name: {**table, "epsilon": epsilon}})
+    bound = {**_find_bound(table), "epsilon": epsilon}
+    changed = replace(
+        plan, release={name: {**table, "privacy": bound} if "privacy" in table else bound}
+    )
     object.__setattr__(changed, "folder", plan.folder)
     planned = draft.planned
     made = release(

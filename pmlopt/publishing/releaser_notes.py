@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pmlopt.core.arrays import Label
+from pmlopt.core.arrays import Label, join_words
 from pmlopt.core.display import format_nats, format_row_share
 from pmlopt.core.frames import MISSING_LETTER
 from pmlopt.programs.reports.pages import ReportSection
-from pmlopt.publishing.folder import compute_joint_levels
+from pmlopt.publishing.folder import ReleaseFile, compute_joint_levels
 from pmlopt.publishing.releasing import ReleaseDraft
 
 
@@ -50,6 +50,7 @@ def _list_notes(draft: ReleaseDraft) -> Iterator[str]:
     if empty := count_empty_rows(draft):
         share = format_row_share(empty, kept)
         yield f"{share} have a missing or empty cell, which counts as the value {MISSING_LETTER!r}."
+    yield from _advise_on_clear_columns(planned)
     if planned.step > 1 or not planned.same_people:
         stated = f"in multiples of {planned.step}" if planned.same_people else "of the law"
         exact = compute_exact_level(draft)
@@ -62,6 +63,27 @@ def _list_notes(draft: ReleaseDraft) -> Iterator[str]:
         yield (
             "To publish no shares of these people, give other data with the same columns: --law FILE, in a "
             'plan law = "FILE". Recipients can then not test the rows.'
+        )
+
+
+def _advise_on_clear_columns(planned: ReleaseFile) -> Iterator[str]:
+    """Yield what to do about each column in clear, or about all together, that raises the level."""
+    # levels in clear are rounded up to steps of 0.05 nats, and a little is in every column of a sample
+    raising = [
+        one
+        for one in planned.in_clear
+        if one.with_release is None or one.with_release > planned.together + 0.1
+    ]
+    for one in [one for one in raising if len(one.columns) == 1] or raising:
+        names, several = join_words(one.columns), len(one.columns) > 1
+        level = (
+            "more than can be listed" if one.with_release is None else format_nats(one.with_release)
+        )
+        yield (
+            f"{names} in clear ({one.values} {'combinations' if several else 'values'}) "
+            f"{'raise' if several else 'raises'} the level from {format_nats(planned.together)} to {level}: "
+            "keep coarser values, such as rounded numbers or weights in a few classes, or leave the column "
+            "out."
         )
 
 

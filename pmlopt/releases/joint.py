@@ -10,7 +10,15 @@ from typing import cast
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, indices_of
+from pmlopt.core.arrays import (
+    DefaultLabels,
+    FloatArray,
+    Label,
+    abbreviate,
+    have_same_label_set,
+    have_same_labels,
+    indices_of,
+)
 from pmlopt.data.mechanism import (
     Mechanism,
     MechanismLike,
@@ -18,7 +26,7 @@ from pmlopt.data.mechanism import (
     check_labels_match,
     pair_with_prior,
 )
-from pmlopt.data.prior import PriorLike
+from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import MechanismError
 from pmlopt.measures import information_density, leakage_level, pointwise_leakage
 from pmlopt.measures.leakage import log_sum_exp
@@ -147,7 +155,8 @@ def joint_outcomes(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> lis
         >>> worst.outputs, worst.witness, round(math.exp(worst.leakage), 12)
         ((0, 0), 0, 1.8)
     """
-    p, whole = pair_with_prior(prior, compose(mechanisms))
+    p, parts = pair_all_with_prior(prior, mechanisms)
+    whole = compose(parts)
     leakages = pointwise_leakage(p, whole)
     letters = information_density(p, whole).argmax(axis=0)
     return [
@@ -200,10 +209,7 @@ def worst_outcome(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> Join
         >>> worst_outcome([0.5, 0.5], [[[0.75, 0.25], [0.25, 0.75]]] * 40).outputs[:3]
         (0, 0, 0)
     """
-    parts = check_same_secret(mechanisms)
-    p = pair_with_prior(prior, parts[0])[0]
-    for part in parts[1:]:
-        pair_with_prior(p, part)
+    p, parts = pair_all_with_prior(prior, mechanisms)
     # outputs with proportional columns reveal the same: one of each group is enough; those that differ by
     # more than rounding do not, for what they differ by adds up over many releases
     # By how much proportional columns may differ relatively, by the rounding of quotients.
@@ -236,8 +242,7 @@ def chained_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> floa
         >>> round(math.exp(chained_level([0.5, 0.5], [response, response])), 12)  # 1.5, then 2
         3.0
     """
-    parts = check_same_secret(mechanisms)
-    p = pair_with_prior(prior, parts[0])[0]
+    p, parts = pair_all_with_prior(prior, mechanisms)
     # chain rule: the lift of the whole is a product of lifts, each under the posterior before it
     levels = [leakage_level(p, parts[0])]
     for count, part in enumerate(parts[1:], start=1):
@@ -266,9 +271,39 @@ def check_mechanisms(mechanisms: Iterable[MechanismLike]) -> list[Mechanism]:
     return parts
 
 
-def check_same_secret(mechanisms: Iterable[MechanismLike]) -> list[Mechanism]:
-    """Validate mechanisms with common input letters."""
-    parts = check_mechanisms(mechanisms)
+def pair_all_with_prior(
+    prior: PriorLike, mechanisms: Iterable[MechanismLike]
+) -> tuple[Prior, list[Mechanism]]:
+    """Put a prior and mechanisms of one secret into one order of the letters, by their labels.
+
+    Raises:
+        MechanismError: letters differ, or a side without labels leaves open which order it has.
+
+    Examples:
+        >>> parts = [Mechanism([[1.0, 0.0], [0.5, 0.5]], [*order]) for order in ("ab", "ba")]
+        >>> p, (one, other) = pair_all_with_prior(Prior([0.25, 0.75], ["b", "a"]), parts)
+        >>> p.labels, one.matrix.tolist(), other.matrix.tolist()
+        (('b', 'a'), [[0.5, 0.5], [1.0, 0.0]], [[1.0, 0.0], [0.5, 0.5]])
+    """
+    p = as_prior(prior)
+    parts = check_same_secret(mechanisms, p.labels)
+    return pair_with_prior(p, parts[0])[0], parts
+
+
+def check_same_secret(
+    mechanisms: Iterable[MechanismLike], letters: tuple[Label, ...] | None = None
+) -> list[Mechanism]:
+    """Validate mechanisms with common input letters, and put these into one order by their labels.
+
+    Args:
+        mechanisms: of one secret.
+        letters: whose order is taken, such as those of the prior; else those of the first one with labels.
+
+    Raises:
+        MechanismError: letters differ, or a side without labels leaves open which order it has.
+    """
+    given = check_mechanisms(mechanisms)
+    parts = _reorder_inputs(given, letters)
     named = choose_common_inputs(parts)
     for place, part in enumerate(parts):
         if len(part.inputs) != len(named):
@@ -280,6 +315,34 @@ def check_same_secret(mechanisms: Iterable[MechanismLike]) -> list[Mechanism]:
             part.inputs, named, f"the inputs of mechanism {place}", "those of the others"
         )
     return parts
+
+
+def _reorder_inputs(
+    parts: Sequence[Mechanism], letters: tuple[Label, ...] | None
+) -> list[Mechanism]:
+    """Put mechanisms with the same labels in other orders into that of the letters, or of the first one."""
+    sides = [*([] if letters is None else [letters]), *(part.inputs for part in parts)]
+    named = [side for side in sides if not isinstance(side, DefaultLabels)]
+    others = [side for side in named if not have_same_labels(side, named[0])]
+    if not any(have_same_label_set(side, named[0]) for side in others):
+        return list(parts)
+    if len(named) < len(sides):
+        raise MechanismError(
+            f"the letters {abbreviate(named[0])} and {abbreviate(others[0])} are the same in another order, "
+            "and a prior or mechanism without labels may have either: give it labels"
+        )
+    return [
+        _reorder_rows(part, named[0]) if have_same_label_set(part.inputs, named[0]) else part
+        for part in parts
+    ]
+
+
+def _reorder_rows(mechanism: Mechanism, letters: tuple[Label, ...]) -> Mechanism:
+    """Return a mechanism with its inputs in the order of letters."""
+    if have_same_labels(mechanism.inputs, letters):
+        return mechanism
+    order = indices_of(letters, mechanism.inputs, "the letters", MechanismError)
+    return Mechanism(mechanism.matrix[order], letters, mechanism.outputs)
 
 
 def choose_common_inputs(parts: Sequence[Mechanism]) -> tuple[Label, ...]:

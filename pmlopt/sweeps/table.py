@@ -22,7 +22,7 @@ from pmlopt.core.files import atomic_write, encode_json_bytes, get_file_format
 from pmlopt.core.lazy_imports import import_optional
 from pmlopt.core.records import have_equal_content
 from pmlopt.errors import SweepError
-from pmlopt.programs.plots import draw_curves
+from pmlopt.programs.plots import FIGURE_FORMATS, draw_curves, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -258,16 +258,20 @@ class Sweep:
             for row in rows
         ]
 
-    def plot(self, value: str = "value") -> Figure:
+    def plot(self, path: str | os.PathLike[str] | None = None, value: str = "value") -> Figure:
         """Plot a column over the first coordinate, a curve for each combination of the others.
 
         Args:
+            path: of a picture (.png, .pdf or .svg) to write; left out, none is written.
             value: the column, such as "value", "bound" or "level".
 
         Raises:
             MissingExtraError: matplotlib is not installed.
+            FileFormatError: the path has another ending, or cannot be written.
             SweepError: there is no such column, or the first coordinate is no number.
         """
+        if path is not None:
+            get_file_format(path, FIGURE_FORMATS)
         across, *others = self.names
         grid, heights = self.column(across), self.column(value)
         if not all(np.issubdtype(column.dtype, np.number) for column in (grid, heights)):
@@ -283,7 +287,10 @@ class Sweep:
         }
         places = sorted(set(grid))
         curves = {key: [along.get(x, math.nan) for x in places] for key, along in points.items()}
-        return draw_curves(places, curves, value, across=across)
+        figure = draw_curves(places, curves, value, across=across)
+        if path is not None:
+            save_figure(figure, path)
+        return figure
 
     def to_dict(self) -> dict[str, Any]:
         """Serialize the table to plain data, as printed by `--json`."""

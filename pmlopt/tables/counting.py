@@ -19,6 +19,7 @@ from pmlopt.tables.missing_cells import MissingRows
 from pmlopt.tables.reading import Table, TableBatch, find_column, open_table
 from pmlopt.tables.streams import CsvFormat
 from pmlopt.tables.table import find_similar_column
+from pmlopt.tables.weights import check_batch_weights
 
 
 def column_counts(
@@ -162,7 +163,10 @@ def count_tuples(
         table: that is read.
         columns: their names.
         missing: as for `column_counts`.
-        lacking: counts the rows with a missing cell, for the caller.
+        lacking: counts the rows with a missing cell, for the caller, and names the column of weights.
+
+    Raises:
+        InputError: there is no such column, or a cell is missing that is refused, or no weight.
     """
     tallies = None if lacking is None else [lacking]
     return _count_groups(table, [columns], missing, tallies)[0]
@@ -295,6 +299,9 @@ def add_batch_counts(
     lacking: MissingRows,
 ) -> None:
     """Add a batch's value-tuple counts to running counts, and its rows with a missing cell to theirs."""
+    if (weight := lacking.weight_column) is not None:
+        place = places[list(lacking.columns).index(weight)]
+        check_batch_weights(batch, place, weight, lacking.where, missing)
     values, codes = find_tuples(batch, places)
     mask = lacking.add_batch(batch, values, codes)
     kept: slice | BoolArray = slice(None)

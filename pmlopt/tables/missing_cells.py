@@ -26,6 +26,7 @@ class MissingRows:
 
     Attributes:
         columns: their names.
+        weight_column: the one of them that has weights, whose missing cells are no letters.
         where: the table, for messages.
         rows: how many were read.
         missing: how many of them have a missing cell.
@@ -37,6 +38,7 @@ class MissingRows:
     rows: int = 0
     missing: int = 0
     first: str = ""
+    weight_column: str | None = None
 
     def add_batch(
         self, batch: TableBatch, values: Sequence[tuple[Any, ...]], codes: IntArray
@@ -75,7 +77,7 @@ class MissingRows:
             >>> print(MissingRows(["ill"], "people.csv", rows=9_000, missing=36).describe_choice()[:54])
             36 of 9,000 rows (0.4 %) have no value of 'ill'. Give
         """
-        return f"{self._describe_share()}. {_REMEDY}"
+        return f"{self._describe_share(self.columns)}. {_REMEDY}"
 
     def describe(self, missing: Missing) -> str:
         """Return a sentence on what became of the rows with a missing cell; empty without any.
@@ -89,9 +91,10 @@ class MissingRows:
         if not self.missing:
             return ""
         became = "are left out" if missing == "drop" else f"count as the value {MISSING_LETTER!r}"
-        return f"{self.where}: {self._describe_share()} and {became}"
+        columns = [name for name in self.columns if missing == "drop" or name != self.weight_column]
+        return f"{self.where}: {self._describe_share(columns)} and {became}"
 
-    def _describe_share(self) -> str:
+    def _describe_share(self, columns: Sequence[str]) -> str:
         """Return how many rows have no value of the columns."""
-        names = join_words(map(repr, self.columns), word="or")
+        names = join_words(map(repr, columns), word="or")
         return f"{format_row_share(self.missing, self.rows)} have no value of {names}"

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.csv_rows import parse_rows
+from pmlopt.core.csv_rows import has_blank_delimiter, parse_rows
 from pmlopt.core.files import describe_os_error
 from pmlopt.errors import FileFormatError, InputError
 
@@ -91,7 +91,8 @@ class CsvFormat:
     r"""The delimiter and encoding of a CSV file; None where detected.
 
     The delimiter is a comma, a semicolon, a tab or a bar: the one that gives the header and all rows of the
-    first megabyte the same number of cells, two or more; a comma where none does. The encoding is UTF-8, or
+    first megabyte the same number of cells, two or more; a blank between quoted names, as R's write.table
+    writes them; a comma where none does. The encoding is UTF-8, or
     what a mark at the file's start states (UTF-16, UTF-32). Others have to be given: no file distinguishes
     them.
 
@@ -159,6 +160,8 @@ class CsvFormat:
 
 def _detect_delimiter(text: str, where: object, *, whole: bool) -> str:
     """Detect the only delimiter that gives all rows equal length."""
+    if has_blank_delimiter(text.lstrip("\r\n").partition("\n")[0]):
+        return " "
     fitting = [
         candidate for candidate in _CANDIDATES if _fits_delimiter(text, candidate, whole=whole)
     ]

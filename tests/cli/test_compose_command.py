@@ -94,3 +94,17 @@ def test_several_columns_are_counted_as_tuples(pairs: Path) -> None:
     run("apply", "smokes.csv", "people.csv", "--column", "smokes", "--and-mechanism", "sex.csv", "sex",
         "--ledger", "book.npz", "-o", "wave.csv")  # fmt: skip
     assert Ledger.load(pairs / "book.npz").releases == 1
+
+
+def test_the_level_after_each_draw_is_printed(pairs: Path) -> None:
+    """k equal answers: 3^k / (3^k / 2 + 1 / 2), of two equally likely letters."""
+    write(pairs, "prior.csv", "smokes,count\nno,1\nyes,1\n")
+    Mechanism(RESPONSE[::-1], ["yes", "no"], ["no", "yes"]).save(pairs / "turned.csv")
+    draws = ["smokes.csv", "turned.csv", "smokes.csv"]
+    shown = json.loads(run("compose", *draws, "--prior", "prior.csv", "--json"))
+    expected = [math.log(2 * 3**k / (3**k + 1)) for k in (1, 2, 3)]
+    assert shown["levels_together"] == pytest.approx(expected)
+    assert shown["level"] == pytest.approx(expected[-1])
+    lines = run("compose", *draws, "--prior", "prior.csv").splitlines()
+    assert "with those above" in lines[0] or "with those above" in lines[1]
+    assert any("turned.csv" in line and f"{expected[1]:.9g} nats" in line for line in lines)

@@ -90,11 +90,115 @@ def test_people_of_a_sample_have_weights(tmp_path: Path) -> None:
     assert found["effective"] == pytest.approx(140**2 / (40 + 35 * 6.25 + 25 * 0.25))
     assert "100 released values, as good as 74 of equal weight" in run(*asked).output
     data.write_text(data.read_text().replace("2.5", "often"))
-    assert "a weight is no number" in run(*asked, code=2).output
+    refused = run(*asked, code=2).output
+    assert (
+        "data.csv: row 42: the weight in 'weight': 'often' is in the place of a number" in refused
+    )
     assert (
         "--weight-column"
         in run("estimate", stored, "--counts", data, "--weight-column", "weight", code=2).output
     )
+
+
+MISSING = "x,w\na,1.5\nb,\na,2.0\nb,1.0\n"
+
+
+@pytest.mark.parametrize(("missing", "words"), [
+    ((), "d.csv: row 3: the weight in 'w' is missing"),
+    (("--missing", "letter"), "row 3: the weight in 'w' is missing"),
+    (("--missing", "refuse"), "row 3: the weight in 'w' is missing"),
+])  # fmt: skip
+def test_a_missing_weight_is_refused(tmp_path: Path, missing: tuple[str, ...], words: str) -> None:
+    stored = write(tmp_path, "m.csv", ",a,b\nno,0.75,0.25\nyes,0.2,0.8\n")
+    asked = ("estimate", stored, "--data", write(tmp_path, "d.csv", MISSING), "--column", "x")
+    refused = run(*asked, "--weight-column", "w", *missing, code=2).output
+    assert words in refused
+    assert "give --missing drop to leave such rows out" in refused
+    assert "count as" not in refused
+
+
+def test_rows_without_a_weight_can_be_left_out(tmp_path: Path) -> None:
+    stored = write(tmp_path, "m.csv", ",a,b\nno,0.75,0.25\nyes,0.2,0.8\n")
+    asked = ["estimate", stored, "--column", "x", "--weight-column", "w", "--json", "--data"]
+    less = write(tmp_path, "l.csv", MISSING.replace("b,\n", ""))
+    found = run(*asked, write(tmp_path, "d.csv", MISSING), "--missing", "drop")
+    assert found.stdout == run(*asked, less).stdout
+    assert "1 of 4 rows (25 %) have no value of 'x' or 'w' and are left out" in found.stderr
+    # a missing output is a letter of its own, which is none of this mechanism; its weight is there
+    holes = write(tmp_path, "h.csv", MISSING.replace("b,\n", ",1\n"))
+    refused = run(*asked, holes, code=2)
+    assert "have no value of 'x' and count as the value ''" in refused.stderr
+
+
+@pytest.mark.parametrize("unit", ["1e-200", "1e200", "1e-310"])
+def test_the_unit_of_weights_does_not_matter_at_the_shell(tmp_path: Path, unit: str) -> None:
+    stored = write(tmp_path, "m.csv", ",no,yes\nno,0.75,0.25\nyes,0.25,0.75\n")
+    head, answers, weights = "x,w\n", ["no", "no", "yes", "no", "yes"], [1, 2, 1, 1, 2]
+    rows = "".join(f"{y},{w * float(unit)!r}\n" for y, w in zip(answers, weights, strict=True))
+    asked = ("--column", "x", "--weight-column", "w", "--json")
+    found = run("estimate", stored, "--data", write(tmp_path, "d.csv", head + rows), *asked)
+    assert json.loads(found.stdout)["effective"] == pytest.approx(49 / 11)
+
+
+def test_shares_within_groups(tmp_path: Path) -> None:
+    """Of 400 and 100 answers by one that is right with 3/4: (share - 1/4) / (1/2), and its binomial error."""
+    stored = write(tmp_path, "m.csv", ",no,yes\nno,0.75,0.25\nyes,0.25,0.75\n")
+    rows = "no,1,east\n" * 250 + "yes,1,east\n" * 150 + "no,1,west\n" * 30 + "yes,1,west\n" * 70
+    data = write(tmp_path, "d.csv", "ill,w,region\n" + rows)
+    asked = ["estimate", stored, "--data", data, "--column", "ill", "--within", "region"]
+    for more in ([], ["--weight-column", "w"]):
+        found = json.loads(run(*asked, *more, "--method", "linear", "--json").stdout)
+        assert (found["within"], found["people"]) == ("region", 500)
+        for group, (name, no, people) in zip(
+            found["groups"], [("east", 250, 400), ("west", 30, 100)], strict=True
+        ):
+            assert (group["group"], group["people"]) == (name, people)
+            row, share = group["estimates"][0], no / people
+            assert row["estimate"] == pytest.approx((share - 0.25) * 2)
+            # at counts to which half a person is added
+            near = (no + 0.5) / (people + 1)
+            error = 2 * (near * (1 - near) / people) ** 0.5
+            assert row["standard_error"] == pytest.approx(error)
+    text = run(*asked).stdout
+    assert "500 released values in 2 groups by 'region'" in text
+    assert "confidence of about 0.95 " in text
+    assert "  east, no " in text
+    assert "leave out --within" in run(*asked, "--posterior", "3", code=2).output
+    assert (
+        "give --data FILE" in run(*asked[:2], "--counts", data, "--within", "region", code=2).output
+    )
+
+
+def test_estimates_that_say_nothing_say_so(tmp_path: Path) -> None:
+    """Randomized response of 8 letters at .125 nats: errors of .3 for shares of an eighth."""
+    letters, keep = "abcdefgh", 0.125
+    odds = [[2.718281828459045**keep if x == y else 1.0 for y in letters] for x in letters]
+    matrix = [[one / sum(row) for one in row] for row in odds]
+    stored = tmp_path / "m.csv"
+    Mechanism(matrix, list(letters), list(letters)).save(stored)
+    rows = "".join(f"{y},{250 + 10 * (-1) ** k}\n" for k, y in enumerate(letters))
+    asked = ("estimate", stored, "--counts", write(tmp_path, "c.csv", "y,count\n" + rows))
+    last = " ".join(run(*asked).stdout.split("Warning: ")[1].split())
+    even = people_needed([1 / 8] * 8, Mechanism(matrix), 0.12)
+    assert last.startswith("the standard errors of a; b; c and 5 more are above their shares")
+    assert last.endswith(
+        f"plus and minus 0.12 take {even:,} people (people-needed --half-width 0.12)"
+    )
+    (warned,) = json.loads(run(*asked, "--json").stdout)["warnings"]
+    assert warned == last
+    # with a hundred times the people they are known
+    many = "".join(f"{y},{2_500_000 + 10_000 * (-1) ** k}\n" for k, y in enumerate(letters))
+    assert "Warning" not in run(*asked[:3], write(tmp_path, "n.csv", "y,count\n" + many)).stdout
+
+
+def test_pairs_and_missing_cells_have_one_form(tmp_path: Path) -> None:
+    stored = write(tmp_path, "m.csv", ",no,yes\nno,0.75,0.25\nyes,0.25,0.75\n")
+    data = write(tmp_path, "d.csv", "ill,sex\n" + "no,f\nno,\nyes,f\nno,\n" * 20)
+    for option in ("--group-by", "--within"):
+        text = run("estimate", stored, "--data", data, "--column", "ill", option, "sex").stdout
+        lines = [line.strip() for line in text.splitlines()]
+        pair = {"--group-by": "no, '' ", "--within": "'', no "}[option]
+        assert any(line.startswith(pair) for line in lines)
 
 
 def test_columns_with_mechanisms_of_their_own_and_clear_ones_give_the_cross_table(
@@ -131,7 +235,7 @@ def test_columns_with_mechanisms_of_their_own_and_clear_ones_give_the_cross_tabl
     assert "give --column for each of the 2" in run(*two[:-2], code=2).output
     counts = write(tmp_path, "c.csv", "smokes,count\nno,1\nyes,1\n")
     refused = run("estimate", first, "--counts", counts, "--group-by", "sex", code=2)
-    assert "--group-by and --weight-column name columns" in refused.output
+    assert "--within and --weight-column name columns" in refused.output
 
 
 def test_a_design_says_what_can_be_estimated_from_it(tmp_path: Path) -> None:

@@ -93,7 +93,8 @@ def test_samples_of_a_file(tmp_path: Path) -> None:
     assert (found["samples"], found["outcomes"], found["holds"]) == (400, 2, True)
     assert found["tail"]["lower"] == 0
     assert run_json(*claim, "0.001", code=3)["holds"] is None
-    assert run_json("audit", "--samples", path, "--epsilon", "0.5", code=1)["holds"] is False
+    claimed = run_json("audit", "--samples", path, "--epsilon", "0.5", "--deterministic", code=1)
+    assert claimed["holds"] is False
     text = run("audit", "--samples", path)
     assert "level, at least" in text
     assert " nats = " in text
@@ -103,11 +104,50 @@ def test_samples_of_a_file(tmp_path: Path) -> None:
     assert found["tail"] is None
 
 
-def test_a_first_line_that_may_be_a_header_is_named(tmp_path: Path) -> None:
-    for first, named in (("answer", True), ("output", False), (COINS.split()[0], False)):
-        path = write(tmp_path, "s.csv", f"{first}\n" + COINS)
-        said = run_fully("audit", "--samples", path)
-        assert (f"line 1, {first!r}, occurs once and counts as a sample" in said.stderr) == named
+@pytest.mark.parametrize("claim", [("0.1",), ("0.1", "--delta", "0.2"), ("0",)])
+def test_outputs_without_letters_refute_nothing(tmp_path: Path, claim: tuple[str, ...]) -> None:
+    """A fair coin that nobody sees into: it may be the secret, or leak nothing."""
+    asked = ("audit", "--samples", write(tmp_path, "c.txt", "a\nb\n" * 500), "--epsilon", *claim)
+    found = run_json(*asked, code=3)
+    assert (found["holds"], found["deterministic"]) == (None, False)
+    assert (found["levels"]["level, at least"], found["tail"]["lower"]) == (0, 0)
+    text = run(*asked, code=3)
+    assert "is neither shown nor refuted" in text
+    assert "or --deterministic if the program draws nothing" in text
+    found = run_json(*asked, "--deterministic", code=1)
+    assert (found["holds"], found["deterministic"]) == (False, True)
+    assert found["levels"]["level, at least"] == pytest.approx(math.log(2), rel=1e-6)
+    assert run_json(*asked, "--stop", code=3)["holds"] is None
+    assert run_json(*asked, "--stop", "--deterministic", code=1)["holds"] is False
+
+
+@pytest.mark.parametrize("claim", [(), ("--delta", "0.25")])
+def test_the_claim_is_worded(tmp_path: Path, claim: tuple[str, ...]) -> None:
+    path = write(tmp_path, "t.csv", "trace,probability\na,3/10\nb,7/10\n")
+    lines = run("audit", "--traces", path, "--epsilon", "1", *claim, code=1).splitlines()
+    but = ", but for 0.25," if claim else ""
+    assert f"The claim of at most 1 nats{but} FAILS." in lines
+    assert "The probability of more than 1 nats is 0.3." in lines
+
+
+@pytest.mark.parametrize("header", ["answer", "0", '"x"', "Column 1"])
+def test_a_first_line_that_may_be_a_header_is_no_sample(tmp_path: Path, header: str) -> None:
+    path = write(tmp_path, "s.csv", f"{header}\n" + COINS)
+    asked = ("audit", "--samples", path, "--deterministic")
+    assert f"line 1, {header!r}, occurs once and may be a header" in run(*asked, code=2)
+    # what it says to do: the line is a sample, or it is not
+    sample = write(tmp_path, "t.csv", f"output\n{header}\n" + COINS)
+    assert run_json("audit", "--samples", sample)["samples"] == 401
+    assert run_json("audit", "--samples", write(tmp_path, "u.csv", COINS))["samples"] == 400
+    # a pipe may be left before the line occurs again
+    stopped = run_json(*asked, "--stop", "--epsilon", "1", code=3)
+    assert (stopped["samples"], stopped["outcomes"]) == (400, 2)
+
+
+@pytest.mark.parametrize("header", ["output", "Output", '"output"', "\ufeffoutput"])
+def test_the_header_of_samples_is_recognised(tmp_path: Path, header: str) -> None:
+    path = write(tmp_path, "s.csv", f"{header}\n" + COINS)
+    assert run_json("audit", "--samples", path)["samples"] == 400
 
 
 def test_pairs_and_numbers(tmp_path: Path) -> None:
@@ -130,7 +170,7 @@ def test_a_stop_when_it_is_decided(tmp_path: Path, delta: str, code: int, verdic
     found = run_json(*asked, code=code)
     assert found["holds"] == (True if verdict == "confirmed" else None)
     assert (found["samples"] < 400) == (code == 0)
-    assert {"confirmed": "holds", "undecided": "draw more"}[verdict] in run(*asked, code=code)
+    assert {"confirmed": "holds", "undecided": "nor refuted"}[verdict] in run(*asked, code=code)
 
 
 def test_a_pipe_is_read_until_the_claim_is_decided() -> None:
@@ -161,7 +201,7 @@ def test_an_audit_that_is_interrupted_prints_where_it_is(
 ) -> None:
     """Bounds are valid at every time, so also at the one that the user chooses."""
 
-    def iterate_until_interrupted(*_: object) -> Iterator[str]:
+    def iterate_until_interrupted(*_: object, **__: object) -> Iterator[str]:
         yield from ["heads", "tails"] * 150
         raise KeyboardInterrupt
 
@@ -224,6 +264,10 @@ def test_one_source_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, "t.csv", TRACES)
     assert "give one of MECHANISM" in run("audit", path, "--traces", path, code=2)
     assert "belong to --samples" in run("audit", "--traces", path, "--stop", code=2)
+    assert "belong to --samples" in run("audit", "--traces", path, "--deterministic", code=2)
+    assert "with --prior, pairs bound" in run(
+        "audit", "--samples", path, "--prior", path, "--deterministic", code=2
+    )
     assert "--traces are exact" in run("audit", "--traces", path, "--confidence", "0.9", code=2)
     assert "leave --confidence and --prior out" in run(
         "audit", "--traces", path, "--prior", path, code=2

@@ -1,15 +1,17 @@
 """`release`, `check` and `example`: from a data file to a folder that others check."""
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 from commands import KILLED, run
 
-from pmlopt import Ledger
+from pmlopt import Ledger, Mechanism
 
 EDUCATION = [
     *("--column", "education", "--epsilon", 0.3, "--utility", "absolute"),
@@ -120,6 +122,53 @@ def test_a_table_by_a_column_in_clear_is_estimated_from_the_folder(
         "estimate", out, "--group-by", "id", code=2
     )
     assert "leave out --counts" in run("estimate", out, "--data", people, code=2)
+    within = json.loads(run("estimate", out, "--within", "sex", "--json"))
+    stored = out / "mechanisms" / "education.json"
+    by_hand = json.loads(run("estimate", stored, *apart[:-2], "--within", "sex", "--json"))
+    assert [one["group"] for one in within["groups"]] == ["Female", "Male"]
+    for one, other in zip(within["groups"], by_hand["groups"], strict=True):
+        assert_same_estimates(one, other)
+    assert "is not in clear" in run("estimate", out, "--within", "id", code=2)
+
+
+def assert_same_estimates(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """Compare estimates but for the rounding of sums, whose terms the rows order."""
+    for row, wanted in zip(one["estimates"], other["estimates"], strict=True):
+        assert row.pop("letter") == wanted.pop("letter")
+        assert row == pytest.approx(wanted, rel=1e-6, abs=1e-9)
+
+
+def write_weights(path: Path, cells: dict[int, str]) -> Path:
+    """Write 300 people with weights from 1 to 3, and other cells in some rows."""
+    rows = (f"{'yes' if k % 3 else 'no'},{cells.get(k, 1 + k % 3)}\n" for k in range(300))
+    path.write_text("ill,w\n" + "".join(rows))
+    return path
+
+
+def test_weights_of_the_own_data_of_a_folder(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    asked = ("--column", "ill", "--epsilon", 0.5, "--utility", "estimation-error", "--keep", "w")
+    run("release", write_weights(tmp_path / "d.csv", {}), *asked, "-o", out)
+    found = json.loads(run("estimate", out, "--weight-column", "w", "--json"))
+    apart = ("--data", out / "released.csv", "--column", "ill", "--weight-column", "w", "--json")
+    assert_same_estimates(
+        found, json.loads(run("estimate", out / "mechanisms" / "ill.json", *apart))
+    )
+    assert found["people"] == 300
+    assert found["effective"] == pytest.approx(600**2 / (100 + 400 + 900))
+    assert "is not in clear" in run("estimate", out, "--weight-column", "age", code=2)
+
+
+def test_missing_weights_of_a_folder_are_refused_or_left_out(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    asked = ("--column", "ill", "--epsilon", 0.5, "--utility", "estimation-error", "--keep", "w")
+    holes = write_weights(tmp_path / "d.csv", {7: "", 11: ""})
+    run("release", holes, *asked, "--keep-order", "-o", out)
+    refused = run("estimate", out, "--weight-column", "w", code=2)
+    assert "row 9: the weight in 'w' is missing" in " ".join(refused.split())
+    said = run("estimate", out, "--weight-column", "w", "--missing", "drop")
+    assert "2 of 300 rows (0.667 %) are left out" in " ".join(said.split())
+    assert "298 released values" in said
 
 
 @pytest.mark.parametrize(
@@ -210,3 +259,23 @@ def test_folders_and_files_are_told_apart(people: Path, released: Path, tmp_path
     assert "`pmlopt verify`" in run("check", saved, code=2)
     assert "The claim holds" in run("audit", saved, "--epsilon", 0.3)  # under the prior of the file
     assert "The claim FAILS" in run("audit", saved, "--epsilon", 0.2, code=1)
+
+
+def test_another_requirement_without_a_plan(people: Path, tmp_path: Path) -> None:
+    """A mechanism of 0.4 nats of LDP: the ratio of two entries of a column is at most e^0.4."""
+    asked = ("--column", "sex", "--epsilon", 0.4, "--utility", "estimation-error", "--drop-all")
+    out = tmp_path / "out"
+    said = run("release", people, *asked, "--privacy", "ldp", "-o", out)
+    assert "ldp 0.4 of at most 0.4 nats" in said
+    matrix = Mechanism.load(out / "mechanisms" / "sex.json").matrix
+    ratios = matrix.max(axis=0) / matrix.min(axis=0)
+    assert ratios.max() == pytest.approx(math.exp(0.4), abs=1e-6)
+    assert "FAIL" not in run("check", out)
+    for more, words in (
+        (("--confidence-delta", 0.01), "--confidence-delta with pml"),
+        (("--plan", people), "--plan states all of it"),
+    ):
+        refused = run("release", people, *asked, "--privacy", "ldp", *more, "--dry-run", code=2)
+        assert words in refused
+    unknown = run("release", people, *asked, "--privacy", "lpd", "--dry-run", code=2)
+    assert "'lpd': known are" in unknown

@@ -4,6 +4,7 @@ import math
 import re
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from pmlopt import (
     sweep,
 )
 from pmlopt.core.display import format_facts_html, format_matrix_text, format_table_html
-from pmlopt.errors import MissingExtraError, SweepError
+from pmlopt.errors import FileFormatError, MissingExtraError, SweepError
 from pmlopt.model.utility import hamming
 from pmlopt.programs import Alternating, BranchAndBound
 from pmlopt.sweeps.table import SweepRow
@@ -102,7 +103,7 @@ def test_a_sweep_is_a_frame_a_latex_table_and_a_curve_for_each_of_a_second_coord
     assert axes.lines[0].get_xdata().tolist() == [0.1, 0.2, 0.4]
     assert axes.lines[0].get_ydata().tolist() == table.column("value").tolist()
     with pytest.raises(SweepError, match="no numbers"):
-        table.plot("solver")
+        table.plot(value="solver")
     two = sweep(
         lambda epsilon, p: design([p, 1 - p], PML(epsilon), "hamming"),
         {"epsilon": [0.1, 0.2], "p": [0.4, 0.5]},
@@ -110,6 +111,20 @@ def test_a_sweep_is_a_frame_a_latex_table_and_a_curve_for_each_of_a_second_coord
     lines: list[Any] = list(two.plot().axes[0].lines)
     assert [line.get_label() for line in lines] == ["p=0.4", "p=0.5"]
     assert all(math.isfinite(height) for line in lines for height in line.get_ydata())
+
+
+@pytest.mark.parametrize(("name", "mark"), [("c.png", b"\x89PNG"), ("c.svg", b"<?xml")])
+def test_the_picture_of_a_sweep_is_written(
+    table: Any, tmp_path: Path, name: str, mark: bytes
+) -> None:
+    figure = table.plot(str(tmp_path / name))
+    assert (tmp_path / name).read_bytes().startswith(mark)
+    assert len(figure.axes) == 1
+    table.plot(tmp_path / name, value="level")
+    for wrong in ("c.txt", "level"):
+        with pytest.raises(FileFormatError):
+            table.plot(tmp_path / wrong)
+        assert not (tmp_path / wrong).exists()
 
 
 def test_pictures_have_the_leakage_where_there_is_a_prior(result: Any) -> None:

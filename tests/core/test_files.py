@@ -226,7 +226,7 @@ def test_saving_to_a_read_only_folder_is_told(tmp_path: Path) -> None:
     assert names_in(folder) == []
 
 
-@pytest.mark.parametrize("name", ["m.txt", "m", "m.csv.gz", ".csv"])
+@pytest.mark.parametrize("name", ["m.dat", "m", "m.csv.gz", ".csv"])
 def test_other_endings_are_refused_with_the_known_ones(tmp_path: Path, name: str) -> None:
     with pytest.raises(FileFormatError, match=r"\.csv, \.json, \.npz"):
         labelled().save(tmp_path / name)

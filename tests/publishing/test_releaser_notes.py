@@ -140,3 +140,27 @@ def test_the_epsilon_that_is_advised_is_kept_under_the_exact_shares_too(tmp_path
     told = run("release", data, *again, "--dry-run")
     level = told.partition("Under the exact shares of the file the level is ")[2].split()[0]
     assert float(level) <= 0.5
+
+
+def write_weighted_people(path: Path, decimals: int) -> Path:
+    """Write 1,200 people with a weight each; the finer it is, the fewer have the same."""
+    rows = (
+        f"{'yes' if k % 3 else 'no'},{1 + (k * 37 % 800) / 100:.{decimals}f}\n"
+        for k in range(1_200)
+    )
+    path.write_text("ill,w\n" + "".join(rows))
+    return path
+
+
+@pytest.mark.parametrize(("decimals", "raises"), [(2, True), (0, False)])
+def test_weights_in_clear_that_raise_the_level_are_named(
+    tmp_path: Path, decimals: int, raises: bool
+) -> None:
+    data = write_weighted_people(tmp_path / "people.csv", decimals)
+    asked = ("--column", "ill", "--epsilon", 0.3, "--utility", "estimation-error", "--keep", "w")
+    said = " ".join(run("release", data, *asked, "-o", tmp_path / "out").split())
+    assert ("w in clear (" in said) == raises
+    assert ("raises the level from 0.3 nats to" in said) == raises
+    assert ("weights in a few classes, or leave the column out" in said) == raises
+    for page in (tmp_path / "out").glob("report.*"):
+        assert "in a few classes" not in page.read_text()

@@ -7,6 +7,8 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -185,3 +187,41 @@ def test_columns_that_differ_by_more_than_rounding_are_not_merged() -> None:
     # the outcome of 200 times the output 1: (1 + 4 off)^200 under one letter, (1 - 4 off)^200 under the other
     exact = math.log(2) - math.log1p(((1 - 4 * off) / (1 + 4 * off)) ** 200)
     assert joint_level([0.5, 0.5], [response] * 200) == pytest.approx(exact, rel=1e-3)
+
+
+@pytest.mark.parametrize("form", [
+    lambda rows, letters: Mechanism(rows, letters, ["u", "v"]),
+    lambda rows, letters: pd.DataFrame(rows, index=letters, columns=["u", "v"]),
+    lambda rows, letters: pl.DataFrame({"x": letters, "u": rows[:, 0], "v": rows[:, 1]}),
+])  # fmt: skip
+def test_letters_are_paired_by_their_labels(form: Any) -> None:
+    """log(.9^2 / (.2 * .9^2 + .8 * .1^2)), for the rarer letter; by position it would be less."""
+    rows, letters = np.array([[0.9, 0.1], [0.1, 0.9]]), ["rare", "often"]
+    one, other = form(rows, letters), form(rows[::-1], letters[::-1])
+    expected = math.log(0.81 / (0.2 * 0.81 + 0.8 * 0.01))
+    for prior in (
+        Prior([0.2, 0.8], letters), Prior([0.8, 0.2], letters[::-1]), {"often": 0.8, "rare": 0.2},
+        pd.Series([0.8, 0.2], index=letters[::-1]),
+    ):  # fmt: skip
+        for parts in ([one, other], [other, one]):
+            assert joint_level(prior, parts) == pytest.approx(expected, abs=1e-12)
+            assert chained_level(prior, parts) >= expected - 1e-12
+            worst = worst_outcome(prior, parts)
+            assert (worst.outputs, worst.witness) == (("u", "u"), "rare")
+            assert joint_outcomes(prior, parts)[0].outputs == worst.outputs
+    both = compose([other, one])
+    assert both.inputs == ("often", "rare")
+    assert both.matrix[1] == pytest.approx([0.81, 0.09, 0.09, 0.01])
+
+
+def test_two_orders_and_a_side_without_labels_are_refused() -> None:
+    one, other = (Mechanism(RESPONSE, letters, ["u", "v"]) for letters in (["a", "b"], ["b", "a"]))
+    unclear: list[tuple[Any, list[Any]]] = [
+        ([0.2, 0.8], [one, other]), ({"a": 0.2, "b": 0.8}, [one, other, RESPONSE]),
+    ]  # fmt: skip
+    for prior, parts in unclear:
+        with pytest.raises(MechanismError, match="without labels may have either: give it labels"):
+            joint_level(prior, parts)
+    assert joint_level([0.2, 0.8], [one, one]) == joint_level({"a": 0.2, "b": 0.8}, [one, RESPONSE])
+    with pytest.raises(MechanismError, match="differ"):
+        joint_level([0.2, 0.8], [one, Mechanism(RESPONSE, ["a", "c"])])

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tables.tables_of_any_kind import cells_of, csv_bytes, write_table
 
 from pmlopt import Mechanism
+from pmlopt.core.letter_files import read_letters
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.releases.applying import apply_columns
 from pmlopt.releases.batches import ColumnRelease
@@ -287,3 +288,17 @@ def test_a_compressed_file_that_is_cut_short_is_told(source: Path, tmp_path: Pat
         (tmp_path / "cut.csv.gz").write_bytes(content[: int(share * len(content))])
         with pytest.raises(FileFormatError, match="cut"):
             column_counts(tmp_path / "cut.csv.gz", "sex")
+
+
+def test_tables_of_people_and_of_letters_by_write_table(tmp_path: Path) -> None:
+    """As R 4.2.2 writes them with row.names = FALSE; row names would be a column without a name."""
+    people, letters = tmp_path / "d.txt", tmp_path / "c.txt"
+    people.write_text('"age group" "ill"\n"18 to 30" "no"\n"31 to 60" "yes"\n"18 to 30" "no"\n')
+    assert column_counts(people, "age group") == {"18 to 30": 2, "31 to 60": 1}
+    letters.write_text('"letter" "count"\n"not ill" 60\n"ill" 40\n')
+    assert read_letters(letters) == (("not ill", "ill"), [60, 40])
+    people.write_text('"ill" "w"\n"1" "no" 2\n"2" "yes" 1\n')
+    with pytest.raises(FileFormatError, match=r"row names of R \(row.names = FALSE\)"):
+        column_counts(people, "ill")
+    with pytest.raises(FileFormatError, match=r"row names of R \(row.names = FALSE\)"):
+        read_letters(people)

@@ -37,7 +37,7 @@ from pmlopt.core.matrices.excel import check_excel, decode_xlsx, encode_xlsx
 from pmlopt.core.matrices.matlab import decode_mat, encode_mat
 from pmlopt.core.matrices.matrix_file import MatrixFile, Source, to_real_matrix
 from pmlopt.core.matrices.parquet import decode_parquet, encode_parquet
-from pmlopt.core.matrices.text_tables import decode_text, encode_text
+from pmlopt.core.matrices.text_tables import decode_any_text, decode_text, encode_text
 from pmlopt.core.records import Range, Shape
 from pmlopt.errors import FileFormatError
 
@@ -222,6 +222,7 @@ FORMATS = {
     ".tsv": MatrixFormat(
         partial(encode_text, delimiter="\t"), partial(decode_text, delimiter="\t")
     ),
+    ".txt": MatrixFormat(encode_text, decode_any_text),
     ".npy": MatrixFormat(encode_npy, decode_npy),
     ".mat": MatrixFormat(encode_mat, decode_mat, parts="variables"),
     ".parquet": MatrixFormat(encode_parquet, decode_parquet),

@@ -14,7 +14,7 @@ from pmlopt.data.samplers.source import fill_template
 from pmlopt.data.samplers.table import list_texts
 from pmlopt.errors import InputError
 from pmlopt.measures.estimable import estimable
-from pmlopt.releases.estimation.frequencies import compute_unbiased_weights
+from pmlopt.releases.estimation.intervals import compute_unbiased_weights
 
 DECODED = ("js", "r", "sql")
 """The languages for which there is a decoder."""

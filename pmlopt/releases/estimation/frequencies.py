@@ -24,20 +24,23 @@ from pmlopt.data.labelled import LabelledArray, Numbers, read_vector
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import InputError, MechanismError, PriorError, SolverError
-from pmlopt.measures.estimable import RANK_RTOL, estimable
+from pmlopt.measures.estimable import estimable
 from pmlopt.model.utility.estimation_error import Workload, build_workload_rows
 from pmlopt.releases.estimation.intervals import (
     GoodnessOfFit,
+    Intervals,
     check_confidence,
     check_counts,
     compute_bernstein_width,
     compute_exact_intervals,
     compute_moments,
     compute_score_ends,
+    compute_unbiased_weights,
     compute_wald_ends,
     goodness_of_fit,
     normal_quantile,
 )
+from pmlopt.releases.estimation.people import describe_vague_shares
 from pmlopt.releases.estimation.posterior import FrequencyPosterior, draw_posterior
 from pmlopt.releases.estimation.released_outputs import (
     check_distinguishable,
@@ -88,34 +91,6 @@ def count_outputs(
     return seen
 
 
-def compute_unbiased_weights(
-    matrix: FloatArray, combinations: FloatArray, law: FloatArray
-) -> FloatArray:
-    """Compute the (K, M) minimum-variance unbiased estimator weights V with `V P' = W`.
-
-    `V = W J^-1 P diag(1/q)` with `J = P diag(1/q) P'`; where J is singular and W in its range, by the
-    pseudo-inverse. `V c / n` is an unbiased estimate of W f from counts c of n people, whatever f is.
-
-    Args:
-        matrix: (N, M) a mechanism.
-        combinations: (K, N) W, in the range of the mechanism.
-        law: (M,) positive where outputs can occur.
-
-    Source: [pukelsheim2006optimal, Section 1.22] (the Gauss-Markov theorem).
-
-    Examples:
-        >>> P = np.array([[0.75, 0.25], [0.25, 0.75]])
-        >>> compute_unbiased_weights(P, np.eye(2), np.array([0.5, 0.5])).round(9).tolist()
-        [[1.5, -0.5], [-0.5, 1.5]]
-    """
-    occurs = matrix.max(axis=0) > 0
-    roots = np.sqrt(law[occurs])
-    scaled = matrix[:, occurs] / roots
-    weights = np.zeros((len(combinations), matrix.shape[1]))
-    weights[:, occurs] = combinations @ np.linalg.pinv(scaled, rcond=RANK_RTOL).T / roots
-    return weights
-
-
 def maximize_likelihood(matrix: FloatArray, counts: FloatArray) -> FloatArray:
     """Maximise the likelihood `sum_y counts[y] log (f P)[y]` over frequencies f.
 
@@ -150,7 +125,6 @@ def maximize_likelihood(matrix: FloatArray, counts: FloatArray) -> FloatArray:
 
 
 Estimator = Literal["ml", "linear"]
-Intervals = Literal["score", "bernstein", "exact", "wald"]
 
 REFUSED, DOUBTFUL = 1e-6, 1e-3
 """The p-values of the test of fit below which counts are refused, and below which a warning is given."""
@@ -217,9 +191,23 @@ class Estimate:
             "lower": ends[:, 0], "upper": ends[:, 1],
         }  # fmt: skip
 
-    def describe_confidence(self) -> str:
-        """Return the confidence of the intervals, with "about" where it is approximate."""
-        return f"{'about ' if self.kind in ('score', 'wald') else ''}{self.confidence:g}"
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """Return what makes the estimates useless: shares that are below their standard errors."""
+        vague = describe_vague_shares(
+            self.mechanism, self.origins[:, None] + self.combinations, self.letters, self.columns,
+            self.confidence, self.kind, self.people / self.effective,
+        )  # fmt: skip
+        return (vague,) if vague else ()
+
+    def describe_confidence(self, confidence: float | None = None) -> str:
+        """Return the confidence of the intervals, with "about" where it is approximate.
+
+        Args:
+            confidence: with which those of several estimates hold together; left out, of this one.
+        """
+        share = self.confidence if confidence is None else confidence
+        return f"{'about ' if self.kind in ('score', 'wald') else ''}{share:g}"
 
     @cached_property
     def intervals(self) -> FloatArray:
@@ -396,7 +384,8 @@ class Estimate:
         """Return the estimates as a table, with the confidence of their intervals."""
         held = f"all intervals hold at once with a confidence of {self.describe_confidence()}"
         head, rows = self._format_rows()
-        return "\n".join([f"{self.people:,} released values; {held}", *align_cells([head, *rows])])
+        lines = [f"{self.people:,} released values; {held}", *align_cells([head, *rows])]
+        return "\n".join([*lines, *(f"Warning: {line}" for line in self.warnings)])
 
     def __repr__(self) -> str:
         """Return the numbers of estimates and people in a line."""
@@ -544,10 +533,15 @@ def _count_weighted(
         raise PriorError(
             f"the weights have the least entry {each.min():g}: they are at least 0, not all 0"
         )
-    total = float(each.sum())
-    people = total**2 / float(each @ each)
-    shares = np.bincount(places, weights=each, minlength=len(mechanism.outputs)) / total
-    return np.asarray(shares * people), people, total
+    # in the unit of the largest one, whose square is in the range of floats
+    unit = float(each.max())
+    relative = each / unit
+    total = float(relative.sum())
+    if not np.isfinite(unit * total):
+        raise PriorError(f"the weights, up to {unit:g}, sum to no float: divide them by {unit:.0e}")
+    people = total**2 / float(relative @ relative)
+    shares = np.bincount(places, weights=relative, minlength=len(mechanism.outputs)) / total
+    return np.asarray(shares * people), people, unit * total
 
 
 def _check_interval_kind(kind: str) -> Intervals:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +18,37 @@ from pmlopt.core.lazy_imports import sparse, special
 from pmlopt.errors import InputError, PriorError
 from pmlopt.measures.estimable import RANK_RTOL
 from pmlopt.model.uncertainty.confidence import confidence_box
+
+Intervals = Literal["score", "bernstein", "exact", "wald"]
+"""The kinds of confidence intervals."""
+
+
+def compute_unbiased_weights(
+    matrix: FloatArray, combinations: FloatArray, law: FloatArray
+) -> FloatArray:
+    """Compute the (K, M) minimum-variance unbiased estimator weights V with `V P' = W`.
+
+    `V = W J^-1 P diag(1/q)` with `J = P diag(1/q) P'`; where J is singular and W in its range, by the
+    pseudo-inverse. `V c / n` is an unbiased estimate of W f from counts c of n people, whatever f is.
+
+    Args:
+        matrix: (N, M) a mechanism.
+        combinations: (K, N) W, in the range of the mechanism.
+        law: (M,) positive where outputs can occur.
+
+    Source: [pukelsheim2006optimal, Section 1.22] (the Gauss-Markov theorem).
+
+    Examples:
+        >>> P = np.array([[0.75, 0.25], [0.25, 0.75]])
+        >>> compute_unbiased_weights(P, np.eye(2), np.array([0.5, 0.5])).round(9).tolist()
+        [[1.5, -0.5], [-0.5, 1.5]]
+    """
+    occurs = matrix.max(axis=0) > 0
+    roots = np.sqrt(law[occurs])
+    scaled = matrix[:, occurs] / roots
+    weights = np.zeros((len(combinations), matrix.shape[1]))
+    weights[:, occurs] = combinations @ np.linalg.pinv(scaled, rcond=RANK_RTOL).T / roots
+    return weights
 
 
 def compute_moments(

@@ -2,27 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, check_integer, check_nonnegative, check_positive
+from pmlopt.core.arrays import FloatArray, Label, check_integer, check_nonnegative, check_positive
 from pmlopt.core.roots import bisect, find_min_integer
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import InputError, PrivacyError
 from pmlopt.measures.estimable import estimable
 from pmlopt.model.utility.estimation_error import Workload, build_workload_rows
-from pmlopt.releases.estimation.frequencies import Intervals, compute_unbiased_weights
 from pmlopt.releases.estimation.intervals import (
+    Intervals,
     check_confidence,
     compute_bernstein_width,
     compute_moments,
     compute_score_ends,
+    compute_unbiased_weights,
     normal_quantile,
 )
+from pmlopt.releases.estimation.tables import format_label
 
 _HALF_WIDTH = "the half-width", InputError
+
+
+def describe_vague_shares(
+    mechanism: Mechanism,
+    rows: FloatArray,
+    names: Sequence[Label],
+    columns: Mapping[str, FloatArray],
+    confidence: float,
+    intervals: Intervals,
+    spread: float = 1.0,
+) -> str:
+    """Describe shares whose standard errors are above them, with the people that would be needed.
+
+    The people are those of `people_needed` at even frequencies, for intervals of the half-width of an even
+    share, or of half the present one where that is less.
+
+    Args:
+        mechanism: (N, M).
+        rows: (K, N) what is estimated; where they are no sums of frequencies, nothing is described.
+        names: of the K rows.
+        columns: (K,) the estimates, standard errors and ends of intervals.
+        confidence: with which the intervals hold together.
+        intervals: their kind.
+        spread: how many people of a weighted sample are worth one that is drawn alike.
+
+    Returns:
+        A sentence; empty where no share is below its standard error.
+
+    Examples:
+        >>> found = {"estimate": [0.7, 0.3], "standard_error": [0.4, 0.4], "lower": [0, 0], "upper": [1, 1]}
+        >>> columns = {name: np.array(column) for name, column in found.items()}
+        >>> response = Mechanism([[0.52, 0.48], [0.48, 0.52]])
+        >>> print(describe_vague_shares(response, np.eye(2), ["no", "yes"], columns, 0.95, "wald"))
+        ... # z = 2.2414, and one answer has the variance (1 / 0.08)^2: (2.2414 * 12.5 / 0.25)^2 people
+        the standard error of yes is above its share: the estimate itself says nothing. Intervals of plus and
+        minus 0.25 take 12,560 people (people-needed --half-width 0.25)
+    """
+    if rows.min() < -1e-9 or rows.max() > 1 + 1e-9:
+        return ""
+    half_widths = (columns["upper"] - columns["lower"]) / 2
+    # a share that is 0 but for a solver's noise is not vague
+    vague = np.flatnonzero((columns["standard_error"] > columns["estimate"]) & (half_widths > 1e-6))
+    if not len(vague):
+        return ""
+    widest, even = float(half_widths[vague].max()), 1 / rows.shape[1]
+    width = float(f"{even if even < widest else widest / 2:.2g}")
+    prior = Prior.uniform(rows.shape[1], mechanism.inputs)
+    kind = "bernstein" if intervals == "exact" else intervals
+    people = math.ceil(spread * people_needed(prior, mechanism, width, confidence, rows, kind))
+    labels = [format_label(names[place]) for place in vague.tolist()]
+    more = f" and {len(labels) - 3} more" if len(labels) > 3 else ""
+    what = (
+        f"error of {labels[0]} is above its share: the estimate itself says"
+        if len(labels) == 1
+        else f"errors of {'; '.join(labels[:3])}{more} are above their shares: the estimates themselves say"
+    )
+    return (
+        f"the standard {what} nothing. Intervals of plus and minus {width:g} take "
+        f"{people:,} people (people-needed --half-width {width:g})"
+    )
 
 
 def half_width(

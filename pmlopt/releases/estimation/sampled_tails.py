@@ -39,19 +39,28 @@ class SampledLeakage:
     """One-sided bounds on what a program leaks, from a sample whose size was fixed before.
 
     Each bound is wrong with probability `1 - confidence` at most. None is a statement on the leakage of an
-    outcome that was not seen: such outcomes count in the tail, by their probability.
+    outcome that was not seen: such outcomes count in the tail, by their probability. Without a prior and
+    unless the program is deterministic, an outcome may leak nothing, and lower bounds are 0.
 
     Attributes:
         prior: the N letters, where samples are pairs; else None.
         confidence: of each bound.
+        deterministic: whether each secret has one outcome only.
         outcomes: those that were seen, in the order in which they appeared, or all that may occur.
         is_complete: whether no other outcome may occur.
     """
 
     tests: ClassVar[ShareTests] = AT_SIZE
 
-    def __init__(self, prior: PriorLike | None, confidence: float) -> None:
+    def __init__(
+        self, prior: PriorLike | None, confidence: float, *, deterministic: bool = False
+    ) -> None:
         self.prior = None if prior is None else as_prior(prior)
+        if deterministic and self.prior is not None:
+            raise InputError(
+                "deterministic is for samples of outputs: pairs, with their prior, bound every program"
+            )
+        self.deterministic = deterministic
         self.confidence = check_confidence(confidence)
         self.outcomes: list[Label] = []
         self.is_complete = False
@@ -75,7 +84,7 @@ class SampledLeakage:
 
     @property
     def min_level(self) -> float:
-        """Return a lower bound on the leakage level, in nats."""
+        """Return a lower bound on the leakage level, in nats; 0 where outputs alone do not give one."""
         if not self._is_exceeded(0.0):
             return 0.0
         most = min(self.max_leakage, MAX_EXPONENT)
@@ -156,9 +165,11 @@ class SampledLeakage:
             PrivacyError: the level or delta is out of range.
 
         Examples:
-            >>> found = leakage_from_samples(["fast", "slow"] * 50)
+            >>> found = leakage_from_samples(["fast", "slow"] * 50, deterministic=True)
             >>> found.decide_claim(0.5), found.decide_claim(1.0, 0.1), found.decide_claim(1.0, 0.001)
             ('refuted', 'confirmed', 'undecided')
+            >>> leakage_from_samples(["fast", "slow"] * 50).decide_claim(0.5)  # fair coins leak nothing
+            'undecided'
         """
         level = check_nonnegative(epsilon, "epsilon", PrivacyError)
         allowed = check_in_interval(delta, "[0, 1)", "delta", PrivacyError)
@@ -178,7 +189,7 @@ class SampledLeakage:
         """Return whether some outcome surely leaks more than a level."""
         seen = int((self.table.sum(axis=1) > 0).sum())
         # of K outcomes of a deterministic program one has a probability of 1/K at most
-        many = self.prior is None and seen > 0 and math.log(seen) > level
+        many = self.deterministic and seen > 0 and math.log(seen) > level
         return many or self._count_samples(level, 1 - self.confidence)[0] > 0
 
     def _count_samples(self, level: float, error: float) -> tuple[int, int, bool]:
@@ -193,8 +204,10 @@ class SampledLeakage:
             # of many outcomes few are seen differently often
             numbers, times = np.unique(table, return_counts=True)
             limit = math.exp(-level)
-            # at most 1 / limit outcomes are as frequent as that
-            leaky = tests.is_below(numbers, n, limit, error * limit)
+            # at most 1 / limit outcomes are as frequent as that; a rare one leaks only if no draw is in it
+            rare = tests.is_below(numbers, n, limit, error * limit)
+            leaky = rare & self.deterministic
+            # P(y | x) <= 1 bounds the leakage by -log P(y), whatever is drawn
             safe = tests.is_above(numbers, n, limit, error)
         else:
             numbers, times = table.sum(axis=1), np.ones(len(table), dtype=int)
@@ -234,12 +247,14 @@ def leakage_from_samples(
     times: ArrayLike | None = None,
     prior: PriorLike | None = None,
     confidence: float = 0.95,
+    deterministic: bool = False,
 ) -> SampledLeakage:
     """Bound what a program leaks, from samples of its outputs.
 
-    Without a prior the program is deterministic, and only its outputs Y are sampled, of secrets drawn from
-    their law: `l(y) = -log P(y)`. With a prior it may be randomised, and pairs of a secret and an output are
-    sampled: `l(y) = max_x log(P(x | y) / p[x])`, where the secrets of an outcome are draws from P(x | y).
+    Without a prior only its outputs Y are sampled, of secrets drawn from their law: `l(y) <= -log P(y)`, with
+    equality for a deterministic program, and samples bound the leakage of any other from above only. With a
+    prior pairs of a secret and an output are sampled: `l(y) = max_x log(P(x | y) / p[x])`, where the secrets
+    of an outcome are draws from P(x | y).
     Outcomes need not be known before. Of a deterministic program one of probability P(y) uses up the error
     `a P(y)` at most; of pairs each that was seen uses up the same part of a, since the secrets are
     independent given the outputs.
@@ -251,9 +266,12 @@ def leakage_from_samples(
         times: how often each of them was seen, where they were counted; else once.
         prior: N letters, from which the secrets of the pairs were drawn.
         confidence: of each bound, in (0, 1).
+        deterministic: whether the program draws nothing. Outputs do not show it: of a fair coin that leaks
+            nothing they are those of a program that leaks log 2.
 
     Raises:
-        InputError: the confidence is outside (0, 1), or `times` are as many as other samples.
+        InputError: the confidence is outside (0, 1), `times` are not as many as the samples, or the program
+            is called deterministic where a prior is given.
         MechanismError: there are no samples, a letter is not of the prior, or a count is no whole number.
 
     Source: docs/theory/programs.md has the proof; [clopper1934confidence].
@@ -267,7 +285,7 @@ def leakage_from_samples(
         >>> 0.4 < found.min_level < math.log(1.8)
         True
     """
-    found = SampledLeakage(prior, confidence)
+    found = SampledLeakage(prior, confidence, deterministic=deterministic)
     letters, outputs = read_samples(samples, found.prior)
     numbers = np.ones(len(outputs)) if times is None else check_counts(times, 1)
     if len(numbers) != len(outputs):
@@ -295,9 +313,10 @@ class LevelAudit(SampledLeakage):
         epsilon: the level of the claim, in nats.
         delta: the probability with which it may be exceeded, in [0, 1).
         prior: where samples are pairs of a letter and an output: the N letters, as in `leakage_from_samples`;
-            without it samples are outputs of a deterministic program.
+            without it samples are outputs, which refute a claim on a deterministic program only.
         confidence: in (0, 1).
         outcomes: all that may occur, where they are known.
+        deterministic: whether the program draws nothing, as in `leakage_from_samples`.
 
     Attributes:
         verdict: "refuted", "confirmed" or "undecided".
@@ -312,7 +331,8 @@ class LevelAudit(SampledLeakage):
         >>> audit = LevelAudit(epsilon=1.0, delta=0.05)
         >>> audit.add_samples(["fast", "slow"] * 20), audit.add_samples(["fast", "slow"] * 100)
         ('undecided', 'confirmed')
-        >>> LevelAudit(epsilon=0.5).add_samples(["fast", "slow"])  # two outcomes: one leaks log 2 or more
+        >>> audit = LevelAudit(epsilon=0.5, deterministic=True)
+        >>> audit.add_samples(["fast", "slow"])  # two outcomes: one leaks log 2 or more
         'refuted'
     """
 
@@ -320,9 +340,10 @@ class LevelAudit(SampledLeakage):
 
     def __init__(
         self, epsilon: float, delta: float = 0.0, prior: PriorLike | None = None,
-        confidence: float = 0.95, outcomes: Sequence[Label] | None = None,
+        confidence: float = 0.95, outcomes: Sequence[Label] | None = None, *,
+        deterministic: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(prior, confidence)
+        super().__init__(prior, confidence, deterministic=deterministic)
         self.epsilon = check_nonnegative(epsilon, "epsilon", PrivacyError)
         self.delta = check_in_interval(delta, "[0, 1)", "delta", PrivacyError)
         self.verdict: Verdict = "undecided"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
-from pmlopt.core.arrays import FloatArray, Label
+from pmlopt.core.arrays import FloatArray, Label, join_words
 
 
 def format_estimates(
@@ -31,7 +31,7 @@ def format_estimates(
     head = ["value", *map(name_column, columns)]
     rows = [
         [
-            ", ".join(map(str, label)) if isinstance(label, tuple) else str(label),
+            format_label(label),
             *(
                 round_decimal(column[k], decimals, sides.get(name))
                 for name, column in columns.items()
@@ -40,6 +40,19 @@ def format_estimates(
         for k, label in enumerate(letters)
     ]
     return head, rows
+
+
+def format_label(label: Label) -> str:
+    r"""Format a letter or an output: the parts of a tuple with commas, a missing cell as two quotes.
+
+    Examples:
+        >>> format_label("a"), format_label(("a", 3)), format_label(("", "f")), format_label("a\n")
+        ('a', 'a, 3', "'', f", 'a\\n')
+    """
+    parts = label if isinstance(label, tuple) else (label,)
+    return ", ".join(
+        format_label(part) if isinstance(part, tuple) else join_words([part]) for part in parts
+    )
 
 
 def name_column(name: str) -> str:

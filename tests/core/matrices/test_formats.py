@@ -6,6 +6,7 @@ import io
 import math
 import subprocess
 import sys
+from fractions import Fraction
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from pmlopt import Mechanism
 from pmlopt.core.arrays import DefaultLabels, FloatArray
 from pmlopt.core.files import ENDINGS
 from pmlopt.core.matrices.formats import FORMATS, read_matrix
+from pmlopt.core.matrices.text_tables import format_decimal
 from pmlopt.errors import FileFormatError, InputError
 
 HAS_EXCEL = find_spec("openpyxl") is not None
@@ -512,3 +514,54 @@ def test_a_table_of_tabs_keeps_numbers_by_their_repr(tmp_path: Path) -> None:
     Mechanism([[1 / 3, 2 / 3]], ["a\tb"], ["u", "v"]).save(path)
     assert path.read_text() == f'\tu\tv\n"a\tb"\t{1 / 3!r}\t{2 / 3!r}\n'
     assert math.isclose(Mechanism.load(path).matrix[0, 0], 1 / 3, rel_tol=0)
+
+
+WRITTEN_BY_R = {
+    "write.table(m)": '"a b" "c"\n"no" 0.75 0.25\n"it\'s \\"ill\\"" 0.2 0.8\n',
+    'write.table(m, qmethod = "double")': '"a b" "c"\n"no" 0.75 0.25\n"it\'s ""ill""" 0.2 0.8\n',
+    'write.table(m, sep = "\\t")': '"a b"\t"c"\n"no"\t0.75\t0.25\n"it\'s \\"ill\\""\t0.2\t0.8\n',
+    'write.table(m, sep = "\\t", col.names = NA)':
+        '""\t"a b"\t"c"\n"no"\t0.75\t0.25\n"it\'s \\"ill\\""\t0.2\t0.8\n',
+    'write.table(m, dec = ",")': '"a b" "c"\n"no" 0,75 0,25\n"it\'s \\"ill\\"" 0,2 0,8\n',
+    'write.table(m, sep = ";", dec = ",")':
+        '"a b";"c"\n"no";0,75;0,25\n"it\'s \\"ill\\"";0,2;0,8\n',
+}  # fmt: skip
+"""What R 4.2.2 writes of a matrix with the rows no and it's "ill", by call."""
+
+
+@pytest.mark.parametrize("call", WRITTEN_BY_R)
+def test_tables_of_r_are_read(tmp_path: Path, call: str) -> None:
+    path = tmp_path / "m.txt"
+    path.write_text(WRITTEN_BY_R[call])
+    found = Mechanism.load(path)
+    assert (found.inputs, found.outputs) == (("no", 'it\'s "ill"'), ("a b", "c"))
+    assert found.matrix.tolist() == [[0.75, 0.25], [0.2, 0.8]]
+
+
+@pytest.mark.parametrize("text", [
+    '"a" "b"\n"no" 0.5 0.5\n"yes" 0.5\n', "a b\nno x y\n", '"a"\n', "", '"x\\" "b"\n"no" 0.5 0.5\n',
+])  # fmt: skip
+def test_other_text_is_no_table(tmp_path: Path, text: str) -> None:
+    (tmp_path / "m.txt").write_text(text)
+    with pytest.raises(FileFormatError, match=r"m\.txt"):
+        Mechanism.load(tmp_path / "m.txt")
+
+
+def test_a_table_of_one_output_and_names_without_quotes(tmp_path: Path) -> None:
+    (tmp_path / "m.txt").write_text('"all"\n"no" 1\n"yes" 1\n')
+    assert Mechanism.load(tmp_path / "m.txt").outputs == ("all",)
+    (tmp_path / "n.txt").write_text("a b\nno 0.75 0.25\nyes 0.2 0.8\n")
+    assert Mechanism.load(tmp_path / "n.txt").inputs == ("no", "yes")
+
+
+def test_decimals_near_the_middle_of_two_floats_have_17_digits() -> None:
+    """Each is read as its float; none of fewer digits is nearer to the middle than a hundredth of a unit."""
+    drawn = np.random.default_rng(4).random(20_000) ** 3
+    longer = 0
+    for value in [*drawn.tolist(), *drawn.round(12).tolist(), 0.0, 1.0, 0.1, 1e-308, 5e-324]:
+        text = format_decimal(value)
+        assert float(text) == value
+        longer += text != repr(value)
+        apart = abs(Fraction(text) - Fraction(value)) / Fraction(math.ulp(value))
+        assert apart <= Fraction(49, 100) or not 1e-300 < value < 1
+    assert 0 < longer < 4_000  # about a fiftieth of those with few digits

@@ -23,7 +23,8 @@ from pmlopt.releases.estimation import (
     level_needed,
     people_needed,
 )
-from pmlopt.releases.estimation.frequencies import Intervals, maximize_likelihood
+from pmlopt.releases.estimation.frequencies import maximize_likelihood
+from pmlopt.releases.estimation.intervals import Intervals
 
 P = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
 TRUE = np.array([0.7, 0.25, 0.05])
@@ -364,3 +365,21 @@ def test_an_estimate_prints_as_the_table_of_the_shell() -> None:
     ]
     assert repr(found) == "<Estimate of 2 numbers from 1,000 released values>"
     assert "<td>0.700</td>" in found._repr_html_()
+
+
+@pytest.mark.parametrize("unit", [1e-320, 1e-200, 1e-9, 0.1, 1e150, 1e200, 1e306])
+def test_the_unit_of_weights_does_not_matter(unit: float) -> None:
+    """7^2 / (1 + 4 + 1 + 1 + 4) people; 4 of 7 weights are on "no", whose share is (4/7 - 1/4) / (1/2)."""
+    m = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
+    answers, weights = ["no", "no", "yes", "no", "yes"], [1, 2, 1, 1, 2]
+    found = estimate(m, released=answers, weights=[w * unit for w in weights])
+    rel = 1e-3 if unit < 1e-300 else 1e-9  # subnormal numbers have few digits
+    assert found.effective == pytest.approx(49 / 11, rel=rel)
+    assert found.frequencies == pytest.approx([9 / 14, 5 / 14], rel=rel)
+    assert found.totals.sum() == pytest.approx(7 * unit, rel=rel)
+
+
+def test_weights_whose_sum_is_no_float_are_refused() -> None:
+    m = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
+    with pytest.raises(PriorError, match="sum to no float: divide them"):
+        estimate(m, released=["no", "yes"], weights=[1.5e308, 1.5e308])

@@ -13,8 +13,8 @@ from pmlopt import LDP, PML, EstimationError, Mechanism, Prior, design, estimate
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import InputError, MechanismError
 from pmlopt.releases.estimation import independence
-from pmlopt.releases.estimation.frequencies import Intervals, maximize_likelihood
-from pmlopt.releases.estimation.intervals import goodness_of_fit
+from pmlopt.releases.estimation.frequencies import maximize_likelihood
+from pmlopt.releases.estimation.intervals import Intervals, goodness_of_fit
 
 RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])
 RARE = np.array([0.55, 0.3, 0.148, 0.002])

@@ -46,10 +46,13 @@ def test_verdicts_on_programs_are_wrong_as_seldom_as_they_say(name: str) -> None
     rng, law = np.random.default_rng(1), LAWS[name]
     tail = float(law[-np.log(law) > EPSILON].sum())
     drawn = rng.choice(len(law), (RUNS, LOOKS[-1]), p=law).tolist()
-    true = [LevelAudit(EPSILON, tail, confidence=1 - RISK) for _ in drawn]
+    true = [LevelAudit(EPSILON, tail, confidence=1 - RISK, deterministic=True) for _ in drawn]
     assert count_verdicts(true, drawn)["refuted"] <= MAX_WRONG
     if tail:
-        false = [LevelAudit(EPSILON, tail * (1 - 1e-6), confidence=1 - RISK) for _ in drawn]
+        false = [
+            LevelAudit(EPSILON, tail * (1 - 1e-6), confidence=1 - RISK, deterministic=True)
+            for _ in drawn
+        ]
         assert count_verdicts(false, drawn)["confirmed"] <= MAX_WRONG
 
 
@@ -71,7 +74,7 @@ def test_claims_that_are_far_from_the_truth_are_decided() -> None:
     tail = float(law[-np.log(law) > 2.5].sum())
     drawn = rng.choice(len(law), 20_000, p=law).tolist()
     for delta, verdict in ((2 * tail, "confirmed"), (tail / 2, "refuted")):
-        audit = LevelAudit(2.5, delta)
+        audit = LevelAudit(2.5, delta, deterministic=True)
         assert audit.run(iter(drawn)) == verdict
         assert audit.samples < 3_000
         lower, upper = audit.bound_tail(2.5)
@@ -99,7 +102,10 @@ def test_the_level_is_confirmed_where_all_outcomes_are_listed() -> None:
     assert LevelAudit(1.0).add_samples(coins) == "undecided"
     # an outcome on the list that never comes is not known to leak little
     assert LevelAudit(1.0, outcomes=["heads", "tails", "edge"]).add_samples(coins) == "undecided"
-    assert LevelAudit(0.5, outcomes=["heads", "tails"]).add_samples(coins) == "refuted"
+    either: dict[str, Any] = {"epsilon": 0.5, "outcomes": ["heads", "tails"]}
+    assert LevelAudit(**either, deterministic=True).add_samples(coins) == "refuted"
+    # the same outputs are those of coins that leak nothing
+    assert LevelAudit(**either).add_samples(coins) == "undecided"
 
 
 def test_the_level_of_pairs_is_refuted_or_confirmed() -> None:
@@ -127,9 +133,11 @@ def test_samples_in_parts_and_at_once_count_the_same() -> None:
 
 
 def test_many_outcomes_refute_a_level_at_once() -> None:
-    assert LevelAudit(math.log(4)).add_samples(range(4)) == "undecided"
-    assert LevelAudit(math.log(4)).add_samples(range(5)) == "refuted"
-    assert LevelAudit(0.0).add_samples(["only"] * 50) == "undecided"
+    for samples, level, verdict in (
+        (range(4), math.log(4), "undecided"), (range(5), math.log(4), "refuted"),
+        (["only"] * 50, 0.0, "undecided"),
+    ):  # fmt: skip
+        assert LevelAudit(level, deterministic=True).add_samples(samples) == verdict
 
 
 @pytest.mark.parametrize(("arguments", "error", "words"), [
@@ -137,6 +145,7 @@ def test_many_outcomes_refute_a_level_at_once() -> None:
     ({"epsilon": 1, "delta": -0.1}, PrivacyError, "delta"),
     ({"epsilon": 1, "confidence": 0}, InputError, "confidence"),
     ({"epsilon": 1, "outcomes": ["a", "a"]}, InputError, "occurs twice"),
+    ({"epsilon": 1, "prior": [0.5, 0.5], "deterministic": True}, InputError, "bound every program"),
 ])  # fmt: skip
 def test_audits_that_cannot_be_meant(
     arguments: dict[str, Any], error: type[PmloptError], words: str
