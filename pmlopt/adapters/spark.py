@@ -75,7 +75,9 @@ def release(
 def release_column(mechanism: MechanismLike, seed: int | None = None) -> Any:
     """Return a Spark column function that releases each row.
 
-    `frame.select(release_column(mechanism)("education"))`. Used twice on one column it gives one draw twice.
+    `frame.select(release_column(mechanism)("education"))`: store that before anything is computed of it. Used
+    twice on one column it gives one draw twice, and two equal conditions on it act as one; a simple `CASE`
+    of it draws for each branch, which breaks the level. `release` has none of these.
 
     Args:
         mechanism: its inputs are the values of the column, or tuples of those of as many columns.

@@ -82,7 +82,7 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,15}")
 def write_numbers_for_r(texts: Iterable[str]) -> str:
     """Write the numbers whose shortest digits some texts are, NA for other texts, as a vector of R.
 
-    R prints fewer digits than a number has, and reads some as a neighbour: so the numbers have all their bits.
+    R prints fewer digits than a number has, and reads some digits as a neighbour: so all bits are written.
 
     Examples:
         >>> print(write_numbers_for_r(["yes", "0.3", "5", "5.0"]))
@@ -99,7 +99,7 @@ def write_numbers_for_r(texts: Iterable[str]) -> str:
 
 
 def _read_number(text: str) -> float | None:
-    """Return the number whose shortest digits a text is; None where it is not, or floats may have rounded it."""
+    """Return the number whose shortest digits a text is, None where floats may have rounded it to that."""
     if _WHOLE.fullmatch(text):
         return float(text) if abs(int(text)) < 2**53 else None
     try:
