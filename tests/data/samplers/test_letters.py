@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 import polars
+import pyarrow
 import pytest
 from oracles.samplers import erase_types
 
@@ -178,7 +179,8 @@ def sampler(tmp_path: Path) -> dict[str, object]:
     pandas.Series(["yes"] * ROWS, dtype="category"),
     pandas.Categorical(["yes"] * ROWS),
     polars.Series(["yes"] * ROWS, dtype=polars.Categorical),
-], ids=["list", "array", "series", "category", "polars"])  # fmt: skip
+    pyarrow.chunked_array([["yes"] * ROWS]).dictionary_encode(),
+], ids=["list", "array", "series", "category", "polars", "arrow"])  # fmt: skip
 def test_a_column_has_a_draw_for_each_row(column: object, sampler: dict[str, object]) -> None:
     released = sampler["release_many"](column)  # type: ignore[operator]
     assert len(released) == ROWS
