@@ -69,9 +69,7 @@ class LazyTable(Table):
 
     def batches(self) -> Iterator[TableBatch]:
         """Yield all rows in one batch."""
-        # Polars keeps objects as such, which a column that is read refuses
-        backend = "polars" if self._frame.implementation.is_polars() else "pyarrow"
-        return FrameTable(self._frame.collect(backend).to_native()).batches()
+        return FrameTable(_collect(self._frame).to_native()).batches()
 
     def count_by_engine(self, columns: Sequence[str]) -> Table:
         """Count distinct value tuples with the frame's engine."""
@@ -84,16 +82,28 @@ class LazyTable(Table):
             _check_no_objects(self._frame, schema[name], name)
         size = "-".join(["rows", *columns])  # no column's name
         texts = without_collations(self._frame, columns)
-        groups = texts.group_by(*columns).agg(narwhals.len().alias(size)).collect("pyarrow")
-        return _CountedTable(groups.to_native(), size)
+        groups = texts.group_by(*columns).agg(narwhals.len().alias(size))
+        try:
+            counted = _collect(groups)
+        except TypeError as cause:  # of Dask, about lists and the like
+            raise InputError(
+                f"one of the columns {columns} holds what is no letter: give text or numbers ({cause})"
+            ) from None
+        return _CountedTable(counted, size)
+
+
+def _collect(frame: Any) -> Any:
+    """Compute a lazy frame, where Python objects stay objects: Arrow has their addresses, or fails."""
+    keeps_objects = frame.implementation.is_polars() or frame.implementation.is_dask()
+    return frame.collect(None if keeps_objects else "pyarrow")
 
 
 class _CountedTable(FrameTable):
     """A table of distinct value tuples with multiplicities."""
 
     def __init__(self, data: Any, size: str) -> None:
-        super().__init__(data.drop_columns([size]))
-        self._times = np.array(data[size].to_pylist(), dtype=np.int64)
+        super().__init__(data.drop(size).to_native())
+        self._times = np.array(data[size].to_list(), dtype=np.int64)
 
     def batches(self) -> Iterator[TableBatch]:
         """Yield all value tuples in one batch."""

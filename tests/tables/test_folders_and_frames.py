@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import dask
+import dask.dataframe
 import duckdb
 import numpy as np
 import pandas as pd
@@ -303,17 +305,24 @@ def run_release(frame: Any, target: Path, keep: list[str]) -> None:
         apply_columns(table, [ColumnRelease(SAME, ("s",))], target, keep=keep)
 
 
+def make_dask_frame(columns: dict[str, list[Any]]) -> Any:
+    """A frame of Dask that keeps objects: by default it makes text of them itself."""
+    with dask.config.set({"dataframe.convert-string": False}):
+        return dask.dataframe.from_pandas(pd.DataFrame(columns), npartitions=1)
+
+
+@pytest.mark.filterwarnings("ignore:Dask support is moving:FutureWarning")
 @pytest.mark.parametrize(
     "cell", [b"a", [1], {"a": 1}, object()], ids=["bytes", "list", "dict", "object"]
 )
-@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pyarrow.table])
+@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pyarrow.table, make_dask_frame])
 def test_cells_that_can_be_no_letter_are_not_counted(make: Any, cell: Any) -> None:
     try:
-        frame = make({"o": [cell, cell]})
+        frame = make({"o": [cell, cell], "s": ["no", "yes"]})
     except pyarrow.ArrowInvalid:
         pytest.skip("Arrow has no such column")
     refused = r"'o'.*(no column of letters|Python objects|no letter)"
     with pytest.raises(InputError, match=refused):
         column_counts(frame, "o")
     with pytest.raises(InputError, match=refused):
-        cross_counts(frame, "o", "o")
+        cross_counts(frame, "s", "o")
