@@ -197,6 +197,10 @@ def test_columns_of_numbers_are_released_and_what_is_no_column_is_refused(tmp_pa
     assert release_many(pandas.Series([2.5, 2.5])) == ["b", "b"]  # type: ignore[operator]
     assert release_many(np.array([True])) == ["c"]  # type: ignore[operator]
     assert release_many(iter([5, 2.5])) == ["a", "b"]  # type: ignore[operator]
+    numpy_numbers = [np.int64(5), np.float64(2.5), np.bool_(True)]
+    assert release_many(numpy_numbers) == ["a", "b", "c"]  # type: ignore[operator]
+    sparse = pandas.Series(pandas.arrays.SparseArray([5, 5]))
+    assert release_many(sparse) == ["a", "a"]  # type: ignore[operator]
     for wrong in (
         "5", {5: 2.5}, {5}, pandas.DataFrame({5: [5]}), pandas.Series([5, None]), [float("nan")], [[5]],
     ):  # fmt: skip
