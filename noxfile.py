@@ -207,6 +207,21 @@ def spark(session: nox.Session) -> None:
 
 
 @nox.session
+def postgres(session: nox.Session) -> None:
+    """The generated SQL in a server of PostgreSQL, where Debian's package postgresql is installed."""
+    if not any(Path("/usr/lib/postgresql").glob("*/bin/initdb")):
+        session.skip("there is no PostgreSQL here: apt-get install postgresql")
+    session.install("-e", ".[tests]")
+    session.run(
+        "pytest",
+        "-q",
+        "tests/data/samplers/test_postgres.py",
+        *session.posargs,
+        env={"PMLOPT_NEEDS_POSTGRES": "1"},
+    )
+
+
+@nox.session
 def package(session: nox.Session) -> None:
     """The source and the wheel in dist/, checked, with the list of what an installation holds (CycloneDX)."""
     session.install("build", "twine>=6", "cyclonedx-bom>=5")

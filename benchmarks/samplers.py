@@ -22,9 +22,8 @@ import numpy as np
 from common import report, suite_parser
 from oracles.samplers import (
     TOOLCHAINS,
-    PostgresServer,
     Toolchain,
-    find_postgres,
+    serve_postgres,
     write_postgres_questions,
 )
 from scipy.stats import chi2, chisquare
@@ -172,48 +171,45 @@ def round_to_bytes(mechanism: Mechanism) -> np.ndarray:
 
 def compare_postgres(draws: int, patterns: int, seed: int) -> tuple[str, ...] | None:
     """The row of PostgreSQL; None where there is no server."""
-    programs = find_postgres()
-    if programs is None:
-        return None
     rng = np.random.default_rng(seed)
     mechanism, small = draw_mechanism(rng, 7, 9), draw_mechanism(rng, 5, 6)
-    with tempfile.TemporaryDirectory(dir="/tmp") as place:
-        Path(place).chmod(0o777)
-        with PostgresServer(Path(place), programs).running() as ask:
-            cases = draw_patterns(rng, SamplerTable.from_mechanism(mechanism), patterns)
-            expected = find_outcomes(mechanism.matrix, cases, 53)
-            known = [str(text).encode().hex() for text in mechanism.outputs]
-            ask(write_source(SamplerTable.from_mechanism(mechanism), LANGUAGES["sql"]))
-            answers = ask(write_postgres_questions(list(map(str, mechanism.inputs)), cases))
-            wrong = sum(a != known[b] for a, b in zip(answers, expected, strict=True))
-            each = draws // len(mechanism.inputs)
-            lines = []
-            for text in mechanism.inputs:
-                letter = f"convert_from('\\x{str(text).encode().hex()}','UTF8')"
-                rows = ask(
-                    f"SELECT encode(convert_to(pmlopt_release({letter}),'UTF8'),'hex') AS y, count(*) "
-                    f"FROM generate_series(1,{each}) GROUP BY y;"
-                )
-                counts = dict(row.split("|") for row in rows)
-                lines.append(" ".join(counts.get(key, "0") for key in known))
-            p_value, impossible = test_draws(mechanism, lines, each)
-            ask(write_source(SamplerTable.from_mechanism(small, 8), LANGUAGES["sql"]))
-            words = [(x, bit) for x in range(5) for bit in range(256)]
-            keys = [str(text).encode().hex() for text in small.outputs]
-            found = np.array(
-                [
-                    keys.index(a)
-                    for a in ask(write_postgres_questions(list(map(str, small.inputs)), words))
-                ]
+    with serve_postgres() as ask:
+        if ask is None:
+            return None
+        cases = draw_patterns(rng, SamplerTable.from_mechanism(mechanism), patterns)
+        expected = find_outcomes(mechanism.matrix, cases, 53)
+        known = [str(text).encode().hex() for text in mechanism.outputs]
+        ask(write_source(SamplerTable.from_mechanism(mechanism), LANGUAGES["sql"]))
+        answers = ask(write_postgres_questions(list(map(str, mechanism.inputs)), cases))
+        wrong = sum(a != known[b] for a, b in zip(answers, expected, strict=True))
+        each = draws // len(mechanism.inputs)
+        lines = []
+        for text in mechanism.inputs:
+            letter = f"convert_from('\\x{str(text).encode().hex()}','UTF8')"
+            rows = ask(
+                f"SELECT encode(convert_to(pmlopt_release({letter}),'UTF8'),'hex') AS y, count(*) "
+                f"FROM generate_series(1,{each}) GROUP BY y;"
             )
-            counted = np.array([np.bincount(row, minlength=6) for row in found.reshape(5, 256)])
-            wrong_counts = int((counted != round_to_bytes(small)).sum())
-            refused = 0
-            for value in ("'no such letter'", "NULL"):
-                try:
-                    ask(f"SELECT pmlopt_release({value});")
-                except RuntimeError:
-                    refused += 1
+            counts = dict(row.split("|") for row in rows)
+            lines.append(" ".join(counts.get(key, "0") for key in known))
+        p_value, impossible = test_draws(mechanism, lines, each)
+        ask(write_source(SamplerTable.from_mechanism(small, 8), LANGUAGES["sql"]))
+        words = [(x, bit) for x in range(5) for bit in range(256)]
+        keys = [str(text).encode().hex() for text in small.outputs]
+        found = np.array(
+            [
+                keys.index(a)
+                for a in ask(write_postgres_questions(list(map(str, small.inputs)), words))
+            ]
+        )
+        counted = np.array([np.bincount(row, minlength=6) for row in found.reshape(5, 256)])
+        wrong_counts = int((counted != round_to_bytes(small)).sum())
+        refused = 0
+        for value in ("'no such letter'", "NULL"):
+            try:
+                ask(f"SELECT pmlopt_release({value});")
+            except RuntimeError:
+                refused += 1
     return (
         "sql", str(len(cases)), str(wrong + impossible), str(len(words)), str(wrong_counts),
         str(each * 7), f"{p_value:.3f}", f"{refused} of 2",

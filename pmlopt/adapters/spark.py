@@ -75,7 +75,10 @@ def release(
 def release_column(mechanism: MechanismLike, seed: int | None = None) -> Any:
     """Return a Spark column function that releases each row.
 
-    `frame.select(release_column(mechanism)("education"))`. Used twice on one column it gives one draw twice.
+    `frame.select(release_column(mechanism)("education"))`: store that before anything is computed of it.
+    Spark calls it once for each place where a query has it, a simple `CASE` once for each branch. Used twice
+    on the same batches of one column it gives one draw twice, so that two equal conditions on it act as one;
+    on other batches, such as after a filter, it draws anew.
 
     Args:
         mechanism: its inputs are the values of the column, or tuples of those of as many columns.

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 Language = Annotated[
     str | None,
     OptionNote(
-        "js, ts, c, rust, kotlin, swift, r, sql (PostgreSQL) or python; left out, by the ending of the file. "
-        "Or xlsform or spreadsheet, as .xlsx: rounded to the bits that they keep.",
+        "js, mjs (a module), ts, c, rust, kotlin, swift, r, sql (PostgreSQL) or python; left out, by "
+        "the ending of the file. Or xlsform or spreadsheet, as .xlsx: rounded to the bits that they keep.",
         "--to",
     ),
 ]
@@ -55,7 +55,7 @@ def export_command(
     decode: Annotated[
         bool,
         OptionNote(
-            "Write what estimates frequencies from counts of the outcomes instead (js, r, sql), with "
+            "Write what estimates frequencies from counts of the outcomes instead (js, mjs, r, sql), with "
             "standard errors."
         ),
     ] = False,

@@ -389,9 +389,10 @@ class Mechanism(SuggestsAttributes):
 
         Args:
             path: of the file.
-            language: js, ts, c, rust, kotlin, swift, r, sql (PostgreSQL) or python; left out, by the ending
-                .js, .ts, .c, .rs, .kt, .swift, .R, .sql or .py. Or xlsform or spreadsheet, whose generators
-                are unfit for secrets: workbooks (.xlsx) of a matrix that is rounded to at most 31 or 48 bits.
+            language: js, mjs, ts, c, rust, kotlin, swift, r, sql (PostgreSQL) or python; left out, by the
+                ending .js, .mjs, .ts, .c, .rs, .kt, .swift, .R, .sql or .py. Or xlsform or spreadsheet, whose
+                generators are unfit for secrets: workbooks (.xlsx) of a matrix that is rounded to at most 31
+                or 48 bits.
             bits: of a draw, to which the sums of each row are rounded, which changes the leakage level; left
                 out, 53, and nothing is rounded.
             name: what tells its functions from those of another mechanism in one program.

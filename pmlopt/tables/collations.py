@@ -29,5 +29,15 @@ def without_collations(frame: Any, columns: Sequence[str]) -> Any:
 
 def _make_projection(name: str, kind: str) -> str:
     """Return the SQL projection of a column with binary collation."""
-    quoted = '"' + name.replace('"', '""') + '"'
+    quoted = quote_name(name)
     return f'{quoted} COLLATE "binary" AS {quoted}' if kind == "VARCHAR" else quoted
+
+
+def quote_name(name: str) -> str:
+    """Return the name of a column as SQL quotes it.
+
+    Examples:
+        >>> quote_name("the age"), len(quote_name('"'))
+        ('"the age"', 4)
+    """
+    return '"' + name.replace('"', '""') + '"'

@@ -18,7 +18,7 @@ from pmlopt.tables.letter_tables import check_rows_are_people
 from pmlopt.tables.missing_cells import MissingRows
 from pmlopt.tables.reading import Table, TableBatch, find_column, open_table
 from pmlopt.tables.streams import CsvFormat
-from pmlopt.tables.table import find_similar_column
+from pmlopt.tables.table import find_similar_column, make_type_error
 from pmlopt.tables.weights import check_batch_weights
 
 
@@ -256,6 +256,8 @@ def _sort_counts(
         )
     kinds = [_to_labels([key[k] for key in counts], table) for k in range(len(columns))]
     for column, kind in zip(columns, kinds, strict=True):
+        if any(isinstance(label, bytes) for label in kind.values()):
+            raise make_type_error(column, "binary")
         _check_numbers(column, kind, table)
         warn_of_near_labels(list(kind.values()), f"{table.where}: the column {column!r}")
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,15 @@ class FrameTable(Table):
     def __init__(self, data: Any) -> None:
         frame = to_narwhals(data)
         if isinstance(data, Mapping):
-            columns = {name: _to_python_list(column, name) for name, column in data.items()}
+            columns: dict[Any, Any] = {
+                name: _to_python_list(column, name) for name, column in data.items()
+            }
         elif frame is not None and is_frame(frame):
             _check_levels(frame)
-            columns = {name: frame[:, place].to_arrow for place, name in enumerate(frame.columns)}
+            columns = {
+                name: partial(_convert_column, frame[:, place], name)
+                for place, name in enumerate(frame.columns)
+            }
         else:
             raise InputError(
                 f"{type(data).__name__!r} is no table: give the path of a file, a frame of pandas, Polars or "
@@ -63,7 +69,7 @@ class LazyTable(Table):
 
     def batches(self) -> Iterator[TableBatch]:
         """Yield all rows in one batch."""
-        return FrameTable(self._frame.collect("pyarrow").to_native()).batches()
+        return FrameTable(_collect(self._frame).to_native()).batches()
 
     def count_by_engine(self, columns: Sequence[str]) -> Table:
         """Count distinct value tuples with the frame's engine."""
@@ -71,18 +77,33 @@ class LazyTable(Table):
 
         if not all(isinstance(name, str) for name in columns):
             return self  # engines name columns by text
+        schema = self._frame.collect_schema()
+        for name in columns:
+            _check_no_objects(self._frame, schema[name], name)
         size = "-".join(["rows", *columns])  # no column's name
         texts = without_collations(self._frame, columns)
-        groups = texts.group_by(*columns).agg(narwhals.len().alias(size)).collect("pyarrow")
-        return _CountedTable(groups.to_native(), size)
+        groups = texts.group_by(*columns).agg(narwhals.len().alias(size))
+        try:
+            counted = _collect(groups)
+        except TypeError as cause:  # of Dask, about lists and the like
+            raise InputError(
+                f"one of the columns {columns} holds what is no letter: give text or numbers ({cause})"
+            ) from None
+        return _CountedTable(counted, size)
+
+
+def _collect(frame: Any) -> Any:
+    """Compute a lazy frame, where Python objects stay objects: Arrow has their addresses, or fails."""
+    keeps_objects = frame.implementation.is_polars() or frame.implementation.is_dask()
+    return frame.collect(None if keeps_objects else "pyarrow")
 
 
 class _CountedTable(FrameTable):
     """A table of distinct value tuples with multiplicities."""
 
     def __init__(self, data: Any, size: str) -> None:
-        super().__init__(data.drop_columns([size]))
-        self._times = np.array(data[size].to_pylist(), dtype=np.int64)
+        super().__init__(data.drop(size).to_native())
+        self._times = np.array(data[size].to_list(), dtype=np.int64)
 
     def batches(self) -> Iterator[TableBatch]:
         """Yield all value tuples in one batch."""
@@ -118,6 +139,21 @@ class _ConvertedColumns(Sequence[Any]):
                 f"the column {name!r} mixes kinds, or holds what is no letter: convert it to text or to "
                 f"numbers ({cause})"
             ) from None
+
+
+def _convert_column(column: Any, name: object) -> Any:
+    """Convert a column of a frame to Arrow."""
+    _check_no_objects(column, column.dtype, name)
+    return column.to_arrow()
+
+
+def _check_no_objects(frame: Any, kind: Any, name: object) -> None:
+    """Raise an error for a column of Polars with Python objects, which are addresses in memory to Arrow."""
+    if frame.implementation.is_polars() and str(kind) == "Object":
+        raise InputError(
+            f"the column {name!r} (Object) holds Python objects, which no file keeps as they are: convert it "
+            "to text or to numbers"
+        )
 
 
 def _check_levels(frame: Any) -> None:

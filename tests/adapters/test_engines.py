@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -270,3 +271,121 @@ def test_duckdb_draws_for_each_row_of_a_constant() -> None:
         query = f"SELECT avg((release({argument}) = 'yes')::INT) FROM {source}"
         # off by .05 with probability 2 exp(-2 * 10,000 * .05^2), below 1e-21, by Hoeffding's inequality
         assert abs(connection.sql(query).fetchall()[0][0] - 0.75) < 0.05
+
+
+DENIABLE = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
+"""LDP of log 3: no outcome is more than three times as likely under one letter as under the other."""
+
+
+def test_duckdb_writes_a_table_with_one_draw_for_each_row(people: pandas.DataFrame) -> None:
+    connection = connected(people)
+    released = on_duckdb.release(
+        connection, "people", {"smokes": DENIABLE}, into="released", keep=["id"], keep_order=True
+    )
+    assert released.columns == ["id", "smokes"]
+    assert [row[0] for row in released.select("id").fetchall()] == people["id"].tolist()
+    # NULLIF and CASE of a column draw nothing: each outcome keeps its law, and no dropped value stays
+    query = (
+        "SELECT p.smokes, avg((NULLIF(r.smokes, 'no') IS NULL)::INT), "
+        "count(*) FILTER (NULLIF(r.smokes, 'no') = 'no'), "
+        "avg(CASE r.smokes WHEN 'no' THEN 1 WHEN 'yes' THEN 0 END) "
+        "FROM people p JOIN released r USING (id) GROUP BY p.smokes ORDER BY p.smokes"
+    )
+    found = connection.sql(query).fetchall()
+    for (letter, dropped, left, cases), law in zip(found, DENIABLE.matrix[:, 0], strict=True):
+        rows = ROWS * 3 // 4 if letter == "no" else ROWS // 4
+        # off by more with probability 2 exp(-2 * 6^2 * .1875), below 3e-6
+        assert dropped == pytest.approx(law, abs=6 * np.sqrt(0.1875 / rows))
+        assert left == 0
+        assert cases == pytest.approx(dropped, abs=1e-12)
+
+
+def test_duckdb_draws_again_where_a_query_computes_of_the_function(
+    people: pandas.DataFrame,
+) -> None:
+    """Why the table comes first: this test ends when DuckDB evaluates the argument of NULLIF once."""
+    people["smokes"] = "no"
+    connection = connected(people, release=DENIABLE)
+    query = "SELECT count(*) FILTER (NULLIF(release(smokes), 'no') = 'no') FROM people"
+    # NULLIF leaves "no" with probability .25 * .75: fewer than 1,000 of 40,000 with one below 1e-300
+    assert connection.sql(query).fetchall()[0][0] > 1000
+
+
+def test_duckdb_puts_the_rows_of_the_table_into_a_random_order(people: pandas.DataFrame) -> None:
+    connection = connected(people)
+    released = on_duckdb.release(
+        connection, "people", {"smokes": FLIP}, into="released", keep=["id"]
+    )
+    rows = released.fetchall()
+    ids = [one for one, _ in rows]
+    assert sorted(ids) == people["id"].tolist()
+    assert abs(np.corrcoef(ids, np.arange(ROWS))[0, 1]) < 6 / np.sqrt(ROWS - 1)
+    law = dict(zip(people["id"], people["smokes"], strict=True))
+    assert all((law[one] == "no") == (smokes == "yes") for one, smokes in rows)
+
+
+def test_duckdb_writes_tuples_and_odd_names_and_no_value_that_no_row_shows() -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TYPE colour AS ENUM ('red', 'RARE')")
+    people = connection.sql(
+        "SELECT 'x' AS a, i AS \"b\"\"c\", 'red'::colour AS kept, ['red'::colour] AS many FROM range(2) t(i)"
+    )
+    pairs = Mechanism(np.eye(2), [("x", 0), ("x", 1)], [10, 11])
+    released = on_duckdb.release(
+        connection, people, {("a", 'b"c'): pairs}, into="released", keep=["kept", "many"]
+    )
+    assert released.columns == ['a+b"c', "kept", "many"]
+    assert list(map(str, released.types)) == ["BIGINT", "VARCHAR", "VARCHAR[]"]
+    assert sorted(released.fetchall()) == [(10, "red", ["red"]), (11, "red", ["red"])]
+    ((functions,),) = connection.sql(
+        "SELECT count(*) FROM duckdb_functions() WHERE function_name LIKE 'pmlopt_%'"
+    ).fetchall()
+    assert functions == 0
+
+
+def test_what_duckdb_cannot_release_leaves_no_table(people: pandas.DataFrame) -> None:
+    connection = connected(people)
+    make = partial(on_duckdb.release, connection, "people", into="released")
+    with pytest.raises(InputError, match="no column 'drinks'"):
+        make({"drinks": FLIP})
+    with pytest.raises(InputError, match="a column is released once"):
+        make({"smokes": FLIP, ("smokes", "id"): Mechanism(np.eye(1), [("no", 0)], ["z"])})
+    with pytest.raises(MechanismError, match="'yes' is not an input"):
+        make({"smokes": Mechanism(np.eye(2), ["no", "maybe"], ["no", "maybe"])})
+    with pytest.raises(duckdb.CatalogException):
+        connection.table("released")
+    connection.execute("CREATE TABLE released AS SELECT 1 AS one")
+    with pytest.raises(duckdb.CatalogException, match="exists"):
+        make({"smokes": FLIP})
+
+
+@pytest.mark.parametrize(("letters", "value", "kind"), [
+    (["no", "yes"], "true", "BOOLEAN"), (["no", "yes"], "1", "INTEGER"), ([0, 1], "true", "BOOLEAN"),
+    ([0, 1], "0.4::DOUBLE", "DOUBLE"), ([2.0**53, 0.5], "9007199254740993", "BIGINT"),
+    (["no", "yes"], "x'6e6f'::BLOB", "BLOB"), (["no", "yes"], "DATE '2026-01-01'", "DATE"),
+])  # fmt: skip
+def test_duckdb_names_the_type_of_a_value_that_is_no_letter(
+    letters: list[Any], value: str, kind: str
+) -> None:
+    same = Mechanism(np.eye(2), letters, letters)
+    connection = duckdb.connect()
+    on_duckdb.register(connection, "same", same)
+    with pytest.raises(
+        Exception, match=f"is not an input(?s:.*)is {kind}(?s:.*)all_varchar = true"
+    ):
+        connection.sql(f"SELECT same({value})").fetchall()
+    source = connection.sql(f"SELECT {value} AS k")
+    with pytest.raises(MechanismError, match=f"is {kind}: .* all_varchar = true"):
+        on_duckdb.release(connection, source, {"k": same}, into="released")
+
+
+def test_yes_and_no_of_a_csv_file_are_letters_where_all_columns_are_text(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("smokes\nyes\nno\nyes\n")
+    connection = duckdb.connect()
+    guessed = connection.read_csv(str(tmp_path / "people.csv"))
+    if str(guessed.types[0]) == "BOOLEAN":
+        with pytest.raises(MechanismError, match="To DuckDB the column is BOOLEAN"):
+            on_duckdb.release(connection, guessed, {"smokes": FLIP}, into="released")
+    text = connection.read_csv(str(tmp_path / "people.csv"), all_varchar=True)
+    released = on_duckdb.release(connection, text, {"smokes": FLIP}, into="released")
+    assert sorted(released.fetchall()) == [("no",), ("no",), ("yes",)]

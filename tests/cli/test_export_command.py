@@ -24,7 +24,12 @@ def saved(tmp_path: Path) -> Path:
 
 
 def test_a_file_is_written_and_found_to_be_the_mechanism(saved: Path, tmp_path: Path) -> None:
-    for arguments in (("-o", tmp_path / "a.rs"), ("-o", tmp_path / "a.txt", "--to", "Kotlin")):
+    for arguments in (
+        ("-o", tmp_path / "a.rs"),
+        ("-o", tmp_path / "a.mjs"),
+        ("-o", tmp_path / "b.mjs", "--to", "js"),
+        ("-o", tmp_path / "a.txt", "--to", "Kotlin"),
+    ):
         assert called("export", saved, *arguments).exit_code == 0
         found = called("verify", arguments[1], "--of", saved, "--json")
         if arguments[1].suffix == ".txt":

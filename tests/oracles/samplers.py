@@ -8,9 +8,11 @@ drawn. It knows nothing of the matrix.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -252,6 +254,25 @@ def make_js_driver(module: str) -> str:
     return JS_DRIVER.replace("MODULE", repr(module))
 
 
+def make_mjs_driver(module: str) -> str:
+    """The same driver as a module, which imports the sampler by its named exports."""
+    imports = (
+        'import { createRequire } from "module";\nconst require = createRequire(import.meta.url);\n'
+    )
+    return imports + JS_DRIVER.replace(
+        "const sampler = require(MODULE)", f"import * as sampler from {module!r}"
+    )
+
+
+_TYPE = r"(?:readonly |\()*(?:string|number|boolean|unknown|undefined)(?:\[\]|\))*"
+_ANNOTATION = re.compile(rf": {_TYPE}(?: \| {_TYPE})*(?=[,)=]| =| \{{)")
+
+
+def erase_types(text: str) -> str:
+    """TypeScript of a sampler without its types: the module in JavaScript that a compiler makes of it."""
+    return _ANNOTATION.sub("", text)
+
+
 _GCC = ("gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-O2", "driver.c", "-o", "driver")
 _TSC = ("tsc", "--strict", "--target", "es2020", "--lib", "es2020,dom", "--module", "commonjs",
         "--outDir", "out", "sampler.ts")  # fmt: skip
@@ -265,6 +286,15 @@ _NODE = ("node", "driver.js")
 _ALL = (
     Toolchain(
         "js", "sampler.js", ("driver.js", make_js_driver("./sampler.js")), (), _NODE, "node", 7
+    ),
+    Toolchain(
+        "mjs",
+        "sampler.mjs",
+        ("driver.mjs", make_mjs_driver("./sampler.mjs")),
+        (),
+        ("node", "driver.mjs"),
+        "node",
+        7,
     ),
     Toolchain(
         "ts",
@@ -311,32 +341,56 @@ class PostgresServer:
 
     def __init__(self, folder: Path, programs: Path) -> None:
         self.folder, self.programs = folder, programs
+        self._data = str(folder / "data")
         # the server refuses to run as root
         self._user = ("runuser", "-u", "postgres", "--") if os.geteuid() == 0 else ()
 
-    def _run(self, *command: str, text: str = "") -> str:
+    def _run(self, program: str, *arguments: str, text: str = "") -> str:
         done = subprocess.run(
-            [*self._user, *command], input=text, capture_output=True, text=True, encoding="utf-8",
-            cwd="/",
+            [*self._user, str(self.programs / program), *arguments],
+            input=text, capture_output=True, text=True, encoding="utf-8", cwd="/",
         )  # fmt: skip
         if done.returncode:
             raise RuntimeError(done.stderr)
         return done.stdout
 
-    @contextmanager
-    def running(self) -> Iterator[Callable[[str], list[str]]]:
-        """Yield a function from SQL to the lines of its answer."""
-        data = str(self.folder / "data")
-        self._run(str(self.programs / "initdb"), "-D", data, "-A", "trust", "-E", "UTF8")
-        control = str(self.programs / "pg_ctl")
+    def start(self) -> None:
+        """Start it, which raises a RuntimeError where it does not run."""
+        self._run("initdb", "-D", self._data, "-A", "trust", "-E", "UTF8")
         options = f"-k {self.folder} -c listen_addresses=''"
-        self._run(control, "-D", data, "-o", options, "-l", f"{data}/log", "-w", "start")
-        psql = (str(self.programs / "psql"), "-h", str(self.folder), "-d", "postgres", "-qAt",
-                "-v", "ON_ERROR_STOP=1")  # fmt: skip
+        self._run(
+            "pg_ctl", "-D", self._data, "-o", options, "-l", f"{self._data}/log", "-w", "start"
+        )
+
+    def ask(self, text: str) -> list[str]:
+        """The lines of the answer to SQL."""
+        options = ("-h", str(self.folder), "-d", "postgres", "-qAt", "-v", "ON_ERROR_STOP=1")
+        return self._run("psql", *options, text=text).splitlines()
+
+    def stop(self) -> None:
+        """Stop it at once."""
+        self._run("pg_ctl", "-D", self._data, "-m", "immediate", "stop")
+
+
+@contextmanager
+def serve_postgres() -> Iterator[Callable[[str], list[str]] | None]:
+    """Yield a function from SQL to the lines of its answer; None where no server can be started."""
+    programs = find_postgres()
+    if programs is None:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        Path(place).chmod(0o777)  # the server runs as another user
+        server = PostgresServer(Path(place), programs)
         try:
-            yield lambda text: self._run(*psql, text=text).splitlines()
+            server.start()
+        except RuntimeError:
+            yield None
+            return
+        try:
+            yield server.ask
         finally:
-            self._run(control, "-D", data, "-m", "immediate", "stop")
+            server.stop()
 
 
 def find_postgres() -> Path | None:
@@ -347,12 +401,14 @@ def find_postgres() -> Path | None:
     return found[-1].parent if found else None
 
 
-def write_postgres_questions(labels: Sequence[str], cases: Sequence[tuple[int, int]]) -> str:
+def write_postgres_questions(
+    labels: Sequence[str], cases: Sequence[tuple[int, int]], name: str = "pmlopt"
+) -> str:
     """SQL that prints, for each row and bits, the outcome as hexadecimal UTF-8."""
     texts = ",".join(f"convert_from('\\x{text.encode().hex()}','UTF8')" for text in labels)
     values = ",".join(f"({place},{row + 1},{bits})" for place, (row, bits) in enumerate(cases))
     return (
         f"WITH asked(place, letter, bits) AS (VALUES {values}), known(labels) AS (SELECT ARRAY[{texts}]) "
-        "SELECT encode(convert_to(pmlopt_release_from_bits(bits, labels[letter]), 'UTF8'), 'hex') "
+        f"SELECT encode(convert_to({name}_release_from_bits(bits, labels[letter]), 'UTF8'), 'hex') "
         "FROM asked, known ORDER BY place;"
     )

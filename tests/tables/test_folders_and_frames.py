@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import dask
+import dask.dataframe
 import duckdb
 import numpy as np
 import pandas as pd
@@ -17,6 +19,8 @@ from commands import run
 
 from pmlopt import Mechanism
 from pmlopt.errors import FileFormatError, InputError
+from pmlopt.releases.applying import apply_columns
+from pmlopt.releases.batches import ColumnRelease
 from pmlopt.tables import column_counts, counts_by_column, cross_counts, open_table
 
 SAME = Mechanism(np.eye(2), ["no", "yes"], ["no", "yes"])
@@ -260,3 +264,65 @@ def test_names_of_several_levels_and_columns_of_no_letters_are_refused() -> None
         column_counts(pd.DataFrame([[1, 2]]), "d")
     with pytest.raises(InputError, match="'c'"):
         column_counts({"c": ["\ud800"]}, "c")
+
+
+# ---------------------------------------------------------------- cells that are no letters
+
+
+OBJECTS = {
+    "texts": ["no", "yes", "no"],
+    "mixed": [object(), "yes", 3],
+    "missing": [None, "yes", "no"],
+}
+
+
+@pytest.mark.parametrize("cells", OBJECTS.values(), ids=OBJECTS)
+def test_objects_of_polars_are_refused_where_they_are_read(
+    cells: list[Any], tmp_path: Path
+) -> None:
+    """Arrow has their addresses in memory in place of them."""
+    frame = pl.DataFrame({"s": ["no", "yes", "no"], "o": pl.Series(cells, dtype=pl.Object)})
+    refused = pytest.raises(InputError, match="'o' \\(Object\\) holds Python objects")
+    for data in (frame, frame.lazy()):
+        for missing in ("refuse", "drop", "letter"):
+            with refused:
+                column_counts(data, "o", missing=missing)
+        with refused:
+            cross_counts(data, "s", "o")
+        with refused:
+            counts_by_column(data)
+        # what is not read may be there
+        assert column_counts(data, "s") == {"no": 2, "yes": 1}
+    with refused:
+        run_release(frame, tmp_path / "kept.parquet", keep=["o"])
+    assert not (tmp_path / "kept.parquet").exists()
+    run_release(frame, tmp_path / "made.parquet", keep=[])
+    assert pyarrow.parquet.read_table(tmp_path / "made.parquet").column_names == ["s"]
+
+
+def run_release(frame: Any, target: Path, keep: list[str]) -> None:
+    with open_table(frame) as table:
+        apply_columns(table, [ColumnRelease(SAME, ("s",))], target, keep=keep)
+
+
+def make_dask_frame(columns: dict[str, list[Any]]) -> Any:
+    """A frame of Dask that keeps objects: by default it makes text of them itself."""
+    with dask.config.set({"dataframe.convert-string": False}):
+        return dask.dataframe.from_pandas(pd.DataFrame(columns), npartitions=1)
+
+
+@pytest.mark.filterwarnings("ignore:Dask support is moving:FutureWarning")
+@pytest.mark.parametrize(
+    "cell", [b"a", [1], {"a": 1}, object()], ids=["bytes", "list", "dict", "object"]
+)
+@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pyarrow.table, make_dask_frame])
+def test_cells_that_can_be_no_letter_are_not_counted(make: Any, cell: Any) -> None:
+    try:
+        frame = make({"o": [cell, cell], "s": ["no", "yes"]})
+    except pyarrow.ArrowInvalid:
+        pytest.skip("Arrow has no such column")
+    refused = r"'o'.*(no column of letters|Python objects|no letter)"
+    with pytest.raises(InputError, match=refused):
+        column_counts(frame, "o")
+    with pytest.raises(InputError, match=refused):
+        cross_counts(frame, "s", "o")

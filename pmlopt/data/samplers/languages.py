@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,6 +76,39 @@ def quote_for_sql(text: str) -> str:
     return "E" + _escape(text, lambda one: f"\\U{ord(one):08x}", "'")
 
 
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,15}")
+
+
+def write_numbers_for_r(texts: Iterable[str]) -> str:
+    """Write the numbers whose shortest digits some texts are, NA for other texts, as a vector of R.
+
+    R prints fewer digits than a number has, and reads some digits as a neighbour: so all bits are written.
+
+    Examples:
+        >>> print(write_numbers_for_r(["yes", "0.3", "5", "5.0"]))
+        c(
+          NA,
+          0x1.3333333333333p-2,
+          0x1.4000000000000p+2,
+          NA
+        )
+    """
+    numbers = map(_read_number, texts)
+    inner = ",\n".join("  NA" if number is None else f"  {number.hex()}" for number in numbers)
+    return f"c(\n{inner}\n)"
+
+
+def _read_number(text: str) -> float | None:
+    """Return the number whose shortest digits a text is, None where floats may have rounded it to that."""
+    if _WHOLE.fullmatch(text):
+        return float(text) if abs(int(text)) < 2**53 else None
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if repr(number) == text and math.isfinite(number) and number % 1 else None
+
+
 @dataclass(frozen=True)
 class Language:
     """How source code of a language is written.
@@ -111,6 +146,7 @@ LANGUAGES = {
     one.name: one
     for one in (
         Language("js", ".js", "//", quote_by_units, "[{}]", "[{}]", "[{}]"),
+        Language("mjs", ".mjs", "//", quote_by_units, "[{}]", "[{}]", "[{}]"),
         Language("ts", ".ts", "//", quote_by_units, "[{}]", "[{}]", "[{}]"),
         Language("c", ".c", "//", quote_by_bytes, "{{{}}}", "{{{}}}", "{{{}}}"),
         Language("rust", ".rs", "//", quote_by_points, "[{}]", "[{}]", "[{}]"),
@@ -139,6 +175,7 @@ OTHER_NAMES = {
     "odk": "xlsform",
     "kobo": "xlsform",
     "javascript": "js",
+    "esm": "mjs",
     "typescript": "ts",
     "rs": "rust",
     "kt": "kotlin",
@@ -171,6 +208,8 @@ def find_language(name: str | None, path: str | os.PathLike[str] = "") -> Langua
     key = resolve_name(name)
     if key in REFUSED:
         raise InputError(f"{name} {REFUSED[key]}")
+    if key == "js" and Path(path).suffix.lower() == ".mjs":
+        return LANGUAGES["mjs"]  # engines read this ending as a module, whatever is in the file
     if key not in LANGUAGES:
         known = (*LANGUAGES, *WORKBOOKS)
         raise InputError(

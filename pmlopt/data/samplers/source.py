@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from importlib.resources import files as resource_files
 from typing import Any
 
-from pmlopt.data.samplers.languages import LANGUAGES, Language
+from pmlopt.data.samplers.languages import LANGUAGES, Language, write_numbers_for_r
 from pmlopt.data.samplers.table import MAX_BITS, LabelledMatrix, SamplerTable
 from pmlopt.errors import FileFormatError, InputError, MechanismError
 
-FORMAT = "pmlopt sampler 1"
+FORMAT = "pmlopt sampler 2"
 """The version of the templates: one that changes them raises its number."""
 
 _MARK = "pmlopt-sampler: "
@@ -47,6 +47,7 @@ def write_source(
         "M": str(len(table.outputs)),
         "INPUTS": language.write_texts(table.inputs),
         "OUTPUTS": language.write_texts(table.outputs),
+        "NUMBERS": write_numbers_for_r(table.inputs),
         "THRESHOLDS": language.write_rows(table.thresholds),
     }
     return fill_template("sampler", language, name, values)
@@ -66,9 +67,16 @@ def fill_template(kind: str, language: Language, name: str, values: Mapping[str,
     """
     full = build_name(name)
     named = {"NAME": full, "CLASS": full.capitalize() if not name else f"Pmlopt_{name}", **values}
-    place = resource_files("pmlopt.data.samplers").joinpath("templates", f"{kind}.{language.name}")
+    template = _read_template(f"{kind}.{language.name}")
     # one pass: a label that looks like a placeholder is not replaced again
-    return re.sub(r"@([A-Z]+)@", lambda found: named[found[1]], place.read_text("utf-8"))
+    return re.sub(r"@([A-Z]+)@", lambda found: named[found[1]], template)
+
+
+def _read_template(name: str) -> str:
+    """Read a template, with the other templates that it names in its place."""
+    place = resource_files("pmlopt.data.samplers").joinpath("templates", name)
+    text = place.read_text("utf-8")
+    return re.sub(r"@([a-z_]+\.[a-z]+)@\n", lambda found: _read_template(found[1]), text)
 
 
 def build_name(name: str) -> str:

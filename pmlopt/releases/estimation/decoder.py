@@ -9,14 +9,14 @@ import numpy as np
 from pmlopt.core.files import atomic_write
 from pmlopt.data.mechanism import Mechanism, pair_with_prior
 from pmlopt.data.prior import PriorLike
-from pmlopt.data.samplers.languages import find_language
+from pmlopt.data.samplers.languages import find_language, write_numbers_for_r
 from pmlopt.data.samplers.source import fill_template
 from pmlopt.data.samplers.table import list_texts
 from pmlopt.errors import InputError
 from pmlopt.measures.estimable import estimable
 from pmlopt.releases.estimation.intervals import compute_unbiased_weights
 
-DECODED = ("js", "r", "sql")
+DECODED = ("js", "mjs", "r", "sql")
 """The languages for which there is a decoder."""
 
 
@@ -37,7 +37,7 @@ def export_decoder(
     Args:
         mechanism: from whose outcomes all frequencies can be estimated.
         path: of the file.
-        language: js, r or sql (PostgreSQL); left out, by the ending .js, .R or .sql.
+        language: js, mjs, r or sql (PostgreSQL); left out, by the ending .js, .mjs, .R or .sql.
         prior: of the letters; left out, uniform.
         name: what tells its functions from those of another mechanism in one program.
 
@@ -70,6 +70,7 @@ def export_decoder(
     values = {
         "INPUTS": chosen.write_texts(list_texts(named.inputs, "inputs")),
         "OUTPUTS": chosen.write_texts(list_texts(named.outputs, "outputs")),
+        "NUMBERS": write_numbers_for_r(list_texts(named.outputs, "outputs")),
         "WEIGHTS": chosen.write_rows(weights.round(15).tolist()),
         "N": str(size),
         "M": str(len(named.outputs)),

@@ -144,10 +144,10 @@ def test_what_was_not_generated_is_refused(text: str) -> None:
 def test_a_header_that_lacks_a_part_or_is_later_is_refused() -> None:
     text = write_source(SamplerTable.from_mechanism(RESPONSE), LANGUAGES["js"])
     for old, new in (
-        ('"format":"pmlopt sampler 1"', '"format":1'),
+        ('"format":"pmlopt sampler 2"', '"format":1'),
         ('"language":"js"', '"language":[]'),
         ('"bits":53', '"bits":null'),
-        ('"format":"pmlopt sampler 1"', '"format":"pmlopt sampler 2"'),
+        ('"format":"pmlopt sampler 2"', '"format":"pmlopt sampler 3"'),
     ):
         with pytest.raises(FileFormatError, match=r"lacks a part|this version of pmlopt reads"):
             SamplerSource.read(text.replace(old, new))
@@ -192,7 +192,7 @@ def test_a_result_states_its_requirement_and_the_level_after_rounding(tmp_path: 
 LOCAL = [
     pytest.param(one, id=one.language)
     for one in TOOLCHAINS.values()
-    if one.language in ("js", "c", "python")
+    if one.language in ("js", "mjs", "c", "python")
 ]
 
 

@@ -28,11 +28,11 @@ def test_a_mechanism_that_hides_a_letter_has_no_decoder(tmp_path: Path) -> None:
 
 
 def test_there_is_none_in_some_languages(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="use one of js, r, sql"):
+    with pytest.raises(InputError, match="use one of js, mjs, r, sql"):
         export_decoder(MECHANISM, tmp_path / "d.rs")
 
 
-@pytest.mark.parametrize("ending", ["js", "R", "sql"])
+@pytest.mark.parametrize("ending", ["js", "mjs", "R", "sql"])
 def test_its_weights_are_a_left_inverse(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"d.{ending}"
     export_decoder(MECHANISM, path, prior=Prior([0.5, 0.3, 0.2], MECHANISM.inputs))

@@ -2,8 +2,12 @@
 @NAME@_decoder <- local({
   inputs <- @INPUTS@
   outputs <- @OUTPUTS@
+  # the outcomes that are numbers
+  numbers <- @NUMBERS@
   # weights whose mean over the released outcomes is an unbiased estimate of each frequency
   weights <- do.call(rbind, @WEIGHTS@)
+
+@places.r@
 
   # The nearest law to a vector whose sum is one: negative entries end at 0.
   project_on_laws <- function(values) {
@@ -14,7 +18,7 @@
 
   # From released outcomes, a vector or a factor, to a data frame with a row for each letter.
   estimate <- function(released) {
-    place <- match(enc2utf8(as.character(released)), outputs)
+    place <- find_places(released, outputs, numbers)
     if (anyNA(place) || length(place) == 0) {
       stop("a released value is not one of the outcomes of the mechanism, or there are none")
     }

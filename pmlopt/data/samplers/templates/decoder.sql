@@ -9,17 +9,20 @@ DECLARE
   outputs CONSTANT text[] := @OUTPUTS@::text[];
   -- weights whose mean over the released outcomes is an unbiased estimate of each frequency
   written CONSTANT text[] := @WEIGHTS@::text[];
+  -- outcomes are compared by bytes, whatever the collation of their column
   people CONSTANT integer := coalesce(array_length(released, 1), 0);
   shares double precision[];
 BEGIN
   IF people = 0 OR EXISTS (
-    SELECT FROM unnest(released) AS one(value) WHERE value IS NULL OR array_position(outputs, value) IS NULL
+    SELECT FROM unnest(released) AS one(value)
+    WHERE value IS NULL OR array_position(outputs, value COLLATE "C") IS NULL
   ) THEN
     RAISE EXCEPTION 'a released value is not one of the outcomes of the mechanism, or there are none';
   END IF;
   shares := ARRAY(
-    SELECT (SELECT count(*) FROM unnest(released) AS one(value) WHERE value = known.value)::double precision
-      / people
+    SELECT (
+      SELECT count(*) FROM unnest(released) AS one(value) WHERE value = known.value COLLATE "C"
+    )::double precision / people
     FROM unnest(outputs) WITH ORDINALITY AS known(value, place) ORDER BY place
   );
   RETURN QUERY

@@ -1,35 +1,4 @@
-@HEADER@
-"use strict";
-var @NAME@ = (function () {
-  var inputs = @INPUTS@;
-  var outputs = @OUTPUTS@;
-  // begin of the table
-  var thresholds = @THRESHOLDS@;
-  // end of the table
-
-  // The outcome of a whole number of @BITS@ bits, for tests: the first whose threshold is above.
-  function releaseFromBits(bits, value) {
-    var row = inputs.indexOf(Number.isSafeInteger(value) ? String(value) : value);
-    if (row < 0) {
-      throw new RangeError("this value is not one of the letters of the mechanism");
-    }
-    if (!Number.isSafeInteger(bits) || bits < 0 || bits >= @SCALE@) {
-      throw new RangeError("the bits must be a whole number from 0 to 2^@BITS@ - 1");
-    }
-    return outputs[thresholds[row].findIndex(function (threshold) { return bits < threshold; })];
-  }
-
-  // Draw the released outcome of a value from the generator for cryptography.
-  function release(value) {
-    var words = new Uint32Array(2);
-    globalThis.crypto.getRandomValues(words);
-    // 53 bits: all of the first word, and the upper 21 of the second
-    var drawn = words[0] * 2097152 + (words[1] >>> 11);
-    return releaseFromBits(Math.floor(drawn / @SURPLUS@), value);
-  }
-
-  return { inputs: inputs, outputs: outputs, release: release, releaseFromBits: releaseFromBits };
-})();
+@sampler_object.js@
 if (typeof module !== "undefined" && module.exports) {
   module.exports = @NAME@;
 }

@@ -2,18 +2,17 @@
 @NAME@ <- local({
   inputs <- @INPUTS@
   outputs <- @OUTPUTS@
+  # the letters that are numbers
+  numbers <- @NUMBERS@
   # begin of the table
   thresholds <- @THRESHOLDS@
   # end of the table
 
-  # Letters as text: a number by its digits, not as 1e+05.
-  as_text <- function(one) {
-    if (is.numeric(one)) format(one, digits = 15, scientific = FALSE) else enc2utf8(as.character(one))
-  }
+@places.r@
 
   # The outcome of each whole number of @BITS@ bits, for tests: the first whose threshold is above.
   release_from_bits <- function(bits, value) {
-    row <- match(vapply(as.list(value), as_text, ""), inputs)
+    row <- find_places(value, inputs, numbers)
     if (anyNA(row)) {
       stop("a value is not one of the letters of the mechanism")
     }

@@ -1,4 +1,10 @@
 @HEADER@
+-- One draw for each row: release a bare column into a table, once, and compute from that table.
+--   CREATE TABLE released AS
+--     SELECT @NAME@_release(answer) AS answer FROM people ORDER BY gen_random_uuid();
+-- Within LATERAL the planner keeps a draw and gives it to all rows with the same value (Memoize in EXPLAIN),
+-- although the function is VOLATILE. There give a key of the rows too, which no two rows share:
+--   CROSS JOIN LATERAL (SELECT @NAME@_release(people.answer, people.id) AS answer) AS drawn
 CREATE EXTENSION IF NOT EXISTS pgcrypto;
 
 -- The outcome of a whole number of @BITS@ bits, for tests: the first whose threshold is above.
@@ -11,7 +17,8 @@ DECLARE
   written CONSTANT text[] := @THRESHOLDS@::text[];
   -- end of the table
   thresholds bigint[];
-  chosen integer := array_position(inputs, value);
+  -- by bytes: by the collation of a column, other letters may be equal to a value
+  chosen CONSTANT integer := array_position(inputs, value COLLATE "C");
 BEGIN
   IF chosen IS NULL OR value IS NULL THEN
     RAISE EXCEPTION 'this value is not one of the letters of the mechanism';
@@ -28,7 +35,7 @@ BEGIN
 END
 $pmlopt$;
 
--- Draw the released outcome of a value from the generator for cryptography of pgcrypto.
+-- Draw the released outcome of a value, anew in each call, from the generator for cryptography of pgcrypto.
 CREATE OR REPLACE FUNCTION @NAME@_release(value text) RETURNS text
 LANGUAGE plpgsql VOLATILE AS $pmlopt$
 DECLARE
@@ -39,5 +46,31 @@ BEGIN
     bits := bits * 256 + get_byte(drawn, place);
   END LOOP;
   RETURN @NAME@_release_from_bits(bits >> (56 - @BITS@), value);
+END
+$pmlopt$;
+
+-- The same for a truth value, which is the letter True or False.
+CREATE OR REPLACE FUNCTION @NAME@_release(value boolean) RETURNS text
+LANGUAGE plpgsql VOLATILE AS $pmlopt$
+BEGIN
+  RETURN @NAME@_release(CASE WHEN value THEN 'True' WHEN NOT value THEN 'False' END);
+END
+$pmlopt$;
+
+-- The same for the row with a key: a cache of results distinguishes rows by it, such as by the primary key.
+CREATE OR REPLACE FUNCTION @NAME@_release(value text, row_key anyelement) RETURNS text
+LANGUAGE plpgsql VOLATILE AS $pmlopt$
+BEGIN
+  IF row_key IS NULL THEN
+    RAISE EXCEPTION 'a row without a key may share its draw with another row';
+  END IF;
+  RETURN @NAME@_release(value);
+END
+$pmlopt$;
+
+CREATE OR REPLACE FUNCTION @NAME@_release(value boolean, row_key anyelement) RETURNS text
+LANGUAGE plpgsql VOLATILE AS $pmlopt$
+BEGIN
+  RETURN @NAME@_release(CASE WHEN value THEN 'True' WHEN NOT value THEN 'False' END, row_key);
 END
 $pmlopt$;

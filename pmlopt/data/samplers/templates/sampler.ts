@@ -5,9 +5,25 @@ export const outputs: readonly string[] = @OUTPUTS@;
 const thresholds: readonly (readonly number[])[] = @THRESHOLDS@;
 // end of the table
 
+/**
+ * A value as a letter: True or False, or the shortest decimal digits of a number that floats hold exactly.
+ * Other values, which the types forbid and plain JavaScript may pass, are no letters.
+ */
+function toLetter(value: unknown): string | undefined {
+  if (typeof value === "boolean") {
+    return value ? "True" : "False";
+  }
+  if (typeof value === "number") {
+    const exact = Number.isFinite(value) && (Number.isSafeInteger(value) || !Number.isInteger(value));
+    return exact ? String(value) : undefined;
+  }
+  return typeof value === "string" ? value : undefined;
+}
+
 /** The outcome of a whole number of @BITS@ bits, for tests: the first whose threshold is above. */
-export function releaseFromBits(bits: number, value: string | number): string {
-  const row = inputs.indexOf(String(value));
+export function releaseFromBits(bits: number, value: string | number | boolean): string {
+  const letter = toLetter(value);
+  const row = letter === undefined ? -1 : inputs.indexOf(letter);
   if (row < 0) {
     throw new RangeError("this value is not one of the letters of the mechanism");
   }
@@ -18,7 +34,7 @@ export function releaseFromBits(bits: number, value: string | number): string {
 }
 
 /** Draw the released outcome of a value from the generator for cryptography. */
-export function release(value: string | number): string {
+export function release(value: string | number | boolean): string {
   const words = new Uint32Array(2);
   globalThis.crypto.getRandomValues(words);
   // 53 bits: all of the first word, and the upper 21 of the second

@@ -1,0 +1,2 @@
+@decoder_object.js@
+export const { inputs, outputs, estimate } = @NAME@_decoder;

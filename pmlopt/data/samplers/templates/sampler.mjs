@@ -1,0 +1,2 @@
+@sampler_object.js@
+export const { inputs, outputs, release, releaseFromBits } = @NAME@;
