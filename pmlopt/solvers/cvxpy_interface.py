@@ -188,7 +188,6 @@ def write_mps(
     ends = zip(model.lower.tolist(), model.upper.tolist(), strict=True)
     program: NamedProgram[float] = NamedProgram(
         "program",
-        False,
         _list_names([(one.name(), one.shape) for one in compiled.variables], axes),
         {place: cost for place, cost in enumerate(data["c"].tolist()) if cost},
         [NamedRow(*one) for one in zip(rows, entries, right, equal, strict=True)],

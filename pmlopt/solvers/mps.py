@@ -1,11 +1,16 @@
-"""Linear programs in the free MPS format, with rows and columns named after letters and outputs."""
+"""Linear programs in the free MPS format, with rows and columns named after letters and outputs.
+
+Readers agree on what is written here and on no more: the objective is minimised, without a section that says
+so; a constant of it is the cost of a column that is fixed at one; and numbers are decimals.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from math import gcd, lcm
 from typing import Generic, TypeVar
 
 from pmlopt.core.arrays import Label
@@ -32,55 +37,102 @@ class NamedRow(Generic[Number]):
 
 @dataclass(frozen=True)
 class NamedProgram(Generic[Number]):
-    """A linear program with names.
+    """A linear program with names, which is minimised.
 
     Attributes:
         name: of the program.
-        is_maximised: whether more of the objective is better.
         columns: the names of the variables, without blanks.
         objective: its terms.
         rows: the rows.
         offset: what is added to the objective.
         bounds: the least and the largest value of variables, by place; those left out are at least 0.
+        comment: the first line of the file; empty for none.
     """
 
     name: str
-    is_maximised: bool
     columns: Sequence[str]
     objective: Mapping[int, Number]
     rows: Sequence[NamedRow[Number]]
     offset: Number | int = 0
     bounds: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    comment: str = ""
 
     def iterate_lines(self) -> Iterator[str]:
-        """Yield the lines of the file: floats by the digits that they take, rationals as `p/q`."""
-        sense = "MAX" if self.is_maximised else "MIN"
-        yield f"NAME {self.name}\nOBJSENSE\n    {sense}\nROWS\n N objective"
+        """Yield the lines of the file: floats by the digits that they take, whole numbers in full."""
+        columns, objective, bounds = list(self.columns), dict(self.objective), dict(self.bounds)
+        if self.offset:
+            # of a constant in the section RHS some readers turn the sign, and some read nothing
+            objective[len(columns)] = self.offset  # type: ignore[assignment]
+            bounds[len(columns)] = (1.0, 1.0)
+            columns.append("objective_constant")
+        if self.comment:
+            yield f"* {self.comment}"
+        yield f"NAME {self.name}\nROWS\n N objective"
         yield from (f" {'E' if row.equal else 'L'} {row.name}" for row in self.rows)
-        entries: list[list[str]] = [[] for _ in self.columns]
+        entries: list[list[str]] = [[] for _ in columns]
         for row in self.rows:
             for place, value in row.terms.items():
-                entries[place].append(f" {self.columns[place]} {row.name} {value}")
+                entries[place].append(f" {columns[place]} {row.name} {value}")
         yield "COLUMNS"
         for place, lines in enumerate(entries):
-            if place in self.objective or not lines:
-                yield f" {self.columns[place]} objective {self.objective.get(place, 0)}"
+            if place in objective or not lines:
+                yield f" {columns[place]} objective {objective.get(place, 0)}"
             yield from lines
         yield "RHS"
-        if self.offset:  # the format has it with the other sign
-            yield f" RHS objective {-self.offset}"
         yield from (f" RHS {row.name} {row.right}" for row in self.rows if row.right)
-        if self.bounds:
+        if bounds:
             yield "BOUNDS"
-        for place, ends in self.bounds.items():
-            for kind, end, free in zip(("LO", "UP"), ends, ("MI", "PL"), strict=True):
-                column = self.columns[place]
-                yield (
-                    f" {free} b {column}"
-                    if abs(end) == float("inf")
-                    else f" {kind} b {column} {end}"
-                )
+        for place, (least, most) in bounds.items():
+            yield from _list_bounds(columns[place], least, most)
         yield "ENDATA"
+
+
+def _list_bounds(column: str, least: float, most: float) -> Iterator[str]:
+    """Yield the lines of the bounds of a variable."""
+    if least == most:
+        yield f" FX b {column} {least}"
+        return
+    if least == -float("inf"):
+        yield f" MI b {column}"
+    elif least:
+        yield f" LO b {column} {least}"
+    yield f" PL b {column}" if most == float("inf") else f" UP b {column} {most}"
+
+
+def scale_to_integers(
+    program: NamedProgram[Fraction], is_maximised: bool, comment: str
+) -> NamedProgram[Fraction]:
+    """Return a program in rationals as one in whole numbers, which no reader takes for others.
+
+    A reader of floats takes `2/3` for 2. Rows are multiplied by what makes them whole; the objective, whose
+    value must stay, is a free variable that a row of its own defines.
+
+    Args:
+        program: in rationals, without an offset and bounds.
+        is_maximised: whether its objective is; that of the result is its negative then.
+        comment: the first line of the file.
+    """
+    place = len(program.columns)
+    sign = Fraction(-1 if is_maximised else 1)
+    terms = {column: -sign * value for column, value in program.objective.items() if value}
+    value = NamedRow("objective_value", {**terms, place: Fraction(1)}, Fraction(0), True)
+    return replace(
+        program,
+        columns=[*program.columns, "objective_value"],
+        objective={place: Fraction(1)},
+        rows=[_scale_row(row) for row in (*program.rows, value)],
+        bounds={place: (-float("inf"), float("inf"))},
+        comment=comment,
+    )
+
+
+def _scale_row(row: NamedRow[Fraction]) -> NamedRow[Fraction]:
+    """Multiply a row by the least positive number that makes it whole."""
+    numbers = [*row.terms.values(), row.right]
+    below = lcm(*(one.denominator for one in numbers))
+    factor = Fraction(below, gcd(*(int(one * below) for one in numbers)) or 1)
+    terms = {column: value * factor for column, value in row.terms.items()}
+    return replace(row, terms=terms, right=row.right * factor)
 
 
 def make_names(labels: Iterable[Label]) -> list[str]:

@@ -7,24 +7,24 @@ from fractions import Fraction
 Row = list[Fraction]
 
 
-def read_mps(text: str) -> tuple[bool, list[str], list[tuple[str, Row, Fraction]], Row]:
-    """Whether it is maximised, the names of the variables, the rows, and the objective."""
-    section, maximised = "", False
+def read_mps(text: str) -> tuple[list[str], list[tuple[str, Row, Fraction]], Row]:
+    """The names of the variables, the rows, and the objective; a free variable is a difference of two."""
+    section = ""
     kinds: dict[str, str] = {}
     entries: dict[str, dict[str, Fraction]] = {}
     right: dict[str, Fraction] = {}
     for line in text.splitlines():
         words = line.split()
         if not line.startswith(" "):
-            section = words[0]
-        elif section == "OBJSENSE":
-            maximised = words[0] == "MAX"
+            section = section if words[0] == "*" else words[0]
         elif section == "ROWS":
             kinds[words[1]] = words[0]
         elif section == "COLUMNS":
-            entries.setdefault(words[0], {})[words[1]] = Fraction(words[2])
+            entries.setdefault(words[0], {})[words[1]] = Fraction(int(words[2]))
         elif section == "RHS":
-            right[words[1]] = Fraction(words[2])
+            right[words[1]] = Fraction(int(words[2]))
+        elif section == "BOUNDS" and words[0] == "MI":
+            entries[f"minus {words[2]}"] = {row: -one for row, one in entries[words[2]].items()}
     assert section == "ENDATA"
     names = list(entries)
 
@@ -37,12 +37,12 @@ def read_mps(text: str) -> tuple[bool, list[str], list[tuple[str, Row, Fraction]
         for name, kind in kinds.items()
         if kind != "N"
     ]
-    return maximised, names, rows, row_of(objective)
+    return names, rows, row_of(objective)
 
 
 def solve_mps(text: str) -> Fraction | None:
-    """The optimum; None where nothing meets the rows."""
-    maximised, names, rows, objective = read_mps(text)
+    """The least value, of numbers that are all whole; None where nothing meets the rows."""
+    names, rows, objective = read_mps(text)
     width = len(names) + sum(kind == "L" for kind, _, _ in rows)
     table, basis, slack = [], [], len(names)
     for place, (kind, row, limit) in enumerate(rows):
@@ -63,9 +63,8 @@ def solve_mps(text: str) -> Fraction | None:
             entering = next((c for c in range(width) if table[place][c]), None)
             if entering is not None:
                 pivot(table, basis, place, entering)
-    sign = -1 if maximised else 1
-    costs = [sign * value for value in objective] + [Fraction(0)] * (width - len(names) + len(rows))
-    return sign * minimise(table, basis, costs, width)
+    costs = [*objective, *[Fraction(0)] * (width - len(names) + len(rows))]
+    return minimise(table, basis, costs, width)
 
 
 def minimise(table: list[Row], basis: list[int], costs: Row, width: int) -> Fraction:

@@ -12,7 +12,7 @@ from typing import Literal
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import ProgramError
 from pmlopt.programs.exact.rounding import round_exp_down, round_exp_up
-from pmlopt.solvers.mps import NamedProgram, NamedRow
+from pmlopt.solvers.mps import NamedProgram, NamedRow, scale_to_integers
 
 ZERO, ONE = Fraction(0), Fraction(1)
 
@@ -188,10 +188,13 @@ class ProvedProgram:
 
 
 def iterate_mps_lines(proved: ProvedProgram) -> Iterator[str]:
-    """Yield the lines of the program in the format MPS, with rationals as `p/q`."""
+    """Yield the lines of the program in the format MPS, in whole numbers and minimised."""
     own = proved.program
-    named = NamedProgram(proved.name, own.sign > 0, own.columns, own.objective, own.rows)
-    return named.iterate_lines()
+    is_maximised = own.sign > 0
+    turned = "minus the optimum" if is_maximised else "the optimum"
+    comment = f"whole numbers, exact; minimised: objective_value is {turned} of the .vipr file"
+    named = NamedProgram(proved.name, own.columns, own.objective, own.rows)
+    return scale_to_integers(named, is_maximised, comment).iterate_lines()
 
 
 def _format_terms(terms: Mapping[int, Fraction]) -> str:
