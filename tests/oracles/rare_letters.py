@@ -117,7 +117,7 @@ def random_rare_center(rng: np.random.Generator, letters: int) -> FloatArray:
     exponents = rng.choice([0, 1, 3, 10, 17, 25, 60, 150, 290, 300], letters)
     masses = rng.uniform(0.1, 1.0, letters) * 10.0**-exponents
     masses[rng.integers(letters)] = 1.0
-    return np.maximum(masses / masses.sum(), 1e-300)
+    return np.asarray(np.maximum(masses / masses.sum(), 1e-300))
 
 
 def random_rare_radius(rng: np.random.Generator, name: str, center: FloatArray) -> float:

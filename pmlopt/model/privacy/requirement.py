@@ -141,6 +141,10 @@ class Requirement(Record, ABC):
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         """Compute a mechanism's leakage levels in nats, by the names of `limits`."""
 
+    def bound_levels(self, prior: Prior, mechanism: Mechanism) -> dict[str, float]:
+        """Compute upper bounds on those levels, by name, whose error in floats has no known bound."""
+        return {}
+
     def to_cvxpy(
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
     ) -> CvxpyConstraints:

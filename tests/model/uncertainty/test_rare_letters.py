@@ -13,11 +13,15 @@ from oracles.rare_letters import SETS, bracket_min_mean, random_rare_center, ran
 
 from pmlopt import (
     PML,
+    Box,
     ChiSquareBall,
     LikelihoodRegion,
+    design,
+    solve,
 )
 from pmlopt.core.arrays import FloatArray
 from pmlopt.model.uncertainty import leakage_capacity, leakage_sensitivity, pointwise_capacity
+from pmlopt.programs.compliance import prove
 
 
 def complete(column: list[float]) -> FloatArray:
@@ -94,3 +98,45 @@ def test_a_level_over_a_likelihood_region_with_rare_letters() -> None:
     assert PML(1, over=region).level(p, complete(v)) == pytest.approx(right, rel=1e-12)
     assert not PML(2.0, over=region).holds(p, complete(v))
     assert PML(2.13, over=region).holds(p, complete(v))
+
+
+def test_an_upper_bound_next_to_one_leaves_the_rare_letter_its_mass() -> None:
+    """What an upper bound leaves is the least mass of the other letter, however small."""
+    rest = 1 - Fraction(1 - 1e-12)
+    box = Box([0.0, 0.0], [1.0, 1 - 1e-12])
+    assert PML(1, over=box).level([1e-12, 1 - 1e-12], np.eye(2)) == math.inf
+    box = Box([0.0, 0.5], [1.0, 1 - 1e-12])
+    level = PML(1, over=box).level([1e-12, 1 - 1e-12], np.eye(2))
+    assert level == pytest.approx(-math.log(rest), rel=1e-15)
+
+
+def test_what_a_proof_states_is_not_below_the_level() -> None:
+    """Also where floats decide that a mechanism does not hold, or round the level down."""
+    rng = np.random.default_rng(3)
+    for name, kind in SETS.items():
+        for _ in range(5):
+            center = random_rare_center(rng, 3)
+            ball = kind.make(center, random_rare_radius(rng, name, center))
+            matrix = complete((rng.integers(16, 49, 3) / 64).tolist())
+            proof = prove(center, PML(5.0, over=ball), matrix).certificate
+            assert proof.verify()
+            for column in matrix.T:
+                _, high = bracket_min_mean(kind, ball, column - column.min())
+                mean = Fraction(high) + Fraction(float(column.min()))
+                with localcontext(Context(prec=60)):
+                    ratio = Fraction(float(column.max())) / mean
+                    exact = (Decimal(ratio.numerator) / Decimal(ratio.denominator)).ln()
+                    assert Decimal(proof.level) >= exact * (1 - Decimal("1e-20"))
+            level = pointwise_capacity(ball, matrix).max()
+            assert proof.level == pytest.approx(level, rel=1e-9, abs=1e-12)
+            assert proof.value == proof.level
+
+
+def test_a_valid_design_next_to_the_level_of_a_rare_letter_is_proved() -> None:
+    prior = [1e-12, 1 - 1e-12]
+    for upper in (1.0, 1 - 1e-12):
+        box = Box([1e-12, 0.5], [1.0, upper])
+        found = solve(design(prior, PML(27.631, over=box), "hamming"))
+        again = prove(prior, PML(27.631, over=box), found.mechanism)
+        assert again.certificate.verify()
+        assert again.level <= 27.631
