@@ -458,7 +458,10 @@ class Requirement(Record, ABC):
         return max(self.levels(prior, mechanism).values())
 
     def holds(self, prior: PriorLike, mechanism: MechanismLike) -> bool:
-        """Return whether each level is within its limit, in floats without tolerance."""
+        """Return whether each level is within its limit, in floats without tolerance.
+
+        Rounding may decide where a level is next to its limit: `compliance.prove` decides exactly.
+        """
         levels, limits = self.levels(prior, mechanism), self.limits
         return all(map(le, map(levels.__getitem__, limits), limits.values()))
 
