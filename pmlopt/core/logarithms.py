@@ -16,8 +16,8 @@ def log_ratio_up(numerator: int, denominator: int) -> float:
         denominator: an integer; the logarithm is infinite where it is not positive and the numerator is.
 
     Examples:
-        >>> log_ratio_up(3, 2) == math.log(1.5), log_ratio_up(10**40 + 1, 10**40), log_ratio_up(1, 0)
-        (True, 1e-40, inf)
+        >>> round(log_ratio_up(3, 2), 9), log_ratio_up(2**80 + 1, 2**80) == 2.0**-80, log_ratio_up(1, 0)
+        (0.405465108, True, inf)
     """
     excess = numerator - denominator
     if excess <= 0:
