@@ -18,7 +18,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import (
     MinMeanSet,
     bound_level_rounding,
-    log_quotient,
+    measure_worst_leakage,
     pointwise_leakage,
 )
 
@@ -153,9 +153,8 @@ class _FailureSearch:
         """Build the search, with the outcomes that can leak more than epsilon under a prior of the set."""
         peaks = columns.max(axis=0)
         # the least mean decides: outcomes that leak at most epsilon there never fail
-        low = np.maximum(priors.min_mean(columns / peaks), 0.0)
-        short = np.maximum(-priors.min_mean(columns / peaks - 1), 0.0)
-        able = log_quotient(low, short) > epsilon + bound_level_rounding(epsilon, len(columns))
+        leakages = measure_worst_leakage(priors, columns)
+        able = leakages > epsilon + bound_level_rounding(epsilon, len(columns))
         kept = np.asarray(columns[:, able])
         max_probabilities = -priors.min_mean(-kept) if kept.size else np.zeros(0)
         mixtures = None

@@ -8,9 +8,10 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pmlopt.core.arrays import FloatArray, Label
+from pmlopt.core.arrays import FloatArray, Label, integers_over_common_denominator
 from pmlopt.core.blocks import iterate_row_blocks
 from pmlopt.core.concave import Local, maximize_over_laws
+from pmlopt.core.logarithms import log_ratio_up
 from pmlopt.data.mechanism import (
     Mechanism,
     MechanismLike,
@@ -27,8 +28,15 @@ from pmlopt.errors import MechanismError, PrivacyError
 class MinMeanSet(Protocol):
     """The protocol of sets of priors; `pmlopt.model.uncertainty.PriorSet` implements it."""
 
+    @property
+    def has_rare_letters(self) -> bool:
+        """Return whether probabilities are so small that sums of floats lose them."""
+
     def min_mean(self, matrix: FloatArray) -> FloatArray:
         """Return the (M,) least mean of each column over the set."""
+
+    def min_mean_scaled(self, matrix: Any) -> tuple[Any, Any]:
+        """Return the least means times a positive number, and that number; exact for integers."""
 
     def minimizer(self, column: FloatArray) -> FloatArray:
         """Return an (N,) prior of the set that minimises the mean of a column."""
@@ -551,9 +559,31 @@ def cost_level(prior: PriorLike, mechanism: MechanismLike) -> float:
 
 
 def measure_worst_leakage(priors: MinMeanSet, columns: FloatArray) -> FloatArray:
-    """Compute the (M,) largest leakages of outputs over a set of priors, from columns that are not zero."""
+    """Compute the (M,) largest leakages of outputs over a set of priors, from columns that are not zero.
+
+    They are computed without rounding where letters are rarer than sums of floats bear.
+    """
+    if priors.has_rare_letters:
+        return bound_worst_leakage(priors, columns)
     scaled = columns / columns.max(axis=0)
     # what the least mean is short of the maximum, from numbers that lose no digits near 0
     return log_quotient(
         np.maximum(priors.min_mean(scaled), 0.0), np.maximum(-priors.min_mean(scaled - 1), 0.0)
+    )
+
+
+def bound_worst_leakage(priors: MinMeanSet, columns: FloatArray) -> FloatArray:
+    """Compute the (M,) largest leakages of outputs over a set of priors in integers, rounded up.
+
+    Where the least mean over the set is no rational, it is rounded down, and the leakage up.
+
+    Args:
+        priors: the set.
+        columns: (N, M), none of them zero.
+    """
+    integers, _ = integers_over_common_denominator(columns)
+    least, total = priors.min_mean_scaled(integers)
+    largest = integers.max(axis=0) * total
+    return np.array(
+        [log_ratio_up(int(high), int(low)) for high, low in zip(largest, least, strict=True)]
     )

@@ -468,13 +468,17 @@ class ListedCertificate(RequirementCertificate):
     def __post_init__(self) -> None:
         object.__setattr__(self, "privacy", self.privacy.for_prior(self.prior))
 
-    @property
+    @cached_property
     def float_levels(self) -> tuple[Mapping[str, float], float]:
-        """Return the leakage levels by name in floats, and the relative rounding error of a probability."""
+        """Return the leakage levels by name, and the relative rounding error of a probability.
+
+        The error of a least mean over a set of priors has no such bound: its levels are rounded up.
+        """
         constant = not np.ptp(
             self.mechanism.matrix, axis=0
         ).any()  # it reveals nothing: its levels are exact
         found = self.privacy.levels(self.prior, self.mechanism)
+        found |= self.privacy.bound_levels(self.prior, self.mechanism)
         return found, 0.0 if constant else (self.prior.size + 8) * FLOAT_EPSILON
 
     @cached_property
@@ -484,7 +488,7 @@ class ListedCertificate(RequirementCertificate):
         Every float is a dyadic rational, the prior is its counts (or its floats over their sum), and
         e^epsilon is replaced by a rational below it.
         """
-        limits = format_levels(self.privacy.levels(self.prior, self.mechanism), self.privacy.limits)
+        limits = format_levels(self.float_levels[0], self.privacy.limits)
         mechanism = self.mechanism
         own = check_level(self.prior, self.privacy, mechanism, limits)
         return check_mechanism(mechanism), own, *check_confidences(self.privacy, self.prior)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from pmlopt.core.arrays import bound_sum_rounding
@@ -13,7 +13,12 @@ from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import Requirement
 from pmlopt.programs.certificate import ListedCertificate, Status, Timings, WarmStart
 from pmlopt.programs.claims import Claim, check_bound, check_value
-from pmlopt.programs.exact.rounding import repair_matrix
+from pmlopt.programs.exact.rounding import (
+    drop_noise,
+    is_met_exactly,
+    repair_matrix,
+    round_rows_to_grid,
+)
 from pmlopt.programs.result import Result
 
 
@@ -33,7 +38,7 @@ class ComplianceCertificate(ListedCertificate):
 
     def checks(self) -> tuple[Claim, ...]:
         """Recheck the leakage level in rational arithmetic, and the value."""
-        found = max(self.float_levels[0].values())
+        found = self.level
         rounding = bound_sum_rounding(self.prior.size, max(1.0, abs(found)))
         claims = (
             check_value(self.value, found, rounding, name=self.value_name),
@@ -71,15 +76,19 @@ def prove(
         pmlopt.errors.PrivacyError: the output 0 reveals 0.405465 nats about 0, and the limit is 0.4
     """
     p, m = pair_with_names(prior, mechanism)
-    if not privacy.holds(p, m):
-        raise PrivacyError(privacy.describe_violation(p, m))
+    holds = privacy.holds(p, m)
     # noise 0: the entries of a given mechanism are meant, however small
-    fixed = repair_matrix(p, privacy, m.matrix, noise=0.0)
-    exact = Mechanism(fixed.matrix, m.inputs, m.outputs)
-    level = max(privacy.levels(p, exact).values())
-    certificate = ComplianceCertificate(
-        mechanism=exact, value=level, bound=math.inf, privacy=privacy, prior=p
+    matrix = round_rows_to_grid(drop_noise(m.matrix, 0.0))
+    if not is_met_exactly(p, privacy, matrix):
+        # levels in floats are not the ones that decide, unless the grid has put a matrix past its limit
+        if not holds:
+            raise PrivacyError(privacy.describe_violation(p, m))
+        matrix = repair_matrix(p, privacy, matrix, noise=0.0).matrix
+    exact = Mechanism(matrix, m.inputs, m.outputs)
+    claim = ComplianceCertificate(
+        mechanism=exact, value=0.0, bound=math.inf, privacy=privacy, prior=p
     )
+    certificate = replace(claim, value=claim.level)
     return Result(
         Status.UNPROVED, certificate, "given", "nothing was optimised: the mechanism was given", (), None,
         False, Timings(0.0, 0.0, 0.0, 0.0), None, WarmStart("given", {}),

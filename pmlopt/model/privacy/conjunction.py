@@ -138,6 +138,10 @@ class RequirementConjunction(Requirement):
         """Compute the levels of all parts by unique names, in nats."""
         return self._combine_by_name(part.levels(prior, mechanism) for part in self.parts)
 
+    def bound_levels(self, prior: Prior, mechanism: Mechanism) -> dict[str, float]:
+        """Compute upper bounds on levels of the parts by unique names, as the parts give them."""
+        return self._combine_by_name(part.bound_levels(prior, mechanism) for part in self.parts)
+
     def to_cvxpy(
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
     ) -> CvxpyConstraints:

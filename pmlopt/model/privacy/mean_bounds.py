@@ -29,6 +29,7 @@ from pmlopt.data.prior import (
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import ldp_level, leakage_level, lip_levels, maximal_leakage
+from pmlopt.measures.leakage import bound_worst_leakage
 from pmlopt.model.privacy.ratios import (
     RatioBounds,
     join_ratio_bounds,
@@ -198,7 +199,19 @@ class MeanBounds(Requirement):
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         """Compute a mechanism's leakage levels in nats, by the names of `limits`."""
         p, m = pair_with_prior(prior, mechanism)
-        return {one.name: _compute_level(p, m, one) for one in self.bounds_for(p)}
+        found = {}
+        for one in self.bounds_for(p):
+            found[one.name] = _compute_level(p, m, one)
+        return found
+
+    def bound_levels(self, prior: Prior, mechanism: Mechanism) -> dict[str, float]:
+        """Compute the levels over sets of priors in integers, rounded up."""
+        found = {}
+        for one in self.bounds_for(prior):
+            if isinstance(one.smaller, PriorSet):
+                columns = mechanism.matrix[:, mechanism.support]
+                found[one.name] = float(bound_worst_leakage(one.smaller, columns).max())
+        return found
 
     def to_cvxpy(
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable

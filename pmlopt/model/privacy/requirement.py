@@ -141,6 +141,10 @@ class Requirement(Record, ABC):
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         """Compute a mechanism's leakage levels in nats, by the names of `limits`."""
 
+    def bound_levels(self, prior: Prior, mechanism: Mechanism) -> dict[str, float]:
+        """Compute upper bounds on those levels, by name, whose error in floats has no known bound."""
+        return {}
+
     def to_cvxpy(
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
     ) -> CvxpyConstraints:
@@ -454,7 +458,10 @@ class Requirement(Record, ABC):
         return max(self.levels(prior, mechanism).values())
 
     def holds(self, prior: PriorLike, mechanism: MechanismLike) -> bool:
-        """Return whether each level is within its limit, in floats without tolerance."""
+        """Return whether each level is within its limit, in floats without tolerance.
+
+        Rounding may decide where a level is next to its limit: `compliance.prove` decides exactly.
+        """
         levels, limits = self.levels(prior, mechanism), self.limits
         return all(map(le, map(levels.__getitem__, limits), limits.values()))
 

@@ -113,8 +113,13 @@ class Box(ChoquetSet):
 
     @cached_property
     def _has_upper_bounds(self) -> bool:
-        """Return whether some upper bound is not implied by the other bounds."""
-        return bool((self.upper < 1 - (self.lower.sum() - self.lower) - MEMBERSHIP_ATOL).any())
+        """Return whether some upper bound is not implied by the other bounds, up to their rounding."""
+        lower = [Fraction(low) for low in self.lower.tolist()]
+        needed = sum(lower)
+        # what it leaves for the others, against what they need: both may be tiny next to one
+        rounded_up = 1 + Fraction(1, 10**9)
+        pairs = zip(self.upper.tolist(), lower, strict=True)
+        return any(1 - Fraction(high) > (needed - low) * rounded_up for high, low in pairs)
 
     @cached_property
     def float_probability(self) -> LowerProbability:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import cp
@@ -69,75 +71,77 @@ class ChiSquareBall(DivergenceBall):
         distance = sum((q - p) ** 2 / p for q, p in zip(law, self.exact_center, strict=True))
         return distance <= Fraction(self.radius)
 
-    def _find_cuts(
-        self, matrix: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Find for each column the clipping value c of the least mean, with the mass and mean below it.
+    def _find_cuts(self, matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Find for each column the clipping value c of the least mean, from sums of positive terms only.
 
-        The letters are the first k in ascending order, of mass P, mean m and variance s^2 given them, and
-        `(c - m)^2 ((1 + radius) P - 1) = s^2`. The k is the first at whose next entry, in the place of c,
-        the left side would be at least s^2: the cut is below that entry then.
+        As c rises from the least entry, `A = sum_x p[x] (c - v[x])^+` grows at the rate of the mass below c,
+        and the variance V of min(v, c) at 2 A times the mass from c on. The law `p (c - v)^+ / A` is at the
+        distance V / A^2 from the centre, which falls to the radius at the best c.
 
         Returns:
-            (N, M) whether a letter is below the cut, (M,) their mass, (M,) their mean, and (M,) the factor,
-            infinite where all mass goes to the least entries.
+            (M,) the last entry below c, (M,) how far c is above it, and (M,) A, which is 0 where all mass
+            goes to the least entries. The radius must be positive.
         """
         order = np.argsort(matrix, axis=0, kind="stable")
         values = np.take_along_axis(matrix, order, axis=0)
-        p = self.center.pmf[order]
-        masses = np.cumsum(p, axis=0)
-        masses = masses / masses[-1]
-        means = np.cumsum(p * values, axis=0) / masses
-        # sums of squares from the mean of the letters so far on, by Welford's recurrence
-        steps = np.diff(values, axis=0, prepend=values[:1])
-        before = np.vstack([values[:1], means[:-1]])
-        squares = np.cumsum(p * (values - before) * (values - means), axis=0)
-        variances = np.maximum(squares, 0.0) / masses
-        factors = (1 + self.radius) * masses - 1
-        following = np.vstack([values[1:], np.full((1, matrix.shape[1]), np.inf)])
-        with np.errstate(invalid="ignore", over="ignore"):
-            ends = (factors > 0) & (
-                (following - means) ** 2 * np.maximum(factors, 0.0) >= variances
-            )
-        ends[-1] = True
-        # equal entries are below the cut together, unless they are at it
-        ends[:-1] &= steps[1:] > 0
-        last = ends.argmax(axis=0)[None, :]
-        mass, mean, variance, factor = (
-            np.take_along_axis(array, last, axis=0)[0]
-            for array in (masses, means, variances, factors)
-        )
-        # with all letters below the cut the factor is the radius itself
-        factor = np.where(last[0] == len(matrix) - 1, self.radius, factor)
+        p, root = self.center.pmf[order], math.sqrt(self.radius)
+        steps = np.diff(values, axis=0)
+        below = np.cumsum(p, axis=0)
+        # summed from the other end: one less the mass below loses the rare letters
+        above = np.cumsum(p[::-1], axis=0)[::-1][1:]
+        none = np.zeros((1, matrix.shape[1]))
+        # at each entry: A times the root of the radius, whose square may underflow without it, and V
+        sums = np.vstack([none, np.cumsum(below[:-1] * steps, axis=0)])
+        grown = above * steps * (sums[:-1] + sums[1:])
+        variances = np.vstack([none, np.cumsum(grown, axis=0)])
+        scaled = root * sums
+        inside = (variances[1:] <= scaled[1:] ** 2) & (steps > 0)
+        last = np.vstack([inside, np.ones((1, matrix.shape[1]), dtype=bool)]).argmax(axis=0)[
+            None, :
+        ]
+        at = partial(_take_rows, last)
+        mass, rest, start = at(below), at(np.vstack([above, none])), at(scaled)
+        # V rises by rest / mass times what A^2 rises by: the radius times A^2 reaches it here, or by rounding
+        # only beyond the next entry
+        missing = np.maximum(at(variances) - start**2, 0.0)
+        next_end = at(np.vstack([scaled[1:], none + np.inf]))
         with np.errstate(divide="ignore", invalid="ignore"):
-            rates = np.where(variance > 0, np.sqrt(factor / variance), np.inf)
-        rates = np.where((variance == 0) & (last[0] == len(matrix) - 1), 0.0, rates)
-        below = np.zeros(matrix.shape, dtype=bool)
-        np.put_along_axis(below, order, np.arange(len(matrix))[:, None] <= last, axis=0)
-        return below, mass, mean, rates
+            missing = np.where(missing > 0, missing / (1 - rest / (mass * self.radius)), 0.0)
+        missing = np.minimum(missing, next_end**2 - start**2)
+        end = np.sqrt(start**2 + missing)
+        step = missing / np.where(end > 0, end + start, 1.0) / (mass * root)
+        return at(values), step, end / root
 
     def find_minimizers(self, matrix: FloatArray) -> FloatArray:
         """Find for each column of (N, M) the prior of the ball with the least mean."""
-        # from the least entry on, so that entries that are nearly alike keep their digits
-        matrix = matrix - matrix.min(axis=0)
-        below, mass, mean, rates = self._find_cuts(matrix)
-        moved = np.where(np.isfinite(rates), rates, 0.0) * (matrix - mean)
-        laws = np.where(below, np.maximum(1 - moved, 0.0), 0.0) * self.center.pmf[:, None] / mass
+        p = self.center.pmf[:, None]
+        if self.radius == 0:
+            return np.repeat(p, matrix.shape[1], axis=1)
+        edge, step, total = self._find_cuts(matrix)
+        constant = matrix.max(axis=0) == matrix.min(axis=0)
+        # where nothing is above the least entries, all of which keep their shares
+        heights = np.where(total > 0, np.maximum(edge - matrix + step, 0.0), matrix <= edge)
+        laws = np.where(constant, p, p * heights)
         return np.asarray(laws / laws.sum(axis=0))
 
     def find_multipliers(self, matrix: FloatArray) -> FloatArray:
-        """Find the (1, M) clipping values c that maximise `bound_mean`."""
-        lowest = matrix.min(axis=0)
-        _, _, mean, rates = self._find_cuts(matrix - lowest)
-        with np.errstate(divide="ignore"):
-            cuts = lowest + mean + np.where(np.isfinite(rates), 1 / rates, 0.0)
-        return np.asarray(np.minimum(cuts, 1.0)[None, :])
+        """Find the (2, M) clipping values c that maximise `bound_mean`: an entry, and how far c is above it.
+
+        Next to rare letters c is closer to the entry than floats near it are to each other.
+        """
+        if self.radius == 0:
+            return np.vstack([matrix.max(axis=0), np.zeros(matrix.shape[1])])
+        edge, step, _ = self._find_cuts(matrix)
+        return np.vstack([edge, step])
 
     def bound_mean(self, column: Sequence[Fraction], multipliers: Sequence[float]) -> Fraction:
         """Compute `<p, u> - sqrt(radius Var u)` for `u = min(v, c)`, rounded down: u is at most v, and no
         prior of the ball has a smaller mean of it, by the inequality of Cauchy and Schwarz.
         """
-        cut = Fraction(multipliers[0])
+        edge, step = multipliers
+        # the entry itself, of which the first number is the nearest float
+        entry = max((value for value in column if float(value) <= edge), default=Fraction(edge))
+        cut = entry + Fraction(step)
         cells = [min(value, cut) for value in column]
         mean = sum(p * u for p, u in zip(self.exact_center, cells, strict=True))
         square = sum(p * u * u for p, u in zip(self.exact_center, cells, strict=True))
@@ -182,13 +186,17 @@ class ChiSquareBall(DivergenceBall):
         if self.can_empty_letter:
             tops = matrix.max(axis=0)
             tops = np.where(tops > 0, tops, 1.0)
-            held = found["below_cut"] = np.minimum(
-                matrix, tops * self.find_multipliers(matrix / tops)
-            )
+            cuts = self.find_multipliers(matrix / tops).sum(axis=0)
+            held = found["below_cut"] = np.minimum(matrix, tops * cuts)
         found["spread"] = np.sqrt(np.maximum((p * (held - p.T @ held) ** 2).sum(axis=0), 0.0))[
             None, :
         ]
         return found
+
+
+def _take_rows(rows: NDArray[np.intp], array: FloatArray) -> FloatArray:
+    """Take from each column of (N, M) the entry in its one of (1, M) rows."""
+    return np.asarray(np.take_along_axis(array, rows, axis=0)[0])
 
 
 def _round_root_up(number: Fraction) -> Fraction:

@@ -16,6 +16,7 @@ from pmlopt.model.uncertainty.prior_set import (
     MinMeanExpression,
     PriorPolytope,
     PriorSet,
+    has_rare_values,
 )
 from pmlopt.model.uncertainty.support_functions import (
     ThetaPiece,
@@ -117,6 +118,13 @@ class ChoquetSet(PriorSet):
         order = np.argsort(-matrix, axis=0, kind="stable")
         masses = np.diff(nu.evaluate_prefixes(order), axis=0, prepend=0 * nu.total)
         return (masses * np.take_along_axis(matrix, order, axis=0)).sum(axis=0), nu.total
+
+    @cached_property
+    def has_rare_letters(self) -> bool:
+        """Return whether sums of floats lose lower probabilities of letters, or what upper ones leave."""
+        nu = self.float_probability
+        left = np.zeros(0) if nu.upper is None else nu.total - nu.upper
+        return has_rare_values(np.concatenate([nu.lower, left]))
 
     def minimizer(self, column: FloatArray) -> FloatArray:
         """Return a prior of the set that minimises the mean of a column."""

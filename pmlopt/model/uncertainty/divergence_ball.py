@@ -26,7 +26,7 @@ from pmlopt.data.symmetry.prior import LetterCells, SymmetricPrior
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.boxes import AllPriors
 from pmlopt.model.uncertainty.l1_ball import Center
-from pmlopt.model.uncertainty.prior_set import MEMBERSHIP_ATOL, PriorSet
+from pmlopt.model.uncertainty.prior_set import MEMBERSHIP_ATOL, PriorSet, has_rare_values
 
 PROOF_BITS = 200
 """Binary digits after the point of the least means that proofs rest on, which are rounded down."""
@@ -170,6 +170,11 @@ class DivergenceBall(PriorSet):
         multipliers = self.find_multipliers(np.array([[float(weight)] for weight in shares]))
         mean = max(self.bound_mean(shares, multipliers[:, 0].tolist()), Fraction(0))
         return math.floor((lowest + spread * mean) * (1 << PROOF_BITS))
+
+    @cached_property
+    def has_rare_letters(self) -> bool:
+        """Return whether sums of floats lose letters of the centre."""
+        return has_rare_values(self.center.pmf)
 
     def contains_law(self, p: FloatArray) -> bool:
         """Return whether the (N,) probabilities are in the ball, up to an l1 distance of 1e-12."""

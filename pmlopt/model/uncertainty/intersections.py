@@ -109,6 +109,11 @@ class Intersection(PriorSet):
         least = sum(one.min_mean(part) for one, part in zip(self.sets, parts, strict=True))
         return np.asarray(lowest + spread * np.clip(least, 0.0, 1.0))
 
+    @cached_property
+    def has_rare_letters(self) -> bool:
+        """Return whether sums of floats lose probabilities of one of the sets."""
+        return any(one.has_rare_letters for one in self.sets)
+
     def min_mean_scaled(self, matrix: Any) -> tuple[Any, Any]:
         """Compute the least means in floats and one; or lower bounds on them for integers, times a number.
 

@@ -21,8 +21,9 @@ from pmlopt.model.uncertainty.divergence_ball import (
 )
 from pmlopt.model.uncertainty.prior_set import MinMeanExpression
 
-MAX_LOG_RATE = 40.0
-"""The largest logarithm of a rate: past it all but the least entries have no mass that floats hold."""
+MAX_LOG_RATE = 300.0
+"""The largest logarithm of a rate: past it all but the least entries have no mass that floats hold. Next to
+letters of 1e-300, two entries that differ by 1e-15 take a rate of e^41."""
 
 
 class KLBall(DivergenceBall):
@@ -194,6 +195,7 @@ def _divergence_terms(ratios: FloatArray) -> FloatArray:
     near = np.abs(off) < 0.01
     if not near.any():
         return np.asarray(far)
+    off = np.where(near, off, 0.0)  # the square of others may overflow
     series = np.zeros_like(off)
     for k in reversed(range(8)):  # by Horner's rule, where powers would take most of the time
         series = 1 / ((k + 1) * (k + 2)) - off * series

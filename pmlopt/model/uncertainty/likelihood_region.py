@@ -99,9 +99,15 @@ class LikelihoodRegion(DivergenceBall):
     def compute_divergences(self, laws: FloatArray) -> FloatArray:
         """Compute (M,) the divergences of the centre from the (N, M) laws."""
         p, own = self.center.pmf[self._observed_mask, None], laws[self._observed_mask]
+        return np.asarray(self._sum_ratios(own / p) + laws[~self._observed_mask].sum(axis=0))
+
+    def _sum_ratios(self, ratios: FloatArray) -> FloatArray:
+        """Compute (M,) the divergences from (K, M) ratios q / p of the observed letters, but for the mass of
+        the others.
+        """
         # log p / q = (1 - q / p) + (a term of at least 0), and the q of observed letters sum to at most one
-        terms = p * _subtract_logarithms(own / p)
-        return np.asarray(terms.sum(axis=0) + laws[~self._observed_mask].sum(axis=0))
+        terms = self.center.pmf[self._observed_mask, None] * _subtract_logarithms(ratios)
+        return np.asarray(terms.sum(axis=0))
 
     def contains_rationals(self, law: Sequence[Fraction]) -> bool:
         """Return whether N rationals of at least 0 that sum to one are in the region, by decimals of 60
@@ -124,10 +130,11 @@ class LikelihoodRegion(DivergenceBall):
         def evaluate_at(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
             """Evaluate the divergences, and their derivatives, at logarithms of 1 / distance."""
             distances = np.exp(-logs)
-            laws = self._weight(unit, distances)
+            # not from the laws: the least masses of rare letters underflow, their ratios do not
+            ratios = self._compute_ratios(unit, distances)
             inverse = distances / (unit + distances)
-            off = laws - self.center.pmf[:, None]
-            return self.compute_divergences(laws), (off * inverse).sum(axis=0)
+            off = self.center.pmf[:, None] * (ratios - 1)
+            return self._sum_ratios(ratios[self._observed_mask]), (off * inverse).sum(axis=0)
 
         inner = self._find_inner_least(unit)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -137,27 +144,27 @@ class LikelihoodRegion(DivergenceBall):
             logs = (p * np.log(observed)).sum(axis=0) - self.radius
             short = (inner > 0) & (np.exp(logs) * (p / observed).sum(axis=0) <= 1)
         # at the one end no letter is moved by more than floats hold, at the other distances are normal floats
-        ends = np.full((2, unit.shape[1]), [[-46.0], [690.0]])
+        ends = np.full((2, unit.shape[1]), [[-46.0], [700.0]])
         return np.where(short, 0.0, np.exp(-find_boundary(evaluate_at, self.radius, *ends)))
 
     def _find_inner_least(self, unit: FloatArray) -> FloatArray:
         """Find (M,) the least entries at the letters that were observed."""
         return np.asarray(unit[self._observed_mask].min(axis=0))
 
-    def _weight(self, unit: FloatArray, distances: FloatArray) -> FloatArray:
-        """Compute the (N, M) laws `p / (v + distance)` over their sums, for columns in [0, 1]."""
-        p = self.center.pmf[:, None]
+    def _compute_ratios(self, unit: FloatArray, distances: FloatArray) -> FloatArray:
+        """Compute (N, M) the laws `p / (v + distance)` over their sums and over p, for columns in [0, 1]."""
         # relative to the smallest denominator: nothing overflows
         nearest = self._find_inner_least(unit) + distances
-        laws = p / ((unit + distances) / nearest)
-        return np.asarray(laws / laws.sum(axis=0))
+        ratios = nearest / (unit + distances)
+        return np.asarray(ratios / (self.center.pmf @ ratios))
 
     def find_minimizers(self, matrix: FloatArray) -> FloatArray:
         """Find (N, M) for each column of an (N, M) matrix the prior of the region with the least mean."""
         unit = scale_to_unit(matrix)
         distances = self._find_distances(unit)
         short = distances == 0
-        laws = self._weight(unit, np.where(short, 1.0, distances))
+        ratios = self._compute_ratios(unit, np.where(short, 1.0, distances))
+        laws = self.center.pmf[:, None] * ratios
         for y in np.flatnonzero(short).tolist():
             laws[:, y] = self._leave_rest(unit[:, y])
         return laws
@@ -244,8 +251,10 @@ def _subtract_logarithms(ratios: FloatArray) -> FloatArray:
     off = ratios - 1
     with np.errstate(divide="ignore"):
         far = off - np.log(ratios)
+    near = np.abs(off) < 0.01
+    off = np.where(near, off, 0.0)  # powers of others may overflow
     series = off**2 * sum((-off) ** k / (k + 2) for k in range(9))
-    return np.asarray(np.where(np.abs(off) < 0.01, series, far))
+    return np.asarray(np.where(near, series, far))
 
 
 def multinomial_radius(samples: int, size: int, delta: float) -> float:

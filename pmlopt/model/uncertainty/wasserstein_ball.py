@@ -26,6 +26,7 @@ from pmlopt.model.uncertainty.prior_set import (
     PriorPolytope,
     PriorSet,
     check_possible,
+    has_rare_values,
 )
 
 
@@ -192,6 +193,11 @@ class WassersteinBall(PriorSet):
         above = matrix - lowest
         laws = np.array([self.minimizer(column) for column in matrix.T]).T
         return np.asarray(lowest + (laws * above).sum(axis=0))
+
+    @cached_property
+    def has_rare_letters(self) -> bool:
+        """Return whether sums of floats lose letters of the centre."""
+        return has_rare_values(self.center.pmf)
 
     def minimizer(self, column: FloatArray) -> FloatArray:
         """Return an (N,) prior of the ball at which the mean of the (N,) column is least."""

@@ -340,6 +340,33 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
             return None
         return replace(rows, multipliers=np.asarray(duals, dtype=float).flatten(order="F") / scales)
 
+    def _scale_constraint(self, name: str, constraint: cp.Constraint) -> cp.Constraint:
+        """Return a constraint, or where its coefficients are tiny or huge the same rows over powers of two.
+
+        Solvers drop small coefficients without a word, and refuse large ones.
+        """
+        own = [self.mechanism, self.variables["output_law"]]
+        if not {one.id for one in constraint.variables()} <= {one.id for one in own}:
+            return constraint
+        kept = [one.value for one in own]
+        try:
+            for one in own:  # at zero, where nothing hides the offset
+                one.value = np.zeros(one.shape)
+            known = self.to_affine_rows(constraint)
+        finally:
+            for one, value in zip(own, kept, strict=True):
+                one.value = value
+        if known is None:
+            return constraint
+        rows, offset = known
+        scales = compute_row_scales(rows, offset)
+        if ((scales >= 1e-3) & (scales <= 1e3)).all():
+            return constraint
+        cells = cp.vec(self.mechanism, order="C")
+        left = sparse.csr_array(sparse.diags_array(1 / scales) @ rows) @ cells + offset / scales
+        equal = isinstance(constraint, cp.constraints.Equality)
+        return (left == 0 if equal else left <= 0).set_label(name)
+
     def with_constraints(self, **constraints: cp.Constraint) -> LinearDesign:
         """Return a copy of the program with additional named constraints.
 
@@ -377,7 +404,8 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
                 raise ProgramError(f"the constraint {name!r} is not convex (not DCP): {constraint}")
             self._check_variables(name, constraint, constraints)
             constraint.set_label(name)
-        added = {**self.added, **constraints}
+        scaled = {name: self._scale_constraint(name, one) for name, one in constraints.items()}
+        added = {**self.added, **scaled}
         problem = cp.Problem(self.problem.objective, [*self.constraints.values(), *added.values()])
         declaration = CvxpyModel(problem, self.variables, self.constraints)
         return replace(self, build_model=declaration.get_self, added=added)
