@@ -26,7 +26,13 @@ from pmlopt.core.fields import Record
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.suggestions import SuggestsAttributes
 from pmlopt.errors import PmloptError, ProgramError, SolverUnavailableError
-from pmlopt.programs.certificate import C_co, Certificate, ClosedForm, WarmStartLike, get_warm_start
+from pmlopt.programs.certificate import (
+    C_co,
+    Certificate,
+    ClosedForm,
+    WarmStartLike,
+    get_warm_start,
+)
 from pmlopt.programs.former_names import FORMER_METHODS, replace_former_method
 from pmlopt.solvers.cvxpy_interface import list_installed, write_mps
 from pmlopt.solvers.solver_result import Deadline, MethodOptions, SolverResult
@@ -107,6 +113,11 @@ class Program(SuggestsAttributes, ABC, Generic[C_co]):
     def compute_allowed_gap(self, tolerance: float) -> float:
         """Compute the absolute gap below which a result counts as optimal at a relative tolerance."""
         return max(tolerance * self.scale, self.rounding_gap)
+
+    @property
+    def expected_gains(self) -> FloatArray | None:
+        """Return (N, M) gains of which the expectation is maximised; None for another utility."""
+        return None
 
     @property
     def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
@@ -379,6 +390,8 @@ class MethodRegistry(Generic[P, S, C]):
         find_first_result: a feasible mechanism in milliseconds, for when the time is over; a MethodError
             without one.
         compares_first: whether that may be better than the mechanism of a method that was stopped.
+        replace_mechanism: a certificate of the program with another (N, M) mechanism that meets the
+            requirement, of which value and violations are computed again; the proof of the bound stays.
     """
 
     program: type[P]
@@ -388,6 +401,7 @@ class MethodRegistry(Generic[P, S, C]):
     make_cvxpy_method: Callable[[str], Method[P, S, C]] | None = None
     find_first_result: Callable[[P], MethodResult[C]] | None = None
     compares_first: bool = False
+    replace_mechanism: Callable[[P, C, FloatArray], C] | None = None
 
     @property
     def own_names(self) -> list[str]:
