@@ -315,6 +315,7 @@ def certify_symmetric(
         table=program.table,
         maximised=program.maximised,
         repair=change,
+        sampled_pairs=program.utility.count_sampled_pairs(program.space) or None,
     )
 
 
