@@ -76,6 +76,10 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         ("--count", "300"),
         ("--count", "36"),
     ),
+    "dust": Benchmark(
+        "the rarest outputs of designs that an interior point solves",
+        *drawn("dust", "--count", "12"),
+    ),
     "symmetry": Benchmark(
         "designs by orbit against the number of records, beside the listed program"
     ),

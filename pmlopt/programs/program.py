@@ -108,6 +108,11 @@ class Program(SuggestsAttributes, ABC, Generic[C_co]):
         return max(tolerance * self.scale, self.rounding_gap)
 
     @property
+    def expected_gains(self) -> FloatArray | None:
+        """Return (N, M) gains of which the expectation is maximised; None for another utility."""
+        return None
+
+    @property
     def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
         """Return the row and column labels of the mechanism; None where they are free."""
         return None, None
@@ -378,6 +383,8 @@ class MethodRegistry(Generic[P, S, C]):
         find_first_result: a feasible mechanism in milliseconds, for when the time is over; a MethodError
             without one.
         compares_first: whether that may be better than the mechanism of a method that was stopped.
+        replace_mechanism: a certificate of the program with another (N, M) mechanism that meets the
+            requirement, of which value and violations are computed again; the proof of the bound stays.
     """
 
     program: type[P]
@@ -387,6 +394,7 @@ class MethodRegistry(Generic[P, S, C]):
     make_cvxpy_method: Callable[[str], Method[P, S, C]] | None = None
     find_first_result: Callable[[P], MethodResult[C]] | None = None
     compares_first: bool = False
+    replace_mechanism: Callable[[P, C, FloatArray], C] | None = None
 
     @property
     def own_names(self) -> list[str]:

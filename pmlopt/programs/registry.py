@@ -27,8 +27,9 @@ from pmlopt.errors import (
     ProgramError,
     SolverUnavailableError,
 )
-from pmlopt.programs.certificate import C_co, Certificate
+from pmlopt.programs.certificate import C_co, Certificate, DesignCertificate
 from pmlopt.programs.program import Method, MethodError, MethodRegistry, MethodResult, Program
+from pmlopt.programs.purification import DUST_LIMITS, remove_dust
 from pmlopt.solvers.solver_result import MethodOptions
 
 ENTRY_POINT_GROUP = "pmlopt.questions"
@@ -223,11 +224,18 @@ MethodRun = Callable[
 def run_method(
     method: Method[Any, Any, C_co], program: Program[C_co], options: MethodOptions, start: Any
 ) -> MethodResult[C_co]:
-    """Run a method in the current process."""
+    """Run a method in the current process, and remove the dust that an interior point leaves."""
     found: object = method.run(program, options, start)
     if not isinstance(found, MethodResult):
         raise MethodError(f"it returned {found!r:.60}, and not a MethodResult")
-    return found
+    registry = REGISTRY.get(type(program))
+    exchange = None if registry is None else registry.replace_mechanism
+    if exchange is None or not isinstance(found.certificate, DesignCertificate):
+        return found
+    matrix = found.certificate.mechanism.matrix
+    if not ((matrix > 0) & (matrix <= DUST_LIMITS[0])).any() or options.deadline.expired:
+        return found
+    return remove_dust(exchange, program, found, program.compute_allowed_gap(options.tolerance))
 
 
 def describe_failure(method: Method[Any, Any, Any], cause: BaseException) -> str:

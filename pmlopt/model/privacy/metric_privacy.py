@@ -19,6 +19,7 @@ from pmlopt.core.arrays import (
 )
 from pmlopt.core.descriptions import describe_value
 from pmlopt.core.differences import subtract_exactly
+from pmlopt.core.distances import join_directions
 from pmlopt.core.records import INFINITE, Shape
 from pmlopt.data.labelled import LabelledArray, Numbers, read_labelled_table
 from pmlopt.data.prior import Prior
@@ -79,8 +80,9 @@ class MetricPrivacy(RatioRequirement):
             the lengths of the edges of a graph, a mapping from pairs of labels.
 
     Raises:
-        PrivacyError: epsilon is negative; a distance is negative, NaN or not symmetric, or zero for two
-            letters (merge them); or the name of a distance is not known.
+        PrivacyError: epsilon is negative; a distance is negative, NaN, or not the same both ways up to
+            rounding, of which the smaller counts; or it is zero for two letters (merge them); or the name of
+            a distance is not known.
 
     Where the triangle inequality fails, what is required along the shortest way is required of its ends.
 
@@ -241,12 +243,7 @@ def _check_distances(distance: Any) -> FloatArray:
     known = np.where(far, np.inf, finite)
     if (known < 0).any():
         raise PrivacyError(f"a distance is negative, {known.min():g}")
-    if (known != known.T).any():
-        x, y = np.argwhere(known != known.T)[0]
-        raise PrivacyError(
-            f"the distance from letter {x} to letter {y} is {known[x, y]:g}, and back {known[y, x]:g}: "
-            "give the same both ways"
-        )
+    known = join_directions(known, PrivacyError)
     if np.diag(known).any():
         raise PrivacyError(
             f"a letter has the distance {np.diag(known).max():g} from itself: give 0"
@@ -262,7 +259,7 @@ def _check_distances(distance: Any) -> FloatArray:
 def _read_edges(
     lengths: Mapping[tuple[Label, Label], float], labels: tuple[Label, ...]
 ) -> FloatArray:
-    """Read the (N, N) edge lengths of a graph; infinite for missing edges."""
+    """Read the (N, N) edge lengths of a graph, in the directions given; infinite for missing edges."""
     places = {label: place for place, label in enumerate(labels)}
     distance = np.full((len(labels), len(labels)), np.inf)
     np.fill_diagonal(distance, 0.0)
@@ -271,13 +268,10 @@ def _read_edges(
             raise PrivacyError(
                 f"the edge ({x!r}, {y!r}) is not between letters of the prior {abbreviate(labels)}"
             )
-        if (back := lengths.get((y, x), length)) != length:
-            raise PrivacyError(
-                f"the edge ({x!r}, {y!r}) has the length {length:g}, and back {back:g}: give it once, or the "
-                "same both ways"
-            )
-        distance[places[x], places[y]] = distance[places[y], places[x]] = length
-    return distance
+        distance[places[x], places[y]] = length
+        if (y, x) not in lengths:
+            distance[places[y], places[x]] = length
+    return join_directions(distance, PrivacyError, labels)
 
 
 def compute_shortest_paths(lengths: FloatArray) -> FloatArray:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import DefaultLabels, FloatArray, check_nonnegative, check_probability
+from pmlopt.core.distances import join_directions
 from pmlopt.core.lazy_imports import cp, optimize, sparse
 from pmlopt.core.records import INFINITE, ContextReference, Range, Shape
 from pmlopt.data.prior import Prior, PriorLike
@@ -39,8 +40,8 @@ class WassersteinBall(PriorSet):
 
     Args:
         center: the prior p; letters of probability 0 are allowed where mass can move to them.
-        metric: (N, N) symmetric, of at least 0, with a diagonal of zeros, and infinite where no mass can
-            move; or a function of two labels.
+        metric: (N, N) symmetric up to rounding, of which the smaller distance counts, of at least 0, with a
+            diagonal of zeros, and infinite where no mass can move; or a function of two labels.
         radius: at least 0, in the unit of the metric.
         delta: the probability that the true distribution is outside, where the radius comes from a
             sample; else None.
@@ -417,10 +418,10 @@ def _check_metric(values: ArrayLike, size: int) -> FloatArray:
         raise PrivacyError(
             f"the distance of the letters at {x} and {y} is {metric[x, y]:g}: give one of at least 0"
         )
-    if np.diag(metric).any() or not np.array_equal(metric, metric.T):
+    metric = join_directions(metric, PrivacyError)
+    if np.diag(metric).any():
         raise PrivacyError(
-            "the metric is not symmetric with a diagonal of zeros: a letter is at the distance 0 of itself, "
-            "and two letters have one distance"
+            f"a letter has the distance {np.diag(metric).max():g} from itself: give a diagonal of zeros"
         )
     metric.setflags(write=False)
     return metric

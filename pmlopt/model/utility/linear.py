@@ -239,16 +239,16 @@ class LinearUtility(Utility):
     def evaluate_on_orbits(self, space: PairSpace) -> FloatArray:
         """Evaluate the (C,) utility on orbits of pairs; raise an error where it is not constant on one.
 
-        Where there are at most 2^20 pairs all are looked at. Of more, one of each orbit and three random
-        images of it: that f is constant on orbits is then what the person states who gives it.
+        Where there are at most 2^20 pairs all are looked at. Of more, one of each orbit and several random
+        images of it, as `count_sampled_pairs` states: that f is constant on orbits is then what the person
+        states who gives it.
 
         Raises:
             UtilityError: f differs by more than rounding (1e-12 of its size) within an orbit; the message
                 states where.
         """
         orbits = space.orbits
-        # Pairs on which it is checked one by one whether a utility is constant on orbits.
-        if sum(orbits.letters) * sum(orbits.outputs) <= (2**20):
+        if not (sampled := LinearUtility.count_sampled_pairs(self, space)):
             xs = space.decode_labels(space.list_letters(), letters=True)
             ys = space.decode_labels(space.list_letters(outputs=True))
             values, places = self.evaluate_table(xs, ys).ravel(), space.list_orbits().ravel()
@@ -265,8 +265,7 @@ class LinearUtility(Utility):
             )
         # a fixed seed: the same utility is accepted or refused at every call
         rng, found = np.random.default_rng(0), np.empty(0)
-        # Random images of each representative where there are more.
-        for probe in range(1 + 3):
+        for probe in range(sampled // orbits.count):
             pairs = space.draw_images(rng) if probe else space.choose_representatives()
             sides = list(
                 zip(
@@ -284,6 +283,18 @@ class LinearUtility(Utility):
             found = found if probe else values
             self._check_constant(values, found, sides.__getitem__)
         return found
+
+    def count_sampled_pairs(self, space: PairSpace) -> int:
+        """Return on how many pairs it is looked at whether the utility is constant on orbits.
+
+        It is 0 where that is decided for all pairs. Else it is the number of those of `evaluate_on_orbits`:
+        random elements of the group, which the generators make, take one pair of each orbit to the others.
+        """
+        orbits = space.orbits
+        # pairs that are looked at one by one
+        if sum(orbits.letters) * sum(orbits.outputs) <= 2**20:
+            return 0
+        return orbits.count * max(4, 2**13 // orbits.count)
 
     def _check_constant(
         self, values: FloatArray, wanted: FloatArray, pair: Callable[[int], tuple[Label, Label]]

@@ -72,6 +72,10 @@ class CoordinatewiseUtility(LinearUtility):
             return super().evaluate_on_orbits(space)
         return space.coordinate_sums(self.each.evaluate_table(*space.places))
 
+    def count_sampled_pairs(self, space: PairSpace) -> int:
+        """Return 0 for tables of records, on whose orbits a sum over records is constant."""
+        return 0 if isinstance(space, TypePairs) else super().count_sampled_pairs(space)
+
 
 class CoordinateLoss(CoordinatewiseUtility):
     """The expected loss `E[sum_i d(X_i, Y_i)]` that adds over the records of a table, to be minimised.
@@ -169,6 +173,10 @@ class DisplacementUtility(LinearUtility):
                 f"{len(values) - d}, the other way round: take Circle(..., reflections=False)"
             )
         return values[space.displacements]
+
+    def count_sampled_pairs(self, space: PairSpace) -> int:
+        """Return 0 for letters on a circle, on whose orbits a function of the displacement is constant."""
+        return 0 if isinstance(space, CirclePairs) else super().count_sampled_pairs(space)
 
 
 def evaluate_on_circle(loss: Callable[[int, int], float], size: int) -> FloatArray:
@@ -280,6 +288,13 @@ class SumOfParts(LinearUtility):
             return super().evaluate_on_orbits(space)
         own = zip(self.parts, space.spaces, space.places, strict=True)
         return np.asarray(sum(part.evaluate_on_orbits(one)[places] for part, one, places in own))
+
+    def count_sampled_pairs(self, space: PairSpace) -> int:
+        """Return on how many pairs it is looked at whether each part is constant on its orbits; 0 for all."""
+        if not isinstance(space, ProductPairs):
+            return super().count_sampled_pairs(space)
+        own = zip(self.parts, space.spaces, strict=True)
+        return sum(part.count_sampled_pairs(one) for part, one in own)
 
 
 GROWTHS: Mapping[str, Callable[[FloatArray], FloatArray]] = {"squared": np.square}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -108,6 +109,14 @@ def solve_for_multipliers(columns: FloatArray, sensitivities: FloatArray) -> Flo
         method="highs",
     )
     return np.zeros(len(columns)) if solved.x is None else np.asarray(solved.x * size)
+
+
+def replace_mechanism(
+    program: EstimationDesign, certificate: EstimationCertificate, matrix: FloatArray
+) -> EstimationCertificate:
+    """Return a certificate with another mechanism: its error, and the same proof."""
+    mechanism = Mechanism(matrix, program.prior.labels, certificate.mechanism.outputs)
+    return replace(certificate, mechanism=mechanism, value=program.compute_error(mechanism))
 
 
 def find_known_error(program: EstimationDesign, value: float) -> ClosedForm | None:
@@ -265,6 +274,7 @@ METHODS = MethodRegistry(
     _certify_given_matrix,
     make_cvxpy_method=_make_cvxpy_method,
     find_first_result=_find_first_feasible,
+    replace_mechanism=replace_mechanism,
 )
 """Designs for estimation: a mechanism is returned with the gap that could be proved."""
 

@@ -270,7 +270,7 @@ def approximate_repair(prior: Prior, privacy: Requirement, matrix: FloatArray) -
     clean = _mix_columns(prior, privacy, drop_noise(matrix, ENTRY_NOISE_ATOL), ENTRY_NOISE_ATOL)
     # mixing in the output's own law leaves that law unchanged
     law = prior.pmf @ clean
-    theta = float(_compute_mixing_weights(prior, privacy, clean, law).max())
+    theta = float(compute_mixing_weights(prior, privacy, clean, law).max())
     return np.asarray((1 - theta) * clean + theta * law)
 
 
@@ -301,7 +301,7 @@ def _mix_with_constant(
     """Mix a matrix with a constant until it is feasible, starting from a linear estimate of theta."""
 
     def needed_share(candidate: FloatArray, law: FloatArray) -> float:
-        return float(_compute_mixing_weights(prior, privacy, candidate, law).max())
+        return float(compute_mixing_weights(prior, privacy, candidate, law).max())
 
     return mix_with_constant(prior, clean, partial(is_satisfied, prior, privacy), needed_share)
 
@@ -411,7 +411,7 @@ def _mix_columns(
 ) -> FloatArray:
     """Mix slightly infeasible columns with their means, one by one, and normalize the rows."""
     means = prior.pmf @ sparse
-    weights = _compute_mixing_weights(prior, privacy, sparse, means)
+    weights = compute_mixing_weights(prior, privacy, sparse, means)
     # repairing one column by much would shift the rows of all letters
     weights = np.where(weights * np.ptp(sparse, axis=0) <= MAX_COLUMN_CHANGE, weights, 0.0)
     mixed = (1 - weights) * sparse
@@ -421,19 +421,28 @@ def _mix_columns(
     return np.asarray(mixed)
 
 
-def _compute_mixing_weights(
+def compute_mixing_weights(
     prior: Prior, privacy: Requirement, matrix: FloatArray, means: FloatArray
 ) -> FloatArray:
     """Compute per column the mixing weight of a constant that restores feasibility.
 
     The excess is convex along the mixture, so the chord between both ends gives a weight that suffices: for
     each of several requirements separately, since the units of their excesses differ.
+
+    Args:
+        prior: N letters.
+        privacy: the requirement.
+        matrix: (N, M) a mechanism.
+        means: (M,) the constant columns, or (N, M) other columns that meet the requirement.
     """
     constant = np.broadcast_to(means, matrix.shape)
     shares = []
     for part in privacy.list_parts():
         # the violation is convex, and at the constant at most 0: the chord bounds it
         over = np.asarray(part.violation(prior.pmf, matrix, math.exp))
+        if (over <= 0).all():  # its slack may be dear to compute
+            shares.append(np.zeros(over.shape))
+            continue
         slack = np.maximum(-np.asarray(part.violation(prior.pmf, constant, math.exp)), 0.0)
         with np.errstate(invalid="ignore", divide="ignore"):
             shares.append(np.where(over > 0, over / (over + slack), 0.0))

@@ -92,6 +92,7 @@ def certify_symmetric_level(
         multipliers=best.rows,
         weight=best.floor,
         repair=RepairRecord(0.0, float(np.abs(mechanism.scaled_entries - lifts).max())),
+        sampled_pairs=program.sampled_pairs or None,
     )
 
 

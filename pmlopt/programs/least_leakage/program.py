@@ -161,6 +161,8 @@ class SymmetricLeastLeakage(LeastLeakage):
     Attributes:
         prior: the symmetric prior.
         space: the pairs.
+        sampled_pairs: on how many of them it was looked at whether the utility is constant on orbits; 0 for
+            all.
 
     Examples:
         >>> from pmlopt import CoordinateLoss, IIDPrior, least_leakage, solve
@@ -173,6 +175,7 @@ class SymmetricLeastLeakage(LeastLeakage):
     prior: SymmetricPrior
     floor: NormalizedFloor
     space: PairSpace
+    sampled_pairs: int = 0
 
     @property
     def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
@@ -468,7 +471,13 @@ def _build_symmetric(
         NormalizedFloor(columns, allowed, ExpectedUtilityFloor(utility.maximised, table, expected))
     )
     return _make_program(
-        SymmetricLeastLeakage, prior=prior, allowed=allowed, outputs=(), floor=floor, space=space
+        SymmetricLeastLeakage,
+        prior=prior,
+        allowed=allowed,
+        outputs=(),
+        floor=floor,
+        space=space,
+        sampled_pairs=utility.count_sampled_pairs(space),
     )
 
 

@@ -222,6 +222,22 @@ def certify_linear(
     )
 
 
+def replace_mechanism(
+    program: LinearDesign, certificate: LinearCertificate, matrix: FloatArray
+) -> LinearCertificate:
+    """Return a certificate with another mechanism: its value and violations, and the same proof."""
+    residuals = {"rows": float(np.abs(matrix.sum(axis=1) - 1).max())}
+    if program.added:
+        with program.temporarily_assigned(matrix):
+            residuals |= _compute_residuals(program, matrix, certificate.added_rows)
+    return replace(
+        certificate,
+        mechanism=Mechanism(matrix, program.prior.labels, program.outputs),
+        value=program.compute_value(matrix),
+        residuals=residuals,
+    )
+
+
 def _repair_for_program(program: LinearDesign, matrix: FloatArray) -> RepairedMatrix:
     """Repair a matrix; where that costs a share of the range, perhaps with the small entries kept.
 
@@ -299,6 +315,7 @@ def certify_symmetric(
         table=program.table,
         maximised=program.maximised,
         repair=change,
+        sampled_pairs=program.utility.count_sampled_pairs(program.space) or None,
     )
 
 

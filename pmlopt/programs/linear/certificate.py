@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, Label, bound_sum_rounding
-from pmlopt.core.records import ContextReference, Shape
+from pmlopt.core.records import ADDED_LATER, ContextReference, Shape
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.errors import FileFormatError
@@ -368,11 +368,14 @@ class OrbitCertificate(RequirementCertificate):
         mechanism: in whole numbers.
         table: (C,) the gain or loss on orbits of pairs, in the person's units.
         repair: what was done to the solver's numbers.
+        sampled_pairs: on how many pairs it was looked at whether a user's own gain or loss is constant on
+            orbits, where there are too many to look at all; None where that is known.
     """
 
     mechanism: Annotated[OrbitMechanism, ContextReference("mechanism", only=True)]
     table: Annotated[FloatArray, Shape("C")]
     repair: RepairRecord
+    sampled_pairs: Annotated[int | None, ADDED_LATER] = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, OrbitMechanism):
@@ -385,6 +388,26 @@ class OrbitCertificate(RequirementCertificate):
                 f"there are {len(self.table)} values for {space.orbits.count} orbits of pairs"
             )
         assert self.columns  # raises where the requirement or the utility is not invariant
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Return the claimed facts as text, keyed by name, with what they assume."""
+        return super().facts | ({"assumed": self._assumption} if self.sampled_pairs else {})
+
+    @property
+    def _assumption(self) -> str:
+        """Return what value and bound assume of the gain or loss, in words."""
+        return (
+            f"that the gain or loss is constant on orbits: it was compared on {self.sampled_pairs:,} pairs "
+            "of letters and outputs, and value and bound rest on it for all others"
+        )
+
+    def checks(self) -> tuple[Claim, ...]:
+        """Recheck level, value and bound, and name what they assume of the gain or loss."""
+        found = super().checks()  # type: ignore[safe-super]
+        if not self.sampled_pairs:
+            return found
+        return (*found, Claim("symmetry", None, FLOATS, f"assumed is {self._assumption}"))
 
     @cached_property
     def columns(self) -> OrbitColumns:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from pmlopt.programs.linear.peak_mixtures import find_peak_mixture
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import C, MethodError, MethodResult
 from pmlopt.solvers import cvxpy_interface, highs
-from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline, MethodOptions
+from pmlopt.solvers.solver_result import Deadline, MethodOptions
 from pmlopt.solvers.solver_result import SolverResult as SolverOutcome
 
 
@@ -44,10 +45,7 @@ def find_first_mechanism(program: LinearDesign) -> MethodResult[LinearCertificat
     candidates = [build_best_constant(program.prior.probabilities, program.centered_gains)]
     candidates += _build_exponential_candidates(program)
     # all candidates are feasible, so that only their gain decides
-    best = max(
-        candidates,
-        key=lambda matrix: program.columns.compute_expectation(program.centered_gains, matrix),
-    )
+    best = max(candidates, key=partial(_compute_gain, program))
     ratios = program.privacy.list_weighted_ratios(program.prior)
     if ratios is not None:
         # the bound of no privacy at all: a better one takes a linear program
@@ -65,20 +63,27 @@ def _build_exponential_candidates(program: LinearDesign) -> list[FloatArray]:
         return []
     base = build_exponential_matrix(program.centered_gains, exponents)
     found = [base]
-    if program.bounds_on_pairs is not None:
-        # a linear program of a row for each letter, much faster than the certificate of its answer
-        mixture = find_peak_mixture(program, exponents, MethodOptions(NO_DEADLINE, 1e-9))
-        found += [] if mixture is None else [mixture]
     # Values of pairs of letters on outputs, N^2 M, up to which more than one envelope takes milliseconds.
     large = len(exponents) * base.size > 16_000_000
-    powers = SHARPER[: 2 - len(found)] if large else SHARPER
-    for power in powers:
+    for power in SHARPER[:1] if large else SHARPER:
         # the largest entry of a row is at least 1 / M, so that no row becomes zero
         sharper = base**power
         envelope = repair_by_envelope(program.prior, exponents, sharper, program.centered_gains)
         if envelope is not None:
             found.append(envelope.matrix)
+    if program.bounds_on_pairs is not None:
+        best = max(found, key=partial(_compute_gain, program))
+        # a linear program of a row for each letter: on hundreds of letters its end may take a minute
+        options = MethodOptions(Deadline.after(1.0), 1e-9)
+        others = None if best is base else base
+        mixture = find_peak_mixture(program, exponents, options, others, best)
+        found += [] if mixture is None else [mixture]
     return found
+
+
+def _compute_gain(program: LinearDesign, matrix: FloatArray) -> float:
+    """Compute the expected gain of a mechanism, less what every mechanism has."""
+    return program.columns.compute_expectation(program.centered_gains, matrix)
 
 
 SHARPER = (2.0, 1.5, 4.0, 16.0, 64.0)

@@ -19,7 +19,11 @@ from pmlopt.programs.linear import (
     feasible,
     pair_interior_point,
 )
-from pmlopt.programs.linear.build_certificate import certify_linear, certify_symmetric
+from pmlopt.programs.linear.build_certificate import (
+    certify_linear,
+    certify_symmetric,
+    replace_mechanism,
+)
 from pmlopt.programs.linear.certificate import (
     MAX_RELATIVE_RESIDUAL,
     LinearCertificate,
@@ -292,6 +296,7 @@ METHODS = MethodRegistry(
     make_cvxpy_method=_make_cvxpy_method,
     find_first_result=feasible.find_first_mechanism,
     compares_first=True,
+    replace_mechanism=replace_mechanism,
 )
 """Designs with an expected gain or loss."""
 

@@ -159,6 +159,11 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
         return DenseColumns(self.prior, self.privacy)
 
     @property
+    def expected_gains(self) -> FloatArray:
+        """Return the (N, M) utility as gains with a row minimum of zero."""
+        return self.centered_gains
+
+    @property
     def signed_table(self) -> FloatArray:
         """Return the (N, M) utility table, negated for a loss."""
         return self.table if self.utility.maximised else -self.table

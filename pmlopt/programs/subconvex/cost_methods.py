@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -65,6 +66,15 @@ def certify_cost_columns(
         price=nu,
         slopes=linear if linear is not None and len(linear) else None,
     )
+
+
+def replace_mechanism(
+    program: ColumnCostDesign, certificate: ColumnCostCertificate, matrix: FloatArray
+) -> ColumnCostCertificate:
+    """Return a certificate with another mechanism: its utility, and the same proof."""
+    mechanism = Mechanism(matrix, program.prior.labels, certificate.mechanism.outputs)
+    value = program.utility.value(program.prior, mechanism)
+    return replace(certificate, mechanism=mechanism, value=value)
 
 
 def _join_outputs(lifts: FloatArray, weights: FloatArray) -> FloatArray:
@@ -204,6 +214,7 @@ COST_METHODS = MethodRegistry(
     _certify_given,
     make_cvxpy_method=_make_declared_method,
     find_first_result=_find_first,
+    replace_mechanism=replace_mechanism,
 )
 """Sub-convex utilities under a limited cost of columns: the best mechanism is returned with its gap."""
 

@@ -105,6 +105,15 @@ def certify_columns(
     )
 
 
+def replace_mechanism(
+    program: ColumnDesign, certificate: ColumnCertificate, matrix: FloatArray
+) -> ColumnCertificate:
+    """Return a certificate with another mechanism: its utility, and the same proof."""
+    mechanism = Mechanism(matrix, program.prior.labels, certificate.mechanism.outputs)
+    value = program.utility.value(program.prior, mechanism)
+    return replace(certificate, mechanism=mechanism, value=value)
+
+
 def certify_closed_form(
     program: ColumnDesign, allowed: float, deadline: Deadline
 ) -> ColumnCertificate | None:
@@ -318,6 +327,7 @@ METHODS = MethodRegistry(
     _certify_given_matrix,
     make_cvxpy_method=_make_full_method,
     find_first_result=_find_first_feasible,
+    replace_mechanism=replace_mechanism,
 )
 """Designs with a sub-convex utility: the best mechanism found is returned with its gap."""
 

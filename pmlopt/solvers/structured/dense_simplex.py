@@ -77,6 +77,8 @@ class _Tableau:
 
     def exchange(self, place: int, entering: int, row: FloatArray, change: FloatArray) -> None:
         """Exchange the column at a place of the basis for another, with the given change of weights."""
+        if abs(change[place]) < 1e-12:  # the inverse has lost the digits that chose it
+            raise np.linalg.LinAlgError("a pivot is zero")
         leaving, price = self.basis[place], self.reduced[entering] / change[place]
         self.reduced = self.reduced - price * row
         self.reduced[leaving], self.reduced[entering] = -price, 0.0

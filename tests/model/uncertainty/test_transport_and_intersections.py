@@ -122,14 +122,21 @@ def test_the_ends_of_a_transport_ball() -> None:
         (LINE[:2], 0.1, "shape"),
         (-LINE, 0.1, "at least 0"),
         (np.full((3, 3), math.nan), 0.1, "at least 0"),
-        (LINE + 1, 0.1, "not symmetric with a diagonal of zeros"),
-        (np.triu(LINE), 0.1, "not symmetric with a diagonal of zeros"),
+        (LINE + 1, 0.1, "give a diagonal of zeros"),
+        (np.triu(LINE), 0.1, "give the same both ways"),
         ([["a"] * 3] * 3, 0.1, "no number"),
     ],
 )
 def test_what_is_no_transport_ball_is_refused(metric: object, radius: float, words: str) -> None:
     with pytest.raises(PrivacyError, match=words):
         WassersteinBall(P, metric, radius)  # type: ignore[arg-type]
+
+
+def test_the_smaller_of_two_directions_that_differ_by_rounding_counts() -> None:
+    metric = np.array([[0.0, 0.1 + 0.2, 1.0], [0.3, 0.0, 0.7], [1.0, 0.7, 0.0]])
+    assert metric[0, 1] > metric[1, 0]
+    ball = WassersteinBall([0.5, 0.3, 0.2], metric, 0.1)
+    assert ball.metric[0, 1] == ball.metric[1, 0] == 0.3
 
 
 def test_a_letter_that_no_mass_can_reach_is_refused() -> None:

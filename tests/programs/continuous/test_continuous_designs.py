@@ -105,6 +105,22 @@ def test_bins_are_not_halved_where_the_law_has_no_more_digits() -> None:
     assert result.certificate.verify()
 
 
+def test_refinement_ends_where_finer_bins_win_nothing() -> None:
+    # at 0 nats the optimum is a constant, the median, and bins next to it are halved without end
+    secret = Continuous(scipy.stats.norm(), support=(-4, 4))
+    program = design(secret, PML(0.0), DistanceLoss())
+    result = solve(program, solver=GridRefinement(boxes=256), tolerance=1e-6)
+    assert result.status is Status.UNPROVED
+    assert "finer bins win nothing" in result.reason
+    # E|X| of the law on its support, from its density x phi(x)
+    mean = (
+        2 * (scipy.stats.norm.pdf(0) - scipy.stats.norm.pdf(4)) / (1 - 2 * scipy.stats.norm.sf(4))
+    )
+    assert result.bound <= mean <= result.value <= mean * 1.001
+    (edges,) = result.certificate.grid.edges
+    assert np.diff(edges).min() > 1e-4
+
+
 def test_rows_skip_bins_without_probability() -> None:
     secret = Continuous.from_samples([0.1, 0.2, 0.9], support=(0, 1))
     found = certify_on_grid(design(secret, PML(0.5), DistanceLoss()), secret.even(4), 16)

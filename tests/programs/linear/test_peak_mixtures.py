@@ -7,6 +7,7 @@ import pytest
 from oracles.ratio_bounds import broken_pairs
 
 from pmlopt import ExpectedLoss, MetricPrivacy, Prior, design, solve
+from pmlopt.core.arrays import FloatArray
 from pmlopt.model.privacy.metric_privacy import compute_shortest_paths
 from pmlopt.programs.exact.envelope_repair import pair_exponents
 from pmlopt.programs.linear.feasible import find_first_mechanism
@@ -45,6 +46,35 @@ def test_columns_of_the_optimum_lead_to_the_optimum() -> None:
     assert matrix is not None
     value = float((PROGRAM.prior.pmf[:, None] * PROGRAM.table * matrix).sum())
     assert value == pytest.approx(best.value, abs=1e-8)
+
+
+def test_where_letters_are_near_a_mixture_starts_from_a_mechanism() -> None:
+    # peaks and dents of letters that are nearly one have no mixture but a constant
+    rng = np.random.default_rng(0)
+    points = rng.random((40, 2)) * 40**0.5
+    apart = np.linalg.norm(points[:, None] - points, axis=2)
+    prior = Prior(rng.dirichlet(np.full(40, 2.0)))
+    program = design(prior, MetricPrivacy(0.3, apart), ExpectedLoss(apart))
+    exponents = pair_exponents(program.prior, program.privacy)
+    assert exponents is not None
+
+    def lose(matrix: FloatArray | None) -> float:
+        assert matrix is not None
+        return float((prior.pmf[:, None] * apart * matrix).sum())
+
+    options = make_options(None, 1e-9)
+    constant = float((prior.pmf @ apart).min())
+    alone = lose(find_peak_mixture(program, exponents, options))
+    assert alone == pytest.approx(constant, rel=1e-6)
+    start = np.exp(-exponents / 2)
+    start /= start.sum(axis=1, keepdims=True)
+    assert lose(find_peak_mixture(program, exponents, options, None, start)) < 0.97 * constant
+    first = find_first_mechanism(program).certificate
+    assert first.verify()
+    assert not broken_pairs(0.3, apart, first.mechanism.matrix)
+    # three times as near the optimum as the constant
+    best = solve(program).value
+    assert best <= first.value <= best + (constant - best) / 3
 
 
 def test_without_time_there_is_none_and_the_first_mechanism_is_the_mixture() -> None:

@@ -1,0 +1,167 @@
+"""The removal of dust, the tiny probabilities that interior points leave, from certified mechanisms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.prior import Prior
+from pmlopt.model.privacy import Requirement
+from pmlopt.programs.certificate import Certificate, DesignCertificate
+from pmlopt.programs.exact.rounding import (
+    MAX_COLUMN_CHANGE,
+    RepairRecord,
+    compute_mixing_weights,
+    drop_noise,
+    is_satisfied,
+    round_rows_to_grid,
+)
+from pmlopt.programs.program import MethodResult, Program
+
+DUST_LIMITS = (1e-5, 1e-6, 1e-7)
+"""Conditional probabilities up to the largest of these that costs little are removed."""
+
+C = TypeVar("C", bound=Certificate)
+
+
+def remove_dust(
+    exchange: Callable[[Any, C, FloatArray], C],
+    program: Program[C],
+    found: MethodResult[C],
+    allowed: float,
+) -> MethodResult[C]:
+    """Remove outputs and entries that the certified gap cannot see from the mechanism of a result.
+
+    Outputs are merged into others, which is a post-processing: it raises no level. Entries become zero, and
+    columns that then break their bounds are repaired among the other entries. What is returned meets the
+    requirement exactly, and its value and level are computed again; the proof of the bound has no part in the
+    mechanism, and stays. The result is returned as it is where it has no dust, or where each removal costs
+    more than the gap can see, opens the gap beyond what is allowed, or breaks an added constraint by more.
+
+    Args:
+        exchange: returns a certificate with another mechanism, as `MethodRegistry.replace_mechanism`.
+        program: which was solved.
+        found: what a method returned.
+        allowed: the gap up to which a result counts as optimal.
+    """
+    before = found.certificate
+    if not isinstance(before, DesignCertificate) or before.violation > 0:
+        return found
+    given = before.mechanism.matrix
+    for matrix in _iterate_cleaned(program, before, given):
+        after: Any = exchange(program, found.certificate, matrix)
+        if _is_cheap(before, after, allowed):
+            repair = _join_repairs(before.repair, given, matrix)
+            return _with_certificate(found, replace(after, repair=repair))
+    return found
+
+
+def merge_rare_outputs(
+    matrix: FloatArray, limit: float, weights: FloatArray, gains: FloatArray | None = None
+) -> FloatArray:
+    """Merge each output with no entry above a limit into one that has, and return the matrix.
+
+    Args:
+        matrix: (N, M) a mechanism.
+        limit: below 1 / M, so that an output remains.
+        weights: (N,) the probabilities of the letters.
+        gains: (N, M) of which the expectation matters: each output is merged into the one with which least
+            is lost. Left out, all are merged into the likeliest.
+
+    Examples:
+        >>> merge_rare_outputs(np.array([[0.75, 0.25 - 2**-30, 2**-30]]), 1e-6, np.ones(1))
+        array([[0.75, 0.25, 0.  ]])
+    """
+    largest = matrix.max(axis=0)
+    kept = largest > limit
+    rare = np.flatnonzero(~kept & (largest > 0))
+    merged = np.where(kept, matrix, 0.0)
+    for output in rare:
+        column = matrix[:, output]
+        worths = weights @ matrix if gains is None else (weights * column) @ gains
+        merged[:, np.where(kept, worths, -np.inf).argmax()] += column
+    return merged
+
+
+def clear_tiny_entries(
+    prior: Prior, privacy: Requirement, matrix: FloatArray, limit: float
+) -> FloatArray | None:
+    """Return a mechanism without entries up to a limit that nearly meets the requirement; None without one.
+
+    Zeros stay zeros: a column that breaks its bound is mixed with its mean on the letters that have it.
+    """
+    clear = drop_noise(matrix, limit)
+    support = clear > 0
+    masses = np.maximum(prior.pmf @ support, np.finfo(float).tiny)
+    # rows over their sums undo a part of what was mixed in
+    for _ in range(5):
+        constant = np.where(support, (prior.pmf @ clear) / masses, 0.0)
+        # twice what the chord reveals, for the same reason
+        weights = np.minimum(2 * compute_mixing_weights(prior, privacy, clear, constant), 1.0)
+        if weights.max() == 0:
+            return round_rows_to_grid(clear)
+        if weights.max() > MAX_COLUMN_CHANGE:
+            return None
+        clear = drop_noise((1 - weights) * clear + weights * constant, 0.0)
+    return None
+
+
+def _iterate_cleaned(
+    program: Program[Any], certificate: DesignCertificate, matrix: FloatArray
+) -> Iterator[FloatArray]:
+    """Iterate over mechanisms with less dust that meet the requirement exactly, the cleanest first."""
+    prior, privacy = certificate.prior, certificate.privacy
+    largest = matrix.max(axis=0)
+    for limit in DUST_LIMITS:
+        if limit * matrix.shape[1] > 0.5:  # rows may consist of such entries
+            continue
+        has_rare = bool(((largest > 0) & (largest <= limit)).any())
+        for gains in (program.expected_gains, None) if has_rare else (None,):
+            merged = merge_rare_outputs(matrix, limit, prior.pmf, gains)
+            versions = [round_rows_to_grid(merged)] if has_rare else []
+            if ((merged > 0) & (merged <= limit)).any():
+                cleared = clear_tiny_entries(prior, privacy, merged, limit)
+                versions = [*([] if cleared is None else [cleared]), *versions]
+            yield from (one for one in versions if is_satisfied(prior, privacy, one))
+
+
+def _is_cheap(before: DesignCertificate, after: Certificate, allowed: float) -> bool:
+    """Return whether a mechanism costs no more than the gap sees and the tolerance allows."""
+    assert isinstance(after, DesignCertificate)
+    # by complementary slackness, entries times their reduced costs sum to the gap of an interior point; a
+    # vertex or a formula has a gap of rounding only, and nothing of it that matters counts as dust
+    unseen = 10 * before.proved_gap
+    loss = before.value - after.value if before.is_maximised else after.value - before.value
+    rounding = 4 * np.spacing(abs(before.value))
+    # a gap that is open already may not open by more than the tolerance
+    room = allowed - before.proved_gap if before.proved_gap <= allowed else allowed
+    keeps_constraints = all(
+        violation <= before.residuals.get(name, 0.0) + 1e-12  # rounding
+        for name, violation in after.residuals.items()
+    )
+    is_small = loss <= min(unseen, room) + rounding
+    return bool(is_small and keeps_constraints and not after.is_beyond_bound)
+
+
+def _join_repairs(first: RepairRecord, before: FloatArray, after: FloatArray) -> RepairRecord:
+    """Return the record of a repair that was followed by a removal of dust."""
+    dropped = np.flatnonzero((before.max(axis=0) > 0) & (after.max(axis=0) == 0))
+    return RepairRecord(
+        theta=first.theta,
+        shift=first.shift + float(np.abs(after - before).max()),
+        dropped=tuple(sorted({*first.dropped, *dropped.tolist()})),
+    )
+
+
+def _with_certificate(found: MethodResult[C], certificate: C) -> MethodResult[C]:
+    """Return a result with another mechanism for the same program, from which the next one may start."""
+    before, arrays, form = found.certificate, dict(found.arrays), found.closed_form
+    if arrays.get("matrix") is before.mechanism.matrix:
+        arrays["matrix"] = certificate.mechanism.matrix
+    if form is not None:
+        form = replace(form, difference=form.difference + certificate.value - before.value)
+    return replace(found, certificate=certificate, arrays=arrays, closed_form=form)
