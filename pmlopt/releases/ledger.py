@@ -43,7 +43,7 @@ from pmlopt.releases.ledger_file import (
     compute_log_lifts,
     digest_release,
 )
-from pmlopt.releases.publications import describe_draft, finish_all
+from pmlopt.releases.publications import compute_file_key, describe_draft, finish_all
 from pmlopt.releases.remaining import (
     align_matrix,
     build_joint_requirement,
@@ -585,7 +585,9 @@ class Ledger:
     def _publish_recorded(self, path: str | os.PathLike[str]) -> tuple[str, ...]:
         """Publish recorded drafts that exist, and return their paths."""
         place = Path(path).resolve()
-        published, left = finish_all(self._state.publishing, [*self._folders, place.parent])
+        published, left = finish_all(
+            self._state.publishing, [*self._folders, place.parent], compute_file_key(place)
+        )
         if published:
             self._state = replace(self._state, publishing=left)
             self._seen[place] = ledger_file.write_ledger(place, self._state)
