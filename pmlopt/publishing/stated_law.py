@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, IntArray, Label, make_label_key
+from pmlopt.core.arrays import BoolArray, IntArray, Label
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
 from pmlopt.errors import InputError
-from pmlopt.model.privacy import Requirement
 from pmlopt.model.uncertainty import L1Ball
 from pmlopt.model.uncertainty.confidence import weissman_radius
 from pmlopt.programs.result import Result
+from pmlopt.publishing.published_laws import StatedCounts, find_unstated_numbers
 from pmlopt.publishing.rounded_counts import choose_rounding_step, round_counts
 
 
@@ -129,26 +129,6 @@ def build_stated_secret(secret: Secret, exact: bool = False) -> Secret:
     return Secret.from_fields(secret.name, secret.labels, secret.values, (rounded,))
 
 
-def needs_sample(requirement: Requirement) -> bool:
-    """Return whether a requirement has a set of priors or a secret with the exact counts of a sample."""
-    return any(
-        _has_sample(getattr(part, name, None))
-        for part in requirement.list_parts()
-        for name in ("over", "secret")
-    )
-
-
-def _has_sample(law: Any) -> bool:
-    """Return whether a set or joint law comes from a sample."""
-    if isinstance(law, Secret):
-        return law.counted
-    center = getattr(law, "center", None)
-    stated = isinstance(center, Prior) and center.samples is None
-    return getattr(center, "samples", None) is not None or (
-        getattr(law, "delta", None) is not None and not stated
-    )
-
-
 def make_confidence_ball(
     prior: Prior, people: int, distance: float, step: int, delta: float
 ) -> L1Ball:
@@ -166,42 +146,24 @@ def make_confidence_ball(
     return L1Ball(prior, min(2.0, radius), delta)
 
 
-def check_no_exact_prior(
-    made: Mechanism | Result[Any],
-    exact: Mapping[Label, int],
-    stated: Mapping[Label, int],
-    name: str,
+def check_follows_stated(
+    made: Mechanism | Result[Any], laws: Sequence[StatedCounts], name: str
 ) -> None:
-    """Raise an error where a mechanism file would reveal exact population shares.
+    """Raise an error where the file of a mechanism has numbers that do not follow from the stated counts.
 
     Args:
         made: what is released through.
-        exact: how many people have each letter.
-        stated: the rounded counts.
+        laws: the counts that are stated, with the exact ones.
         name: of the column.
 
     Raises:
-        InputError: the result is about a prior with the shares of the exact counts, which are not stated.
+        InputError: a law in the file, or the matrix, does not follow from them (`find_unstated_numbers`).
     """
-    prior = None if isinstance(made, Mechanism) else made.certificate.listed_prior
-    if not isinstance(prior, Prior) or prior.size != len(exact):
-        return
-    known = dict(zip(map(make_label_key, prior.labels), prior.probabilities.tolist(), strict=True))
-    if known.keys() != {make_label_key(label) for label in exact}:
-        return
-
-    def is_prior_of(counts: Mapping[Label, int]) -> bool:
-        total = sum(counts.values())
-        # Probabilities that differ by less are of the same counts: those of up to 10^8 people differ by more.
-        return all(
-            abs(known[make_label_key(label)] - count / total) < 1e-9
-            for label, count in counts.items()
-        )
-
-    if is_prior_of(exact) and not is_prior_of(stated):
+    found = next(find_unstated_numbers(made, laws), None)
+    if found is not None:
         raise InputError(
-            f"the mechanism of {name} was designed for the exact shares of these people, and its file states "
-            "them: design it for pmlopt.publishing.build_stated_prior(counts) (at the shell: give "
-            "--epsilon and --utility in place of --mechanism), or publish exact counts: "
-            "exact_counts=True (--exact-counts)"
+            f"the mechanism of {name} may publish the exact shares of these people: {found}. Design it for "
+            "the counts that the release states: pmlopt.publishing.build_stated_prior(counts) (at the shell: "
+            "pmlopt design --round-counts, or --epsilon and --utility in place of --mechanism), and give the "
+            "saved result, .json or .npz; or publish exact counts: exact_counts=True (--exact-counts)"
         )

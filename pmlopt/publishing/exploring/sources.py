@@ -36,7 +36,8 @@ from pmlopt.publishing.exploring.solved import (
     solve_grid,
     warn_of_exact_counts,
 )
-from pmlopt.publishing.stated_law import build_stated_secret, needs_sample, restate_prior
+from pmlopt.publishing.published_laws import needs_sample
+from pmlopt.publishing.stated_law import build_stated_secret, restate_prior
 from pmlopt.releases import Ledger, Stream
 from pmlopt.sweeps import Sweep, SweepRow
 

@@ -1,0 +1,382 @@
+"""Which numbers of a file that is published follow from stated counts, and which tell more about people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, Label, make_label_key
+from pmlopt.core.records import Record, get_fields
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.prior import Prior
+from pmlopt.data.secret import Secret
+from pmlopt.model.constraints import Constraint
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.uncertainty.l1_ball import Center
+from pmlopt.model.uncertainty.prior_set import PriorSet
+from pmlopt.model.utility import Utility
+from pmlopt.programs.result import Result
+from pmlopt.publishing.rounded_counts import choose_rounding_step, round_counts
+
+LAW_DIGITS, MATRIX_DIGITS = 4, 2
+"""Digits behind the point of numbers that are taken as chosen without counts of people."""
+
+LARGEST_DENOMINATOR = 100
+"""Of fractions that are taken as chosen without counts of people."""
+
+Comparison: TypeAlias = Literal["stated", "exact", "other"]
+
+
+@dataclass(frozen=True)
+class StatedCounts:
+    """The counts of people that a release states, with what these are rounded from where it is known.
+
+    Attributes:
+        stated: the rounded counts by letter, of the letters that occur.
+        people: how many there are.
+        exact: the counts themselves; None for a reader of the release.
+    """
+
+    stated: Mapping[Label, int]
+    people: int
+    exact: Mapping[Label, int] | None = None
+
+    @property
+    def step(self) -> int:
+        """Return the step to which the counts of so many people are rounded."""
+        return choose_rounding_step(self.people)
+
+    def compare(self, labels: Sequence[Label], numbers: Any) -> Comparison:
+        """Compare numbers that are proportional to shares of letters with the stated and exact counts.
+
+        They are `exact` where they tell the counts to a quarter of a step, or, without these, where people of
+        such shares would be stated as these are. Letters that nobody has do not count.
+        """
+        places = {make_label_key(label): place for place, label in enumerate(labels)}
+        common = [label for label in self.stated if make_label_key(label) in places]
+        own = np.asarray(numbers, dtype=float)[[places[make_label_key(one)] for one in common]]
+        if len(common) < 2 or not np.isfinite(own).all() or own.min() < 0 or own.sum() <= 0:
+            return "other"
+        shares = own / own.sum()
+        told = np.array([self.stated[label] for label in common], dtype=float)
+        if np.abs(shares - told / told.sum()).max() < 1e-9:
+            return "stated"
+        if np.ptp(shares) < 1e-12:  # the uniform law is nobody's
+            return "other"
+        if self.exact is not None:
+            counts = np.array([self.exact[label] for label in common], dtype=float)
+            near = np.abs(shares * counts.sum() - counts).max() <= self.step / 4
+            return "exact" if near else "other"
+        if len(common) < len(self.stated):
+            return "other"
+        counts = np.rint(shares * self.people).astype(np.int64)
+        rounded = round_counts(counts, self.step, common)
+        return "exact" if counts.min() > 0 and np.array_equal(rounded, told) else "other"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A number of a file that does not follow from the stated counts.
+
+    Attributes:
+        path: where it stands in the file.
+        reason: what it tells.
+        certain: whether it tells counts of people, or only may.
+    """
+
+    path: str
+    reason: str
+    certain: bool
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.reason}"
+
+
+def find_unstated_numbers(
+    made: Mechanism | Result[Any], laws: Sequence[StatedCounts]
+) -> Iterator[Finding]:
+    """Yield the numbers of a file that do not follow from the counts that are stated.
+
+    Every prior, joint law, set of priors, requirement, utility and constraint of the certificate is looked
+    at, whatever its kind: it is found by its fields.
+
+    Args:
+        made: what is saved.
+        laws: the counts that are stated; a number may follow from any of them.
+    """
+    mechanism = made if isinstance(made, Mechanism) else made.mechanism
+    bare = isinstance(made, Mechanism) or not made.certificate.is_of_design
+    if bare and not is_chosen_by_hand(mechanism.matrix):
+        yield Finding("the matrix", _BARE, False)
+    if isinstance(made, Mechanism):
+        return
+    for part in list_parts(made):
+        found = _check_part(part, mechanism.inputs, laws)
+        if found is not None:
+            yield Finding(part.path, *found)
+
+
+_BARE = "comes without the law that it was designed for, and its level may tell the exact shares"
+_DIGITS = f"does not follow from the stated counts, and has more than {LAW_DIGITS} digits behind the point"
+_EXACT = "has the exact shares of these people, or nearly"
+
+
+def count_sampled_people(made: Mechanism | Result[Any]) -> int | None:
+    """Return of how many people a file tells the exact counts; None where it tells none.
+
+    Examples:
+        >>> from pmlopt import PML, design, solve
+        >>> count_sampled_people(solve(design(Prior.from_counts([3, 1]), PML(0.1), "hamming")))
+        4
+    """
+    if isinstance(made, Mechanism):
+        return None
+    found = [_count_sample(part.value) for part in list_parts(made)]
+    return max((one for one in found if one is not None), default=None)
+
+
+def _count_sample(part: Any) -> int | None:
+    """Return the size of the sample that a prior or joint law is of; None where it is of none."""
+    if isinstance(part, Secret):
+        return int(part.weights[0].sum()) if part.counted else None
+    if isinstance(part, Center):
+        return None if part.counts is None else sum(part.counts)
+    return part.samples if isinstance(part, Prior) else None
+
+
+@dataclass(frozen=True, eq=False)
+class DeclaredPart:
+    """A part of what a saved result was designed for.
+
+    Attributes:
+        path: in the certificate.
+        value: a law, a set of priors, or an array.
+        owner: the set of priors, requirement, utility or constraint that it belongs to; None for a prior of
+            the certificate itself.
+    """
+
+    path: str
+    value: Any
+    owner: Any
+
+
+_MODEL = (Requirement, Utility, PriorSet, Constraint)
+"""What a design is declared of, besides its prior."""
+
+
+def list_parts(made: Result[Any]) -> Iterator[DeclaredPart]:
+    """Yield laws, sets of priors and arrays that a saved result was designed from.
+
+    Each is found by the fields of records, so that one of a new kind is, too. Multipliers and other numbers
+    of a proof follow from these, and are left out.
+    """
+    yield from _walk("", made.certificate, None)
+    yield from _walk("solver_options", made.solver_options, made)
+
+
+def _walk(path: str, value: Any, owner: Any) -> Iterator[DeclaredPart]:
+    """Yield the parts within a value."""
+    if isinstance(value, Prior | Center | Secret):
+        yield DeclaredPart(path, value, owner)
+    elif isinstance(value, np.ndarray):
+        if owner is not None:
+            yield DeclaredPart(path, value, owner)
+    else:
+        if isinstance(value, PriorSet):
+            yield DeclaredPart(path, value, owner)
+        own = value if isinstance(value, _MODEL) else owner
+        for name, part in _list_items(value):
+            yield from _walk(f"{path}.{name}" if path else name, part, own)
+
+
+def _list_items(value: Any) -> Iterable[tuple[str, Any]]:
+    """List the named parts of a value: fields of records, entries of tables and lists."""
+    if isinstance(value, Mechanism | str | bytes | type):
+        return ()
+    if isinstance(value, Mapping):
+        return ((str(name), part) for name, part in value.items())
+    if isinstance(value, list | tuple):
+        if value and all(isinstance(one, int | float) for one in value):
+            return (("numbers", np.array(value, dtype=float)),)
+        return ((str(place), part) for place, part in enumerate(value))
+    names: Iterable[str] = ()
+    if isinstance(value, Record):
+        kind: Any = type(value)
+        names = [one.name for one in get_fields(kind)]
+    elif is_dataclass(value):
+        names = [one.name for one in fields(value)]
+    elif isinstance(value, _MODEL):  # a kind that is no record
+        names = vars(value)
+    return ((name, getattr(value, name, None)) for name in names)
+
+
+Verdict: TypeAlias = tuple[str, bool] | None
+"""Why a number does not follow from the stated counts, and whether it is certain; None where it may stand."""
+
+
+def _check_part(
+    part: DeclaredPart, labels: Sequence[Label], laws: Sequence[StatedCounts]
+) -> Verdict:
+    """Decide on a part of what was declared, on letters with labels."""
+    if isinstance(part.value, Prior | Center):
+        return _check_law(part.value, laws)
+    if isinstance(part.value, Secret):
+        return _check_secret(part.value, laws)
+    if isinstance(part.value, PriorSet):
+        sampled = has_sample(part.value)
+        return ("holds for a sample of people, whose counts it tells", True) if sampled else None
+    return _check_array(part.value, isinstance(part.owner, PriorSet), labels, laws)
+
+
+def _check_law(law: Prior | Center, laws: Sequence[StatedCounts]) -> Verdict:
+    """Decide on a prior, or the center of a set."""
+    compared = {one.compare(law.labels, law.probabilities) for one in laws}
+    if "stated" in compared:
+        return None
+    counts = None if law.counts is None else np.array(law.counts, dtype=object)
+    if counts is not None and _are_rounded(counts, laws):
+        return None
+    if (sample := _count_sample(law)) is not None:
+        return f"has the exact counts of {sample:,} people", True
+    few = has_few_digits(law.probabilities)
+    if "exact" in compared:
+        # a reader cannot tell a law that is known otherwise from that of the people
+        certain = not few or any(one.exact is not None for one in laws)
+        return (_EXACT, True) if certain else None
+    if few or (counts is not None and _are_multiples(counts)):
+        return None
+    return _DIGITS, False
+
+
+def _check_secret(secret: Secret, laws: Sequence[StatedCounts]) -> Verdict:
+    """Decide on a joint law of a secret and the letters."""
+    if all(_are_rounded(law, laws) for law in secret.weights):
+        return None
+    if (sample := _count_sample(secret)) is not None:
+        return f"has the exact counts of {sample:,} people", True
+    for law in secret.joint:
+        letters = law.sum(axis=0)
+        compared = {one.compare(secret.labels, letters) for one in laws}
+        if "exact" in compared and "stated" not in compared:
+            return _EXACT, True
+        known = has_few_digits(law) or (
+            ("stated" in compared or has_few_digits(letters)) and has_few_digits(law / letters)
+        )
+        if not known:
+            return _DIGITS, False
+    return None
+
+
+def _check_array(
+    array: Any, is_of_set: bool, labels: Sequence[Label], laws: Sequence[StatedCounts]
+) -> Verdict:
+    """Decide on numbers of a set of priors, a requirement, a utility or a constraint."""
+    if array.dtype.kind not in "iuf" or not array.size:
+        return None
+    vectors = list(_list_shares(array, len(labels)))
+    compared = {one.compare(labels, numbers) for numbers in vectors for one in laws}
+    few = has_few_digits(array)
+    if "exact" in compared and "stated" not in compared:
+        # a reader cannot tell numbers that are known otherwise from those of the people
+        if any(one.exact is not None for one in laws):
+            return _EXACT, True
+        return None if few else (_EXACT, False)
+    is_distance = array.ndim == 2 and len(set(array.shape)) == 1 and not np.diagonal(array).any()
+    if few or is_distance or not is_of_set or "stated" in compared:
+        return None
+    return _DIGITS, False
+
+
+def _list_shares(array: Any, letters: int) -> Iterator[FloatArray]:
+    """Yield the vectors of an array that may be shares of letters, up to a factor or a common term."""
+    for axis, size in enumerate(array.shape):
+        if size != letters:
+            continue
+        rows = np.moveaxis(array, axis, -1).reshape(-1, letters).astype(float)
+        distinct = np.unique(rows[np.isfinite(rows).all(axis=1)], axis=0)[:MAX_ROWS]
+        if not len(distinct):
+            continue
+        for row in (*distinct, distinct.mean(axis=0)):
+            yield row
+            yield row + (1 - row.sum()) / letters
+
+
+MAX_ROWS = 1000
+"""Rows of an array that are compared; of more, these first."""
+
+
+def _are_multiples(counts: Any) -> bool:
+    """Return whether counts are rounded as those of so many people are."""
+    step = choose_rounding_step(int(counts.sum()))
+    return not any(int(count) % step for count in counts.ravel())
+
+
+def _are_rounded(counts: Any, laws: Sequence[StatedCounts]) -> bool:
+    """Return whether counts are rounded ones of about as many people as a release has."""
+    return _are_multiples(counts) and any(
+        int(counts.sum()) <= 1.5 * one.people + 2 * one.step * counts.size for one in laws
+    )
+
+
+def has_few_digits(numbers: Any, digits: int = LAW_DIGITS) -> bool:
+    """Return whether numbers are all equal, decimals of few digits, or fractions of a small denominator.
+
+    Examples:
+        >>> has_few_digits([0.725, 0.275]), has_few_digits([2 / 3, 1 / 3])
+        (True, True)
+        >>> has_few_digits([143 / 197, 54 / 197])
+        False
+    """
+    values = np.unique(np.asarray(numbers, dtype=float))
+    values = values[np.isfinite(values)]
+    return len(values) < 2 or any(
+        np.abs(values - np.rint(values * unit) / unit).max() < 1e-9
+        for unit in (10**digits, *range(2, LARGEST_DENOMINATOR + 1))
+    )
+
+
+def is_chosen_by_hand(matrix: FloatArray) -> bool:
+    """Return whether the numbers of a matrix show that no shares of people are in them.
+
+    They do where they have two digits, or are fractions of a small denominator, and in a local randomizer,
+    whose columns have two numbers each, in one ratio.
+
+    Examples:
+        >>> is_chosen_by_hand(np.array([[0.75, 0.25], [0.25, 0.75]]))
+        True
+        >>> is_chosen_by_hand(np.array([[0.6001, 0.3999], [0.1234, 0.8766]]))
+        False
+    """
+    if has_few_digits(matrix, MATRIX_DIGITS):
+        return True
+    columns = matrix[:, np.ptp(matrix, axis=0) > 0]
+    low, high = columns.min(axis=0), columns.max(axis=0)
+    if not columns.size or not low.all():
+        return not columns.size
+    distances = np.minimum(columns - low, high - columns)
+    return bool(distances.max() < 1e-9 and np.ptp(np.log(high / low)) < 1e-9)
+
+
+def needs_sample(requirement: Requirement) -> bool:
+    """Return whether a requirement has a set of priors or a joint law with the counts of a sample.
+
+    Examples:
+        >>> from pmlopt import PML, L1Ball
+        >>> [needs_sample(PML(0.5, L1Ball(p, 0.1))) for p in (Prior.from_counts([3, 1]), [0.5, 0.5])]
+        [True, False]
+    """
+    return any(
+        _count_sample(part.value) is not None
+        or (isinstance(part.value, PriorSet) and has_sample(part.value))
+        for part in _walk("", requirement, None)
+    )
+
+
+def has_sample(law: PriorSet) -> bool:
+    """Return whether a set of priors holds for a sample, around no stated law."""
+    center = getattr(law, "center", None)
+    stated = isinstance(center, Prior) and center.samples is None
+    return getattr(law, "delta", None) is not None and not stated
