@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, make_label_key
-from pmlopt.core.records import Record, get_fields
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
-from pmlopt.model.constraints import Constraint
-from pmlopt.model.privacy import Requirement
 from pmlopt.model.uncertainty.l1_ball import Center
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.model.utility import Utility
+from pmlopt.programs.declared_parts import DeclaredPart, count_sample, has_sample, walk_parts
 from pmlopt.programs.result import Result
 from pmlopt.publishing.rounded_counts import choose_rounding_step, round_counts
 
@@ -113,8 +110,28 @@ def find_unstated_numbers(
         yield Finding("the matrix", _BARE, False)
     if isinstance(made, Mechanism):
         return
-    for part in list_parts(made):
-        found = _check_part(part, mechanism.inputs, laws)
+    yield from find_unstated_parts(
+        (
+            *walk_parts("", made.certificate),
+            *walk_parts("solver_options", made.solver_options, made),
+        ),
+        mechanism.inputs,
+        laws,
+    )
+
+
+def find_unstated_parts(
+    parts: Iterable[DeclaredPart], labels: Sequence[Label], laws: Sequence[StatedCounts]
+) -> Iterator[Finding]:
+    """Yield the parts of what was declared that do not follow from the counts that are stated.
+
+    Args:
+        parts: as of `walk_parts`.
+        labels: of the letters.
+        laws: the counts that are stated.
+    """
+    for part in parts:
+        found = _check_part(part, labels, laws)
         if found is not None:
             yield Finding(part.path, *found)
 
@@ -122,95 +139,6 @@ def find_unstated_numbers(
 _BARE = "comes without the law that it was designed for, and its level may tell the exact shares"
 _DIGITS = f"does not follow from the stated counts, and has more than {LAW_DIGITS} digits behind the point"
 _EXACT = "has the exact shares of these people, or nearly"
-
-
-def count_sampled_people(made: Mechanism | Result[Any]) -> int | None:
-    """Return of how many people a file tells the exact counts; None where it tells none.
-
-    Examples:
-        >>> from pmlopt import PML, design, solve
-        >>> count_sampled_people(solve(design(Prior.from_counts([3, 1]), PML(0.1), "hamming")))
-        4
-    """
-    if isinstance(made, Mechanism):
-        return None
-    found = [_count_sample(part.value) for part in list_parts(made)]
-    return max((one for one in found if one is not None), default=None)
-
-
-def _count_sample(part: Any) -> int | None:
-    """Return the size of the sample that a prior or joint law is of; None where it is of none."""
-    if isinstance(part, Secret):
-        return int(part.weights[0].sum()) if part.counted else None
-    if isinstance(part, Center):
-        return None if part.counts is None else sum(part.counts)
-    return part.samples if isinstance(part, Prior) else None
-
-
-@dataclass(frozen=True, eq=False)
-class DeclaredPart:
-    """A part of what a saved result was designed for.
-
-    Attributes:
-        path: in the certificate.
-        value: a law, a set of priors, or an array.
-        owner: the set of priors, requirement, utility or constraint that it belongs to; None for a prior of
-            the certificate itself.
-    """
-
-    path: str
-    value: Any
-    owner: Any
-
-
-_MODEL = (Requirement, Utility, PriorSet, Constraint)
-"""What a design is declared of, besides its prior."""
-
-
-def list_parts(made: Result[Any]) -> Iterator[DeclaredPart]:
-    """Yield laws, sets of priors and arrays that a saved result was designed from.
-
-    Each is found by the fields of records, so that one of a new kind is, too. Multipliers and other numbers
-    of a proof follow from these, and are left out.
-    """
-    yield from _walk("", made.certificate, None)
-    yield from _walk("solver_options", made.solver_options, made)
-
-
-def _walk(path: str, value: Any, owner: Any) -> Iterator[DeclaredPart]:
-    """Yield the parts within a value."""
-    if isinstance(value, Prior | Center | Secret):
-        yield DeclaredPart(path, value, owner)
-    elif isinstance(value, np.ndarray):
-        if owner is not None:
-            yield DeclaredPart(path, value, owner)
-    else:
-        if isinstance(value, PriorSet):
-            yield DeclaredPart(path, value, owner)
-        own = value if isinstance(value, _MODEL) else owner
-        for name, part in _list_items(value):
-            yield from _walk(f"{path}.{name}" if path else name, part, own)
-
-
-def _list_items(value: Any) -> Iterable[tuple[str, Any]]:
-    """List the named parts of a value: fields of records, entries of tables and lists."""
-    if isinstance(value, Mechanism | str | bytes | type):
-        return ()
-    if isinstance(value, Mapping):
-        return ((str(name), part) for name, part in value.items())
-    if isinstance(value, list | tuple):
-        if value and all(isinstance(one, int | float) for one in value):
-            return (("numbers", np.array(value, dtype=float)),)
-        return ((str(place), part) for place, part in enumerate(value))
-    names: Iterable[str] = ()
-    if isinstance(value, Record):
-        kind: Any = type(value)
-        names = [one.name for one in get_fields(kind)]
-    elif is_dataclass(value):
-        names = [one.name for one in fields(value)]
-    elif isinstance(value, _MODEL):  # a kind that is no record
-        names = vars(value)
-    return ((name, getattr(value, name, None)) for name in names)
 
 
 Verdict: TypeAlias = tuple[str, bool] | None
@@ -239,7 +167,7 @@ def _check_law(law: Prior | Center, laws: Sequence[StatedCounts]) -> Verdict:
     counts = None if law.counts is None else np.array(law.counts, dtype=object)
     if counts is not None and _are_rounded(counts, laws):
         return None
-    if (sample := _count_sample(law)) is not None:
+    if (sample := count_sample(law)) is not None:
         return f"has the exact counts of {sample:,} people", True
     few = has_few_digits(law.probabilities)
     if "exact" in compared:
@@ -255,7 +183,7 @@ def _check_secret(secret: Secret, laws: Sequence[StatedCounts]) -> Verdict:
     """Decide on a joint law of a secret and the letters."""
     if all(_are_rounded(law, laws) for law in secret.weights):
         return None
-    if (sample := _count_sample(secret)) is not None:
+    if (sample := count_sample(secret)) is not None:
         return f"has the exact counts of {sample:,} people", True
     for law in secret.joint:
         letters = law.sum(axis=0)
@@ -358,25 +286,3 @@ def is_chosen_by_hand(matrix: FloatArray) -> bool:
         return not columns.size
     distances = np.minimum(columns - low, high - columns)
     return bool(distances.max() < 1e-9 and np.ptp(np.log(high / low)) < 1e-9)
-
-
-def needs_sample(requirement: Requirement) -> bool:
-    """Return whether a requirement has a set of priors or a joint law with the counts of a sample.
-
-    Examples:
-        >>> from pmlopt import PML, L1Ball
-        >>> [needs_sample(PML(0.5, L1Ball(p, 0.1))) for p in (Prior.from_counts([3, 1]), [0.5, 0.5])]
-        [True, False]
-    """
-    return any(
-        _count_sample(part.value) is not None
-        or (isinstance(part.value, PriorSet) and has_sample(part.value))
-        for part in _walk("", requirement, None)
-    )
-
-
-def has_sample(law: PriorSet) -> bool:
-    """Return whether a set of priors holds for a sample, around no stated law."""
-    center = getattr(law, "center", None)
-    stated = isinstance(center, Prior) and center.samples is None
-    return getattr(law, "delta", None) is not None and not stated

@@ -24,6 +24,7 @@ from pmlopt.publishing.folder import (
     FORMAT,
     IN_ORDER,
     MECHANISMS,
+    NOT_COVERED,
     RANDOM_ORDER,
     RELEASED,
     REPORTS,
@@ -317,6 +318,7 @@ def release(
         date=get_release_date(),
         issuer=issuer,
         digests={},
+        not_covered=NOT_COVERED,
     )
     digests = replace(digests, rows=counted.digest)
     draft = ReleaseDraft(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
@@ -15,9 +16,18 @@ from pmlopt.data.secret import Secret
 from pmlopt.errors import InputError
 from pmlopt.model.uncertainty import L1Ball
 from pmlopt.model.uncertainty.confidence import weissman_radius
+from pmlopt.programs.declared_parts import walk_parts
 from pmlopt.programs.result import Result
-from pmlopt.publishing.published_laws import StatedCounts, find_unstated_numbers
-from pmlopt.publishing.rounded_counts import choose_rounding_step, round_counts
+from pmlopt.publishing.published_laws import (
+    StatedCounts,
+    find_unstated_numbers,
+    find_unstated_parts,
+)
+from pmlopt.publishing.rounded_counts import (
+    bound_share_ratio,
+    choose_rounding_step,
+    round_counts,
+)
 
 
 def round_letter_counts(people: IntArray, mechanisms: Sequence[Mechanism]) -> IntArray:
@@ -129,6 +139,31 @@ def build_stated_secret(secret: Secret, exact: bool = False) -> Secret:
     return Secret.from_fields(secret.name, secret.labels, secret.values, (rounded,))
 
 
+def restate_ledger_law(law: Prior) -> tuple[Prior, float]:
+    """Replace the prior of a ledger by its publicly stated one.
+
+    A total that is kept under the stated prior r, lowered by the allowance, is kept under the exact one p:
+    `sum r w v <= e^allowance sum p w v` for all weights where `r <= e^allowance p`. The allowance is the
+    largest for any counts that are stated so: it tells no more than these.
+
+    Args:
+        law: of the ledger; it stays as it is where it is no sample.
+
+    Returns:
+        The stated prior, and the allowance in nats.
+
+    Examples:
+        >>> law, allowance = restate_ledger_law(Prior.from_counts({"no": 143, "yes": 54}))
+        >>> law.counts, round(allowance, 6)  # log(10/9)
+        ((140, 50), 0.105361)
+    """
+    if law.samples is None:
+        return law, 0.0
+    stated, step = restate_prior(law), choose_rounding_step(law.samples)
+    ratio = bound_share_ratio(np.array(stated.counts, dtype=np.int64), step, law.samples)
+    return stated, math.log(ratio)
+
+
 def make_confidence_ball(
     prior: Prior, people: int, distance: float, step: int, delta: float
 ) -> L1Ball:
@@ -167,3 +202,26 @@ def check_follows_stated(
             "pmlopt design --round-counts, or --epsilon and --utility in place of --mechanism), and give the "
             "saved result, .json or .npz; or publish exact counts: exact_counts=True (--exact-counts)"
         )
+
+
+def check_parts_follow(declared: Sequence[Any], known: Prior) -> None:
+    """Raise an error where what a design is declared of does not follow from rounded counts.
+
+    Args:
+        declared: the prior, the requirement, the utility and the constraints.
+        known: the prior whose counts are rounded; where it is no sample, other samples are looked for only.
+
+    Raises:
+        InputError: something does not follow from them.
+    """
+    laws = []
+    if known.samples is not None and known.counts is not None:
+        exact = dict(zip(known.labels, known.counts, strict=True))
+        stated = restate_prior(known).counts or ()
+        laws = [StatedCounts(dict(zip(known.labels, stated, strict=True)), known.samples, exact)]
+    for found in find_unstated_parts(walk_parts("", declared), known.labels, laws):
+        if laws or found.certain:
+            raise InputError(
+                f"--round-counts: {found}, in what is declared: give what follows from rounded counts, "
+                "such as a ledger that was begun with --round-counts"
+            )

@@ -250,6 +250,7 @@ class Ledger:
         people: ArrayLike | None = None,
         letters: Iterable[Label] | None = None,
         epsilon: float | None = None,
+        law: Prior | None = None,
     ) -> Any:
         """Build the requirement on one mechanism for people of different histories.
 
@@ -259,6 +260,7 @@ class Ledger:
             people: who is in the release; left out, all.
             letters: those of the design, in its order; left out, those of the ledger.
             epsilon: the total to be kept; left out, that of the ledger.
+            law: the prior under which it is kept, on the letters of the ledger; left out, that of the ledger.
 
         Raises:
             PrivacyError: there is no total, or the leakage on someone is above it already.
@@ -283,7 +285,11 @@ class Ledger:
                 f"the letters {lacking} of the ledger are none of the design, and may be those of a person"
             )
         return build_joint_requirement(
-            self.initial.pmf, self._histories, rows, self._check_total(epsilon), np.array(places)
+            self.initial if law is None else law,
+            self._histories,
+            rows,
+            self._check_total(epsilon),
+            np.array(places),
         )
 
     def requirement_of_order(self, alpha: float, epsilon: float, person: int = 0) -> Any:
