@@ -48,14 +48,19 @@ class DeclaredPart:
     Attributes:
         path: in the certificate.
         value: a law, a set of priors, or an array.
-        owner: the set of priors, requirement, utility or constraint that it belongs to; None for a prior of
-            the certificate itself.
+        owner: the certificate, set of priors, requirement, utility or constraint that it belongs to.
     """
 
     path: str
     value: Any
     owner: Any
 
+
+PROOF_FIELDS = (
+    *("multipliers", "residuals", "witness", "repair", "proof", "proofs", "laws", "slopes"),
+    *("products", "sensitivities", "audit", "joint"),
+)
+"""The fields of certificates that follow from the others; what a new kind has is looked at."""
 
 _MODEL = (Requirement, Utility, PriorSet, Constraint)
 """What a design is declared of, besides its prior."""
@@ -70,18 +75,18 @@ def walk_parts(path: str, value: Any, owner: Any = None) -> Iterator[DeclaredPar
     Args:
         path: of the value.
         value: a record, a list or a table of such.
-        owner: see `DeclaredPart`; arrays without one are left out.
+        owner: see `DeclaredPart`.
     """
-    if isinstance(value, Prior | Center | Secret):
+    if isinstance(value, Prior | Center | Secret | np.ndarray):
         yield DeclaredPart(path, value, owner)
-    elif isinstance(value, np.ndarray):
-        if owner is not None:
-            yield DeclaredPart(path, value, owner)
     else:
         if isinstance(value, PriorSet):
             yield DeclaredPart(path, value, owner)
-        own = value if isinstance(value, _MODEL) else owner
+        own = value if isinstance(value, (*_MODEL, Certificate)) else owner
+        exact_set = isinstance(value, PriorSet) and getattr(value, "delta", None) is None
         for name, part in _list_items(value):
+            if exact_set and type(part) is float:  # such as an entropy or a radius
+                yield DeclaredPart(f"{path}.{name}" if path else name, np.array([part]), value)
             yield from walk_parts(f"{path}.{name}" if path else name, part, own)
 
 
@@ -95,12 +100,16 @@ def _list_items(value: Any) -> Iterable[tuple[str, Any]]:
         if value and all(isinstance(one, int | float) for one in value):
             return (("numbers", np.array(value, dtype=float)),)
         return ((str(place), part) for place, part in enumerate(value))
+    if isinstance(value, Requirement) and isinstance(law := getattr(value, "law", None), Prior):
+        return (("law", law),)  # from which its weights follow
     names: Iterable[str] = ()
     if isinstance(value, Record):
         kind: Any = type(value)
         names = [one.name for one in get_fields(kind)]
     elif is_dataclass(value):
         names = [one.name for one in fields(value)]
+        if isinstance(value, Certificate):
+            names = [name for name in names if name not in PROOF_FIELDS]
     elif isinstance(value, _MODEL):  # a kind that is no record
         names = vars(value)
     return ((name, getattr(value, name, None)) for name in names)

@@ -18,13 +18,7 @@ from pmlopt.programs.declared_parts import DeclaredPart, count_sample, has_sampl
 from pmlopt.programs.result import Result
 from pmlopt.publishing.rounded_counts import choose_rounding_step, round_counts
 
-LAW_DIGITS, MATRIX_DIGITS = 4, 2
-"""Digits behind the point of numbers that are taken as chosen without counts of people."""
-
-LARGEST_DENOMINATOR = 100
-"""Of fractions that are taken as chosen without counts of people."""
-
-Comparison: TypeAlias = Literal["stated", "exact", "other"]
+Comparison: TypeAlias = Literal["stated", "exact"]
 
 
 @dataclass(frozen=True)
@@ -46,32 +40,45 @@ class StatedCounts:
         """Return the step to which the counts of so many people are rounded."""
         return choose_rounding_step(self.people)
 
-    def compare(self, labels: Sequence[Label], numbers: Any) -> Comparison:
-        """Compare numbers that are proportional to shares of letters with the stated and exact counts.
+    def compare(
+        self, labels: Sequence[Label], numbers: Any, slack: float = 0.25
+    ) -> set[Comparison]:
+        """Compare rows of numbers that are proportional to shares of letters with stated and exact counts.
 
-        They are `exact` where they tell the counts to a quarter of a step, or, without these, where people of
-        such shares would be stated as these are. Letters that nobody has do not count.
+        A row is `exact` where it tells the counts to a part of a step (`slack`), or, without these, where
+        people of such shares would be stated as these are. Letters that nobody has do not count.
         """
         places = {make_label_key(label): place for place, label in enumerate(labels)}
         common = [label for label in self.stated if make_label_key(label) in places]
-        own = np.asarray(numbers, dtype=float)[[places[make_label_key(one)] for one in common]]
-        if len(common) < 2 or not np.isfinite(own).all() or own.min() < 0 or own.sum() <= 0:
-            return "other"
-        shares = own / own.sum()
+        own = np.atleast_2d(np.asarray(numbers, dtype=float))
+        own = own[:, [places[make_label_key(one)] for one in common]]
+        own = own[np.isfinite(own).all(axis=1)]
+        if len(common) < 2 or not len(own):
+            return set()
+        # the uniform law is nobody's
+        own = own[(own.min(axis=1) >= 0) & (np.ptp(own, axis=1) > 1e-12 * own.max(axis=1))]
+        shares = own / own.sum(axis=1, keepdims=True)
         told = np.array([self.stated[label] for label in common], dtype=float)
-        if np.abs(shares - told / told.sum()).max() < 1e-9:
-            return "stated"
-        if np.ptp(shares) < 1e-12:  # the uniform law is nobody's
-            return "other"
+        stated = np.abs(shares - told / told.sum()).max(axis=1, initial=0) < 1e-9
+        found: set[Comparison] = {"stated"} if stated.any() else set()
+        if self._find_exact(shares[~stated], common, slack):
+            found.add("exact")
+        return found
+
+    def _find_exact(self, shares: FloatArray, letters: list[Label], slack: float) -> bool:
+        """Return whether a row of shares of some letters tells the exact counts."""
         if self.exact is not None:
-            counts = np.array([self.exact[label] for label in common], dtype=float)
-            near = np.abs(shares * counts.sum() - counts).max() <= self.step / 4
-            return "exact" if near else "other"
-        if len(common) < len(self.stated):
-            return "other"
-        counts = np.rint(shares * self.people).astype(np.int64)
-        rounded = round_counts(counts, self.step, common)
-        return "exact" if counts.min() > 0 and np.array_equal(rounded, told) else "other"
+            counts = np.array([self.exact[label] for label in letters], dtype=float)
+            off = np.abs(shares * counts.sum() - counts).max(axis=1, initial=0)
+            return bool((off <= slack * self.step).any())
+        if len(letters) < len(self.stated):
+            return False
+        told = np.array([self.stated[label] for label in letters])
+        near = shares[np.abs(shares * told.sum() - told).max(axis=1, initial=0) <= 2 * self.step]
+        possible = np.maximum(np.rint(near * self.people), 1).astype(np.int64)
+        return any(
+            np.array_equal(round_counts(counts, self.step, letters), told) for counts in possible
+        )
 
 
 @dataclass(frozen=True)
@@ -137,7 +144,7 @@ def find_unstated_parts(
 
 
 _BARE = "comes without the law that it was designed for, and its level may tell the exact shares"
-_DIGITS = f"does not follow from the stated counts, and has more than {LAW_DIGITS} digits behind the point"
+_DIGITS = "does not follow from the stated counts, and has more than four digits behind the point"
 _EXACT = "has the exact shares of these people, or nearly"
 
 
@@ -159,9 +166,16 @@ def _check_part(
     return _check_array(part.value, isinstance(part.owner, PriorSet), labels, laws)
 
 
+def _compare(
+    labels: Sequence[Label], numbers: Any, laws: Sequence[StatedCounts], slack: float = 0.25
+) -> set[Comparison]:
+    """Compare rows of numbers with the counts of several laws."""
+    return set().union(*(one.compare(labels, numbers, slack) for one in laws))
+
+
 def _check_law(law: Prior | Center, laws: Sequence[StatedCounts]) -> Verdict:
     """Decide on a prior, or the center of a set."""
-    compared = {one.compare(law.labels, law.probabilities) for one in laws}
+    compared = _compare(law.labels, law.probabilities, laws)
     if "stated" in compared:
         return None
     counts = None if law.counts is None else np.array(law.counts, dtype=object)
@@ -187,7 +201,7 @@ def _check_secret(secret: Secret, laws: Sequence[StatedCounts]) -> Verdict:
         return f"has the exact counts of {sample:,} people", True
     for law in secret.joint:
         letters = law.sum(axis=0)
-        compared = {one.compare(secret.labels, letters) for one in laws}
+        compared = _compare(secret.labels, letters, laws)
         if "exact" in compared and "stated" not in compared:
             return _EXACT, True
         known = has_few_digits(law) or (
@@ -204,14 +218,15 @@ def _check_array(
     """Decide on numbers of a set of priors, a requirement, a utility or a constraint."""
     if array.dtype.kind not in "iuf" or not array.size:
         return None
-    vectors = list(_list_shares(array, len(labels)))
-    compared = {one.compare(labels, numbers) for numbers in vectors for one in laws}
     few = has_few_digits(array)
+    slack = 1e-6 if has_few_digits(array, 2) else 0.25
+    vectors = list(_list_shares(array, len(labels)))
+    compared = _compare(labels, np.array(vectors), laws, slack) if vectors else set()
     if "exact" in compared and "stated" not in compared:
-        # a reader cannot tell numbers that are known otherwise from those of the people
         if any(one.exact is not None for one in laws):
             return _EXACT, True
-        return None if few else (_EXACT, False)
+        # a reader cannot tell numbers that are known otherwise from those of the people
+        return None if few or not is_of_set else (_EXACT, False)
     is_distance = array.ndim == 2 and len(set(array.shape)) == 1 and not np.diagonal(array).any()
     if few or is_distance or not is_of_set or "stated" in compared:
         return None
@@ -219,21 +234,27 @@ def _check_array(
 
 
 def _list_shares(array: Any, letters: int) -> Iterator[FloatArray]:
-    """Yield the vectors of an array that may be shares of letters, up to a factor or a common term."""
+    """Yield the vectors of an array that may be made of the shares of letters, up to a factor."""
+    most = 1000  # rows of one array
     for axis, size in enumerate(array.shape):
         if size != letters:
             continue
         rows = np.moveaxis(array, axis, -1).reshape(-1, letters).astype(float)
-        distinct = np.unique(rows[np.isfinite(rows).all(axis=1)], axis=0)[:MAX_ROWS]
+        distinct = np.unique(rows[np.isfinite(rows).all(axis=1)], axis=0)[:most]
         if not len(distinct):
             continue
         for row in (*distinct, distinct.mean(axis=0)):
-            yield row
-            yield row + (1 - row.sum()) / letters
+            yield from _list_transforms(row)
+    if array.shape == (letters, letters):
+        yield from _list_transforms(np.diagonal(array).astype(float))
 
 
-MAX_ROWS = 1000
-"""Rows of an array that are compared; of more, these first."""
+def _list_transforms(numbers: FloatArray) -> Iterator[FloatArray]:
+    """Yield the shares that numbers may be made of: themselves, without a common term, and reciprocals."""
+    yield numbers
+    yield numbers + (1 - numbers.sum()) / len(numbers)
+    if numbers.min() > 0:
+        yield 1 / numbers
 
 
 def _are_multiples(counts: Any) -> bool:
@@ -249,7 +270,7 @@ def _are_rounded(counts: Any, laws: Sequence[StatedCounts]) -> bool:
     )
 
 
-def has_few_digits(numbers: Any, digits: int = LAW_DIGITS) -> bool:
+def has_few_digits(numbers: Any, digits: int = 4) -> bool:
     """Return whether numbers are all equal, decimals of few digits, or fractions of a small denominator.
 
     Examples:
@@ -258,11 +279,17 @@ def has_few_digits(numbers: Any, digits: int = LAW_DIGITS) -> bool:
         >>> has_few_digits([143 / 197, 54 / 197])
         False
     """
-    values = np.unique(np.asarray(numbers, dtype=float))
-    values = values[np.isfinite(values)]
-    return len(values) < 2 or any(
-        np.abs(values - np.rint(values * unit) / unit).max() < 1e-9
-        for unit in (10**digits, *range(2, LARGEST_DENOMINATOR + 1))
+    array = np.asarray(numbers, dtype=float)
+    values = np.unique(array[np.isfinite(array)])
+    constant = len(values) < min(2, array.size)
+    units = (10**digits, *range(2, 101))
+    # a few values refute most units
+    return constant or any(
+        all(
+            np.abs(part - np.rint(part * unit) / unit).max() < 1e-9
+            for part in (values[:99], values)
+        )
+        for unit in units
     )
 
 
@@ -278,7 +305,7 @@ def is_chosen_by_hand(matrix: FloatArray) -> bool:
         >>> is_chosen_by_hand(np.array([[0.6001, 0.3999], [0.1234, 0.8766]]))
         False
     """
-    if has_few_digits(matrix, MATRIX_DIGITS):
+    if has_few_digits(matrix, 2):
         return True
     columns = matrix[:, np.ptp(matrix, axis=0) > 0]
     low, high = columns.min(axis=0), columns.max(axis=0)

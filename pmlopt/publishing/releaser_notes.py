@@ -79,9 +79,7 @@ def _advise_on_epsilon(draft: ReleaseDraft, exact: float) -> str:
         advice = f"take --epsilon {_round_down(less)}"
     found = f" If {format_nats(claimed)} is your limit for both, {advice}."
     if rare := _list_rare_letters(draft):
-        found += (
-            f" Or merge letters that fewer than {draft.planned.step} people have: {join_words(rare, 5)}."
-        )
+        found += f" Or merge letters that fewer than {draft.planned.step} people have: {join_words(rare, 5)}."
     return found
 
 
