@@ -60,7 +60,7 @@ PROOF_FIELDS = (
     *("multipliers", "residuals", "witness", "repair", "proof", "proofs", "laws", "slopes"),
     *("products", "sensitivities", "audit", "joint"),
 )
-"""The fields of certificates that follow from the others; what a new kind has is looked at."""
+"""The fields of certificates whose numbers follow from the others; what a new kind has is looked at."""
 
 _MODEL = (Requirement, Utility, PriorSet, Constraint)
 """What a design is declared of, besides its prior."""
@@ -75,9 +75,12 @@ def walk_parts(path: str, value: Any, owner: Any = None) -> Iterator[DeclaredPar
     Args:
         path: of the value.
         value: a record, a list or a table of such.
-        owner: see `DeclaredPart`.
+        owner: see `DeclaredPart`; numbers without one belong to a proof, and are left out.
     """
-    if isinstance(value, Prior | Center | Secret | np.ndarray):
+    if isinstance(value, np.ndarray):
+        if owner is not None:
+            yield DeclaredPart(path, value, owner)
+    elif isinstance(value, Prior | Center | Secret):
         yield DeclaredPart(path, value, owner)
     else:
         if isinstance(value, PriorSet):
@@ -87,7 +90,9 @@ def walk_parts(path: str, value: Any, owner: Any = None) -> Iterator[DeclaredPar
         for name, part in _list_items(value):
             if exact_set and type(part) is float:  # such as an entropy or a radius
                 yield DeclaredPart(f"{path}.{name}" if path else name, np.array([part]), value)
-            yield from walk_parts(f"{path}.{name}" if path else name, part, own)
+            proved = isinstance(value, Certificate) and name in PROOF_FIELDS
+            inner = None if proved else own
+            yield from walk_parts(f"{path}.{name}" if path else name, part, inner)
 
 
 def _list_items(value: Any) -> Iterable[tuple[str, Any]]:
@@ -108,8 +113,6 @@ def _list_items(value: Any) -> Iterable[tuple[str, Any]]:
         names = [one.name for one in get_fields(kind)]
     elif is_dataclass(value):
         names = [one.name for one in fields(value)]
-        if isinstance(value, Certificate):
-            names = [name for name in names if name not in PROOF_FIELDS]
     elif isinstance(value, _MODEL):  # a kind that is no record
         names = vars(value)
     return ((name, getattr(value, name, None)) for name in names)

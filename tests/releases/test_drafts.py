@@ -189,9 +189,8 @@ def test_what_is_left_of_a_published_draft_goes(home: Path) -> None:
     path, key = home / "ledger.npz", files.compute_key(home / "ledger.npz")
     draft = home / f".pmlopt-draft-{'1' * 16}-{key}-ab"
     (draft / "part").mkdir(parents=True)
-    to_publish(
-        path, [entry(home, f"{draft.name}/whole", "important.txt", digest=drafts.digest_content(home / "important.txt"))]
-    )  # fmt: skip
+    digest = drafts.digest_content(home / "important.txt")
+    to_publish(path, [entry(home, f"{draft.name}/whole", "important.txt", digest=digest)])
     with Ledger.open(path) as book:
         assert book.finished == (str(home / "important.txt"),)
     assert not draft.exists()
