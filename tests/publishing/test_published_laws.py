@@ -58,7 +58,7 @@ SAMPLE, EXACT, STATED = (
 )
 PAIRS = Secret.from_counts([[100, 20], [43, 34]], LABELS, ["x", "y"])
 PEOPLE = {"ill": [letter for letter, number in COUNTS.items() for _ in range(number)]}
-KNOWN = StatedCounts({"no": 140, "yes": 50}, 197, {**COUNTS})
+KNOWN = StatedCounts({"no": 140, "yes": 50}, 197, dict(COUNTS.items()))
 
 LAWS: dict[str, Any] = {
     "Secret": PAIRS,
