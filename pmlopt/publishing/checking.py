@@ -217,9 +217,7 @@ def _check_stated_numbers(
         return Claim(
             NO_EXACT_COUNT, False if finding.certain else None, FLOATS, f"{name}: {finding}"
         )
-    return Claim(
-        NO_EXACT_COUNT, True, FLOATS, "every law in the files follows from the stated counts"
-    )
+    return Claim(NO_EXACT_COUNT, True, FLOATS, "all laws follow from the stated counts")
 
 
 def _describe_clear(described: ReleaseFile) -> Claim:
