@@ -71,10 +71,13 @@ def _advise_on_epsilon(draft: ReleaseDraft, exact: float) -> str:
     claimed = draft.planned.together
     if not claimed < exact:
         return ""
-    # A level moves about as much as epsilon does, with kinks where the outcome changes that has it: twice the
-    # excess. That about rare letters, whose stated share is a multiple of the exact one, falls more slowly.
-    near = exact < 1.1 * claimed
-    less = claimed - 2 * (exact - claimed) if near else claimed * (claimed / exact) ** 2
+    # A level moves about as much as epsilon does: a fifth more, and up to a hundredth for the kinks where it
+    # becomes that of another outcome. One about rare letters, whose stated share is a multiple of the exact
+    # one, falls more slowly.
+    excess = exact - claimed
+    less = claimed * (claimed / exact) ** 2
+    if exact < 1.1 * claimed:
+        less = claimed - 1.2 * excess - min(excess, claimed / 100)
     if len(draft.releases) > 1:
         advice = f"multiply each epsilon of the plan by {_round_down(less / claimed)}"
     else:
