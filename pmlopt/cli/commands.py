@@ -49,7 +49,12 @@ from pmlopt.cli.printing import (
 )
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.program_audit import ProgramOptions
-from pmlopt.cli.published_priors import RoundCounts, read_published_law
+from pmlopt.cli.published_priors import (
+    RoundCounts,
+    check_declared,
+    read_published_law,
+    read_remaining,
+)
 from pmlopt.cli.reading import (
     Minimise,
     Outputs,
@@ -304,9 +309,7 @@ def design(
     beside = asked.read_fields(prior, secret)
     privacy = None if epsilon is None else asked.build_requirement(epsilon, prior, beside)
     if ledger_file is not None:
-        from pmlopt.releases.ledger_entries import build_remaining_requirement
-
-        left = build_remaining_requirement(ledger_file, prior)
+        left = read_remaining(ledger_file, prior, round_counts)
         privacy = left if privacy is None else privacy & left
     assert privacy is not None
     utility, columns = read_utility(utility_name, minimise, prior)
@@ -315,6 +318,7 @@ def design(
         check_labels(run.output, letters)
     labels = (*prior.labels, *(letters if isinstance(letters, Sequence) else ()))
     kept = [read_constraint(text, labels) for text in constraints]
+    check_declared(asked, (prior, privacy, utility, kept), round_counts)
     title = f"Mechanism designed for {asked.title}"
     run.solve_and_exit(lambda: build(prior, privacy, utility, letters, kept), title)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pmlopt.cli.options import ArgumentNote, OptionNote, add_command, main
-from pmlopt.cli.printing import print_json, print_line, print_table
+from pmlopt.cli.printing import print_json, print_line, print_table, warn_of_exact_counts
 from pmlopt.cli.targets import TARGET
 from pmlopt.core.files import atomic_write, encode_json_bytes, read_bytes
 from pmlopt.core.sealing import check_not_sealed
@@ -73,6 +73,7 @@ def export_command(
     from pmlopt.verification.verify_saved import load_trusted
 
     found = load_trusted(saved_file)
+    warn_of_exact_counts(output, found)
     if decode:
         if bits is not None or max_level is not None:
             raise InputError("--decode draws nothing: leave out --bits and --max-level")

@@ -165,14 +165,20 @@ def new_ledger(
     total: Annotated[
         float | None, OptionNote("The total leakage level in nats that no person may exceed.")
     ] = None,
+    round_counts: Annotated[
+        bool,
+        OptionNote("Keep the total under the counts of people rounded as a release states them."),
+    ] = False,
 ) -> None:
     """Begin the ledger LEDGER (.npz) for so many people."""
+    from pmlopt.publishing.stated_law import restate_prior
     from pmlopt.releases import Ledger
 
     if ledger_file.exists():
         raise InputError(f"{ledger_file}: is there already: a ledger is not begun again")
     check_targets_not_inputs([ledger_file], [prior_file])
-    book = Ledger(source.read_law(prior_file), people, total)
+    known = source.read_law(prior_file)
+    book = Ledger(restate_prior(known) if round_counts else known, people, total)
     book.save(ledger_file)
     print_line(f"{ledger_file}: {pluralize(people, 'person', 'people')}, nothing released")
 

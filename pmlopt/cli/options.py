@@ -542,8 +542,7 @@ class SolveOptions(SolverChoice):
                 result = solve(program, **how)
         if self.output is not None:
             result.save(self.output)
-            if self.output.suffix.lower() in ("", ".json", ".npz"):
-                warn_of_exact_counts(self.output, result)
+            warn_of_exact_counts(self.output, result)
         if self.plot is not None:
             from pmlopt.programs.plots import draw_mechanism, save_figure
 

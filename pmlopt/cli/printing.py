@@ -251,23 +251,26 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
 def warn_of_exact_counts(
     path: object, made: Any, remedy: str = "design with --round-counts"
 ) -> None:
-    """Warn where a saved result has the exact counts of the people of its prior.
+    """Warn where a file tells the exact counts of the people that a result was designed for.
+
+    A file of the matrix alone tells them, too: its level is the one that was asked for under these counts.
 
     Args:
-        path: its file.
+        path: the file.
         made: the result.
         remedy: what to do for a file that may be published.
     """
     certificate = getattr(made, "certificate", None)
-    prior = getattr(certificate, "listed_prior", None)
-    if (samples := getattr(prior, "samples", None)) is not None:
-        privacy = getattr(certificate, "privacy", None)
-        sets = (
-            [] if privacy is None else [getattr(one, "over", None) for one in privacy.list_parts()]
-        )
-        if any(getattr(one, "delta", None) is not None for one in sets):  # which needs the counts
-            remedy = "release through pmlopt release --confidence-delta, which rounds them"
-        print_exact_counts_warning(path, samples, remedy)
+    if certificate is None:
+        return
+    from pmlopt.programs.declared_parts import count_sampled_people, walk_parts
+
+    if (people := count_sampled_people(certificate)) is None:
+        return
+    parts = walk_parts("", certificate)
+    if any(getattr(part.value, "delta", None) is not None for part in parts):
+        remedy = "release through pmlopt release --confidence-delta, which rounds them"
+    print_exact_counts_warning(path, people, remedy)
 
 
 def print_exact_counts_warning(path: object, people: int, remedy: str) -> None:

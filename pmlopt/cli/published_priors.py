@@ -2,19 +2,51 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pmlopt.cli.options import OptionNote
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pmlopt.cli.privacy_options import PrivacyOptions
     from pmlopt.data.prior import Prior
     from pmlopt.data.secret import Secret
+    from pmlopt.model.privacy import Requirement
 
 RoundCounts: TypeAlias = Annotated[bool, OptionNote(
     "Design for the counts of people rounded as in a release, so that the file has no exact count."
 )]  # fmt: skip
+
+
+def read_remaining(ledger_file: Path, prior: Prior, round_counts: bool) -> Requirement:
+    """Read what a ledger leaves to a design, under its own law or that of rounded counts."""
+    from pmlopt.publishing.stated_law import restate_ledger_law
+    from pmlopt.releases.ledger_entries import build_remaining_requirement
+
+    restate = restate_ledger_law if round_counts else None
+    return build_remaining_requirement(ledger_file, prior, restate=restate)
+
+
+def check_declared(asked: PrivacyOptions, declared: Sequence[Any], round_counts: bool) -> None:
+    """Raise an error where a design for rounded counts is declared of other numbers of people.
+
+    Args:
+        asked: the options, with the counts that are known.
+        declared: the prior, and whatever else the program is made of.
+        round_counts: whether counts are to be rounded.
+
+    Raises:
+        InputError: something does not follow from the rounded counts.
+    """
+    from pmlopt.publishing.stated_law import check_parts_follow
+
+    if round_counts:
+        secret = asked.secret
+        known = asked.read_prior(announce=False) if secret is None else secret.prior
+        check_parts_follow(declared, known)
 
 
 def read_published_law(asked: PrivacyOptions, round_counts: bool) -> tuple[Prior, Secret | None]:

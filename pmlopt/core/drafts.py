@@ -8,6 +8,7 @@ made in it is under `part/` until it is complete, and `whole` from then on.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,6 +34,10 @@ PART, WHOLE = "part", "whole"
 
 EMPTY_OWNER_KEY = "".zfill(DRAFT_KEY_DIGITS)
 """The owner of drafts that no ledger records."""
+
+_OWNED_NAME = re.compile(
+    rf"{re.escape(DRAFT_PREFIX)}[0-9a-f]{{{DRAFT_KEY_DIGITS}}}-([0-9a-f]{{{DRAFT_KEY_DIGITS}}})-[0-9a-f]+"
+)
 
 
 @dataclass(frozen=True)
@@ -103,6 +108,23 @@ def remove_leftover_drafts(target: Path, owner: str = EMPTY_OWNER_KEY) -> list[P
 def read_owner(draft: Path) -> str:
     """Return the key of the ledger to which a draft belongs."""
     return draft.name.removeprefix(DRAFT_PREFIX)[DRAFT_KEY_DIGITS + 1 :][:DRAFT_KEY_DIGITS]
+
+
+def find_owner(name: str) -> str | None:
+    """Find the key of the ledger that a draft's name states; None where it states no owner.
+
+    Examples:
+        >>> draft = f"{DRAFT_PREFIX}{'1' * DRAFT_KEY_DIGITS}-{'a' * DRAFT_KEY_DIGITS}-0123456789abcdef"
+        >>> find_owner(draft) == "a" * DRAFT_KEY_DIGITS, find_owner(".pmlopt-draft-wave.csv")
+        (True, None)
+    """
+    found = _OWNED_NAME.fullmatch(name)
+    return None if found is None else found[1]
+
+
+def has_content(folder: Path) -> bool:
+    """Return whether a folder has a file or a link, at any depth."""
+    return not is_real_folder(folder) or next(iterate_entries(folder), None) is not None
 
 
 def is_real_file(path: Path) -> bool:

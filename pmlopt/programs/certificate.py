@@ -101,6 +101,8 @@ class Certificate(ABC):
     """The name of this kind of certificate in files."""
     arithmetic: ClassVar[str]
     """The arithmetic in which the level is decided, in words, such as "rational arithmetic"."""
+    is_of_design: ClassVar[bool] = True
+    """Whether the mechanism was found for what is claimed; else it was given, and may come from elsewhere."""
 
     mechanism: StoredMechanism
     value: float

@@ -30,6 +30,7 @@ class ComplianceCertificate(ListedCertificate):
     """
 
     kind: ClassVar[str] = "compliance"
+    is_of_design: ClassVar[bool] = False
 
     @property
     def value_name(self) -> str:

@@ -35,6 +35,7 @@ from pmlopt.publishing.folder import (
 )
 from pmlopt.publishing.order import make_order_claim
 from pmlopt.publishing.page import format_factor, render_pages
+from pmlopt.publishing.published_laws import StatedCounts, find_unstated_numbers
 from pmlopt.publishing.release_fit import (
     FALSE_ALARM_PROBABILITY,
     MIN_TEST_POWER,
@@ -43,6 +44,7 @@ from pmlopt.publishing.release_fit import (
 )
 from pmlopt.publishing.rounded_counts import bound_share_distance, choose_rounding_step, round_total
 from pmlopt.publishing.signing import is_date
+from pmlopt.releases.attributes import compute_marginal
 from pmlopt.releases.batches import ColumnRelease
 from pmlopt.tables.counting import find_tuples, replace_missing
 from pmlopt.tables.reading import Table, find_column, open_table
@@ -53,7 +55,11 @@ BYTES = "bytes"
 
 _IS_BARE = "is a matrix without a certificate, and claims nothing"
 
+NO_EXACT_COUNT = "no exact count"
+
 _WHAT_TO_DO = {
+    NO_EXACT_COUNT: "ask the releaser where these numbers come from: they may tell counts of the people more "
+    "exactly than the description states them",
     "in clear": "what these columns reveal follows from the data only: its owner can repeat the release "
     "with --dry-run, and compare what it prints of columns in clear",
     "fit": "the shares are those of other people: obtain their file, and compare the outcomes with it",
@@ -176,6 +182,8 @@ def _list_claims(place: Path, described: ReleaseFile, warnings: list[str]) -> It
     mechanisms = [one if isinstance(one, Mechanism) else one.mechanism for one in made]
     people = described.count_people(mechanisms)
     yield from _check_levels(described, people, mechanisms)
+    if described.step > 1:
+        yield _check_stated_numbers(described, people, made)
     yield _check_report(place, described, made)
     warnings += list_revealing_outputs(described, people, mechanisms)
     if described.random != SYSTEM:
@@ -188,6 +196,28 @@ def _list_claims(place: Path, described: ReleaseFile, warnings: list[str]) -> It
     yield from _check_released_file(place, described, people, releases)
     if described.kept:
         yield _describe_clear(described)
+
+
+def _check_stated_numbers(
+    described: ReleaseFile, people: IntArray, made: Sequence[Mechanism | Result[Any]]
+) -> Claim:
+    """Check that the files of the mechanisms tell no other counts than those that are stated."""
+    rows = described.rows if described.same_people else int(people.sum())
+    found = []
+    for place, (part, one) in enumerate(zip(described.parts, made, strict=True)):
+        if isinstance(one, Mechanism):  # it has a claim of its own
+            continue
+        counts = compute_marginal(people, place)
+        occurring = np.flatnonzero(counts).tolist()
+        labels = [one.mechanism.inputs[row] for row in occurring]
+        own = StatedCounts(dict(zip(labels, counts[occurring].tolist(), strict=True)), rows)
+        found += [(part.mechanism, finding) for finding in find_unstated_numbers(one, [own])]
+    found.sort(key=lambda named: not named[1].certain)
+    for name, finding in found:
+        return Claim(
+            NO_EXACT_COUNT, False if finding.certain else None, FLOATS, f"{name}: {finding}"
+        )
+    return Claim(NO_EXACT_COUNT, True, FLOATS, "all laws follow from the stated counts")
 
 
 def _describe_clear(described: ReleaseFile) -> Claim:

@@ -17,6 +17,7 @@ from pmlopt.core.arrays import IntArray, Label, make_label_key
 from pmlopt.core.counts import build_count_array
 from pmlopt.core.differences import MAX_EXACT_INTEGER
 from pmlopt.core.records import (
+    ADDED_LATER,
     MAX_UNLISTED_LETTERS,
     Context,
     Range,
@@ -48,6 +49,11 @@ RELEASED = "released"
 REPORTS = ("report.html", "report.md")
 SYSTEM = "the operating system"
 """Where draws come from that are no test."""
+NOT_COVERED = (
+    "Each row counts as one person: for somebody with several rows this is no limit. Nor is it one for a "
+    "household or other linked people, whose rows together may reveal more."
+)
+"""What the levels of a release do not limit."""
 RANDOM_ORDER, IN_ORDER = "random", "that of the data"
 """The order of the released rows."""
 
@@ -117,6 +123,7 @@ class ReleaseFile:
         date: of the release, as YYYY-MM-DD; empty where none is stated.
         issuer: who answers for it, in the releaser's words.
         digests: the SHA-256 of each other file of the folder by its name.
+        not_covered: what the levels do not limit; empty in older files.
     """
 
     format: str
@@ -141,6 +148,7 @@ class ReleaseFile:
     date: str
     issuer: str
     digests: Mapping[str, str]
+    not_covered: Annotated[Literal["", NOT_COVERED], ADDED_LATER] = ""  # type: ignore[valid-type]
 
     def __post_init__(self) -> None:
         # the format first: other checks of a newer one would give a misleading message

@@ -24,6 +24,7 @@ from pmlopt.programs.result import Result
 from pmlopt.publishing.folder import (
     DESCRIPTION,
     IN_ORDER,
+    NOT_COVERED,
     RANDOM_ORDER,
     SYSTEM,
     ReleaseFile,
@@ -111,7 +112,7 @@ def _describe_levels(
     lines += [
         f"This holds for an adversary who knows the shares of {shares} among {whose}, as {DESCRIPTION} "
         "states them, and nothing else about the person.",
-        "Each row counts as one person: for somebody with several rows this is no limit.",
+        NOT_COVERED,
         *describe_stated_counts(described),
     ]
     if len(names) == 1:  # a table would repeat one number

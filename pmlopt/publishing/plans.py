@@ -31,7 +31,7 @@ from pmlopt.publishing.rounded_counts import (
     choose_rounding_step,
     round_counts,
 )
-from pmlopt.publishing.stated_law import make_confidence_ball
+from pmlopt.publishing.stated_law import make_confidence_ball, restate_ledger_law
 from pmlopt.releases.ledger_entries import build_remaining_requirement
 from pmlopt.tables.counting import count_tuples, sort_tuples
 from pmlopt.tables.reading import open_table
@@ -259,7 +259,8 @@ class ReleasePlan:
         path = self.folder / self.ledger
 
         def build_remaining(prior: Prior) -> Requirement:
-            return build_remaining_requirement(path, prior, data, self.person_column, form)
+            restate = None if self.exact_counts else restate_ledger_law
+            return build_remaining_requirement(path, prior, data, self.person_column, form, restate)
 
         return build_remaining
 

@@ -13,6 +13,7 @@ from pmlopt.core.frames import MISSING_LETTER
 from pmlopt.programs.reports.pages import ReportSection
 from pmlopt.publishing.folder import ReleaseFile, compute_joint_levels
 from pmlopt.publishing.releasing import ReleaseDraft
+from pmlopt.releases.attributes import compute_marginal
 
 
 def compute_exact_level(draft: ReleaseDraft) -> float:
@@ -90,13 +91,42 @@ def _advise_on_clear_columns(planned: ReleaseFile) -> Iterator[str]:
 def _advise_on_epsilon(draft: ReleaseDraft, exact: float) -> str:
     """Return which epsilon keeps the claimed level under the exact shares, too; empty where it is kept."""
     claimed = draft.planned.together
-    if not claimed < exact < 1.1 * claimed or len(draft.releases) > 1:
+    if not claimed < exact:
         return ""
-    # a level moves about as much as epsilon does; a fifth more, rounded down to three digits
-    less = claimed - 1.2 * (exact - claimed)
-    unit = 10.0 ** (math.floor(math.log10(less)) - 2)
-    advised = f"{math.floor(less / unit) * unit:.3g}"
-    return f" If {format_nats(claimed)} is your limit for both, take --epsilon {advised}."
+    # A level moves about as much as epsilon does: a fifth more, and up to a hundredth for the kinks where it
+    # becomes that of another outcome. One about rare letters, whose stated share is a multiple of the exact
+    # one, falls more slowly.
+    excess = exact - claimed
+    less = claimed * (claimed / exact) ** 2
+    if exact < 1.1 * claimed:
+        less = claimed - 1.2 * excess - min(excess, claimed / 100)
+    if len(draft.releases) > 1:
+        advice = f"multiply each epsilon of the plan by {_round_down(less / claimed)}"
+    else:
+        advice = f"take --epsilon {_round_down(less)}"
+    found = f" If {format_nats(claimed)} is your limit for both, {advice}."
+    if rare := _list_rare_letters(draft):
+        found += f" Or merge letters that fewer than {draft.planned.step} people have: {join_words(rare, 5)}."
+    return found
+
+
+def _round_down(number: float) -> str:
+    """Format a positive number, rounded down to three digits."""
+    unit = 10.0 ** (math.floor(math.log10(number)) - 2)
+    return f"{math.floor(number / unit) * unit:.3g}"
+
+
+def _list_rare_letters(draft: ReleaseDraft) -> list[str]:
+    """List the letters of fewer people than a step, rarest first."""
+    found = []
+    for place, one in enumerate(draft.releases):
+        counts = compute_marginal(draft.counted.people, place).tolist()
+        names = f"{'+'.join(one.columns)} = " if len(draft.releases) > 1 else ""
+        rare = zip(counts, one.mechanism.inputs, strict=True)
+        found += [
+            (count, f"{names}{label!r}") for count, label in rare if 0 < count < draft.planned.step
+        ]
+    return [text for _, text in sorted(found)]
 
 
 def count_empty_rows(draft: ReleaseDraft) -> int:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,6 +24,7 @@ from pmlopt.publishing.folder import (
     FORMAT,
     IN_ORDER,
     MECHANISMS,
+    NOT_COVERED,
     RANDOM_ORDER,
     RELEASED,
     REPORTS,
@@ -37,10 +37,11 @@ from pmlopt.publishing.folder import (
 )
 from pmlopt.publishing.letter_counts import LetterCounts, count_letters
 from pmlopt.publishing.page import render_pages
+from pmlopt.publishing.published_laws import StatedCounts
 from pmlopt.publishing.rounded_counts import choose_rounding_step
 from pmlopt.publishing.signing import get_release_date
 from pmlopt.publishing.stated_law import (
-    check_no_exact_prior,
+    check_follows_stated,
     list_letter_tuples,
     round_letter_counts,
 )
@@ -287,7 +288,10 @@ def release(
     if not exact_counts:
         of_clear = round_letter_counts(of_data, matrices)
         stated = of_clear if law is None else round_letter_counts(people, matrices)
-        _check_designed_for(made, matrices, given, ((of_data, of_clear), (people, stated)))
+        laws = [(of_data, of_clear)] if law is None else [(of_data, of_clear), (people, stated)]
+        for place, (one, matrix, columns) in enumerate(zip(made, matrices, given, strict=True)):
+            own = _list_stated_counts(matrix, place, laws)
+            check_follows_stated(one, own, join_words(columns))
     levels = compute_joint_levels(stated, matrices)
     names = choose_mechanism_files([one.columns for one in releases], matrices)
     parts = zip(releases, names, levels.alone, levels.each, strict=True)
@@ -314,6 +318,7 @@ def release(
         date=get_release_date(),
         issuer=issuer,
         digests={},
+        not_covered=NOT_COVERED,
     )
     digests = replace(digests, rows=counted.digest)
     draft = ReleaseDraft(
@@ -415,31 +420,29 @@ def _list_digested_columns(kept: Sequence[str], person_column: str | None) -> li
     return [*kept] if person_column is None else [*kept, person_column]
 
 
-def _check_designed_for(
-    made: Sequence[Mechanism | Result[Any]],
-    matrices: Sequence[Mechanism],
-    columns: Iterable[tuple[str, ...]],
-    laws: Sequence[tuple[IntArray, IntArray]],
-) -> None:
-    """Raise an error where a mechanism file would reveal exact letter shares of one of the laws.
+def _list_stated_counts(
+    mechanism: Mechanism, place: int, laws: Sequence[tuple[IntArray, IntArray]]
+) -> list[StatedCounts]:
+    """List the stated counts of one mechanism's letters under each law.
 
     Args:
-        made: what is released through.
-        matrices: of these.
-        columns: of each.
+        mechanism: whose inputs are the letters.
+        place: of its axis.
         laws: the exact counts of the tuples of letters, and the rounded ones.
     """
-    parts = enumerate(zip(made, matrices, columns, strict=True))
-    for (place, (one, matrix, names)), (exact, rounded) in product(parts, laws):
+    found = []
+    for exact, rounded in laws:
         counts, stated = compute_marginal(exact, place), compute_marginal(rounded, place)
         occurring = np.flatnonzero(counts).tolist()
-        labels = [matrix.inputs[row] for row in occurring]
-        check_no_exact_prior(
-            one,
-            dict(zip(labels, counts[occurring].tolist(), strict=True)),
-            dict(zip(labels, stated[occurring].tolist(), strict=True)),
-            join_words(names),
+        labels = [mechanism.inputs[row] for row in occurring]
+        found.append(
+            StatedCounts(
+                dict(zip(labels, stated[occurring].tolist(), strict=True)),
+                int(exact.sum()),
+                dict(zip(labels, counts[occurring].tolist(), strict=True)),
+            )
         )
+    return found
 
 
 @contextmanager

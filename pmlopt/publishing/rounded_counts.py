@@ -132,6 +132,34 @@ def bound_share_distance(stated: IntArray, step: int) -> float:
     return min(1.0, found + 1e-12)  # by far more than the error of these floats
 
 
+def bound_share_ratio(stated: IntArray, step: int, people: int) -> float:
+    """Bound how many times as large a stated share is as the exact one, for all counts that are stated so.
+
+    Let the stated counts be s steps of m together, of k letters. By Webster's method (see
+    `bound_share_distance`) a letter of two steps or more has an exact share of at least
+    `(s - 1/2) / (m + k/2 - 1)`; one of a step has a person at least.
+
+    Args:
+        stated: rounded counts, as of `round_counts`.
+        step: to a multiple of which they are rounded; 1 for exact counts.
+        people: how many there are.
+
+    Examples:
+        >>> round(bound_share_ratio(np.array([140, 50]), 10, 197), 9)  # (5/19) / (4.5/19)
+        1.111111111
+        >>> bound_share_ratio(np.array([7, 3]), 1, 10)
+        1.0
+    """
+    if step == 1:
+        return 1.0
+    steps = stated[stated > 0] // step
+    whole, letters = int(steps.sum()), len(steps)
+    if letters == 1:
+        return 1.0
+    least = np.where(steps > 1, (steps - 0.5) / (whole + letters / 2 - 1), 1 / people)
+    return float((steps / whole / least).max()) * (1 + 1e-12)
+
+
 def round_level_up(level: float) -> float:
     """Round a level up to a multiple of 0.05 nats.
 

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, IntArray, Label, make_label_key
+from pmlopt.core.arrays import BoolArray, IntArray, Label
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
 from pmlopt.errors import InputError
-from pmlopt.model.privacy import Requirement
 from pmlopt.model.uncertainty import L1Ball
 from pmlopt.model.uncertainty.confidence import weissman_radius
+from pmlopt.programs.declared_parts import walk_parts
 from pmlopt.programs.result import Result
-from pmlopt.publishing.rounded_counts import choose_rounding_step, round_counts
+from pmlopt.publishing.published_laws import (
+    StatedCounts,
+    find_unstated_numbers,
+    find_unstated_parts,
+)
+from pmlopt.publishing.rounded_counts import (
+    bound_share_ratio,
+    choose_rounding_step,
+    round_counts,
+)
 
 
 def round_letter_counts(people: IntArray, mechanisms: Sequence[Mechanism]) -> IntArray:
@@ -129,24 +139,29 @@ def build_stated_secret(secret: Secret, exact: bool = False) -> Secret:
     return Secret.from_fields(secret.name, secret.labels, secret.values, (rounded,))
 
 
-def needs_sample(requirement: Requirement) -> bool:
-    """Return whether a requirement has a set of priors or a secret with the exact counts of a sample."""
-    return any(
-        _has_sample(getattr(part, name, None))
-        for part in requirement.list_parts()
-        for name in ("over", "secret")
-    )
+def restate_ledger_law(law: Prior) -> tuple[Prior, float]:
+    """Replace the prior of a ledger by its publicly stated one.
 
+    A total that is kept under the stated prior r, lowered by the allowance, is kept under the exact one p:
+    `sum r w v <= e^allowance sum p w v` for all weights where `r <= e^allowance p`. The allowance is the
+    largest for any counts that are stated so: it tells no more than these.
 
-def _has_sample(law: Any) -> bool:
-    """Return whether a set or joint law comes from a sample."""
-    if isinstance(law, Secret):
-        return law.counted
-    center = getattr(law, "center", None)
-    stated = isinstance(center, Prior) and center.samples is None
-    return getattr(center, "samples", None) is not None or (
-        getattr(law, "delta", None) is not None and not stated
-    )
+    Args:
+        law: of the ledger; it stays as it is where it is no sample.
+
+    Returns:
+        The stated prior, and the allowance in nats.
+
+    Examples:
+        >>> law, allowance = restate_ledger_law(Prior.from_counts({"no": 143, "yes": 54}))
+        >>> law.counts, round(allowance, 6)  # log(10/9)
+        ((140, 50), 0.105361)
+    """
+    if law.samples is None:
+        return law, 0.0
+    stated, step = restate_prior(law), choose_rounding_step(law.samples)
+    ratio = bound_share_ratio(np.array(stated.counts, dtype=np.int64), step, law.samples)
+    return stated, math.log(ratio)
 
 
 def make_confidence_ball(
@@ -166,42 +181,47 @@ def make_confidence_ball(
     return L1Ball(prior, min(2.0, radius), delta)
 
 
-def check_no_exact_prior(
-    made: Mechanism | Result[Any],
-    exact: Mapping[Label, int],
-    stated: Mapping[Label, int],
-    name: str,
+def check_follows_stated(
+    made: Mechanism | Result[Any], laws: Sequence[StatedCounts], name: str
 ) -> None:
-    """Raise an error where a mechanism file would reveal exact population shares.
+    """Raise an error where the file of a mechanism has numbers that do not follow from the stated counts.
 
     Args:
         made: what is released through.
-        exact: how many people have each letter.
-        stated: the rounded counts.
+        laws: the counts that are stated, with the exact ones.
         name: of the column.
 
     Raises:
-        InputError: the result is about a prior with the shares of the exact counts, which are not stated.
+        InputError: a law in the file, or the matrix, does not follow from them (`find_unstated_numbers`).
     """
-    prior = None if isinstance(made, Mechanism) else made.certificate.listed_prior
-    if not isinstance(prior, Prior) or prior.size != len(exact):
-        return
-    known = dict(zip(map(make_label_key, prior.labels), prior.probabilities.tolist(), strict=True))
-    if known.keys() != {make_label_key(label) for label in exact}:
-        return
-
-    def is_prior_of(counts: Mapping[Label, int]) -> bool:
-        total = sum(counts.values())
-        # Probabilities that differ by less are of the same counts: those of up to 10^8 people differ by more.
-        return all(
-            abs(known[make_label_key(label)] - count / total) < 1e-9
-            for label, count in counts.items()
-        )
-
-    if is_prior_of(exact) and not is_prior_of(stated):
+    found = next(find_unstated_numbers(made, laws), None)
+    if found is not None:
         raise InputError(
-            f"the mechanism of {name} was designed for the exact shares of these people, and its file states "
-            "them: design it for pmlopt.publishing.build_stated_prior(counts) (at the shell: give "
-            "--epsilon and --utility in place of --mechanism), or publish exact counts: "
-            "exact_counts=True (--exact-counts)"
+            f"the mechanism of {name} may publish the exact shares of these people: {found}. Design it for "
+            "the counts that the release states: pmlopt.publishing.build_stated_prior(counts) (at the shell: "
+            "pmlopt design --round-counts, or --epsilon and --utility in place of --mechanism), and give the "
+            "saved result, .json or .npz; or publish exact counts: exact_counts=True (--exact-counts)"
         )
+
+
+def check_parts_follow(declared: Sequence[Any], known: Prior) -> None:
+    """Raise an error where what a design is declared of does not follow from rounded counts.
+
+    Args:
+        declared: the prior, the requirement, the utility and the constraints.
+        known: the prior whose counts are rounded; where it is no sample, other samples are looked for only.
+
+    Raises:
+        InputError: something does not follow from them.
+    """
+    laws = []
+    if known.samples is not None and known.counts is not None:
+        exact = dict(zip(known.labels, known.counts, strict=True))
+        stated = restate_prior(known).counts or ()
+        laws = [StatedCounts(dict(zip(known.labels, stated, strict=True)), known.samples, exact)]
+    for found in find_unstated_parts(walk_parts("", declared), known.labels, laws):
+        if laws or found.certain:
+            raise InputError(
+                f"--round-counts: {found}, in what is declared: give what follows from rounded counts, "
+                "such as a ledger that was begun with --round-counts"
+            )

@@ -89,6 +89,9 @@ def read_arrays(
         files.check_expansion(path, io.BytesIO(content))
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
+        # numpy gives a member that does not begin as an array does as its bytes
+        if odd := [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]:
+            raise ValueError(f"its part {odd[0]!r:.80} is no array")
         about = json.loads(arrays.pop("about").tobytes())
         if about["format"] != kind or about["version"] != version:
             raise ValueError(f"its format is {about['format']!r}, version {about['version']!r}")

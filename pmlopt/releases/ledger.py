@@ -43,7 +43,7 @@ from pmlopt.releases.ledger_file import (
     compute_log_lifts,
     digest_release,
 )
-from pmlopt.releases.publications import describe_draft, finish_all
+from pmlopt.releases.publications import compute_file_key, describe_draft, finish_all
 from pmlopt.releases.remaining import (
     align_matrix,
     build_joint_requirement,
@@ -250,6 +250,7 @@ class Ledger:
         people: ArrayLike | None = None,
         letters: Iterable[Label] | None = None,
         epsilon: float | None = None,
+        law: Prior | None = None,
     ) -> Any:
         """Build the requirement on one mechanism for people of different histories.
 
@@ -259,6 +260,7 @@ class Ledger:
             people: who is in the release; left out, all.
             letters: those of the design, in its order; left out, those of the ledger.
             epsilon: the total to be kept; left out, that of the ledger.
+            law: the prior under which it is kept, on the letters of the ledger; left out, that of the ledger.
 
         Raises:
             PrivacyError: there is no total, or the leakage on someone is above it already.
@@ -283,7 +285,11 @@ class Ledger:
                 f"the letters {lacking} of the ledger are none of the design, and may be those of a person"
             )
         return build_joint_requirement(
-            self.initial.pmf, self._histories, rows, self._check_total(epsilon), np.array(places)
+            self.initial if law is None else law,
+            self._histories,
+            rows,
+            self._check_total(epsilon),
+            np.array(places),
         )
 
     def requirement_of_order(self, alpha: float, epsilon: float, person: int = 0) -> Any:
@@ -585,7 +591,9 @@ class Ledger:
     def _publish_recorded(self, path: str | os.PathLike[str]) -> tuple[str, ...]:
         """Publish recorded drafts that exist, and return their paths."""
         place = Path(path).resolve()
-        published, left = finish_all(self._state.publishing, [*self._folders, place.parent])
+        published, left = finish_all(
+            self._state.publishing, [*self._folders, place.parent], compute_file_key(place)
+        )
         if published:
             self._state = replace(self._state, publishing=left)
             self._seen[place] = ledger_file.write_ledger(place, self._state)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from pmlopt.core.arrays import IntArray, abbreviate, make_label_key
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
-from pmlopt.errors import InputError, MechanismError
+from pmlopt.errors import InputError, MechanismError, PrivacyError
 from pmlopt.model.privacy import Requirement
 from pmlopt.releases.batches import ColumnRelease
 from pmlopt.releases.joint import compose_attributes
@@ -114,6 +115,7 @@ def build_remaining_requirement(
     data: Any = None,
     person_column: str | None = None,
     form: CsvFormat | None = None,
+    restate: Callable[[Prior], tuple[Prior, float]] | None = None,
 ) -> Requirement:
     """Build the requirement on a design from a ledger's remaining budgets.
 
@@ -123,10 +125,23 @@ def build_remaining_requirement(
         data: the file or frame with the people in the release; None for all.
         person_column: the column with their numbers; None for all.
         form: of CSV files.
+        restate: gives the law under which the total is kept, in place of the ledger's, and by how much
+            the total is lower under it.
     """
     people = None
     if person_column is not None:
         with open_table(data, form) as table:
             people = parse_person_numbers(read_texts(table, [person_column])[0], person_column)
-    found: Requirement = Ledger.load(ledger).joint_requirement(people, prior.labels)
+    book = Ledger.load(ledger)
+    found: Requirement
+    if restate is None or book.total is None:
+        found = book.joint_requirement(people, prior.labels)
+        return found
+    law, allowance = restate(book.initial)
+    if allowance < book.total:
+        with suppress(PrivacyError):  # so much is not left
+            found = book.joint_requirement(people, prior.labels, book.total - allowance, law)
+            return found
+    # without the allowance, the ledger decides under its own law before anything is released
+    found = book.joint_requirement(people, prior.labels, book.total, law)
     return found

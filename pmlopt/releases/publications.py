@@ -82,22 +82,31 @@ class PendingPublication:
             f"what is to be published is {entry!r:.80}, which names no draft next to its target"
         )
 
-    def finish(self, folder: Path) -> bool:
+    def finish(self, folder: Path, owner: str) -> bool:
         """Rename the draft to its target if needed; return whether the target is now in place.
+
+        Nothing is renamed or removed but a draft with the recorded content that no other ledger owns.
+
+        Args:
+            folder: where both are looked for.
+            owner: the key of the ledger that has this entry.
 
         Raises:
             FileFormatError: this is the folder of the release, and neither draft nor target is there as it
                 was recorded, or another file has the name.
         """
         source, target = folder / self.draft, folder / self.target
-        outer = folder / PurePosixPath(self.draft).parts[0]
         try:
             if self._is_published(source, target):  # it was interrupted after that
-                files.remove_path(outer)
+                self._remove_rest(folder, owner)
                 return True
-            if self._is_content(source) and not outer.is_symlink():
+            if (
+                self._is_own(owner)
+                and self._is_content(source)
+                and not self._outer(folder).is_symlink()
+            ):
                 files.publish_new(source, target)
-                files.remove_path(outer)
+                self._remove_rest(folder, owner)
                 return True
         except FileExistsError:
             raise FileFormatError(
@@ -110,20 +119,52 @@ class PendingPublication:
             ) from None
         if self.folder != compute_folder_key(folder):
             return False
+        if self.digest is None and os.path.lexists(source):
+            raise FileFormatError(
+                f"{source}: a ledger of an older version is to publish it as {target}, and does not say what "
+                "it holds: if it is that release, give it this name yourself, and repeat this"
+            )
         raise FileFormatError(
             f"the last release is recorded, and was to be published as {target}, but neither that file is "
-            f"there as it was recorded nor its draft, {source}: put back the one that was moved or changed"
+            f"there as it was recorded nor a draft of this ledger, {source}: put back the one that was moved "
+            "or changed"
         )
 
+    def _outer(self, folder: Path) -> Path:
+        """Return the path of the draft, or of the folder around it."""
+        return folder / PurePosixPath(self.draft).parts[0]
+
+    def _is_own(self, owner: str) -> bool:
+        """Return whether the draft may be one of the ledger with a key.
+
+        A draft that names its owner is that ledger's alone. One that names none counts by its content.
+        """
+        return drafts.find_owner(PurePosixPath(self.draft).parts[0]) in (None, owner)
+
+    def _remove_rest(self, folder: Path, owner: str) -> None:
+        """Remove what is left of the draft of a published release, where it is this ledger's."""
+        source, outer = folder / self.draft, self._outer(folder)
+        if not self._is_own(owner) or outer.is_symlink():
+            return
+        if os.path.lexists(source):
+            if self._is_content(source):
+                files.remove_path(source)
+            else:
+                return  # it was made since, and holds another release
+        if outer != source and (
+            drafts.find_owner(outer.name) == owner or not drafts.has_content(outer)
+        ):
+            files.remove_path(outer)
+
     def _is_content(self, path: Path) -> bool:
-        """Return whether a path has the recorded content."""
-        if self.digest is None:  # an older ledger: the name of the draft is all that is known
-            return drafts.is_real_file(path) or files.is_real_folder(path)
-        return drafts.digest_content(path) == self.digest
+        """Return whether a path has the recorded content; an older ledger recorded none."""
+        return self.digest is not None and drafts.digest_content(path) == self.digest
 
     def _is_published(self, source: Path, target: Path) -> bool:
-        """Return whether the target has the recorded content."""
-        return self._is_content(target) and (self.digest is not None or not os.path.lexists(source))
+        """Return whether the target has the recorded content, or of an older ledger its name."""
+        if self.digest is not None:
+            return self._is_content(target)
+        return os.path.lexists(target) and not os.path.lexists(source)
 
 
 def describe_draft(
@@ -157,16 +198,21 @@ def describe_draft(
 
 
 def finish_all(
-    publications: Iterable[PendingPublication], folders: Iterable[Path]
+    publications: Iterable[PendingPublication], folders: Iterable[Path], owner: str
 ) -> tuple[list[Path], tuple[PendingPublication, ...]]:
     """Finish all publications found in some folders; return published targets and those not found.
+
+    Args:
+        publications: of a ledger.
+        folders: where they are looked for.
+        owner: the key of the ledger.
 
     Raises:
         FileFormatError: see `PendingPublication.finish`.
     """
     published, left, places = [], [], list(dict.fromkeys(folders))
     for one in publications:
-        found = next((folder for folder in places if one.finish(folder)), None)
+        found = next((folder for folder in places if one.finish(folder, owner)), None)
         if found is None:
             left.append(one)
         else:

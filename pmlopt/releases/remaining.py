@@ -25,16 +25,17 @@ from pmlopt.releases.ledger_file import HistoryTable, compute_levels, compute_le
 
 
 def build_joint_requirement(
-    law: FloatArray, histories: HistoryTable, rows: IntArray, total: float, order: IntArray
+    prior: Prior, histories: HistoryTable, rows: IntArray, total: float, order: IntArray
 ) -> RatioBound:
     """Build the requirement that a release keeps the total budget for each of several histories.
 
     After a history with the likelihoods w, an outcome with the probabilities v of the letters keeps it iff
     `w_x v_x <= e^total sum_x' p_x' w_x' v_x'` for each letter x: a ratio bound. Bounds that others imply are
-    left out. The total is lowered by what rounding may add.
+    left out. The total is lowered by what rounding may add. The requirement states the prior, from whose
+    probabilities its weights follow.
 
     Args:
-        law: (N,) the prior.
+        prior: on N letters.
         histories: of the ledger.
         rows: the histories of the people in the release.
         total: in nats.
@@ -43,6 +44,7 @@ def build_joint_requirement(
     Raises:
         PrivacyError: the leakage on someone is above the total already.
     """
+    law = prior.pmf
     lowered = total - 4 * float(histories.rounding_errors(rows, total).max())
     above = float(compute_levels(law, histories.likelihoods[rows]).max())
     if above > lowered:
@@ -60,7 +62,8 @@ def build_joint_requirement(
         least = _find_minimal_rows(masses[possible] / weights[possible, letter, None])
         numerators.append(np.repeat(np.eye(len(order))[letter : letter + 1], len(least), axis=0))
         denominators.append(least)
-    return RatioBound(np.concatenate(numerators), np.concatenate(denominators), lowered)
+    stated = prior.reordered([prior.labels[place] for place in order.tolist()])
+    return RatioBound(np.concatenate(numerators), np.concatenate(denominators), lowered, stated)
 
 
 def _find_minimal_rows(rows: FloatArray) -> FloatArray:

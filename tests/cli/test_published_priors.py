@@ -59,8 +59,8 @@ def test_a_file_with_exact_counts_is_warned_of_and_one_with_rounded_counts_has_n
     assert prior["counts"] == list(stated.counts or ()) == [140, 10, 50]  # 20 steps for 203 people
     assert prior["samples"] is None
     assert prior["probabilities"] == stated.probabilities.tolist()
-    # a matrix has no prior
-    assert "warning" not in run(*asked[:-1], "m.csv").stderr
+    # the level of a matrix alone is the one that was asked for under the exact counts
+    assert "m.csv has the exact counts of 203 people" in run(*asked[:-1], "m.csv").stderr
 
 
 def test_a_set_of_a_sample_needs_the_exact_counts(counts: Path) -> None:
@@ -145,7 +145,7 @@ utility = "hamming"
     (counts / "illness.toml").write_text(problem)
     warned = run("solve", "illness.toml", "-o", "m.json").stderr
     assert WARNING in warned
-    assert "exact counts" not in run("solve", "illness.toml", "-o", "m.csv").stderr  # has no prior
+    assert "m.csv has the exact counts" in run("solve", "illness.toml", "-o", "m.csv").stderr
 
 
 def test_the_remedy_of_a_warning_is_one_that_is_taken(counts: Path) -> None:

@@ -164,3 +164,31 @@ def test_weights_in_clear_that_raise_the_level_are_named(
     assert ("weights in a few classes, or leave the column out" in said) == raises
     for page in (tmp_path / "out").glob("report.*"):
         assert "in a few classes" not in page.read_text()
+def test_an_epsilon_and_the_rare_letters_are_named_where_the_exact_shares_raise_the_level(
+    tmp_path: Path,
+) -> None:
+    # two letters of few people, stated as 10 each: the level is about them
+    counts = {"a": 900, "b": 500, "rare": 6, "rarer": 5}
+    data = write_people(tmp_path / "people.csv", counts)
+    levels, advised = [], "1"
+    for _ in range(2):
+        words = [advised if one == 0.5 else one for one in OPTIONS]
+        said = run("release", data, *words, "--dry-run")
+        assert "Or merge letters that fewer than 10 people have: 'rarer' and 'rare'." in said
+        level = said.partition("Under the exact shares of the file the level is ")[2].split()[0]
+        levels.append(float(level))
+        advised = said.partition("take --epsilon ")[2].split()[0].rstrip(".")
+        assert 0 < float(advised) < 1
+    assert levels[0] > 1 >= levels[1]
+
+
+def test_a_household_is_named_on_the_screen_and_in_the_description(tmp_path: Path) -> None:
+    data = write_people(tmp_path / "people.csv", COUNTS)
+    said = run("release", data, *OPTIONS, "-o", tmp_path / "out")
+    described = json.loads((tmp_path / "out" / "release.json").read_text())
+    assert "a household or other linked people" in described["not_covered"]
+    for text in (said, (tmp_path / "out" / "report.md").read_text()):
+        assert described["not_covered"] in text
+    changed = {**described, "not_covered": "all is covered"}
+    (tmp_path / "out" / "release.json").write_text(json.dumps(changed))
+    run("check", tmp_path / "out", code=2)

@@ -7,6 +7,7 @@ import json
 import os
 import stat
 import threading
+import zipfile
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future
 from pathlib import Path
@@ -145,12 +146,70 @@ def test_a_target_is_never_replaced_and_its_content_says_whose_it_is(home: Path)
         book.publish(home / "secret.txt", home / "other.txt")
 
 
-def test_a_ledger_of_an_older_version_is_finished_beside_it_alone(home: Path) -> None:
-    path = home / "ledger.npz"
-    to_publish(path, [[str(home / ".pmlopt-draft-mine"), str(home / "new.txt")]])
+def test_a_ledger_of_an_older_version_moves_nothing_and_says_what_to_do(home: Path) -> None:
+    path, draft, target = home / "ledger.npz", home / ".pmlopt-draft-mine", home / "new.txt"
+    to_publish(path, [[str(draft), str(target)]])
+    with pytest.raises(FileFormatError, match="does not say what it holds"), Ledger.open(path):
+        pass
+    assert draft.read_text() == ".pmlopt-draft-mine"
+    draft.rename(target)
     with Ledger.open(path) as book:
-        assert book.finished == (str(home / "new.txt"),)
-    assert (home / "new.txt").read_text() == ".pmlopt-draft-mine"
+        assert book.finished == (str(target),)
+
+
+@pytest.mark.parametrize("owner", ["", "0" * 16, "of another ledger"])
+@pytest.mark.parametrize("known", [True, False])
+def test_no_entry_removes_or_publishes_the_draft_of_another_release(
+    home: Path, owner: str, known: bool
+) -> None:
+    # the rows of an interrupted release, in a folder that names no owner, no ledger, or another one
+    key = files.compute_key(home / "other.npz") if owner == "of another ledger" else owner
+    draft = home / (f".pmlopt-draft-{'1' * 16}-{key}-ab" if key else ".pmlopt-draft-out")
+    (draft / "whole").mkdir(parents=True)
+    (draft / "whole" / "released.csv").write_text("ill\nno\n")
+    before = names_in(home)
+    # the target is a file that everybody knows, or the content of the draft was guessed
+    target = "important.txt" if known else "new.txt"
+    digest = drafts.digest_content(home / target if known else draft / "whole")
+    if not known and not key:
+        digest = drafts.digest_content(home / "secret.txt")
+    forged = entry(home, f"{draft.name}/whole", target, digest=digest)
+    to_publish(home / "ledger.npz", [forged])
+    try:
+        with Ledger.open(home / "ledger.npz") as book:
+            assert known
+            assert book.finished == (str(home / target),)
+    except FileFormatError:
+        assert not known
+    assert names_in(home) == sorted([*before, "ledger.npz"])
+
+
+def test_what_is_left_of_a_published_draft_goes(home: Path) -> None:
+    # killed between the name and the removal: the draft folder of this ledger is still there
+    path, key = home / "ledger.npz", files.compute_key(home / "ledger.npz")
+    draft = home / f".pmlopt-draft-{'1' * 16}-{key}-ab"
+    (draft / "part").mkdir(parents=True)
+    digest = drafts.digest_content(home / "important.txt")
+    to_publish(path, [entry(home, f"{draft.name}/whole", "important.txt", digest=digest)])
+    with Ledger.open(path) as book:
+        assert book.finished == (str(home / "important.txt"),)
+    assert not draft.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"\x93NUMPY", b"{}"])
+@pytest.mark.parametrize("part", ["about", "likelihoods", "rounding", "history", "identities"])
+def test_a_part_of_a_ledger_that_is_no_array_is_refused(
+    tmp_path: Path, part: str, content: bytes
+) -> None:
+    Ledger([0.5, 0.5], total=1.0).save(tmp_path / "whole.npz")
+    with (
+        zipfile.ZipFile(tmp_path / "whole.npz") as whole,
+        zipfile.ZipFile(tmp_path / "odd.npz", "w") as odd,
+    ):
+        for name in whole.namelist():
+            odd.writestr(name, content if name == f"{part}.npy" else whole.read(name))
+    with pytest.raises(FileFormatError, match="is not a whole ledger"):
+        Ledger.load(tmp_path / "odd.npz")
 
 
 # ------------------------------------------------------------ folders and their journals

@@ -17,7 +17,7 @@ from pmlopt.core.arrays import (
     copy_float_array,
     integers_over_common_denominator,
 )
-from pmlopt.core.records import Shape
+from pmlopt.core.records import ADDED_LATER, ContextReference, Shape
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.symmetry.prior import LetterCells
@@ -214,6 +214,7 @@ class RatioBound(RatioRequirement):
         numerators: (K, N) non-negative.
         denominators: (K, N) non-negative.
         epsilon: in nats, one number, or one for each pair.
+        law: the prior that the weights were computed from, where they were, so that a file states it.
 
     Raises:
         PrivacyError: an entry is negative or not finite, the shapes differ, or a mechanism that releases
@@ -232,10 +233,16 @@ class RatioBound(RatioRequirement):
     numerators: Annotated[FloatArray, Shape("pairs", "letters")]
     denominators: Annotated[FloatArray, Shape("pairs", "letters")]
     epsilon: float | Annotated[FloatArray, Shape("pairs")]
+    law: Annotated[Annotated[Prior, ContextReference("prior")] | None, ADDED_LATER]
 
     def __init__(
-        self, numerators: ArrayLike, denominators: ArrayLike, epsilon: float | ArrayLike
+        self,
+        numerators: ArrayLike,
+        denominators: ArrayLike,
+        epsilon: float | ArrayLike,
+        law: Prior | None = None,
     ) -> None:
+        self.law = law
         self.numerators = copy_float_array(numerators, 2, "the numerators", PrivacyError)
         self.denominators = copy_float_array(denominators, 2, "the denominators", PrivacyError)
         if self.numerators.shape != self.denominators.shape:

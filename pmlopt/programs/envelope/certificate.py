@@ -30,6 +30,7 @@ class PostProcessingCertificate(Certificate):
 
     arithmetic: ClassVar[str] = RATIONAL
     """Rationals, of the value and of the bound."""
+    is_of_design: ClassVar[bool] = False
     prior: StoredPrior
     over: PriorSet | None
     attack: Mechanism

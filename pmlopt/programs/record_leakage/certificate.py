@@ -36,6 +36,7 @@ class RecordCertificate(Certificate):
     """
 
     kind: ClassVar[str] = "record-leakage"
+    is_of_design: ClassVar[bool] = False
     arithmetic: ClassVar[str] = DECIMAL
     """Decimals, of the prior and of the bound on each cell; that the cells hold every law is exact."""
 

@@ -27,6 +27,7 @@ from pmlopt.measures.outcomes import (
 )
 from pmlopt.model.privacy.requirement import Requirement
 from pmlopt.programs.certificate import Certificate, DesignCertificate, ListedCertificate, Verdict
+from pmlopt.programs.declared_parts import count_sampled_people
 from pmlopt.programs.reports.baselines import compute_baselines
 from pmlopt.programs.reports.standalone import list_check_commands
 
@@ -59,7 +60,7 @@ EXACT_COUNTS = (
 
 def warn_of_sample(certificate: Certificate) -> tuple[str, ...]:
     """Return a warning where a certificate contains the exact counts of a sample."""
-    return () if getattr(certificate.listed_prior, "samples", None) is None else (EXACT_COUNTS,)
+    return () if count_sampled_people(certificate) is None else (EXACT_COUNTS,)
 
 
 def list_warnings(

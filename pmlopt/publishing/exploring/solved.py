@@ -15,6 +15,7 @@ from pmlopt.data.prior import Prior
 from pmlopt.errors import InputError, MechanismError, SweepError
 from pmlopt.measures.outcomes import list_outcome_warnings
 from pmlopt.programs.certificate import ListedCertificate
+from pmlopt.programs.declared_parts import count_sampled_people
 from pmlopt.programs.program import Program
 from pmlopt.programs.reports.pages import EXACT_COUNTS, list_warnings
 from pmlopt.programs.result import Result
@@ -76,9 +77,11 @@ class SweepAnswers:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Return warnings on certificates with exact sample counts."""
-        return warn_of_exact_counts(*(
-            one.certificate.listed_prior for one in self.results if one is not None
-        ))  # fmt: skip
+        told = (
+            one is not None and count_sampled_people(one.certificate) is not None
+            for one in self.results
+        )  # fmt: skip
+        return (EXACT_COUNTS,) if any(told) else ()
 
     @property
     def describe_failures(self) -> tuple[str, ...]:

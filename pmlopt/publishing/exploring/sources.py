@@ -18,6 +18,7 @@ from pmlopt.data.secret import Secret
 from pmlopt.errors import InputError, PrivacyError, SweepError
 from pmlopt.model.privacy import LDP, PML, Requirement
 from pmlopt.model.utility import UtilityLike
+from pmlopt.programs.declared_parts import needs_sample
 from pmlopt.programs.designs import design
 from pmlopt.programs.program import Outputs, Program
 from pmlopt.programs.reports.baselines import (
@@ -36,7 +37,7 @@ from pmlopt.publishing.exploring.solved import (
     solve_grid,
     warn_of_exact_counts,
 )
-from pmlopt.publishing.stated_law import build_stated_secret, needs_sample, restate_prior
+from pmlopt.publishing.stated_law import build_stated_secret, restate_prior
 from pmlopt.releases import Ledger, Stream
 from pmlopt.sweeps import Sweep, SweepRow
 
