@@ -519,10 +519,10 @@ def _compute_levels(
 
 def check_not_folder(path: Path) -> None:
     """Raise an error for a folder in the place of a mechanism, with the command that checks it."""
-    from pmlopt.publishing.folder import DESCRIPTION
-
     if not path.is_dir():
         return
+    from pmlopt.publishing.folder import DESCRIPTION
+
     command = f"pmlopt check {shlex.quote(str(path))}"
     if (path / DESCRIPTION).is_file():
         raise InputError(f"{path}: is the folder of a release: {command} checks it")
