@@ -7,8 +7,13 @@ def run_command_line() -> None:
     """Run the command line of the program's arguments."""
     try:
         from pmlopt.cli import main
+        from pmlopt.cli.leaving import leave_at_once
 
         main(prog_name="pmlopt")
+    except SystemExit as ended:
+        if sys._getframe(1).f_globals is vars(sys.modules["__main__"]):  # not a part of a program
+            leave_at_once(ended.code)
+        raise
     except KeyboardInterrupt:  # before a command began, which says it by itself
         sys.stderr.write("pmlopt: interrupted\n")
         sys.exit(130)
