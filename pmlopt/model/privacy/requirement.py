@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from operator import le
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
@@ -109,8 +110,6 @@ class Requirement(Record, ABC):
     """What the limit states, in a sentence for those who do not know the field."""
     is_prior_free: ClassVar[bool] = False
     """Whether its levels are those of the matrix, the same for every prior."""
-    conjunction: ClassVar[Any]
-    """The class of conjunctions, which is a requirement too: its own file sets it."""
 
     @property
     def meanings(self) -> tuple[str, ...]:
@@ -321,7 +320,8 @@ class Requirement(Record, ABC):
         """Both requirements at once; see `RequirementConjunction`."""
         if not isinstance(other, Requirement):
             return NotImplemented
-        both: Requirement = self.conjunction(self, other)
+        requirements: Any = import_module("pmlopt.model.privacy")  # one of them is the conjunction
+        both: Requirement = requirements.RequirementConjunction(self, other)
         return both
 
     def _repr_html_(self) -> str:
