@@ -154,7 +154,10 @@ sys.meta_path.insert(0, Interrupt())
 runpy.run_module("pmlopt", run_name="__main__")
 """
     ended = subprocess.run(
-        [sys.executable, "-c", code, "bench", module], env=ENVIRONMENT, capture_output=True, check=False
+        [sys.executable, "-c", code, "bench", module],
+        env=ENVIRONMENT,
+        capture_output=True,
+        check=False,
     )
     assert (ended.returncode, ended.stderr) == (INTERRUPTED, b"pmlopt: interrupted\n")
 
