@@ -21,6 +21,7 @@ from pmlopt.errors import InputError
 if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
     from pmlopt.data.secret import Secret
+    from pmlopt.data.symmetry import SymmetricPrior
     from pmlopt.model.privacy import Requirement
     from pmlopt.model.uncertainty import JointLaws, PriorSet
 
@@ -333,6 +334,14 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
         make: Any = self.requirement_class
         fields = {one.name: values[one.name] for one in get_fields(make) if one.name in values}
         return make(**fields)  # type: ignore[no-any-return]
+
+    def build_orbit_requirement(self, epsilon: float, prior: SymmetricPrior) -> Requirement:
+        """Build the requirement of the options for a symmetric prior."""
+        if self.confidence_delta is not None or self.secret is not None:
+            raise InputError(
+                "--confidence-delta and --about need a list of letters: leave out --records and --circle"
+            )
+        return self.build_requirement(epsilon, prior)
 
     def _align_sample(self, prior: Prior) -> dict[Label, int]:
         """Return each letter's sample count, in the prior's order."""

@@ -110,6 +110,7 @@ class JointLaws(Record):
         Source: `weissman_radius` [grosse2025empirical, Theorem 2], and the union bound.
 
         Examples:
+            >>> from pmlopt.uncertainty import weissman_radius
             >>> sample = Secret.from_counts([[300, 100], [500, 100]])
             >>> JointLaws.confidence(sample, 0.03).law.radius == weissman_radius(1000, 2, 0.01)
             True

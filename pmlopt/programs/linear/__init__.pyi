@@ -1,2 +1,2 @@
-from . import block_interior_point as block_interior_point
-from . import pair_interior_point as pair_interior_point
+from .block_interior_point import solve_block_lp as solve_block_lp
+from .pair_interior_point import solve_pairs as solve_pairs

@@ -123,7 +123,7 @@ def build_formulation(
         reason = "ratio bounds as sparse rows"
     if (task := program.build_block_lp()) is not None:
         reason = "a block for each column, coupled by few numbers"
-        by_blocks = partial(linear.block_interior_point.solve_block_lp, program, task)
+        by_blocks = partial(linear.solve_block_lp, program, task)
         solvers[BLOCKS] = solvers[f"{BLOCKS}-by-name"] = by_blocks
     by_simplex = partial(solve_by_cvxpy, program, "highs", {})
     if only_ratios and entries <= MAX_SIMPLEX_ENTRIES and not by_pairs:
@@ -139,7 +139,7 @@ def _list_pair_solvers(program: LinearDesign) -> dict[str, Solver]:
     """List the solvers for many bounds on pairs of letters that apply, by name."""
     solvers: dict[str, Solver] = {}
     if (mutual := program.mutual_bounds) is not None:
-        solvers[MUTUAL_PAIRS] = partial(linear.pair_interior_point.solve_pairs, program, mutual)
+        solvers[MUTUAL_PAIRS] = partial(linear.solve_pairs, program, mutual)
     if (pairs := program.generated_bounds) is not None:
         solvers[PAIRS] = partial(constraint_generation.generate_constraints, program, pairs)
     return solvers
@@ -174,7 +174,7 @@ def _solve_blocks(program: LinearDesign, options: MethodOptions) -> SolverResult
     """Solve a design by the structured interior point."""
     task = program.build_block_lp()
     assert task is not None
-    return linear.block_interior_point.solve_block_lp(program, task, options)
+    return linear.solve_block_lp(program, task, options)
 
 
 def _solve_blocks_by_simplex(
