@@ -20,7 +20,7 @@ def complete_by(list_names: Callable[[], Iterable[str]]) -> Callable[..., list[C
 
 def list_problem_names() -> list[str]:
     """List the ids of the problems of the library, each of which is the name of its file."""
-    from pmlopt.library.instances import library
+    from pmlopt.library.listing import library
 
     return sorted(path.stem for path in library().rglob("*.toml"))
 
