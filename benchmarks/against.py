@@ -153,16 +153,23 @@ def measure(checkout: Path, row: Row, folder: Path) -> float:
     # compiled files are kept, as where somebody works
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     before = count_child_seconds()
-    done = subprocess.run(
-        words, cwd=place, env=environment, capture_output=True, text=True, check=False
-    )
-    reap_orphans()
-    if done.returncode:
-        last = (done.stderr or done.stdout).strip().splitlines()[-1:]
+    with subprocess.Popen(
+        words,
+        cwd=place,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as child:
+        printed, complaint = child.communicate()
+    reap_orphans(child.pid)
+    if child.returncode:
+        last = (complaint or printed).strip().splitlines()[-1:]
         raise AgainstError(
-            f"{checkout}: {row.about}: exit code {done.returncode}: {' '.join(last)}"
+            f"{checkout}: {row.about}: exit code {child.returncode}: {' '.join(last)}"
         )
-    return float(done.stdout.split()[-1]) if row.is_inside else count_child_seconds() - before
+    return float(printed.split()[-1]) if row.is_inside else count_child_seconds() - before
 
 
 def count_child_seconds() -> float:
@@ -177,11 +184,11 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
-def reap_orphans() -> None:
-    """Wait for the processes that were left behind."""
+def reap_orphans(group: int) -> None:
+    """Wait for the processes of a group that were left behind."""
     with suppress(ChildProcessError):
         while True:
-            os.waitpid(-1, 0)
+            os.waitpid(-group, 0)
 
 
 def compare(other: Path, row: Row, pairs: int) -> tuple[float, float, float]:
