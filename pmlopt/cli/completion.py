@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 def complete_by(list_names: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:
     """Return the completion of a parameter by names, in any case, and by files."""
 
     def complete(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
         named = [one for one in list_names() if one.startswith(begun.lower())]
         return [*map(CompletionItem, named), CompletionItem(begun, type="file")]
 
