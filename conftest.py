@@ -1,8 +1,9 @@
-"""Which tests are fast; how tests are shared among workers; a folder of whole files.
+"""Which tests are fast, and which nightly; how tests are shared among workers; a folder of whole files.
 
 `pytest -m fast` is what a developer runs: every test that tests/slow.txt does not list, and those in
 tests/kept.txt: without these, no fast test would come to the formulas that they check; where they draw
-examples, they draw few then. `pytest` runs all.
+examples, they draw few then. `pytest -m "not nightly"` is what the README runs: of each test some cases, but
+for tests that take seconds; tests/nightly.txt lists the rest. `pytest` runs all.
 It stands beside the package, whose doctests are tests, too.
 """
 
@@ -19,10 +20,12 @@ from typing import Any
 import pytest
 from _pytest.doctest import DoctestModule
 from hypothesis import settings
+from list_slow import read_nightly
 
 ROOT = Path(__file__).parent
 SLOW = frozenset((ROOT / "tests" / "slow.txt").read_text("utf-8").split("\n"))
 KEPT = frozenset((ROOT / "tests" / "kept.txt").read_text("utf-8").split("\n"))
+NIGHTLY = read_nightly((ROOT / "tests" / "nightly.txt").read_text("utf-8"))
 KEPT_TESTS = frozenset(name.partition("[")[0] for name in KEPT)
 
 sys.dont_write_bytecode = (
@@ -135,11 +138,10 @@ def pytest_collect_file(
 def pytest_pycollect_makeitem(
     collector: pytest.Module | pytest.Class, name: str
 ) -> list[pytest.Item] | None:
-    """Do not make the cases of a test all of which are slow where the fast tests are asked for."""
-    if collector.config.getoption("markexpr") != "fast":
-        return None
-    test = f"{collector.nodeid}::{name}"
-    return [] if test in SLOW and test not in KEPT_TESTS else None
+    """Do not make the cases of a test none of which is asked for, as each is slow, or nightly."""
+    left_out = {"fast": SLOW - KEPT_TESTS, "not nightly": NIGHTLY}
+    names = left_out.get(collector.config.getoption("markexpr"), ())
+    return [] if f"{collector.nodeid}::{name}" in names else None
 
 
 def pytest_collection_finish() -> None:
@@ -149,11 +151,13 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` deselects
 def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
-    """Mark each test as fast or slow."""
+    """Mark each test as fast or slow, and as nightly."""
     only_fast = config.getoption("markexpr") == "fast"
     for item in items:
         names = {item.nodeid, item.nodeid.partition("[")[0], item.nodeid.partition("::")[0]}
         item.add_marker("slow" if names & SLOW and not names & KEPT else "fast")
+        if names & NIGHTLY:
+            item.add_marker("nightly")
         if only_fast and names & KEPT and isinstance(item, pytest.Function):
             draw_few_examples(item.obj)
 

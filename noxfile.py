@@ -170,11 +170,11 @@ def papers(session: nox.Session) -> None:
 
 @nox.session
 def durations(session: nox.Session) -> None:
-    """Measure every test, and write down which are slow."""
+    """Measure every test, and write down which are slow, and which nightly."""
     session.install("-e", ".[tests]")
     report = Path(session.create_tmp()).resolve() / "durations.txt"
     with report.open("w") as out:
-        session.run("pytest", "-q", "--durations=0", "-vv", stdout=out)
+        session.run("pytest", "-q", "--durations=0", "--durations-min=0", stdout=out)
     session.run("python", "tests/list_slow.py", str(report))
 
 

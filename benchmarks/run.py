@@ -199,8 +199,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     ),
 }
 HELPERS = (
-    "common", "limited", "run", "additive_noise_claims", "distortion_claims", "records_claims", "figures",
-    "figure_style", "figures_of_priors", "figures_of_records", "papers", "points", "prior_sets",
+    "against", "common", "limited", "run", "additive_noise_claims", "distortion_claims", "records_claims",
+    "figures", "figure_style", "figures_of_priors", "figures_of_records", "papers", "points", "prior_sets",
 )  # fmt: skip
 """Modules that are no benchmarks."""
 

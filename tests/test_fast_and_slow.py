@@ -1,4 +1,4 @@
-"""The list of slow tests names tests that there are, and follows from a report of durations."""
+"""The lists of slow and nightly tests name tests that there are, and follow from a report of durations."""
 
 from __future__ import annotations
 
@@ -10,9 +10,18 @@ import pytest
 from documents import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from list_slow import HEAVY, seconds, slow
+from list_slow import (
+    DAILY_SECONDS,
+    HEAVY,
+    choose_daily,
+    nightly,
+    read_nightly,
+    seconds,
+    slow,
+    write_nightly,
+)
 
-from conftest import FEW_EXAMPLES, KEPT, SLOW, draw_few_examples
+from conftest import FEW_EXAMPLES, KEPT, NIGHTLY, SLOW, draw_few_examples
 
 REPORT = """
 ========= slowest durations =========
@@ -37,9 +46,72 @@ def test_what_is_slow() -> None:
     ]  # fmt: skip
 
 
+DURATIONS = {
+    "tests/test_a.py::test_dear": 2.5,
+    "tests/test_a.py::test_dear_ones[1]": 9.0,
+    "tests/test_a.py::test_dear_ones[2]": 2.1,
+    "tests/test_a.py::test_once": 1.9,
+    "tests/test_a.py::test_some[1]": 3.0,
+    "tests/test_a.py::test_some[2]": 1.0,
+    "tests/test_a.py::test_pairs[x-1]": 0.01,
+    "tests/test_a.py::test_pairs[x-2]": 0.02,
+    "tests/test_a.py::test_pairs[y-1]": 0.05,
+    "tests/test_a.py::test_pairs[y-3]": 0.06,
+    "tests/test_a.py::test_pairs[x-3]": 0.08,
+    "tests/test_a.py::test_pairs[y-2]": 0.07,
+    "tests/test_a.py::test_short[1]": 0.1,
+    "tests/test_a.py::test_short[2]": 0.1,
+    "tests/test_a.py::test_kept[1]": 3.0,
+}
+
+
+def test_what_is_nightly() -> None:
+    """Each value of a parameter has a case before the shortest of the others fill up what time is left."""
+    found = nightly(DURATIONS, kept=["tests/test_a.py::test_kept[1]"])
+    assert found == {
+        "tests/test_a.py::test_dear": [],
+        "tests/test_a.py::test_dear_ones": [],
+        "tests/test_a.py::test_some": ["[1]"],
+        "tests/test_a.py::test_pairs": ["[x-3]", "[y-2]"],
+    }
+    assert read_nightly(write_nightly(found)) == {
+        "tests/test_a.py::test_dear", "tests/test_a.py::test_dear_ones", "tests/test_a.py::test_some[1]",
+        "tests/test_a.py::test_pairs[x-3]", "tests/test_a.py::test_pairs[y-2]",
+    }  # fmt: skip
+
+
+@given(
+    st.dictionaries(st.from_regex(r"\[[ab]-[0-9]\]", fullmatch=True), st.floats(0, 3), min_size=1)
+)
+def test_each_test_has_a_daily_case_and_no_second_one_beyond_its_time(
+    members: dict[str, float],
+) -> None:
+    chosen = choose_daily(members)
+    assert chosen[0] == min(members, key=lambda case: (members[case], case))
+    assert len(chosen) == 1 or sum(members[case] for case in chosen) <= DAILY_SECONDS
+
+
+def test_what_is_fast_is_not_nightly() -> None:
+    many = {f"test[{case}]": 0.001 for case in range(20)} | {
+        f"test[a{case}]": 3.0 for case in range(3)
+    }
+    assert nightly(many) == {"test": ["[a0]", "[a1]", "[a2]"]}
+
+
+def test_what_is_nightly_is_slow() -> None:
+    """So the fast tests are a part of those that the README's command runs."""
+    fast = [
+        name
+        for name in NIGHTLY
+        if not {name, name.partition("[")[0], name.partition("::")[0]} & SLOW
+    ]
+    assert fast == []
+    assert set() == NIGHTLY & KEPT
+
+
 def test_what_is_listed_is_there() -> None:
     gone = []
-    for name in SLOW - {"", *HEAVY}:
+    for name in (SLOW | NIGHTLY) - {"", *HEAVY}:
         path, *_, test = name.partition("[")[0].split("::")
         function = test.rpartition(".")[2]
         source = (ROOT / path).read_text("utf-8") if (ROOT / path).is_file() else ""
@@ -48,7 +120,7 @@ def test_what_is_listed_is_there() -> None:
         ):
             gone.append(name)
     gone += [name for name in HEAVY if not (ROOT / name).is_file()]
-    assert not gone, f"take them off tests/slow.txt: {gone}"
+    assert not gone, f"take them off tests/slow.txt or tests/nightly.txt: {gone}"
 
 
 def test_what_is_kept_fast_would_be_slow() -> None:

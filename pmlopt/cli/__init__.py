@@ -1,14 +1,10 @@
-"""The command line, `pmlopt` or `python -m pmlopt`."""
+"""The command line, `pmlopt` or `python -m pmlopt`: the commands that design, audit and verify.
 
-from pmlopt.cli import apply as apply
-from pmlopt.cli import commands as commands
-from pmlopt.cli import estimation as estimation
-from pmlopt.cli import ledger as ledger
-from pmlopt.cli import library as library
-from pmlopt.cli import noisy_answer as noisy_answer
-from pmlopt.cli import queries as queries
-from pmlopt.cli import release as release
-from pmlopt.cli import verification as verification
-from pmlopt.cli.options import main
+Exit codes: 0 done, 1 the claim fails, 2 bad input (a message, no traceback, no file), 3 no solver
+could solve it, 70 a bug in pmlopt (with a traceback to report), 130 interrupted, 141 no one reads the
+output any more. Modules are imported where they are used, so that help and audits answer at once.
+"""
+
+from pmlopt.cli.group import main
 
 __all__ = ["main"]

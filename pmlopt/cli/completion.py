@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 def complete_by(list_names: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:
     """Return the completion of a parameter by names, in any case, and by files."""
 
     def complete(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
         named = [one for one in list_names() if one.startswith(begun.lower())]
         return [*map(CompletionItem, named), CompletionItem(begun, type="file")]
 
@@ -20,7 +25,7 @@ def complete_by(list_names: Callable[[], Iterable[str]]) -> Callable[..., list[C
 
 def list_problem_names() -> list[str]:
     """List the ids of the problems of the library, each of which is the name of its file."""
-    from pmlopt.library.instances import library
+    from pmlopt.library.listing import library
 
     return sorted(path.stem for path in library().rglob("*.toml"))
 

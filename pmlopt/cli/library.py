@@ -63,34 +63,26 @@ def problems(
 
     With WORDS, only problems that have each of them in id, title or source.
     """
-    from pmlopt.library import load_all
+    from pmlopt.library import list_problems
 
-    instances = [
-        instance
-        for instance in load_all()
-        if all(
-            word.lower() in f"{instance.id} {instance.title} {_describe_source(instance)}".lower()
-            for word in words
-        )
+    found = [
+        one
+        for one in list_problems()
+        if all(word.lower() in f"{one.id} {one.title} {one.source}".lower() for word in words)
     ]
     if as_json:
         print_json("problems", {"problems": [
             {"id": i.id, "title": i.title, "file": str(i.path), "source": i.cite, "where": i.where}
-            for i in instances
+            for i in found
         ]})  # fmt: skip
         return
-    for instance in instances:
-        print_line(instance.id)
-        for text in (instance.title, _describe_source(instance)):
+    for one in found:
+        print_line(one.id)
+        for text in (one.title, one.source):
             # a terminal has 80 columns
             for line in textwrap.wrap(text, 80 - len(INDENT)):
                 print_line(INDENT + line)
-    print_line(f"{len(instances)} problems. Solve one with: pmlopt solve PROBLEM")
-
-
-def _describe_source(instance: Instance) -> str:
-    """Return a problem's source in one line."""
-    return f"{instance.cite}, {instance.where}"
+    print_line(f"{len(found)} problems. Solve one with: pmlopt solve PROBLEM")
 
 
 @add_command(main)

@@ -1,4 +1,4 @@
-"""Shared parts of the commands: the group, exit codes and common options."""
+"""Shared parts of the commands: what makes a function a command, and common options."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from importlib import import_module
@@ -31,11 +31,19 @@ from typing import (
 import click
 
 from pmlopt.cli.completion import complete_by
-from pmlopt.cli.meant_names import COMMANDS_MEANT
+from pmlopt.cli.exits import BAD_INPUT as BAD_INPUT
+from pmlopt.cli.exits import BUG as BUG
+from pmlopt.cli.exits import CLAIM_FAILS as CLAIM_FAILS
+from pmlopt.cli.exits import CLOSED as CLOSED
+from pmlopt.cli.exits import INTERRUPTED as INTERRUPTED
+from pmlopt.cli.exits import NOT_SOLVED as NOT_SOLVED
+from pmlopt.cli.exits import exit_with_error, handle_stream_errors
+from pmlopt.cli.exits import note_released as note_released
+from pmlopt.cli.exits import prints_json as prints_json
+from pmlopt.cli.group import main as main
 from pmlopt.cli.number_option import NumberOption
 from pmlopt.cli.printing import (
     check_output,
-    print_error,
     print_json,
     print_line,
     print_result,
@@ -47,7 +55,6 @@ from pmlopt.cli.targets import PATH, PRINTS_APART, TARGET, check_file_formats, c
 from pmlopt.core import files
 from pmlopt.core.failures import is_out_of_memory, is_worker_lost
 from pmlopt.core.files import redirect_standard_output
-from pmlopt.core.suggestions import did_you_mean
 from pmlopt.errors import (
     CountedTableWarning,
     FormerNameWarning,
@@ -68,7 +75,6 @@ if TYPE_CHECKING:
 PRINTED_WARNINGS = (LabelWarning, FormerNameWarning, CountedTableWarning)
 """Warnings that a command prints in its own form."""
 
-CLAIM_FAILS, BAD_INPUT, NOT_SOLVED, BUG, INTERRUPTED, CLOSED = 1, 2, 3, 70, 130, 141
 A = ParamSpec("A")
 
 
@@ -83,7 +89,7 @@ def handle_exit_codes(command: Callable[A, None], spends: bool = False) -> Calla
     @wraps(command)
     def run_command(*args: A.args, **kwargs: A.kwargs) -> None:
         try:
-            with _handle_stream_errors():
+            with handle_stream_errors():
                 if spends:
                     check_output()
                 with _redirect_printing(), _print_own_warnings():
@@ -99,14 +105,14 @@ def _exit_with_message(error: Exception) -> NoReturn:
     short_of_memory = not isinstance(error, PmloptError) or isinstance(error, MissingExtraError)
     if short_of_memory and is_out_of_memory(error):
         message = f"this needs more memory than there is: give a smaller problem ({error})"
-        _print_error(message, NOT_SOLVED, MemoryError)
+        exit_with_error(message, NOT_SOLVED, MemoryError)
     if isinstance(error, PmloptError):
         unsolved = isinstance(error, SolverError | InfeasibleError | WorkerLostError)
-        _print_error(
+        exit_with_error(
             error, NOT_SOLVED if unsolved and not isinstance(error, InputError) else BAD_INPUT
         )
     if is_worker_lost(error):
-        _print_error(
+        exit_with_error(
             f"a worker was lost ({type(error).__name__}), such as one that took more memory than there is: "
             "repeat the command, with fewer workers",
             NOT_SOLVED,
@@ -114,30 +120,6 @@ def _exit_with_message(error: Exception) -> NoReturn:
         )
     traceback.print_exception(error)  # a bug of pmlopt's must not look like a claim that fails
     sys.exit(BUG)
-
-
-@contextmanager
-def _handle_stream_errors() -> Iterator[None]:
-    """Convert interrupts and OS errors of files and streams to exit codes."""
-    try:
-        try:
-            yield
-        finally:
-            if sys.stdout is not None:  # as it is where the output was closed from the start
-                sys.stdout.flush()
-    except KeyboardInterrupt:
-        _print_error("interrupted", INTERRUPTED, KeyboardInterrupt)
-    except BrokenPipeError:  # the reader of the output has closed it
-        _discard_output()
-        _print_released()
-        sys.exit(CLOSED)
-    except OSError as error:
-        if is_out_of_memory(error):
-            raise
-        _discard_output()
-        _print_released()
-        place = error.filename or "the output cannot be written, or the current folder is gone"
-        _print_error(f"{place}: {files.describe_os_error(error)}", BAD_INPUT, type(error))
 
 
 @contextmanager
@@ -184,107 +166,6 @@ def _redirect_solver_logs() -> Iterator[None]:
         sys.stdout.flush()
         os.dup2(kept, 1)
         os.close(kept)
-
-
-def _discard_output() -> None:
-    """Discard unflushed output, to avoid a second error at exit."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        with suppress(OSError):  # a stream that is no file of the system's
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-_SPENT = "pmlopt.spent"
-
-
-def note_released(text: str) -> None:
-    """Note what was released, to report it if later output fails."""
-    context = click.get_current_context(silent=True)
-    if context is not None:
-        context.meta[_SPENT] = text
-
-
-def _print_released() -> None:
-    """Print what was released before the output failed."""
-    context = click.get_current_context(silent=True)
-    if context is not None and _SPENT in context.meta:
-        print_line(f"pmlopt: the output was not delivered, but {context.meta[_SPENT]}", err=True)
-
-
-def _print_error(
-    error: Exception | str, code: int, kind: type[BaseException] | None = None
-) -> NoReturn:
-    """Print an error message to standard error, under `--json` as JSON, and exit with a code."""
-    print_error(str(error), (kind or type(error)).__name__, code, prints_json())
-    sys.exit(code)
-
-
-_JSON_ERRORS = "pmlopt.json_errors"
-
-
-def prints_json() -> bool:
-    """Return whether the command was given `--json`."""
-    context = click.get_current_context(silent=True)
-    return context is not None and bool(context.meta.get(_JSON_ERRORS, False))
-
-
-@contextmanager
-def _print_usage_errors_as_json(as_json: bool) -> Iterator[None]:
-    """Print errors of options and arguments as JSON where `--json` is among these."""
-    try:
-        yield
-    except click.ClickException as error:
-        if not as_json:
-            raise
-        print_error(error.format_message(), type(error).__name__, error.exit_code, as_json)
-        sys.exit(error.exit_code)
-
-
-class CommandGroup(StrictCommand, click.Group):
-    """A command group with uniform exit codes, also for option errors."""
-
-    command_class = StrictCommand
-    group_class = type
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command by name, with a suggestion for unknown ones."""
-        name = args[0] if args else ""
-        if name and not name.startswith("-") and self.get_command(ctx, name) is None:
-            meant = COMMANDS_MEANT.get(name.lower())
-            known = f"the commands are {', '.join(self.list_commands(ctx))}"
-            near = f"type {meant}" if meant else did_you_mean(name, self.list_commands(ctx), known)
-            ctx.fail(f"No such command {name!r:.80}: {near}")
-        return super().resolve_command(ctx, args)
-
-    def make_context(
-        self, info_name: str | None, args: list[str], *rest: Any, **kwargs: Any
-    ) -> click.Context:
-        """Parse the options before the command."""
-        as_json = "--json" in args
-        with _handle_stream_errors(), _print_usage_errors_as_json(as_json):
-            context = super().make_context(info_name, args, *rest, **kwargs)
-        context.meta[_JSON_ERRORS] = as_json
-        return context
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Invoke the command."""
-        with (
-            _handle_stream_errors(),
-            _print_usage_errors_as_json(ctx.meta.get(_JSON_ERRORS, False)),
-        ):
-            return super().invoke(ctx)
-
-
-@click.group(
-    cls=CommandGroup,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
-)
-@click.version_option(package_name="pmlopt")
-def main() -> None:
-    """Design privacy mechanisms by convex optimization, with a proof of the bound."""
 
 
 def _import_modules(_: click.Context, __: click.Parameter, modules: Sequence[str]) -> None:

@@ -14,13 +14,14 @@ from pmlopt.cli.printing import print_line
 from pmlopt.cli.reading import find_known_name, read_distance, read_gains, read_known
 from pmlopt.core.arrays import Label
 from pmlopt.core.letter_files import read_letters
-from pmlopt.core.records import find_tagged_classes, get_fields
+from pmlopt.core.records import find_tagged_class, find_tagged_classes, get_fields
 from pmlopt.core.suggestions import did_you_mean
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
     from pmlopt.data.secret import Secret
+    from pmlopt.data.symmetry import SymmetricPrior
     from pmlopt.model.privacy import Requirement
     from pmlopt.model.uncertainty import JointLaws, PriorSet
 
@@ -254,21 +255,16 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
         """Return the requirement class of the options, also from `--import` modules."""
         from pmlopt.model.privacy import Requirement
 
-        known = find_tagged_classes(Requirement)
-        if self.privacy_name not in known:
+        found = find_tagged_class(Requirement, self.privacy_name)
+        if found is None:
+            known = sorted(find_tagged_classes(Requirement))
             near = did_you_mean(self.privacy_name, known, f"known are {', '.join(known)}")
             raise InputError(f"--privacy {self.privacy_name} is not known: {near}")
-        return known[self.privacy_name]
+        return found
 
     def check_belonging(self) -> None:
         """Raise an error for options that the requirement lacks or requires."""
-        from pmlopt.model.privacy import Requirement
-
         fields = {one.name: one.required for one in get_fields(self.requirement_class)}
-        known = {
-            kind: {one.name for one in get_fields(cls)}
-            for kind, cls in find_tagged_classes(Requirement).items()
-        }
         if self.is_robust and "over" not in fields:
             raise InputError(
                 f"--radius and --confidence-delta belong to --privacy pml, not to {self.privacy_name}"
@@ -276,16 +272,16 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
         for name, (option, gives) in _find_field_setters().items():
             given = getattr(self, name)
             named = set(gives.fields)
-            belongs = [kind for kind, names in known.items() if named & names]
-            fits = self.privacy_name in belongs
-            together = not named & set(LEVELS) and (given is None or len(belongs) == 1)
-            if given is None and together and any(fields.get(field) for field in named):
+            is_level = bool(named & set(LEVELS))
+            if given is None and not is_level and any(fields.get(field) for field in named):
                 raise InputError(
                     f"--privacy {self.privacy_name} and {option} belong together: give both"
                 )
-            if given is not None and not fits:
+            if given is not None and not named & set(fields):
+                belongs = _list_requirements_with(named)
                 text = (
-                    f"--privacy {belongs[0]} and {option} belong together: give both" if together else
+                    f"--privacy {belongs[0]} and {option} belong together: give both"
+                    if len(belongs) == 1 and not is_level else
                     f"{option} belongs to --privacy {' or '.join(belongs)}, not to {self.privacy_name}"
                 )  # fmt: skip
                 if name == "delta" and "over" in fields:
@@ -339,6 +335,14 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
         fields = {one.name: values[one.name] for one in get_fields(make) if one.name in values}
         return make(**fields)  # type: ignore[no-any-return]
 
+    def build_orbit_requirement(self, epsilon: float, prior: SymmetricPrior) -> Requirement:
+        """Build the requirement of the options for a symmetric prior."""
+        if self.confidence_delta is not None or self.secret is not None:
+            raise InputError(
+                "--confidence-delta and --about need a list of letters: leave out --records and --circle"
+            )
+        return self.build_requirement(epsilon, prior)
+
     def _align_sample(self, prior: Prior) -> dict[Label, int]:
         """Return each letter's sample count, in the prior's order."""
         assert self.counts_file is not None
@@ -359,6 +363,14 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
         )
 
 
+def _list_requirements_with(fields: set[str]) -> list[str]:
+    """List the names of the requirements that have one of some fields."""
+    from pmlopt.model.privacy import Requirement
+
+    known = find_tagged_classes(Requirement).items()
+    return [name for name, kind in known if fields & {one.name for one in get_fields(kind)}]
+
+
 @cache
 def _find_field_setters() -> dict[str, tuple[str, SetsFields]]:
     """Find the options that set requirement fields, with those fields."""
@@ -373,4 +385,6 @@ def _find_requirement_name(name: str) -> str:
     """Return the name of a requirement given in another case or by its class."""
     from pmlopt.model.privacy import Requirement
 
+    if find_tagged_class(Requirement, name) is not None:
+        return name
     return find_known_name(name, find_tagged_classes(Requirement))

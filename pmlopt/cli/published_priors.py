@@ -55,8 +55,6 @@ def read_published_law(asked: PrivacyOptions, round_counts: bool) -> tuple[Prior
     Raises:
         InputError: the requirement needs the exact counts.
     """
-    from pmlopt.publishing.stated_law import build_stated_secret, restate_prior
-
     if round_counts and asked.confidence_delta is not None:
         raise InputError(
             "--round-counts: a confidence set needs the exact counts. `pmlopt release` has "
@@ -65,6 +63,8 @@ def read_published_law(asked: PrivacyOptions, round_counts: bool) -> tuple[Prior
     prior, secret = asked.read_prior(), asked.secret
     if not round_counts:
         return prior, secret
+    from pmlopt.publishing.stated_law import build_stated_secret, restate_prior
+
     if secret is None:
         return restate_prior(prior), None
     stated = build_stated_secret(secret)

@@ -36,6 +36,11 @@ def is_out_of_memory(error: BaseException) -> bool:
     )
 
 
+def describe_os_error(cause: Exception) -> str:
+    """Return the operating system's reason of an error, without the path."""
+    return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
+
+
 def is_worker_lost(error: BaseException) -> bool:
     """Return whether an executor error means a lost worker.
 

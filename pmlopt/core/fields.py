@@ -11,11 +11,13 @@ from dataclasses import dataclass, field, is_dataclass
 from dataclasses import fields as dataclass_fields
 from enum import Enum
 from functools import cached_property, lru_cache
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from pmlopt.core.suggestions import CompletesUserNames, SuggestsAttributes
+from pmlopt.core.suggestions import CompletesUserNames, SuggestsAttributes, is_own_module
 from pmlopt.errors import FileFormatError, InputError
 
 MAX_UNLISTED_LETTERS = 10_000
@@ -296,16 +298,53 @@ def find_tagged_classes(*bases: type) -> dict[str, type]:
     """Find the tagged subclasses of some base classes, by tag.
 
     A class that was defined again, as in a notebook, replaces the earlier one. Where the package of a base
-    declares it among its names, these are all loaded first, so that each of its classes is known.
+    declares it among its names, these are all loaded first, and of pmlopt all modules of the package, so that
+    each of its classes is known.
 
     Raises:
         FileFormatError: two classes have the same tag.
     """
     for base in bases:
-        package = sys.modules.get(base.__module__.rpartition(".")[0])
-        names = getattr(package, "__all__", ())
-        for name in names if base.__name__ in names else ():
-            getattr(package, name)
+        _load_package(base)
+    return _find_loaded_classes(*bases)
+
+
+def find_tagged_class(base: type, tag: str) -> type | None:
+    """Find the subclass with a tag; None where there is none.
+
+    A class of pmlopt that is loaded is found without loading the others, whose tags differ.
+
+    Raises:
+        FileFormatError: two classes have the same tag.
+
+    Examples:
+        >>> from pmlopt.model.privacy import Requirement
+        >>> find_tagged_class(Requirement, "ldp").__name__
+        'LDP'
+    """
+    known = _find_loaded_classes(base).get(tag)
+    if known is not None and is_own_module(known.__module__):
+        return known
+    return find_tagged_classes(base).get(tag)
+
+
+def _load_package(base: type) -> None:
+    """Load what the package of a base class has, if the base is one of its names."""
+    name = base.__module__.rpartition(".")[0]
+    package = sys.modules.get(name)
+    names = getattr(package, "__all__", ())
+    if package is None or base.__name__ not in names:
+        return
+    if is_own_module(name):
+        for module in iter_modules(package.__path__):
+            import_module(f"{name}.{module.name}")
+    else:
+        for one in names:
+            getattr(package, one)
+
+
+def _find_loaded_classes(*bases: type) -> dict[str, type]:
+    """Find the tagged subclasses of some base classes that are loaded, by tag."""
     found: dict[str, type] = {}
     waiting = list(bases)
     while waiting:

@@ -19,6 +19,7 @@ from typing import IO, Any, BinaryIO, TypeVar
 
 import numpy as np
 
+from pmlopt.core.failures import describe_os_error as describe_os_error
 from pmlopt.core.lazy_imports import hashlib, import_optional, zipfile
 from pmlopt.core.matrix_layout import is_number as is_number
 from pmlopt.core.matrix_layout import parse_number as parse_number
@@ -293,11 +294,6 @@ def exclusive_lock(
                 lock.lock_file
             ).unlink()  # under the lock: a waiting process sees that the file lost its name
         lock.release()
-
-
-def describe_os_error(cause: Exception) -> str:
-    """Return the operating system's reason of an error, without the path."""
-    return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
 
 
 def _get_mode(path: str | os.PathLike[str]) -> int | None:

@@ -4,26 +4,6 @@ A problem file is TOML and holds one claim: a design problem, where it comes fro
 of its optimum. Unknown keys are errors, and names are looked up in tables, never evaluated.
 """
 
-from pmlopt.library.instances import (
-    BASES,
-    RELATIONS,
-    ExpectedOptimum,
-    Instance,
-    find,
-    library,
-    load,
-    load_all,
-)
-from pmlopt.model.closed_forms.catalogue import CLOSED_FORMS
+import lazy_loader
 
-__all__ = [
-    "BASES",
-    "CLOSED_FORMS",
-    "RELATIONS",
-    "ExpectedOptimum",
-    "Instance",
-    "find",
-    "library",
-    "load",
-    "load_all",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

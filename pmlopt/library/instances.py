@@ -7,11 +7,9 @@ from __future__ import annotations
 import inspect
 import math
 import os
-import reprlib
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -24,6 +22,8 @@ from pmlopt.core.suggestions import did_you_mean
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import InputError, InstanceError
+from pmlopt.library.listing import library
+from pmlopt.library.logarithms import parse_logarithm
 from pmlopt.library.shorthand import FIELDS, SHORTHAND_CONSTRUCTORS
 from pmlopt.measures import ldp_level, leakage_level
 from pmlopt.model import closed_forms
@@ -195,31 +195,6 @@ class Instance:
         return compute_closed_value(self.program(), self.expected.closed_form)
 
 
-def parse_logarithm(table: Mapping[str, Any], path: str) -> float:
-    """Parse a rational logarithm `{ log = "9/8" }`.
-
-    Raises:
-        InstanceError: it is another table, or the number is not positive or too long.
-
-    Examples:
-        >>> parse_logarithm({"log": "9/8"}, "epsilon") == math.log(1.125)
-        True
-    """
-    text = str(table["log"]) if set(table) == {"log"} else ""
-    exponent = text.lower().partition("e")[2]
-    try:
-        # Characters of a rational in a file: the powers of ten at the end of the floats have 309 digits.
-        # Of a rational written like 1e-3: floats, and with them the levels of mechanisms, end at 308.
-        if len(text) > 400 or (exponent and abs(int(exponent)) > 400):
-            raise ValueError
-        return math.log(Fraction(text))
-    except (ValueError, ZeroDivisionError, OverflowError):
-        raise InstanceError(
-            f"{path} is {reprlib.repr(dict(table))}: write a number, or {{ log = ... }} of a positive "
-            'rational such as "9/8"'
-        ) from None
-
-
 def _read_arguments(builder: Callable[..., Any], params: Mapping[str, Any]) -> dict[str, Any]:
     """Read a builder's arguments in order, each knowing the earlier ones."""
     known = {
@@ -250,13 +225,6 @@ def _read_arguments(builder: Callable[..., Any], params: Mapping[str, Any]) -> d
         if name == "prior" and name in given:
             given |= given[name].context.given
     return {name: given[name] for name in known if name in given}
-
-
-def library() -> Path:
-    """Return the folder of the problem library."""
-    package = Path(__file__).parent.parent
-    installed = package / "problems"
-    return installed if installed.is_dir() else package.parent / "problems"
 
 
 def load_all() -> list[Instance]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +15,10 @@ from pmlopt.core.converters import finite_or_none
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.uncertainty import Box, L1Ball, confidence_box
-from pmlopt.model.uncertainty.confidence import deviation_exponent, log_event_count
-from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.programs.exact.rounding import compute_exact_violations, has_exact_rows
+
+if TYPE_CHECKING:
+    from pmlopt.model.uncertainty import L1Ball
 
 RATIONAL = "rational arithmetic"
 
@@ -161,6 +161,8 @@ def check_confidence(over: Any, prior: Any) -> Claim:
 
     Source: [grosse2025empirical, Theorem 2].
     """
+    from pmlopt.model.uncertainty import Box, JointLaws, L1Ball, confidence_box
+
     # By what share a probability over a sample may be less than the one that follows: rounding of logarithms.
     near = 1e-9
     delta = over.delta
@@ -203,6 +205,8 @@ def _make_confidence_claim(delta: float, holds: bool | None) -> Claim:
 
 def _log_miss_probability(ball: L1Ball, kappa: float = 0.5) -> float:
     """Bound the log-probability that an l1 ball around the empirical law misses the true law (Weissman)."""
+    from pmlopt.model.uncertainty.confidence import deviation_exponent, log_event_count
+
     draws = sum(ball.center.counts or ())
     return log_event_count(ball.size) - deviation_exponent(min(kappa, 0.5)) / 4 * (
         draws * ball.radius * ball.radius

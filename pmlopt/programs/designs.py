@@ -13,15 +13,7 @@ from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import SymmetricPrior
 from pmlopt.errors import PrivacyError, ProgramError
 from pmlopt.model.constraints import Constraint, OutcomeLeakage
-from pmlopt.model.privacy import (
-    PML,
-    GuessLeakage,
-    MaximalLeakage,
-    RenyiPML,
-    Requirement,
-    SibsonLeakage,
-    Vulnerability,
-)
+from pmlopt.model.privacy import PML, Requirement
 from pmlopt.model.utility import (
     DistanceLoss,
     EstimationError,
@@ -39,6 +31,13 @@ from pmlopt.programs.linear.program import (
 from pmlopt.programs.program import Outputs, resolve_outputs
 
 if TYPE_CHECKING:
+    from pmlopt.model.privacy import (
+        GuessLeakage,
+        MaximalLeakage,
+        RenyiPML,
+        SibsonLeakage,
+        Vulnerability,
+    )
     from pmlopt.programs.continuous.program import ContinuousDesign
     from pmlopt.programs.estimation.program import EstimationDesign
     from pmlopt.programs.subconvex.cost_program import ColumnCostDesign

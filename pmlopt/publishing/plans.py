@@ -18,7 +18,7 @@ from pmlopt.core.frames import Missing
 from pmlopt.core.records import Context, Range, read_record
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError, InputError
-from pmlopt.library.instances import parse_logarithm
+from pmlopt.library.logarithms import parse_logarithm
 from pmlopt.library.shorthand import SHORTHAND_CONSTRUCTORS, Count
 from pmlopt.model.privacy import PML, Requirement
 from pmlopt.model.uncertainty import L1Ball

@@ -19,7 +19,6 @@ from pmlopt.core.lazy_imports import cp
 from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.errors import ProgramError, SolverOptionError, SolverUnavailableError
 from pmlopt.solvers.highs import build_compiled_model
-from pmlopt.solvers.mps import NamedProgram, NamedRow, make_names
 from pmlopt.solvers.solver_result import TIME_LIMIT, MethodOptions, SolverResult, compile_problem
 
 _TOLERANCE_OPTIONS = {
@@ -171,6 +170,8 @@ def write_mps(
         ProgramError: the problem has constraints that are not linear.
         FileFormatError: the file cannot be written.
     """
+    from pmlopt.solvers.mps import NamedProgram, NamedRow, make_names
+
     if not problem.is_lp():
         raise ProgramError("the program is not a linear program, and MPS holds nothing else")
     data, _, inverse = problem.get_problem_data(cp.HIGHS)

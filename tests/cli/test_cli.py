@@ -334,7 +334,7 @@ class TestSecondThoughts:
         def broken() -> None:
             raise ZeroDivisionError
 
-        monkeypatch.setattr("pmlopt.library.load_all", broken)
+        monkeypatch.setattr("pmlopt.library.list_problems", broken)
         assert "ZeroDivisionError" in run("problems", code=70).output
 
 

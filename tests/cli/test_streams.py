@@ -140,18 +140,24 @@ def test_an_interrupted_sweep_tells_how_it_goes_on(
     assert "goes on" not in refused(folder, sweep, INTERRUPTED)
 
 
-def test_an_interrupt_of_the_first_imports_is_told_as_any_other() -> None:
+# the first imports, and those of a command
+@pytest.mark.parametrize("module", ["pmlopt.cli.group", "pmlopt.cli.options"])
+def test_an_interrupt_of_the_imports_is_told_as_any_other(module: str) -> None:
     code = """
 import runpy, sys
+MODULE = sys.argv.pop()
 class Interrupt:
     def find_spec(self, name, *more):
-        if name == "pmlopt.cli.options":
+        if name == MODULE:
             raise KeyboardInterrupt
 sys.meta_path.insert(0, Interrupt())
 runpy.run_module("pmlopt", run_name="__main__")
 """
     ended = subprocess.run(
-        [sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, check=False
+        [sys.executable, "-c", code, "bench", module],
+        env=ENVIRONMENT,
+        capture_output=True,
+        check=False,
     )
     assert (ended.returncode, ended.stderr) == (INTERRUPTED, b"pmlopt: interrupted\n")
 

@@ -164,6 +164,8 @@ def test_weights_in_clear_that_raise_the_level_are_named(
     assert ("weights in a few classes, or leave the column out" in said) == raises
     for page in (tmp_path / "out").glob("report.*"):
         assert "in a few classes" not in page.read_text()
+
+
 def test_an_epsilon_and_the_rare_letters_are_named_where_the_exact_shares_raise_the_level(
     tmp_path: Path,
 ) -> None:

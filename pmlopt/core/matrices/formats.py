@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import Annotated, Any, BinaryIO, Literal
 
 import numpy as np
@@ -33,10 +34,7 @@ from pmlopt.core.files import (
     read_bytes,
     read_saved_record,
 )
-from pmlopt.core.matrices.excel import check_excel, decode_xlsx, encode_xlsx
-from pmlopt.core.matrices.matlab import decode_mat, encode_mat
 from pmlopt.core.matrices.matrix_file import MatrixFile, Source, to_real_matrix
-from pmlopt.core.matrices.parquet import decode_parquet, encode_parquet
 from pmlopt.core.matrices.text_tables import decode_any_text, decode_text, encode_text
 from pmlopt.core.records import Range, Shape
 from pmlopt.errors import FileFormatError
@@ -215,6 +213,15 @@ def _read_array(stream: io.BytesIO, source: Source) -> Any:
         raise source.refuse(f"is not a whole array of numpy in NPY: {cause}") from None
 
 
+def _import_when_called(module: str, name: str) -> Callable[..., Any]:
+    """Return a function of a module of this package that is imported when it is called."""
+
+    def call(*arguments: Any) -> Any:
+        return getattr(import_module(f"{__package__}.{module}"), name)(*arguments)
+
+    return call
+
+
 FORMATS = {
     ".csv": MatrixFormat(encode_text, decode_text),
     ".json": MatrixFormat(encode_json, decode_json),
@@ -224,9 +231,21 @@ FORMATS = {
     ),
     ".txt": MatrixFormat(encode_text, decode_any_text),
     ".npy": MatrixFormat(encode_npy, decode_npy),
-    ".mat": MatrixFormat(encode_mat, decode_mat, parts="variables"),
-    ".parquet": MatrixFormat(encode_parquet, decode_parquet),
-    ".xlsx": MatrixFormat(encode_xlsx, decode_xlsx, parts="sheets", check_available=check_excel),
+    ".mat": MatrixFormat(
+        _import_when_called("matlab", "encode_mat"),
+        _import_when_called("matlab", "decode_mat"),
+        parts="variables",
+    ),
+    ".parquet": MatrixFormat(
+        _import_when_called("parquet", "encode_parquet"),
+        _import_when_called("parquet", "decode_parquet"),
+    ),
+    ".xlsx": MatrixFormat(
+        _import_when_called("excel", "encode_xlsx"),
+        _import_when_called("excel", "decode_xlsx"),
+        parts="sheets",
+        check_available=_import_when_called("excel", "check_excel"),
+    ),
 }
 """Of each ending the format; the endings are those of `pmlopt.core.files.ENDINGS`."""
 

@@ -264,9 +264,6 @@ class RequirementConjunction(Requirement):
         return " & ".join(map(repr, self.parts))
 
 
-Requirement.conjunction = RequirementConjunction
-
-
 def make_distinct_names(each: Sequence[Sequence[str]]) -> list[dict[str, str]]:
     """Make the limit names of all parts unique, by appending numbers."""
     taken: set[str] = set()

@@ -43,16 +43,7 @@ from pmlopt.model.privacy.requirement import (
     Witness,
     check_certificate_array,
 )
-from pmlopt.model.uncertainty import (
-    ColumnCone,
-    L1Ball,
-    PriorSet,
-    pointwise_capacity,
-)
-from pmlopt.model.uncertainty.columns import MAX_RELEVANT_LEVEL, BoxFamily, StaircaseFamily
-from pmlopt.model.uncertainty.prior_set import LinearRows
-from pmlopt.model.uncertainty.support_functions import max_gain_ldp
-from pmlopt.model.uncertainty.vertices import find_vertex_hull
+from pmlopt.model.uncertainty.prior_set import LinearRows, PriorSet
 from pmlopt.solvers.solver_result import tighten_factor
 from pmlopt.solvers.structured.block_program import (
     ColumnBlock,
@@ -313,6 +304,8 @@ class MeanBounds(Requirement):
                 return max_conditional_value_at_risk(p, gains, math.exp(-one.exponent))
             return float(conditional_value_at_risk(p, gains, math.exp(-one.exponent)).max())
         if one.kind == BoundKind.MAX_OVER_MIN:
+            from pmlopt.model.uncertainty.support_functions import max_gain_ldp
+
             return max_gain_ldp(p, gains, math.exp(-one.exponent))
         # P[x,y] <= u[y] with sum_y u[y] <= e^eps: all of it on the best output
         return math.exp(one.exponent) * float((p @ np.maximum(gains, 0.0)).max())
@@ -391,6 +384,15 @@ class MeanBounds(Requirement):
         """Return the extreme columns of mean one that the bound allows, as families or as those of a cone;
         None where the bound is not on each column separately, or they are not listed.
         """
+        from pmlopt.model.uncertainty.columns import (
+            MAX_RELEVANT_LEVEL,
+            BoxFamily,
+            ColumnCone,
+            StaircaseFamily,
+        )
+        from pmlopt.model.uncertainty.l1_ball import L1Ball
+        from pmlopt.model.uncertainty.vertices import find_vertex_hull
+
         bounds = self.bounds_for(prior)
         nats = {one.kind: one.exponent for one in bounds}
         if nats.keys() in (
@@ -464,6 +466,8 @@ def declare_bounds(
 def _compute_level(p: Prior, m: Mechanism, one: MeanBound) -> float:
     """Compute the least exponent of a mean inequality that a mechanism meets, in nats."""
     if isinstance(one.smaller, PriorSet):
+        from pmlopt.model.uncertainty.sensitivity import pointwise_capacity
+
         return float(pointwise_capacity(one.smaller, m).max())
     if one.kind == BoundKind.SUM_OF_MAX:
         return maximal_leakage(m)

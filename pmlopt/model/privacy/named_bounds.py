@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
 
@@ -16,25 +16,27 @@ from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
-from pmlopt.model.privacy.column_cost import ColumnCost, LargestPieceCost
 from pmlopt.model.privacy.mean_bounds import ComparedMeans, MeanBound, MeanBounds
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import RatioBounds, make_mean_ratios
-from pmlopt.model.privacy.requirement import JOINT_BOUND_HINT, Requirement
-from pmlopt.model.privacy.secret_leakage import GUESSING_MEANING, RobustSecretPML, SecretPML
-from pmlopt.model.privacy.side_information import (
-    Known,
-    SideInformationPML,
-    build_pml_given_known,
-)
+from pmlopt.model.privacy.requirement import GUESSING_MEANING, JOINT_BOUND_HINT, Requirement
 from pmlopt.model.privacy.violations import (
     compute_log_lifts,
     describe_largest_leak,
     describe_largest_ratio,
 )
-from pmlopt.model.uncertainty import PriorSet, pointwise_capacity
 from pmlopt.model.uncertainty.joint_laws import JointLaws
-from pmlopt.model.uncertainty.prior_set import NO_CELLS, SYMMETRIC_DESIGNS, require_form
+from pmlopt.model.uncertainty.prior_set import (
+    NO_CELLS,
+    SYMMETRIC_DESIGNS,
+    PriorSet,
+    require_form,
+)
+
+if TYPE_CHECKING:
+    from pmlopt.model.privacy.column_cost import ColumnCost
+    from pmlopt.model.privacy.secret_leakage import RobustSecretPML, SecretPML
+    from pmlopt.model.privacy.side_information import Known, SideInformationPML
 
 
 class LetterBudgets(RatioRequirement):
@@ -182,6 +184,8 @@ class PML(MeanBounds):
                 "budgets for letters, `over` and `about` are forms of PML: give one of them"
             )
         if known is not None:
+            from pmlopt.model.privacy.side_information import build_pml_given_known
+
             return build_pml_given_known(epsilon, known, over, about)
         if isinstance(over, JointLaws) != (over is not None and about is not None):
             raise PrivacyError(
@@ -189,10 +193,15 @@ class PML(MeanBounds):
                 "JointLaws.ball(secret, radius), and without one over a set of priors: give `over` and "
                 "`about` that fit"
             )
-        if about is not None and isinstance(over, JointLaws):
-            return RobustSecretPML(float(np.asarray(epsilon)), about, over)
         if about is not None:
-            return SecretPML(float(np.asarray(epsilon)), about)
+            from pmlopt.model.privacy.secret_leakage import RobustSecretPML, SecretPML
+
+            level = float(np.asarray(epsilon))
+            return (
+                RobustSecretPML(level, about, over)
+                if isinstance(over, JointLaws)
+                else SecretPML(level, about)
+            )
         return (
             LetterBudgets(list(np.asarray(epsilon))) if np.ndim(epsilon) else super().__new__(cls)
         )
@@ -259,6 +268,8 @@ class PML(MeanBounds):
         matrix, leaks = mechanism.matrix, compute_log_lifts(prior, mechanism)
         if self.over is not None:
             # over a set the largest leakage is that of the likeliest letters of an output
+            from pmlopt.model.uncertainty.sensitivity import pointwise_capacity
+
             largest = pointwise_capacity(self.over, mechanism)
             leaks = np.where(matrix == matrix.max(axis=0), largest, -np.inf)
         return describe_largest_leak(mechanism, leaks, prior.labels, self.epsilon)
@@ -443,6 +454,8 @@ class MaximalLeakage(MeanBounds):
 
     def column_cost(self, prior: Prior) -> ColumnCost:
         """Return the cost whose sum is bounded: the largest entry of a column."""
+        from pmlopt.model.privacy.column_cost import LargestPieceCost
+
         max_cost = math.exp(min(self.epsilon, math.log(prior.size)))
         return LargestPieceCost(max_cost, False, np.eye(prior.size))
 

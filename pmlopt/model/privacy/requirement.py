@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from operator import le
-from typing import Any, ClassVar, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -20,18 +21,19 @@ from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
-from pmlopt.model.privacy.column_cost import ColumnCost
-from pmlopt.model.privacy.ratio_blocks import MIN_SLACK_NATS, make_block
 from pmlopt.model.privacy.ratios import RatioBounds
-from pmlopt.model.uncertainty.columns import ColumnCone, Family
 from pmlopt.model.uncertainty.prior_set import LinearRows, PriorSet, require_form
 from pmlopt.solvers.solver_result import tighten_factor
 from pmlopt.solvers.structured.block_program import ColumnBlock
 
+if TYPE_CHECKING:
+    from pmlopt.model.privacy.column_cost import ColumnCost
+    from pmlopt.model.uncertainty.columns import ColumnCone, Family
+
 K = TypeVar("K")
 V = TypeVar("V")
 
-ExtremeColumns: TypeAlias = tuple[Family, ...] | ColumnCone | RatioBounds
+ExtremeColumns: TypeAlias = "tuple[Family, ...] | ColumnCone | RatioBounds"
 """Extreme columns of mean one: families of them, or those of a cone."""
 
 Witness: TypeAlias = Mapping[str, FloatArray]
@@ -109,8 +111,6 @@ class Requirement(Record, ABC):
     """What the limit states, in a sentence for those who do not know the field."""
     is_prior_free: ClassVar[bool] = False
     """Whether its levels are those of the matrix, the same for every prior."""
-    conjunction: ClassVar[Any]
-    """The class of conjunctions, which is a requirement too: its own file sets it."""
 
     @property
     def meanings(self) -> tuple[str, ...]:
@@ -247,6 +247,8 @@ class Requirement(Record, ABC):
 
     def has_empty_interior(self, prior: Prior) -> bool:
         """Return whether a constant meets a bound with little slack, such as one of 0 nats about a secret."""
+        from pmlopt.model.privacy.ratio_blocks import MIN_SLACK_NATS
+
         ratios = self.list_ratios(prior)
         return ratios is not None and ratios.slack < MIN_SLACK_NATS
 
@@ -325,7 +327,8 @@ class Requirement(Record, ABC):
         """Both requirements at once; see `RequirementConjunction`."""
         if not isinstance(other, Requirement):
             return NotImplemented
-        both: Requirement = self.conjunction(self, other)
+        requirements: Any = import_module("pmlopt.model.privacy")  # one of them is the conjunction
+        both: Requirement = requirements.RequirementConjunction(self, other)
         return both
 
     def _repr_html_(self) -> str:
@@ -339,6 +342,8 @@ class Requirement(Record, ABC):
         """Return what it requires of one column as a `ColumnBlock`; None where it has no such form, or no
         interior.
         """
+        from pmlopt.model.privacy.ratio_blocks import make_block
+
         ratios = self.list_ratios(prior)
         return None if ratios is None else make_block(ratios, prior.pmf, tighten_factor)
 
@@ -495,3 +500,8 @@ def describe_worst_pair(privacy: Requirement, prior: Prior, mechanism: Mechanism
 
 JOINT_BOUND_HINT = "it bounds all columns of a mechanism together; use PML, LDP or LIP"
 """What to do where a bound is on no single column."""
+
+GUESSING_MEANING = (
+    "No outcome makes a correct guess, about any question, more than e^{limit} times as likely."
+)
+"""What PML means, of the data or of a secret."""

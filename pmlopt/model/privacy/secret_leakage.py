@@ -17,7 +17,7 @@ from pmlopt.data.secret import Secret
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import RatioBounds, make_ratio_bounds
-from pmlopt.model.privacy.requirement import CvxpyConstraints, Requirement
+from pmlopt.model.privacy.requirement import GUESSING_MEANING, CvxpyConstraints, Requirement
 from pmlopt.model.privacy.violations import describe_largest_leak
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.model.uncertainty.joint_measures import BestJointMeasures
@@ -58,12 +58,6 @@ def check_secret_prior(secret: Secret, prior: Prior) -> None:
 def make_secret_limit_name(secret: Secret) -> str:
     """Return the display name of a PML limit about a secret."""
     return "_".join(["pml_about", *secret.name.removeprefix("the ").split()])
-
-
-GUESSING_MEANING = (
-    "No outcome makes a correct guess, about any question, more than e^{limit} times as likely."
-)
-"""What PML means, of the data or of a secret."""
 
 
 class SecretRequirement(RatioRequirement):

@@ -12,8 +12,6 @@ from pmlopt.core.arrays import FloatArray, check_in_interval, check_probability
 from pmlopt.core.records import Record
 from pmlopt.data.secret import Secret
 from pmlopt.errors import PrivacyError
-from pmlopt.model.uncertainty.confidence import weissman_radius
-from pmlopt.model.uncertainty.l1_ball import Center, L1Ball
 from pmlopt.model.uncertainty.prior_set import PriorSet, scope_text
 
 
@@ -40,6 +38,7 @@ class JointLaws(Record):
         PrivacyError: the numbers of sets, values and letters do not fit.
 
     Examples:
+        >>> from pmlopt.uncertainty import L1Ball
         >>> law = L1Ball([0.5, 0.5], 0.0)
         >>> laws = JointLaws(law, [L1Ball([0.5, 0.5], 0.2), L1Ball([0.5, 0.5], 0.2)])
         >>> laws.max_ratios(np.array([[1.0], [0.0]])).round(12).tolist()  # 0.6 over (0.6 + 0.4) / 2
@@ -111,6 +110,7 @@ class JointLaws(Record):
         Source: `weissman_radius` [grosse2025empirical, Theorem 2], and the union bound.
 
         Examples:
+            >>> from pmlopt.uncertainty import weissman_radius
             >>> sample = Secret.from_counts([[300, 100], [500, 100]])
             >>> JointLaws.confidence(sample, 0.03).law.radius == weissman_radius(1000, 2, 0.01)
             True
@@ -120,6 +120,8 @@ class JointLaws(Record):
                 "the secret was not made from counts, so nothing is known of its error: make it by "
                 "Secret.from_counts or Secret.from_samples"
             )
+        from pmlopt.model.uncertainty.confidence import weissman_radius
+
         masses = [int(mass) for mass in _get_single_law(secret).sum(axis=1)]
         part = check_probability(delta) / (len(masses) + 1)
         letters = len(secret.labels)
@@ -135,6 +137,8 @@ class JointLaws(Record):
         cls, secret: Secret, own: float, given: Sequence[float], delta: float | None
     ) -> JointLaws:
         """Build the set from l1 radii of the secret's law and of each conditional law."""
+        from pmlopt.model.uncertainty.l1_ball import Center, L1Ball
+
         joint = _get_single_law(secret)
         law = L1Ball(Center.of_counts(tuple(joint.sum(axis=1).tolist()), tuple(secret.values)), own)
         balls = [

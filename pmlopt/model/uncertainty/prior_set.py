@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -20,9 +20,10 @@ from pmlopt.data.mechanism import check_labels_match
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
-from pmlopt.model.uncertainty.dual_measures import BestMeasures
-from pmlopt.model.uncertainty.support_functions import bound_gain_by_measures, sharpen_measures
 from pmlopt.solvers.structured.block_program import ColumnBlock
+
+if TYPE_CHECKING:
+    from pmlopt.model.uncertainty.dual_measures import BestMeasures
 
 
 def check_possible(max_masses: FloatArray) -> None:
@@ -414,6 +415,8 @@ class PriorSet(Record, ABC):
         By default they are measures: a multiplier of at least 0 times a prior of the set, by a program; the
         digits that its solver has not are found by cutting planes.
         """
+        from pmlopt.model.uncertainty.support_functions import sharpen_measures
+
         found, columns = self._best_measures.find_measures(p, gains, exp_neg_epsilon)
         if columns is None:
             return found
@@ -423,6 +426,8 @@ class PriorSet(Record, ABC):
     @cached_property
     def _best_measures(self) -> BestMeasures:
         """Return the convex programs of the multipliers."""
+        from pmlopt.model.uncertainty.dual_measures import BestMeasures
+
         return BestMeasures(self.constrain_measures)
 
     def dual_bound(
@@ -434,6 +439,8 @@ class PriorSet(Record, ABC):
         for all columns g, with an allowance for rounding. By default theta Q is a measure for each column,
         moved into the set where it is outside.
         """
+        from pmlopt.model.uncertainty.support_functions import bound_gain_by_measures
+
         masses = np.maximum(theta, 0.0).sum(axis=0)
         measures = masses * self.find_members(np.maximum(theta, 0.0))
         reduced = exp_neg_epsilon - self.member_slack

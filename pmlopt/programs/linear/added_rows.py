@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,7 +12,9 @@ from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.data.prior import Prior
 from pmlopt.programs.linear.certificate import compute_row_sizes
 from pmlopt.solvers.structured.block_program import BlockLP, SideConstraints, find_attainable
-from pmlopt.solvers.structured.iterates import Iterate
+
+if TYPE_CHECKING:
+    from pmlopt.solvers.structured.iterates import Iterate
 
 
 def compute_row_scales(rows: sparse.csr_array, offset: FloatArray) -> FloatArray:

@@ -23,8 +23,6 @@ from pmlopt.solvers.structured.block_program import BlockLP
 from pmlopt.solvers.structured.interior_point import GapGoal, follow_used_columns
 from pmlopt.solvers.structured.iterates import Iterate, build_start
 
-METHOD_NAME = "block-ipm"
-
 
 def solve_block_lp(program: LinearDesign, task: BlockLP, options: MethodOptions) -> SolverResult:
     """Solve a design in column blocks to the requested certified gap.

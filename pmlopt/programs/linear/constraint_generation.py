@@ -30,8 +30,6 @@ from pmlopt.solvers.solver_result import (
     tighten_factor,
 )
 
-METHOD_NAME = "constraint-generation"
-
 MAX_DETOUR_FRACTION = 0.05
 """A pair is left out at first where a way over a third letter is longer by no more than this share."""
 

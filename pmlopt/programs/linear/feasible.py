@@ -19,8 +19,6 @@ from pmlopt.programs.linear.certificate import (
     SymmetricCertificate,
 )
 from pmlopt.programs.linear.formulation import list_feasible_forms
-from pmlopt.programs.linear.pair_interior_point import build_exponential_matrix
-from pmlopt.programs.linear.peak_mixtures import find_peak_mixture
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import C, MethodError, MethodResult
 from pmlopt.solvers import cvxpy_interface, highs
@@ -58,6 +56,9 @@ def find_first_mechanism(program: LinearDesign) -> MethodResult[LinearCertificat
 
 def _build_exponential_candidates(program: LinearDesign) -> list[FloatArray]:
     """Return an exponential mechanism within the pair bounds, envelopes, and a mixture of peaks."""
+    from pmlopt.programs.linear.pair_interior_point import build_exponential_matrix
+    from pmlopt.programs.linear.peak_mixtures import find_peak_mixture
+
     exponents = pair_exponents(program.prior, program.privacy)
     if exponents is None:
         return []

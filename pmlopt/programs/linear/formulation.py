@@ -21,8 +21,9 @@ from pmlopt.model.utility.linear import (
     build_best_constant,
     build_best_deterministic,
 )
+from pmlopt.programs import linear
 from pmlopt.programs.certificate import WarmStart, WarmStartLike, get_mechanism, get_warm_start
-from pmlopt.programs.linear import block_interior_point, constraint_generation, pair_interior_point
+from pmlopt.programs.linear import constraint_generation
 from pmlopt.programs.linear.build_certificate import CLOSED_FORM_GAP
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.color_refinement import EquitablePartition
@@ -41,8 +42,7 @@ from pmlopt.solvers.solver_result import (
 Solver = Callable[[MethodOptions], SolverResult]
 
 CLOSED_FORM, COLOR_REFINEMENT = "closed-form", "color-refinement"
-PAIRS, BLOCKS = constraint_generation.METHOD_NAME, block_interior_point.METHOD_NAME
-MUTUAL_PAIRS = pair_interior_point.METHOD_NAME
+PAIRS, MUTUAL_PAIRS, BLOCKS = "constraint-generation", "pair-ipm", "block-ipm"
 
 MAX_WARM_SIMPLEX_ENTRIES = 40_000
 """From here on the simplex takes minutes, even from a vertex nearby."""
@@ -121,7 +121,7 @@ def build_formulation(
         reason = "ratio bounds as sparse rows"
     if (task := program.build_block_lp()) is not None:
         reason = "a block for each column, coupled by few numbers"
-        by_blocks = partial(block_interior_point.solve_block_lp, program, task)
+        by_blocks = partial(linear.solve_block_lp, program, task)
         solvers[BLOCKS] = solvers[f"{BLOCKS}-by-name"] = by_blocks
     by_simplex = partial(solve_by_cvxpy, program, "highs", {})
     if only_ratios and entries <= MAX_SIMPLEX_ENTRIES and not by_pairs:
@@ -137,7 +137,7 @@ def _list_pair_solvers(program: LinearDesign) -> dict[str, Solver]:
     """List the solvers for many bounds on pairs of letters that apply, by name."""
     solvers: dict[str, Solver] = {}
     if (mutual := program.mutual_bounds) is not None:
-        solvers[MUTUAL_PAIRS] = partial(pair_interior_point.solve_pairs, program, mutual)
+        solvers[MUTUAL_PAIRS] = partial(linear.solve_pairs, program, mutual)
     if (pairs := program.generated_bounds) is not None:
         solvers[PAIRS] = partial(constraint_generation.generate_constraints, program, pairs)
     return solvers
@@ -170,7 +170,7 @@ def _solve_blocks(program: LinearDesign, options: MethodOptions) -> SolverResult
     """Solve a design by the structured interior point."""
     task = program.build_block_lp()
     assert task is not None
-    return block_interior_point.solve_block_lp(program, task, options)
+    return linear.solve_block_lp(program, task, options)
 
 
 def _solve_blocks_by_simplex(

@@ -13,12 +13,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import InfeasibleError
 from pmlopt.programs.certificate import ClosedForm
-from pmlopt.programs.linear import (
-    block_interior_point,
-    constraint_generation,
-    feasible,
-    pair_interior_point,
-)
+from pmlopt.programs.linear import feasible
 from pmlopt.programs.linear.build_certificate import (
     certify_linear,
     certify_symmetric,
@@ -30,8 +25,11 @@ from pmlopt.programs.linear.certificate import (
     SymmetricCertificate,
 )
 from pmlopt.programs.linear.formulation import (
+    BLOCKS,
     CLOSED_FORM,
     COLOR_REFINEMENT,
+    MUTUAL_PAIRS,
+    PAIRS,
     TIGHT_TOLERANCES,
     Formulation,
     KnownOptimum,
@@ -60,9 +58,9 @@ from pmlopt.solvers.solver_result import TIME_LIMIT, MethodOptions
 OWN_METHODS = (
     CLOSED_FORM,
     COLOR_REFINEMENT,
-    pair_interior_point.METHOD_NAME,
-    constraint_generation.METHOD_NAME,
-    block_interior_point.METHOD_NAME,
+    MUTUAL_PAIRS,
+    PAIRS,
+    BLOCKS,
 )
 """Methods that pass no options to a solver."""
 
@@ -184,14 +182,14 @@ AUTOMATIC_METHODS = (
         "a dual bound has proved a closed form optimal: nothing to solve",
     ),
     _make_method(
-        pair_interior_point.METHOD_NAME,
-        pair_interior_point.METHOD_NAME,
+        MUTUAL_PAIRS,
+        MUTUAL_PAIRS,
         "many bounds on pairs of letters, each both ways: interior point with a matrix for each output, "
         "which only the row sums couple",
     ),
     _make_method(
-        constraint_generation.METHOD_NAME,
-        constraint_generation.METHOD_NAME,
+        PAIRS,
+        PAIRS,
         "many bounds on pairs of letters: those that others nearly imply come in as they are broken",
     ),
     _make_method(
@@ -210,8 +208,8 @@ AUTOMATIC_METHODS = (
         "letters and outputs fall into few classes that look alike: LP with a variable for each class",
     ),
     _make_method(
-        block_interior_point.METHOD_NAME,
-        block_interior_point.METHOD_NAME,
+        BLOCKS,
+        BLOCKS,
         "few numbers couple the columns: structured interior point, a system of the size of the smaller side",
     ),
     _make_method(
@@ -241,15 +239,15 @@ NAMED_METHODS = (
         applies=_has_classes,
     ),
     _make_named_method(
-        pair_interior_point.METHOD_NAME,
+        MUTUAL_PAIRS,
         "designs under many bounds on pairs of letters, each both ways, and nothing else",
     ),
     _make_named_method(
-        constraint_generation.METHOD_NAME,
+        PAIRS,
         "designs under many bounds on pairs of letters and nothing else",
     ),
     _make_named_method(
-        block_interior_point.METHOD_NAME,
+        BLOCKS,
         "designs with an expected gain or loss, under a bound above 0 nats and with at most as many added "
         "linear constraints as there are letters",
     ),

@@ -31,8 +31,6 @@ from pmlopt.solvers.solver_result import (
 )
 from pmlopt.solvers.structured.pair_columns import PairIterate, PairLP, solve_pair_lp
 
-METHOD_NAME = "pair-ipm"
-
 
 def solve_pairs(program: LinearDesign, ratios: RatioBounds, options: MethodOptions) -> SolverResult:
     """Solve a design under bounds on pairs of letters to the requested certified gap.

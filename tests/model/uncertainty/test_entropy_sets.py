@@ -41,7 +41,7 @@ def test_columns_have_the_means_of_convex_programs() -> None:
 
 
 def test_many_columns_have_the_means_of_convex_programs() -> None:
-    compare_columns(KINDS["entropy"], 1, 300)
+    compare_columns(KINDS["entropy"], 1, 30)
 
 
 def test_a_design_is_that_of_cutting_planes() -> None:

@@ -48,7 +48,7 @@ def test_columns_have_the_means_of_convex_programs(name: str) -> None:
 
 
 def test_many_columns_have_the_means_of_convex_programs() -> None:
-    compare_columns(KINDS["wasserstein"], 1, 300)
+    compare_columns(KINDS["wasserstein"], 1, 30)
 
 
 @pytest.mark.parametrize("name", ["wasserstein", "intersection"])

@@ -1,9 +1,4 @@
-"""The command line, `pmlopt` or `python -m pmlopt`: the commands that design, audit and verify.
-
-Exit codes: 0 done, 1 the claim fails, 2 bad input (a message, no traceback, no file), 3 no solver
-could solve it, 70 a bug in pmlopt (with a traceback to report), 130 interrupted, 141 no one reads the
-output any more. Modules are imported where they are used, so that help and audits answer at once.
-"""
+"""The command `audit`."""
 
 from __future__ import annotations
 
@@ -13,8 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-import click
-
 from pmlopt.cli.audit_tables import (
     AuditedClaim,
     AuditTables,
@@ -23,7 +16,6 @@ from pmlopt.cli.audit_tables import (
     describe_secret_level,
     write_audit_page,
 )
-from pmlopt.cli.completion import list_problem_names
 from pmlopt.cli.data_options import describe_shares
 from pmlopt.cli.estimation import audit_samples
 from pmlopt.cli.options import (
@@ -31,15 +23,12 @@ from pmlopt.cli.options import (
     ArgumentNote,
     Json,
     OptionNote,
-    SolveOptions,
     add_command,
-    exit_code_of,
     imports,
     main,
 )
 from pmlopt.cli.printing import (
     format_nats,
-    format_number,
     print_json,
     print_line,
     print_results,
@@ -49,38 +38,22 @@ from pmlopt.cli.printing import (
 )
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.program_audit import ProgramOptions
-from pmlopt.cli.published_priors import (
-    RoundCounts,
-    check_declared,
-    read_published_law,
-    read_remaining,
-)
 from pmlopt.cli.reading import (
-    Minimise,
-    Outputs,
-    UtilityName,
     align_prior,
-    read_constraint,
-    read_linear_utility,
     read_mechanism,
     read_numbers,
-    read_outputs,
     read_saved_prior,
-    read_utility,
 )
 from pmlopt.cli.targets import TARGET
 from pmlopt.cli.verification import CODES, print_verification
 from pmlopt.core import files
 from pmlopt.core.converters import finite_or_none
-from pmlopt.core.matrices.formats import check_labels, read_matrix
+from pmlopt.core.matrices.formats import read_matrix
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.data.prior import Prior
-    from pmlopt.data.symmetry import SymmetricPrior
-    from pmlopt.model.privacy import Requirement
-    from pmlopt.model.utility import LinearUtility
     from pmlopt.programs.result import Result
 
 
@@ -105,44 +78,6 @@ def audit_saved(saved_file: Path, as_json: bool) -> int:
     return CODES[verdict.holds]
 
 
-def _read_symmetric_design(
-    asked: PrivacyOptions, name: str, minimise: bool, records: int | None, circle: int | None
-) -> tuple[SymmetricPrior, LinearUtility, str]:
-    """Build symmetric prior, utility and title from the options for tables and circles."""
-    from pmlopt.data.symmetry import CirclePrior, IIDPrior
-    from pmlopt.model.utility import (
-        LOSSES,
-        CoordinateGain,
-        CoordinateLoss,
-        DisplacementLoss,
-        evaluate_on_circle,
-    )
-
-    if circle is None:
-        assert records is not None
-        law = asked.read_prior()
-        one, _ = read_linear_utility(name, minimise, law)  # is added over the records
-        every = (CoordinateGain if one.maximised else CoordinateLoss)(one.matrix)
-        return IIDPrior(law, records), every, f"{records} records of {asked.title}"
-    if records is not None or asked.input_files:
-        raise InputError("--circle defines the prior: leave out --records, --prior and --counts")
-    if name not in LOSSES:
-        raise InputError(f"the utility {name!r} is not known on a circle: use {', '.join(LOSSES)}")
-    loss = DisplacementLoss(evaluate_on_circle(LOSSES[name], circle))
-    return CirclePrior(circle), loss, f"a circle of {circle} letters"
-
-
-def _build_orbit_requirement(
-    asked: PrivacyOptions, epsilon: float, prior: SymmetricPrior
-) -> Requirement:
-    """Build the requirement of the options for a symmetric prior."""
-    if asked.confidence_delta is not None or asked.secret is not None:
-        raise InputError(
-            "--confidence-delta and --about need a list of letters: leave out --records and --circle"
-        )
-    return asked.build_requirement(epsilon, prior)
-
-
 def audit_orbits(
     path: Path,
     asked: PrivacyOptions,
@@ -165,7 +100,7 @@ def audit_orbits(
     mechanism = OrbitMechanism.load(path)
     space = mechanism.space
     levels: dict[str, float] = {}
-    claim = None if epsilon is None else _build_orbit_requirement(asked, epsilon, space.prior)
+    claim = None if epsilon is None else asked.build_orbit_requirement(epsilon, space.prior)
     for requirement in (PML(0.0), LDP(0.0), LIP(0.0, 0.0)):
         levels |= OrbitColumns.from_space(space, requirement).compute_levels(
             mechanism.scaled_entries
@@ -194,133 +129,6 @@ def audit_orbits(
             for line in AuditedClaim(claim, levels, bool(holds), RATIONAL, rows).list_sentences():
                 print_line(line)
     sys.exit(CLAIM_FAILS if holds is False else 0)
-
-
-@add_command(main, "solve")
-def solve_command(
-    problem: Annotated[str, ArgumentNote("PROBLEM", list_problem_names)], run: SolveOptions
-) -> None:
-    """Solve a problem file, or one of the library.
-
-    PROBLEM is a file (.toml), or the id of one in the library (`pmlopt problems`). Exits with 1 when the
-    optimum contradicts what the file expects of it.
-    """
-    from pmlopt.library import find
-
-    run.check()
-    instance = find(problem)
-    result = run.solve_and_write(instance.program, instance.solver, instance.solver_options)
-    expected = instance.expected
-    agrees = None if expected is None else expected.agrees_with(result.value)
-    rows = []
-    if expected is not None:
-        least, most = sorted((result.value, result.bound))
-        if not agrees and result.status.value != "optimal" and least <= expected.value <= most:
-            agrees = None  # the gap is too wide to decide
-        verdict = {True: "agrees", False: "DISAGREES", None: "not decided: the gap is open"}[agrees]
-        rows = [
-            (
-                "expected",
-                f"{expected.relation} {format_number(expected.value)} ({expected.basis}): {verdict}",
-            )
-        ]
-    run.print_answer(
-        result, f"{instance.title} [{instance.id}]", rows, {"id": instance.id, "holds": agrees}
-    )
-    sys.exit(CLAIM_FAILS if agrees is False else exit_code_of(result))
-
-
-_Records: TypeAlias = Annotated[int | None, OptionNote(
-    "The prior is the law of one of so many independent records, and the secret the table of them "
-    "all: the utility adds over the records. Written by orbits, as .json.", type=click.IntRange(min=1)
-)]  # fmt: skip
-_Circle: TypeAlias = Annotated[int | None, OptionNote(
-    "In place of a prior: so many letters in a circle, uniform; the loss goes along the circle.",
-    type=click.IntRange(min=1)
-)]  # fmt: skip
-
-
-@add_command(main)
-def design(
-    asked: PrivacyOptions,
-    utility_name: UtilityName,
-    run: SolveOptions,
-    epsilon: Annotated[
-        float | None,
-        OptionNote("The privacy bound, in nats; with --within-ledger it may be left out."),
-    ] = None,
-    ledger_file: Annotated[
-        Path | None,
-        OptionNote("With --within-ledger: the ledger, on the letters of the prior.", "--ledger"),
-    ] = None,
-    within_ledger: Annotated[
-        bool,
-        OptionNote(
-            "Design within what --ledger leaves to each of its people, for one mechanism for all."
-        ),
-    ] = False,
-    minimise: Minimise = False,
-    outputs: Outputs = None,
-    constraints: Annotated[
-        tuple[str, ...],
-        OptionNote(
-            "An additional constraint on the mechanism: invariant, unbiased, variance=NUMBER, within=NUMBER, "
-            "retention=NUMBER (the share of records that keep their value), category-retention=NUMBER or "
-            "=FILE.csv (columns: letter, share), zeros=FILE.csv (letter, output), strata=FILE.csv (letter, "
-            "stratum) or outcome-leakage=FILE.csv (output, nats).",
-            "--constraint",
-        ),
-    ] = (),
-    records: _Records = None,
-    circle: _Circle = None,
-    round_counts: RoundCounts = False,
-) -> None:
-    """Design the optimal mechanism.
-
-    It is optimal for a prior, a privacy bound and a utility, and comes with a proof of both. The file has the
-    prior: counts of people in it are exact unless --round-counts is given.
-    """
-    from pmlopt.programs.designs import design as build
-
-    run.check()
-    if (ledger_file is not None) != within_ledger or (epsilon is None and not within_ledger):
-        raise InputError("give --epsilon, or --ledger FILE and --within-ledger, or all of them")
-    if records is not None or circle is not None:
-        if within_ledger or epsilon is None:
-            raise InputError(
-                "--within-ledger does not go with --records or --circle: list the letters"
-            )
-        if outputs is not None:
-            raise InputError(
-                "--outputs does not go with --records or --circle: the outputs are letters"
-            )
-        if constraints:
-            raise InputError(
-                "--constraint does not go with --records or --circle: list the letters"
-            )
-        if round_counts:
-            raise InputError(
-                "--round-counts does not go with --records or --circle: list the letters"
-            )
-        whole, loss, title = _read_symmetric_design(asked, utility_name, minimise, records, circle)
-        within = _build_orbit_requirement(asked, epsilon, whole)
-        run.solve_and_exit(lambda: build(whole, within, loss), f"Mechanism designed for {title}")
-    prior, secret = read_published_law(asked, round_counts)
-    beside = asked.read_fields(prior, secret)
-    privacy = None if epsilon is None else asked.build_requirement(epsilon, prior, beside)
-    if ledger_file is not None:
-        left = read_remaining(ledger_file, prior, round_counts)
-        privacy = left if privacy is None else privacy & left
-    assert privacy is not None
-    utility, columns = read_utility(utility_name, minimise, prior)
-    letters = read_outputs(outputs, prior.labels) if outputs is not None else columns
-    if run.output is not None and isinstance(letters, tuple):
-        check_labels(run.output, letters)
-    labels = (*prior.labels, *(letters if isinstance(letters, Sequence) else ()))
-    kept = [read_constraint(text, labels) for text in constraints]
-    check_declared(asked, (prior, privacy, utility, kept), round_counts)
-    title = f"Mechanism designed for {asked.title}"
-    run.solve_and_exit(lambda: build(prior, privacy, utility, letters, kept), title)
 
 
 _Deltas: TypeAlias = Annotated[str | None, OptionNote(
@@ -523,10 +331,10 @@ def _compute_levels(
 
 def check_not_folder(path: Path) -> None:
     """Raise an error for a folder in the place of a mechanism, with the command that checks it."""
-    from pmlopt.publishing.folder import DESCRIPTION
-
     if not path.is_dir():
         return
+    from pmlopt.publishing.folder import DESCRIPTION
+
     command = f"pmlopt check {shlex.quote(str(path))}"
     if (path / DESCRIPTION).is_file():
         raise InputError(f"{path}: is the folder of a release: {command} checks it")

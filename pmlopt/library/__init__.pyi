@@ -1,0 +1,10 @@
+from .instances import BASES as BASES
+from .instances import RELATIONS as RELATIONS
+from .instances import ExpectedOptimum as ExpectedOptimum
+from .instances import Instance as Instance
+from .instances import find as find
+from .instances import load as load
+from .instances import load_all as load_all
+from .listing import ListedProblem as ListedProblem
+from .listing import library as library
+from .listing import list_problems as list_problems

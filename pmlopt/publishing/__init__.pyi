@@ -1,0 +1,13 @@
+from .checking import check as check
+from .deployment import describe_deployment as describe_deployment
+from .estimating import estimate_release as estimate_release
+from .plans import ReleasePlan as ReleasePlan
+from .plans import read_plan as read_plan
+from .release_fit import FitTest as FitTest
+from .release_fit import assess_release_fit as assess_release_fit
+from .releasing import ReleaseDraft as ReleaseDraft
+from .releasing import release as release
+from .releasing import write_release as write_release
+from .rounded_counts import choose_rounding_step as choose_rounding_step
+from .stated_law import build_stated_prior as build_stated_prior
+from .stated_law import build_stated_secret as build_stated_secret
