@@ -41,12 +41,13 @@ def check_declared(asked: PrivacyOptions, declared: Sequence[Any], round_counts:
     Raises:
         InputError: something does not follow from the rounded counts.
     """
+    if not round_counts:
+        return
     from pmlopt.publishing.stated_law import check_parts_follow
 
-    if round_counts:
-        secret = asked.secret
-        known = asked.read_prior(announce=False) if secret is None else secret.prior
-        check_parts_follow(declared, known)
+    secret = asked.secret
+    known = asked.read_prior(announce=False) if secret is None else secret.prior
+    check_parts_follow(declared, known)
 
 
 def read_published_law(asked: PrivacyOptions, round_counts: bool) -> tuple[Prior, Secret | None]:

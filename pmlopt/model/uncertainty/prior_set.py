@@ -51,11 +51,6 @@ MEMBERSHIP_ATOL = 1e-12
 rounding."""
 
 
-def has_rare_values(probabilities: FloatArray) -> bool:
-    """Return whether sums of floats lose half of the digits of some of the (N,) probabilities; not of 0."""
-    return bool(((probabilities > 0) & (probabilities < 1e-9)).any())
-
-
 @dataclass(frozen=True)
 class MinMeanExpression:
     """The cvxpy form of a column's least mean: an expression with constraints and variables.
@@ -463,8 +458,6 @@ class PriorSet(Record, ABC):
     def has_rare_letters(self) -> bool:
         """Return whether sums of floats lose some probabilities, so that levels take exact ones."""
         return False
-
-    # ------------------------------------------------------------ forms that some sets have
 
     def simplify(self) -> PriorSet | FloatArray:
         """Return the simplest equal set: a single prior, all priors, or itself."""

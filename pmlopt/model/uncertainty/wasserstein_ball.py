@@ -19,16 +19,16 @@ from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.symmetry.prior import LetterCells, SymmetricPrior
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.boxes import AllPriors
+from pmlopt.model.uncertainty.center import Center
 from pmlopt.model.uncertainty.divergence_ball import PROOF_BITS
-from pmlopt.model.uncertainty.l1_ball import Center
 from pmlopt.model.uncertainty.prior_set import (
     MEMBERSHIP_ATOL,
     MinMeanExpression,
     PriorPolytope,
     PriorSet,
     check_possible,
-    has_rare_values,
 )
+from pmlopt.model.uncertainty.rare_letters import has_rare_values
 
 
 class WassersteinBall(PriorSet):

@@ -30,6 +30,7 @@ from pmlopt.programs.linear.color_refinement import EquitablePartition
 from pmlopt.programs.linear.columns import OrbitColumns
 from pmlopt.programs.linear.program import MAX_SIMPLEX_ENTRIES, LinearDesign
 from pmlopt.programs.program import Program, check_shape
+from pmlopt.programs.purification import repair_within_support
 from pmlopt.solvers import cvxpy_interface, highs
 from pmlopt.solvers.solver_result import (
     NO_DEADLINE,
@@ -222,7 +223,7 @@ def _finish(
     by_classes = partial(solve_by_classes, program)
     solvers[f"{COLOR_REFINEMENT}-by-name"] = by_classes
     if known is not None:
-        solvers[f"{CLOSED_FORM}-by-name"] = partial(_return_closed_form, known)
+        solvers[f"{CLOSED_FORM}-by-name"] = partial(_return_closed_form, program, known)
     if known is not None and is_closed_form:
         solvers[CLOSED_FORM] = solvers[f"{CLOSED_FORM}-by-name"]
     elif tries_classes and program.equitable_partition is not None:
@@ -232,9 +233,16 @@ def _finish(
     return Formulation(program, reason, solvers, known)
 
 
-def _return_closed_form(known: KnownOptimum, _: MethodOptions) -> SolverResult:
-    """Return the optimal closed form as a solver result."""
-    point = PrimalDualPoint(known.matrix, known.multipliers)
+def _return_closed_form(
+    program: LinearDesign, known: KnownOptimum, _: MethodOptions
+) -> SolverResult:
+    """Return the optimal closed form as a solver result, with its zeros where rounding breaks a bound."""
+    matrix = known.matrix
+    # a constant leaks nothing, however it is rounded
+    if known.name != "constant" and not matrix.all():
+        repaired = repair_within_support(program.prior, program.privacy, matrix)
+        matrix = matrix if repaired is None else repaired
+    point = PrimalDualPoint(matrix, known.multipliers)
     return SolverResult("point", True, known.name, 0, True, 0.0, 0.0, point)
 
 
