@@ -25,6 +25,7 @@ from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import align_prior, read_prior, read_saved_prior
 from pmlopt.core.arrays import FloatArray, Label, indices_of
 from pmlopt.core.converters import finite_or_none
+from pmlopt.core.counts import CountedTuples
 from pmlopt.errors import InputError, MechanismError
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ def estimate_command(
     from pmlopt.publishing.estimating import (
         explain_missing_outputs,
         explain_stated_counts,
+        keep_values,
         read_outcomes,
     )
     from pmlopt.releases import compose_attributes
@@ -134,9 +136,13 @@ def estimate_command(
                 "--group-by and --weight-column name columns of the data: give --data FILE"
             )
         named = [*columns, *group_by, *([weight_column] if weight_column else [])]
-        seen = {} if data is None else form.count_tuples(data, named, missing)
+        seen = CountedTuples({}, []) if data is None else form.count_tuples(data, named, missing)
         outcomes = list(seen) if counts_file is None else _read_outcomes(counts_file)
-        parts = _read_mechanisms(mechanism_files, columns if data else (), group_by, outcomes)
+        parts = _read_mechanisms(mechanism_files, columns if data else (), outcomes)
+        parts += [
+            keep_values(name, seen.letters[place])
+            for place, name in enumerate(group_by, len(columns))
+        ]
         mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
         sample = (
             {"counts": counts_file}
@@ -161,12 +167,10 @@ def estimate_command(
 def _read_mechanisms(
     mechanism_files: Sequence[Path],
     columns: Sequence[str],
-    group_by: Sequence[str],
     outcomes: Sequence[tuple[Label, ...]],
 ) -> list[Mechanism]:
-    """Read the mechanism of each column from files; identity mechanisms for clear columns."""
+    """Read the mechanism of each released column from files."""
     from pmlopt.data.mechanism import Mechanism
-    from pmlopt.publishing.estimating import keep_values
     from pmlopt.releases.estimation.released_outputs import match_output_labels
 
     parts = [
@@ -177,9 +181,6 @@ def _read_mechanisms(
     ]
     if len(parts) > 1 and columns and len(columns) != len(parts):
         raise InputError(f"give --column for each of the {len(parts)} mechanisms, in their order")
-    for place, name in enumerate(group_by, len(columns)):
-        values = tuple(dict.fromkeys(key[place] for key in outcomes))
-        parts.append(keep_values(name, values))
     return parts
 
 

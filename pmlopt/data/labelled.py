@@ -29,8 +29,11 @@ from pmlopt.core.arrays import (
     is_plain,
     parse_labels,
 )
+from pmlopt.core.counts import CountedTuples
+from pmlopt.core.declared_orders import find_column_orders, find_declared_order, make_label_rank
 from pmlopt.core.frames import (
     get_column_names,
+    get_pandas_index,
     get_row_names,
     has_labels,
     is_frame,
@@ -157,6 +160,7 @@ def read_vector(data: Any, what: str, error: type[InputError]) -> LabelledArray:
     if found is None:
         return LabelledArray(_list_entries(data, what, error), (None,), what)
     names = get_row_names(found)
+    orders = [] if names is None else [find_declared_order(get_pandas_index(found))]
     if is_frame(found):
         columns = _get_columns(found)
         several = len(columns) == 2 or (
@@ -164,6 +168,7 @@ def read_vector(data: Any, what: str, error: type[InputError]) -> LabelledArray:
         )
         if names is None and several:
             names = columns[0] if len(columns) == 2 else list(zip(*columns[:-1], strict=True))
+            orders = find_column_orders(found)[:-1]
         elif len(columns) != 1:
             raise error(
                 f"{what} are a table with the columns {list(found.columns)}: give a table of two, the label "
@@ -172,7 +177,13 @@ def read_vector(data: Any, what: str, error: type[InputError]) -> LabelledArray:
         numbers = columns[-1]
     else:
         numbers = to_plain_list(found)
-    return LabelledArray(numbers, (_clean_labels(names, what, error),), what)
+    labels = _clean_labels(names, what, error)
+    if labels is None or not orders or None in orders:
+        return LabelledArray(numbers, (labels,), what)
+    # `value_counts` puts the commonest first, also of a column that declares an order
+    rank = make_label_rank(labels, orders)
+    ordered = labels if rank is None else tuple(sorted(labels, key=rank))
+    return LabelledArray(numbers, (labels,), what).reorder_axis(0, ordered, error)
 
 
 def read_labelled_table(
@@ -320,16 +331,18 @@ def _read_mapping(
 def _read_pairs(
     data: Mapping[Any, Any], what: str, error: type[InputError], absent: float | None
 ) -> LabelledArray:
-    """Read a table from a pair mapping."""
+    """Read a table from a pair mapping; one of counted tuples has the order of its columns."""
     for pair in data:
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise error(
                 f"{what} have the key {pair!r}: give pairs of labels, or a mapping for each row"
             )
-    rows, columns = (
-        check_labels_of_size(dict.fromkeys(pair[side] for pair in data), None, what, error)
-        for side in (0, 1)
+    sides = (
+        data.letters
+        if isinstance(data, CountedTuples)
+        else [dict.fromkeys(pair[side] for pair in data) for side in (0, 1)]
     )
+    rows, columns = (check_labels_of_size(side, None, what, error) for side in sides)
     if absent is None and len(data) < len(rows) * len(columns):
         pair = next(
             (row, column) for row in rows for column in columns if (row, column) not in data

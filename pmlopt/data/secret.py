@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Self
 
@@ -25,7 +25,9 @@ from pmlopt.core.arrays import (
     integers_over_common_denominator,
     parse_labels,
 )
+from pmlopt.core.counts import CountedTuples
 from pmlopt.core.csv_rows import read_rows
+from pmlopt.core.declared_orders import find_column_orders, make_label_rank
 from pmlopt.core.frames import to_plain_list
 from pmlopt.core.records import ContextReference, Range, Record, Shape
 from pmlopt.data.labelled import Numbers, read_column, read_labelled_table
@@ -159,12 +161,16 @@ class Secret(Record):
             >>> Secret.from_samples(["ill", "well", "well"], ["old", "old", "young"]).values
             ('ill', 'well')
         """
-        people = zip(
-            read_column(values, "the values of the secret", PriorError),
-            read_column(letters, "the letters", PriorError),
-            strict=True,
+        sides = {"the values of the secret": values, "the letters": letters}
+        columns = [read_column(data, what, PriorError) for what, data in sides.items()]
+        counts = CountedTuples(
+            Counter(zip(*columns, strict=True)),
+            [
+                _order_letters(data, column)
+                for data, column in zip(sides.values(), columns, strict=True)
+            ],
         )
-        return cls.from_counts(Counter(people), name=name)
+        return cls.from_counts(counts, name=name)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Secret:
@@ -306,6 +312,15 @@ class Secret(Record):
     def __repr__(self) -> str:
         laws = "" if len(self.weights) == 1 else f", {len(self.weights)} joint laws"
         return f"Secret(<{self.name}: {abbreviate(self.values)}>, {len(self.labels)} letters{laws})"
+
+
+def _order_letters(data: Any, column: Sequence[Label]) -> list[Label]:
+    """Return the distinct letters of a column in their declared order, or as they come."""
+    letters, orders = list(dict.fromkeys(column)), find_column_orders(data)
+    if None in orders:
+        return letters
+    rank = make_label_rank(letters, orders)
+    return letters if rank is None else sorted(letters, key=rank)
 
 
 def _check_joint_laws(joint: ArrayLike) -> FloatArray:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pmlopt.core.declared_orders import find_declared_order
 from pmlopt.core.frames import is_frame, to_narwhals, to_plain_list
 from pmlopt.errors import InputError
 from pmlopt.tables.collations import without_collations
@@ -18,12 +19,14 @@ class FrameTable(Table):
 
     where = "the table"
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: Any, orders: Mapping[str, tuple[str, ...]] | None = None) -> None:
         frame = to_narwhals(data)
         if isinstance(data, Mapping):
+            found = [find_declared_order(column) for column in data.values()]
             columns = {name: _to_python_list(column, name) for name, column in data.items()}
         elif frame is not None and is_frame(frame):
             _check_levels(frame)
+            found = [find_declared_order(frame[:, place]) for place in range(frame.shape[1])]
             columns = {name: frame[:, place].to_arrow for place, name in enumerate(frame.columns)}
         else:
             raise InputError(
@@ -31,6 +34,10 @@ class FrameTable(Table):
                 "Arrow, or a mapping from names to columns"
             )
         self.names, self._columns = list(columns), columns
+        self._orders = {
+            place: (orders or {}).get(name, order)
+            for place, (name, order) in enumerate(zip(self.names, found, strict=True))
+        }
         sizes = {name: len(column) for name, column in columns.items() if isinstance(column, list)}
         if len(set(sizes.values())) > 1:
             raise InputError(
@@ -48,9 +55,11 @@ class FrameTable(Table):
         """Yield all rows in one batch."""
         if not self._size:
             raise make_no_rows_error(self.where)
-        yield TableBatch(
+        batch = TableBatch(
             _ConvertedColumns(self._columns), self._size, 0, text=False, names=self.names
         )
+        batch.orders = self._orders
+        yield batch
 
 
 class LazyTable(Table):
@@ -59,11 +68,16 @@ class LazyTable(Table):
     where = "the table"
 
     def __init__(self, frame: Any) -> None:
-        self._frame, self.names = frame, frame.collect_schema().names()
+        schema = frame.collect_schema()
+        self._frame, self.names = frame, schema.names()
+        # what DuckDB hands to Arrow lacks the order of its ENUM
+        self._orders = {
+            name: tuple(kind.categories) for name, kind in schema.items() if _is_enum(kind)
+        }
 
     def batches(self) -> Iterator[TableBatch]:
         """Yield all rows in one batch."""
-        return FrameTable(self._frame.collect("pyarrow").to_native()).batches()
+        return FrameTable(self._frame.collect("pyarrow").to_native(), self._orders).batches()
 
     def count_by_engine(self, columns: Sequence[str]) -> Table:
         """Count distinct value tuples with the frame's engine."""
@@ -74,14 +88,14 @@ class LazyTable(Table):
         size = "-".join(["rows", *columns])  # no column's name
         texts = without_collations(self._frame, columns)
         groups = texts.group_by(*columns).agg(narwhals.len().alias(size)).collect("pyarrow")
-        return _CountedTable(groups.to_native(), size)
+        return _CountedTable(groups.to_native(), size, self._orders)
 
 
 class _CountedTable(FrameTable):
     """A table of distinct value tuples with multiplicities."""
 
-    def __init__(self, data: Any, size: str) -> None:
-        super().__init__(data.drop_columns([size]))
+    def __init__(self, data: Any, size: str, orders: Mapping[str, tuple[str, ...]]) -> None:
+        super().__init__(data.drop_columns([size]), orders)
         self._times = np.array(data[size].to_pylist(), dtype=np.int64)
 
     def batches(self) -> Iterator[TableBatch]:
@@ -118,6 +132,11 @@ class _ConvertedColumns(Sequence[Any]):
                 f"the column {name!r} mixes kinds, or holds what is no letter: convert it to text or to "
                 f"numbers ({cause})"
             ) from None
+
+
+def _is_enum(kind: Any) -> bool:
+    """Return whether a narwhals type is an enumeration whose categories are known."""
+    return type(kind).__name__ == "Enum" and bool(getattr(kind, "categories", None))
 
 
 def _check_levels(frame: Any) -> None:
