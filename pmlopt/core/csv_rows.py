@@ -1,11 +1,14 @@
-"""Rows of comma-separated values, read and written."""
+"""Rows of text files, read and written: CSV, with its delimiters and decimal commas."""
 
 from __future__ import annotations
 
 import csv
 import io
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pmlopt.core.file_kinds import describe_foreign_file
@@ -67,23 +70,145 @@ def parse_rows(
         ) from None
 
 
-def read_rows(
+_CANDIDATES = ",;\t|"
+"""What may stand between cells."""
+
+_HEAD = 2**20
+"""Characters of a text from which the delimiter is found."""
+
+_GROUPED = re.compile(r"[1-9]\d{0,2}(,\d{3})+")
+"""A number with commas between its thousands, or with three digits behind a decimal comma."""
+
+
+def list_delimiters(text: str, *, whole: bool = True) -> list[str]:
+    r"""List the delimiters that give the header and all rows one number of cells, two or more.
+
+    Args:
+        text: of a file, from its start.
+        whole: whether it is all of it; else its last row is cut.
+
+    Examples:
+        >>> list_delimiters("id;income\n1;2,5\n"), list_delimiters("a;b,c\n1;2,3\n")
+        ([';'], [',', ';'])
+    """
+    return [mark for mark in _CANDIDATES if mark in text and _fits(text, mark, whole=whole)]
+
+
+def _fits(text: str, delimiter: str, *, whole: bool) -> bool:
+    """Return whether a delimiter gives all complete rows equal length."""
+    rows = filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+    try:
+        header = next(rows, None)
+        if header is None or len(header) < 2:
+            return False
+        previous = header if whole else None
+        for row in rows:
+            if previous is not None and len(previous) != len(header):
+                return False
+            previous = row
+    except csv.Error:
+        return False
+    # the last row may be cut, which is no fault of the delimiter
+    return previous is not None and (len(previous) == len(header) or not whole)
+
+
+def find_delimiter(text: str) -> str:
+    r"""Find the delimiter of a table of numbers: of those that fit, the one with most numbers in its cells.
+
+    Where none fits, it is the first one that the header has.
+
+    Examples:
+        >>> find_delimiter('"truth";"a"\n"no";0,75\n'), find_delimiter("a|b,c\nd|e,0.5\n")
+        (';', ',')
+    """
+    head, whole = text[:_HEAD], len(text) <= _HEAD
+    fitting = list_delimiters(head, whole=whole)
+    if fitting:
+        return fitting[0] if len(fitting) == 1 else max(fitting, key=partial(_count_share, head))
+    first = head.lstrip().partition("\n")[0].rstrip("\r")
+    return next((mark for mark in _CANDIDATES if _fits(first, mark, whole=True)), ",")
+
+
+def _count_share(head: str, delimiter: str) -> float:
+    """Return the share of cells that are numbers."""
+    mark = _get_decimal_mark(delimiter)
+    rows = csv.reader(io.StringIO(head, newline=""), delimiter=delimiter)
+    cells = [is_number(cell.replace(mark, ".")) for row in rows for cell in row]
+    return sum(cells) / len(cells)
+
+
+def _get_decimal_mark(delimiter: str) -> str:
+    """Return the decimal mark that a delimiter leaves room for; a point is understood beside a comma."""
+    return "." if delimiter == "," else ","
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """The rows of a file of text, whose numbers may have decimal commas.
+
+    Attributes:
+        rows: the header and the others, all of one length.
+        delimiter: between cells. Where it is no comma, a comma in a number is the decimal mark.
+        path: of the file, for messages.
+    """
+
+    rows: list[list[str]]
+    delimiter: str
+    path: object
+
+    def with_points(self, cell: str) -> str:
+        """Return a cell with a decimal point in place of a decimal comma."""
+        return cell.replace(_get_decimal_mark(self.delimiter), ".")
+
+    def parse_number(self, cell: str, where: str) -> float:
+        """Parse the number of a cell.
+
+        Raises:
+            FileFormatError: the cell has another text.
+        """
+        pointed = self.with_points(cell)
+        return float(pointed) if is_number(pointed) else parse_number(cell, where)
+
+    def check_decimal_commas(self, cells: Iterable[str]) -> None:
+        """Raise an error where commas may as well be between thousands: in `1,000`, and not in `0,500`.
+
+        Raises:
+            FileFormatError: all cells with a comma are so.
+        """
+        commas = [cell.strip() for cell in cells if "," in cell]
+        if self.delimiter != "," and commas and all(map(_GROUPED.fullmatch, commas)):
+            raise FileFormatError(
+                f"{self.path}: the comma in {commas[0]!r} may be between thousands or before decimals: leave "
+                "it out, or write a point"
+            )
+
+
+def read_text_table(
     path: str | os.PathLike[str],
     content: bytes | None = None,
-    delimiter: str = ",",
     least: int = 2,
     *,
     labelled: bool = False,
-) -> list[list[str]]:
-    """Read a UTF-8 CSV file with at least a header and one row.
+) -> TextTable:
+    """Read a CSV file in UTF-8 with at least a header and one row; its delimiter is found.
 
+    Cells are separated by commas; or by semicolons, tabs or bars, and then numbers may have decimal commas.
     A header of a labelled matrix that lacks the corner gets an empty one.
+
+    Args:
+        path: of the file.
+        content: all of its bytes, where they have been read.
+        least: how many rows there must be.
+        labelled: whether the header may lack its first cell.
+
+    Raises:
+        FileFormatError: it is a file of another kind, no text in UTF-8, or has rows of different lengths.
     """
     content = read_bytes(path) if content is None else content
     if (foreign := describe_foreign_file(content, small=True)) is not None:
         raise FileFormatError(f"{path}: {foreign}")
-    stream = io.BytesIO(content)
-    text = io.TextIOWrapper(stream, "utf-8-sig", newline="")
+    delimiter = find_delimiter(content[: 4 * _HEAD + 8].decode("utf-8-sig", "replace"))
+    text = io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline="")
     rows = list(parse_rows(text, path, delimiter, labelled=labelled))
     if labelled and rows and len(rows[0]) < len(rows[-1]):
         rows[0].insert(0, "")
@@ -91,7 +216,7 @@ def read_rows(
         raise FileFormatError(
             f"{path}: has {len(rows)} row(s): a header and at least one row are needed"
         )
-    return rows
+    return TextTable(rows, delimiter, path)
 
 
 def encode_csv(rows: Iterable[Sequence[Any]], delimiter: str = ",") -> bytes:

@@ -26,7 +26,7 @@ from pmlopt.core.arrays import (
     parse_labels,
 )
 from pmlopt.core.counts import CountedTuples
-from pmlopt.core.csv_rows import read_rows
+from pmlopt.core.csv_rows import read_text_table
 from pmlopt.core.declared_orders import find_column_orders, make_label_rank
 from pmlopt.core.frames import to_plain_list
 from pmlopt.core.records import ContextReference, Range, Record, Shape
@@ -180,8 +180,9 @@ class Secret(Record):
         - three columns, the two and how often they occur together, or with which probability;
         - a crosstab: the letters in the header, and a row for each value of the secret.
 
-        Whole numbers are counts, others probabilities. The secret has the name of the first column. A table
-        of three columns is a crosstab of two letters where its corner is empty.
+        Cells are separated by commas, semicolons or tabs. Whole numbers are counts, others probabilities. The
+        secret has the name of the first column. A table of three columns is a crosstab of two letters where
+        its corner is empty.
 
         Raises:
             FileFormatError: the file is not there, or not of such a form.
@@ -196,7 +197,8 @@ class Secret(Record):
             (5, 5)
             >>> folder.cleanup()
         """
-        head, *body = read_rows(path)
+        table = read_text_table(path)
+        head, *body = table.rows
         if len(head) < 2:
             raise FileFormatError(f"{path}: has one column: the secret and the letter are two")
         name, counts = head[0].strip() or "the secret", head[-1].strip().lower() in NUMBER_HEADERS
@@ -211,7 +213,7 @@ class Secret(Record):
             if (
                 not counts
                 and len(set(first)) == len(first)
-                and all(files.is_number(row[1]) for row in body)
+                and all(files.is_number(table.with_points(row[1])) for row in body)
             ):
                 raise FileFormatError(
                     f"{path}: may be a crosstab of two letters or pairs with their numbers: leave the corner "
@@ -238,7 +240,8 @@ class Secret(Record):
         try:
             if whole:
                 return cls.from_counts({pair: int(text) for pair, text in texts.items()}, name=name)
-            numbers = {pair: files.parse_number(text, str(path)) for pair, text in texts.items()}
+            table.check_decimal_commas(texts.values())
+            numbers = {pair: table.parse_number(text, str(path)) for pair, text in texts.items()}
             law = read_labelled_table(numbers, "the joint law", PriorError, absent=0)
             return cls(law.values, law.axes[1], law.axes[0], name)
         except PriorError as error:

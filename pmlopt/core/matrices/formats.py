@@ -219,9 +219,7 @@ FORMATS = {
     ".csv": MatrixFormat(encode_text, decode_text),
     ".json": MatrixFormat(encode_json, decode_json),
     ".npz": MatrixFormat(encode_npz, decode_npz, write=write_npz),
-    ".tsv": MatrixFormat(
-        partial(encode_text, delimiter="\t"), partial(decode_text, delimiter="\t")
-    ),
+    ".tsv": MatrixFormat(partial(encode_text, delimiter="\t"), decode_text),
     ".npy": MatrixFormat(encode_npy, decode_npy),
     ".mat": MatrixFormat(encode_mat, decode_mat, parts="variables"),
     ".parquet": MatrixFormat(encode_parquet, decode_parquet),
