@@ -378,7 +378,7 @@ def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mec
     stored = _read_text(path, bare) if ending in _TEXT else read_matrix(path)
     matrix = np.asarray(stored.matrix, dtype=float)
     sums = matrix.sum(axis=1)
-    off = float(np.abs(sums - 1).max())
+    off = float(np.abs(sums - 1).max(initial=0.0))
     is_rounded = is_rounded_sum(1 + off)
     if rounded and off > 0 and is_rounded:
         print_line(

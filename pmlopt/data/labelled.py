@@ -42,11 +42,12 @@ from pmlopt.core.frames import (
     to_narwhals,
     to_plain_list,
 )
-from pmlopt.core.lazy_imports import check_installed, import_optional
 from pmlopt.core.letter_files import read_letters
 from pmlopt.core.matrices.formats import read_table
+from pmlopt.core.matrices.matrix_file import Source
+from pmlopt.core.matrices.parquet import read_parquet_table
 from pmlopt.core.records import parse_json
-from pmlopt.errors import FileFormatError, InputError
+from pmlopt.errors import InputError
 
 Axes = tuple[tuple[Label, ...] | None, ...]
 Numbers: TypeAlias = ArrayLike | Mapping[Any, Any] | os.PathLike[str]
@@ -241,18 +242,8 @@ def _read_file(
     """Read a labelled file: typed labels of Parquet, parsed text labels of CSV."""
     ending, what = Path(path).suffix.lower(), str(path)
     if ending in (".parquet", ".pq") and (door is read_vector or ending == ".pq"):
-        narwhals = import_optional("narwhals", "files of Parquet")
-        check_installed("files of Parquet", "pyarrow")
-
-        try:
-            return cast(
-                "LabelledArray",
-                door(narwhals.read_parquet(path, backend="pyarrow").to_native(), what, error),
-            )
-        except OSError as cause:
-            raise FileFormatError(
-                f"{path}: cannot be read: {files.describe_os_error(cause)}"
-            ) from None
+        table = read_parquet_table(Source(path, files.read_bytes(path)))
+        return cast("LabelledArray", door(table, what, error))
     if ending == ".json":
         data = parse_json(files.read_bytes(path), what)
         if not (
