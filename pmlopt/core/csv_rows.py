@@ -73,8 +73,8 @@ def parse_rows(
 _CANDIDATES = ",;\t|"
 """What may stand between cells."""
 
-_HEAD = 2**20
-"""Characters of a text from which the delimiter is found."""
+HEAD_BYTES = 2**20
+"""Bytes or characters of a file from which its form is found."""
 
 _GROUPED = re.compile(r"[1-9]\d{0,2}(,\d{3})+")
 """A number with commas between its thousands, or with three digits behind a decimal comma."""
@@ -121,7 +121,7 @@ def find_delimiter(text: str) -> str:
         >>> find_delimiter('"truth";"a"\n"no";0,75\n'), find_delimiter("a|b,c\nd|e,0.5\n")
         (';', ',')
     """
-    head, whole = text[:_HEAD], len(text) <= _HEAD
+    head, whole = text[:HEAD_BYTES], len(text) <= HEAD_BYTES
     fitting = list_delimiters(head, whole=whole)
     if fitting:
         return fitting[0] if len(fitting) == 1 else max(fitting, key=partial(_count_share, head))
@@ -207,7 +207,7 @@ def read_text_table(
     content = read_bytes(path) if content is None else content
     if (foreign := describe_foreign_file(content, small=True)) is not None:
         raise FileFormatError(f"{path}: {foreign}")
-    delimiter = find_delimiter(content[: 4 * _HEAD + 8].decode("utf-8-sig", "replace"))
+    delimiter = find_delimiter(content[: 4 * HEAD_BYTES + 8].decode("utf-8-sig", "replace"))
     text = io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline="")
     rows = list(parse_rows(text, path, delimiter, labelled=labelled))
     if labelled and rows and len(rows[0]) < len(rows[-1]):

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pmlopt.core.csv_rows import HEAD_BYTES
 from pmlopt.core.file_kinds import describe_foreign_file
 from pmlopt.core.files import describe_os_error, is_standard_stream, read_standard_input
 from pmlopt.core.frames import is_lazy, to_narwhals
@@ -19,7 +20,6 @@ from pmlopt.tables.folder_names import values_in_path
 from pmlopt.tables.frame_tables import FrameTable, LazyTable
 from pmlopt.tables.json_lines import JsonLinesTable, is_json_lines
 from pmlopt.tables.streams import (
-    HEAD_BYTES,
     CsvFormat,
     DataStream,
     QuoteCheck,

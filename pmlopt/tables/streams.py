@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.csv_rows import list_delimiters, parse_rows
+from pmlopt.core.csv_rows import HEAD_BYTES, list_delimiters, parse_rows
 from pmlopt.core.files import describe_os_error
 from pmlopt.errors import FileFormatError, InputError
 
@@ -80,8 +80,6 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-HEAD_BYTES = 2**20
-"""Bytes of a file from which its form is found."""
 
 
 @dataclass(frozen=True)

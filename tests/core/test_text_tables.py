@@ -41,7 +41,7 @@ def test_a_matrix_is_read_with_any_delimiter(tmp_path: Path, program: str, endin
         ("truth;0,5;1,5\nno;0,75;0,25\nyes;0,2;0,8\n", ("0,5", "1,5")),
         ("truth,a|c,b|c\nno,0.75,0.25\nyes,0.2,0.8\n", ("a|c", "b|c")),
         ("truth,a;c,b;c\nno,0.75,0.25\nyes,0.2,0.8\n", ("a;c", "b;c")),
-        ('"tru;th","a;1","b;1"\n"no;1",0.75,0.25\n"yes;1",0.2,0.8\n', ("a;1", "b;1")),
+        ('"le;vel","a;1","b;1"\n"no;1",0.75,0.25\n"yes;1",0.2,0.8\n', ("a;1", "b;1")),
     ],
 )
 def test_labels_may_hold_other_delimiters(
