@@ -2,7 +2,8 @@
 
 `python tests/fuzz.py --instances 200 --seed 1` solves so many problems of each kind and prints a
 table; it exits with 1 where a claim is false, and says with which seed. An instance is known by its kind, the
-seed and its number alone, so that each can be run again.
+seed and its number alone, so that each can be run again. Kinds that begin with `read-` change a file that
+pmlopt reads, and claim that it is read or refused: `--kinds readers` takes all of them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from fuzzing import (
+    mutated_files,
     own,
     random_designs,
     random_least,
@@ -73,12 +75,18 @@ KINDS: Mapping[str, Callable[[np.random.Generator], Result[Any]]] = {
     "curved-set": random_sets.curved_set,
 }
 
+READERS = list(mutated_files.KINDS)
+EVERY: Mapping[str, Callable[[np.random.Generator], Result[Any] | str]] = {
+    **KINDS,
+    **mutated_files.KINDS,
+}
+
 
 def run(kind: str, seed: int, instances: int, seconds: float = math.inf) -> Tally:
     """Solve random problems of one kind; a false claim is kept with the instance that shows it.
 
     Args:
-        kind: one of `KINDS`.
+        kind: one of `EVERY`.
         seed: of all of them; instance i depends on the kind, the seed and i alone.
         instances: how many.
         seconds: after which no new one is begun.
@@ -92,9 +100,9 @@ def run(kind: str, seed: int, instances: int, seconds: float = math.inf) -> Tall
     for number in range(instances):
         if time.perf_counter() - begin > seconds:
             break
-        rng = np.random.default_rng([seed, list(KINDS).index(kind), number])
+        rng = np.random.default_rng([seed, list(EVERY).index(kind), number])
         try:
-            result = KINDS[kind](rng)
+            result = EVERY[kind](rng)
         except FalseClaimError as claim:
             tally.statuses["false"] += 1
             tally.false_claims.append(f"{kind}, seed {seed}, instance {number}: {claim}")
@@ -105,7 +113,7 @@ def run(kind: str, seed: int, instances: int, seconds: float = math.inf) -> Tall
         except Exception as error:
             raise RuntimeError(f"{kind}, seed {seed}, instance {number}") from error
         else:
-            tally.statuses[result.status.value] += 1
+            tally.statuses[result if isinstance(result, str) else result.status.value] += 1
     tally.seconds = time.perf_counter() - begin
     return tally
 
@@ -114,7 +122,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the kinds that are asked for, print the table; 1 where a claim is false."""
     parser = argparse.ArgumentParser(prog="python tests/fuzz.py", description=__doc__)
     parser.add_argument(
-        "--kinds", nargs="+", default=list(KINDS), choices=list(KINDS), metavar="KIND"
+        "--kinds", nargs="+", default=list(KINDS), choices=[*EVERY, "readers"], metavar="KIND"
     )
     parser.add_argument("--instances", type=int, default=100, help="Of each kind.")
     parser.add_argument("--seed", type=int, default=0)
@@ -126,8 +134,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(argv)
     if (module := getattr(asked, "import")) is not None:
         own.take(import_module(module))
-    share = 60 * asked.minutes / len(asked.kinds)
-    tallies = {kind: run(kind, asked.seed, asked.instances, share) for kind in asked.kinds}
+    kinds = [one for kind in asked.kinds for one in (READERS if kind == "readers" else [kind])]
+    share = 60 * asked.minutes / len(kinds)
+    tallies = {kind: run(kind, asked.seed, asked.instances, share) for kind in kinds}
     if asked.json:
         record = {
             kind: {
@@ -141,7 +150,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         for kind, tally in tallies.items():
             counts = ", ".join(f"{count} {name}" for name, count in tally.statuses.most_common())
-            sys.stdout.write(f"{kind:17} {tally.seconds:8.1f} s  {counts}\n")
+            sys.stdout.write(f"{kind:21} {tally.seconds:8.1f} s  {counts}\n")
             sys.stdout.writelines(f"  FALSE: {claim}\n" for claim in tally.false_claims)
     return 1 if any(tally.false_claims for tally in tallies.values()) else 0
 

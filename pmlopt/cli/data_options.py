@@ -23,6 +23,7 @@ from pmlopt.core.frames import Missing
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
+    from pmlopt.core.counts import CountedTuples
     from pmlopt.data.prior import Prior
     from pmlopt.tables import CsvFormat, Table
 
@@ -96,7 +97,7 @@ class DataOptions:
         columns: Sequence[str],
         missing: Missing = "refuse",
         weight_column: str | None = None,
-    ) -> dict[tuple[Label, ...], int]:
+    ) -> CountedTuples:
         """Count the value tuples of columns in a data file, and print how many rows have a missing cell."""
         from pmlopt.tables.counting import count_tuples
         from pmlopt.tables.missing_cells import MissingRows
@@ -107,13 +108,6 @@ class DataOptions:
         if lacking.missing:
             print_line(lacking.describe(missing), err=True)
         return found
-
-    def count_pairs(
-        self, path: Path, row: str, column: str, missing: Missing = "refuse"
-    ) -> dict[tuple[Label, Label], int]:
-        """Count the value pairs of two columns in a data file."""
-        found = self.count_tuples(path, [row, column], missing)
-        return {(one, other): count for (one, other), count in found.items()}
 
     def read_texts(self, path: Path, columns: Sequence[str]) -> list[list[str]]:
         """Read columns of a data file as text; missing cells are empty."""
@@ -228,11 +222,8 @@ def count_command(
             *([*label, count] for label, count in found.items()),
         ]
     else:
-        pairs = form.count_pairs(data, secret_column, columns[0], missing)
-        letters = list(
-            dict.fromkeys(letter for _, letter in sorted(pairs, key=lambda pair: str(pair[1])))
-        )
-        values = list(dict.fromkeys(value for value, _ in pairs))
+        pairs = form.count_tuples(data, [secret_column, columns[0]], missing)
+        values, letters = pairs.letters
         rows = [
             [secret_column, *letters],
             *([value, *(pairs.get((value, letter), 0) for letter in letters)] for value in values),

@@ -215,26 +215,27 @@ def _read_data(
     form: DataOptions,
 ) -> tuple[list[Mechanism], ReleasedRows | None]:
     """Read the mechanisms, and the rows of the data; None for a file of counts."""
-    from pmlopt.publishing.estimating import ReleasedRows
+    from pmlopt.publishing.estimating import ReleasedRows, keep_values
 
     if data is None:
         assert counts_file is not None
-        return _read_mechanisms(mechanism_files, (), (), _read_outcomes(counts_file)), None
+        return _read_mechanisms(mechanism_files, (), _read_outcomes(counts_file)), None
     seen = form.count_tuples(data, [*columns, *clear.names], missing, clear.weight)
-    parts = _read_mechanisms(mechanism_files, columns, clear.group_by, list(seen))
-    rows = ReleasedRows(seen, str(data), clear.within is not None, clear.weight is not None)
+    parts = _read_mechanisms(mechanism_files, columns, list(seen))
+    letters = dict(zip(clear.names, seen.letters[len(columns) :], strict=True))
+    parts += [keep_values(name, letters[name]) for name in clear.group_by]
+    groups = None if clear.within is None else letters[clear.within]
+    rows = ReleasedRows(seen, str(data), groups, clear.weight is not None)
     return parts, rows
 
 
 def _read_mechanisms(
     mechanism_files: Sequence[Path],
     columns: Sequence[str],
-    group_by: Sequence[str],
     outcomes: Sequence[tuple[Label, ...]],
 ) -> list[Mechanism]:
-    """Read the mechanism of each column from files; identity mechanisms for clear columns."""
+    """Read the mechanism of each released column from files."""
     from pmlopt.data.mechanism import Mechanism
-    from pmlopt.publishing.estimating import keep_values
     from pmlopt.releases.estimation.released_outputs import match_output_labels
 
     parts = [
@@ -245,9 +246,6 @@ def _read_mechanisms(
     ]
     if len(parts) > 1 and columns and len(columns) != len(parts):
         raise InputError(f"give --column for each of the {len(parts)} mechanisms, in their order")
-    for place, name in enumerate(group_by, len(columns)):
-        values = tuple(dict.fromkeys(key[place] for key in outcomes))
-        parts.append(keep_values(name, values))
     return parts
 
 

@@ -152,7 +152,8 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
             return None
         if self.secret_column is None or not self.columns:
             return Secret.load(self.about_file)
-        pairs = self.count_pairs(self.about_file, self.secret_column, self.columns[0], self.missing)
+        named = [self.secret_column, self.columns[0]]
+        pairs = self.count_tuples(self.about_file, named, self.missing)
         return Secret.from_counts(pairs, name=self.secret_column)
 
     def read_prior(self, announce: bool = True) -> Prior:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
@@ -22,7 +23,7 @@ from pmlopt.core.arrays import (
     join_words,
     parse_labels,
 )
-from pmlopt.core.csv_rows import read_rows
+from pmlopt.core.csv_rows import read_text_table
 from pmlopt.core.letter_files import read_letters
 from pmlopt.core.matrices.formats import read_matrix
 from pmlopt.core.matrices.matrix_file import MatrixFile
@@ -323,14 +324,15 @@ def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
     if Path(value).suffix.lower() != ".csv":
         return cast("Constraint", kinds[name](files.parse_number(value, f"--constraint {name}")))
     known = {str(label): label for label in labels}
-    rows = read_rows(Path(value))[1:]
+    table = read_text_table(Path(value))
+    rows = table.rows[1:]
     if any(len(row) != 2 for row in rows):
         raise FileFormatError(
             f"{value}: a row has not two cells: it has a header and two columns of labels"
         )
     if kinds[name] in (OutcomeLeakage, CategoryRetention):
         return cast("Constraint", kinds[name](
-            [(known.get(label, label), files.parse_number(number, value)) for label, number in rows]
+            [(known.get(label, label), table.parse_number(number, value)) for label, number in rows]
         ))  # fmt: skip
     pairs = [(known.get(one, one), known.get(other, other)) for one, other in rows]
     return cast("Constraint", kinds[name](dict(pairs) if kinds[name] is Strata else pairs))
@@ -347,7 +349,7 @@ def read_numbers(text: str, option: str) -> list[float]:
         raise InputError(f"{option} {text!r}: give numbers with commas between") from None
 
 
-_TEXT, _OWN = (".csv", ".tsv"), (".json", ".npz")
+_TEXT, _OWN = (".csv", ".tsv", ".txt"), (".json", ".npz")
 """Endings of tables of text, and of the formats that pmlopt only writes."""
 
 
@@ -366,7 +368,7 @@ def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mec
     """
     ending = files.get_file_format(path)
     if bare and ending not in _TEXT:
-        raise FileFormatError(f"{path}: --no-header belongs to CSV and TSV files")
+        raise FileFormatError(f"{path}: --no-header belongs to CSV, TSV and other text files")
     if ending in _OWN:
         if rounded:
             raise FileFormatError(
@@ -376,7 +378,7 @@ def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mec
     stored = _read_text(path, bare) if ending in _TEXT else read_matrix(path)
     matrix = np.asarray(stored.matrix, dtype=float)
     sums = matrix.sum(axis=1)
-    off = float(np.abs(sums - 1).max())
+    off = float(np.abs(sums - 1).max(initial=0.0))
     is_rounded = is_rounded_sum(1 + off)
     if rounded and off > 0 and is_rounded:
         print_line(
@@ -402,12 +404,9 @@ def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mec
 
 def _read_text(path: Path, bare: bool) -> MatrixFile:
     """Read a matrix from a text table, with or without a header."""
-    content = files.read_bytes(path)
-    first = content.decode("utf-8-sig", "replace").lstrip().partition("\n")[0]
-    delimiter = next((mark for mark in (";", "\t") if mark in first), ",")
-    mark = "." if delimiter == "," else ","
-    read = read_rows(path, content, delimiter, least=1 if bare else 2, labelled=not bare)
-    rows = [row for row in read if any(row)]
+    read = read_text_table(path, least=1 if bare else 2, labelled=not bare)
+    table = replace(read, rows=[row for row in read.rows if any(row)])
+    rows = table.rows
     if bare:
         # nan, inf and 1e-3 are numbers, and "50%" has a message of its own
         labels = [
@@ -419,7 +418,7 @@ def _read_text(path: Path, bare: bool) -> MatrixFile:
                 "labels; or leave --no-header out, and give a header and a first column with the inputs"
             )
         cells = [
-            [files.parse_number(cell.replace(mark, "."), f"{path}: row {number}") for cell in row]
+            [table.parse_number(cell, f"{path}: row {number}") for cell in row]
             for number, row in enumerate(rows, 1)
         ]
         return MatrixFile(np.array(cells), DefaultLabels(len(cells)), DefaultLabels(len(cells[0])))
@@ -427,4 +426,4 @@ def _read_text(path: Path, bare: bool) -> MatrixFile:
         raise FileFormatError(
             f"{path}: its first row {rows[0][:4]} looks like probabilities: if so, give --no-header"
         )
-    return parse_labelled_matrix(rows, path, mark)
+    return parse_labelled_matrix(table)

@@ -1,8 +1,8 @@
-"""Counts of tuples of labels as arrays."""
+"""Counts of tuples of labels, with the letters of each side, and as arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,41 @@ from numpy.typing import NDArray
 
 from pmlopt.core.arrays import Label, indices_of
 from pmlopt.errors import InputError
+
+
+class CountedTuples(dict[tuple[Label, ...], int]):
+    """A mapping from tuples of labels to counts, with the letters of each place of the tuples in order.
+
+    The order of the tuples alone does not have these: a letter that the first ones lack comes later.
+
+    Attributes:
+        letters: of each place, those that occur, in the order of its column.
+
+    Examples:
+        >>> counts = CountedTuples({("no", "high"): 1, ("yes", "low"): 2}, [("no", "yes"), ("low", "high")])
+        >>> counts["yes", "low"], counts.letters[1]
+        (2, ('low', 'high'))
+    """
+
+    def __init__(
+        self, counts: Mapping[tuple[Label, ...], int], letters: Iterable[Iterable[Label]]
+    ) -> None:
+        super().__init__(counts)
+        self.letters = tuple(map(tuple, letters))
+
+
+class LabelledSequences(list[list[Label]]):
+    """Sequences of labels, with the order that their column declares.
+
+    Attributes:
+        order: of the labels, of which some may not occur; None where none is declared.
+    """
+
+    def __init__(
+        self, sequences: Iterable[list[Label]], order: tuple[Label, ...] | None = None
+    ) -> None:
+        super().__init__(sequences)
+        self.order = order
 
 
 def build_count_array(

@@ -21,8 +21,17 @@ _BEGINNINGS: tuple[tuple[bytes, str], ...] = (
     (b"$FL2", f"is a file of SPSS (.sav): {_SAVE}"),
     (b"$FL3", f"is a file of SPSS (.zsav): {_SAVE}"),
     (b"<stata_dta>", f"is a file of Stata (.dta): {_SAVE}"),
+    (
+        bytes(12) + b"\xc2\xea\x81\x60\xb3\x14\x11\xcf\xbd\x92\x08\x00",
+        f"is a file of SAS (.sas7bdat): {_SAVE}",
+    ),
+    (b"HEADER RECORD*******LIB", f"is a transport file of SAS (.xpt): {_SAVE}"),
     (b"RDX2\n", f"is a file of R (.RData): {_SAVE}"),
     (b"RDX3\n", f"is a file of R (.RData): {_SAVE}"),
+    (b"RDA2\n", f"is a file of R (.RData): {_SAVE}"),
+    (b"RDA3\n", f"is a file of R (.RData): {_SAVE}"),
+    (b"FEA1", f"is a file of Feather in its first version: {_SAVE}, or as Parquet"),
+    (b"\0\1\0\0Standard ", "is a database of Access: export the table as CSV, and give that"),
     (b"X\n\0\0\0", f"is a file of R (.rds): {_SAVE}"),
     (b"ORC", f"is an ORC file: {_SAVE}, or as Parquet"),
     (b"Obj\x01", f"is an Avro file: {_SAVE}, or as Parquet"),
@@ -42,6 +51,16 @@ _TABLES: tuple[tuple[bytes, str], ...] = (
     (b"\xfe\xff", "is text in UTF-16: save it as CSV in UTF-8"),
 )
 """The same for files that a table of people is read from, and a small table is not."""
+
+_STATA = re.compile(rb"[\x66-\x73][\x01\x02]\x01\x00")
+"""The header of Stata's files up to version 115: version, order of bytes, and type."""
+
+_PC_AXIS = re.compile(
+    rb"\s*(AUTOPEN|AXIS-VERSION|CHARSET|CODEPAGE|CONFIDENTIAL|COPYRIGHT|CREATION-DATE|DECIMALS|DEFAULT-GRAPH|"
+    rb"DESCRIPTION|LANGUAGES?|LAST-UPDATED|MATRIX|NEXT-UPDATE|PX-SERVER|SHOWDECIMALS|SUBJECT-AREA|SUBJECT-CODE|"
+    rb"TABLEID|TITLE|UPDATE-FREQUENCY)(\[\w+\])?=[^;]*;"
+)
+"""The first keyword of a file of PC-Axis, with its value."""
 
 _PAGE = re.compile(rb"\s*<(!doctype html|html|\?xml)\b", re.IGNORECASE)
 _JSON = re.compile(rb'\s*(\{\s*("|\})|\[\s*[\[{"\]])')
@@ -66,9 +85,15 @@ def describe_foreign_file(head: bytes, *, small: bool = False) -> str | None:
     for beginning, description in (*_BEGINNINGS, *(_TABLES if small else ())):
         if head.startswith(beginning):
             return description
+    if _STATA.match(head):
+        return f"is a file of Stata (.dta): {_SAVE}"
+    if b"SPSSPORT" in head[:1000].translate(None, b"\r\n")[350:500]:
+        return f"is a portable file of SPSS (.por): {_SAVE}"
     text = head[3:] if head.startswith(b"\xef\xbb\xbf") else head
     if _PAGE.match(text):
         return f"is a page of HTML or XML: {_SAVE}"
+    if _PC_AXIS.match(text):
+        return f"is a file of PC-Axis (.px): {_SAVE}"
     if _JSON.match(text):
         return f"is JSON: {_SAVE}"
     return None

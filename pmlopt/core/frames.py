@@ -74,7 +74,9 @@ def to_narwhals(data: Any, *, lazy: bool = False) -> Any:
         return None
     narwhals = import_optional("narwhals", f"frames and series of {package}")
     try:
-        found = narwhals.from_native(_convert_arrow(data), allow_series=True, pass_through=True)
+        # what is wrapped already may be of an older interface, whose types say less
+        native = narwhals.to_native(data, pass_through=True)
+        found = narwhals.from_native(_convert_arrow(native), allow_series=True, pass_through=True)
         if isinstance(found, narwhals.LazyFrame):
             return found if lazy else found.collect()
         if isinstance(found, narwhals.DataFrame) and len(set(found.columns)) < len(found.columns):

@@ -19,6 +19,7 @@ from pmlopt.errors import MissingExtraError
 
 if TYPE_CHECKING:
     import difflib
+    import graphlib
     import hashlib
     import html
     import tempfile
@@ -47,8 +48,9 @@ else:
         LazyModule, ("cvxpy", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.special")
     )
     # of the standard library what many commands never use: together a tenth of the start of one
-    difflib, futures, hashlib, html, tempfile, zipfile = map(
-        LazyModule, ("difflib", "concurrent.futures", "hashlib", "html", "tempfile", "zipfile")
+    difflib, futures, graphlib, hashlib, html, tempfile, zipfile = map(
+        LazyModule,
+        ("difflib", "concurrent.futures", "graphlib", "hashlib", "html", "tempfile", "zipfile"),
     )
 
 
@@ -85,6 +87,6 @@ def check_installed(purpose: str, *packages: str) -> None:
 
 
 __all__ = [
-    "check_installed", "cp", "difflib", "futures", "hashlib", "html", "import_optional", "linalg", "optimize",
-    "sparse", "special", "tempfile", "zipfile",
+    "check_installed", "cp", "difflib", "futures", "graphlib", "hashlib", "html", "import_optional",
+    "linalg", "optimize", "sparse", "special", "tempfile", "zipfile",
 ]  # fmt: skip

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Sequence
 
 from pmlopt.core.arrays import NUMBER_HEADERS, Label, join_words, parse_labels
-from pmlopt.core.csv_rows import has_blank_delimiter, read_rows
-from pmlopt.core.files import read_bytes
+from pmlopt.core.csv_rows import read_text_table
 from pmlopt.core.matrix_layout import is_number, parse_number
 from pmlopt.core.near_labels import warn_of_near_labels
 from pmlopt.errors import FileFormatError
@@ -42,33 +40,16 @@ def read_letters(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], list[
         LetterLayoutError: the file has other columns.
         FileFormatError: it is no CSV, or a number is none.
     """
-    content = read_bytes(path)
-    delimiter = _find_delimiter(content)
-    rows = read_rows(path, content, delimiter, least=1)
+    table = read_text_table(path, least=1)
+    rows = table.rows
     _check_columns(path, rows)
     columns = [parse_labels(column) for column in list(zip(*rows[1:], strict=True))[:-1]]
     labels = columns[0] if len(columns) == 1 else tuple(zip(*columns, strict=True))
     for column in columns:
         warn_of_near_labels(column, path)
-    texts = [row[-1].strip() for row in rows[1:]]
-    if delimiter != ",":
-        texts = [text.replace(",", ".") for text in texts]
+    table.check_decimal_commas(row[-1] for row in rows[1:])
+    texts = [table.with_points(row[-1].strip()) for row in rows[1:]]
     return labels, _parse_numbers(path, labels, texts)
-
-
-def _find_delimiter(content: bytes) -> str:
-    """Return the first of comma, semicolon and tab that gives the header two cells; else a comma.
-
-    Quoted names may have a blank between them.
-    """
-    header = content.decode("utf-8-sig", "replace").lstrip().partition("\n")[0].rstrip("\r")
-    for delimiter in " " if has_blank_delimiter(header) else ",;\t":
-        try:
-            if len(next(csv.reader([header], delimiter=delimiter, strict=True), [])) > 1:
-                return delimiter
-        except csv.Error:
-            continue
-    return ","
 
 
 def _check_columns(path: str | os.PathLike[str], rows: Sequence[Sequence[str]]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any
@@ -21,6 +21,8 @@ from pmlopt.core.arrays import (
     check_unmasked,
     copy_float_array,
 )
+from pmlopt.core.counts import LabelledSequences
+from pmlopt.core.declared_orders import find_declared_order, make_rank, merge_orders
 from pmlopt.core.records import Record, Shape
 from pmlopt.errors import PriorError
 
@@ -184,6 +186,14 @@ def normalize_laws(laws: FloatArray) -> FloatArray:
     return np.asarray(divided.reshape(laws.shape))
 
 
+def _sort_states(states: Collection[Label], order: Sequence[Label] | None) -> list[Any]:
+    """Return states in ascending order, which may be a declared one."""
+    try:
+        return sorted(states, key=make_rank(states, order))
+    except TypeError:
+        raise PriorError("the states have no order: give labels=") from None
+
+
 def count_moves(
     sequences: Iterable[Sequence[Label]], labels: Iterable[Label] | None = None
 ) -> tuple[tuple[Label, ...], FloatArray, FloatArray]:
@@ -192,14 +202,16 @@ def count_moves(
     Raises:
         PriorError: a state is not among the labels, or there are none.
     """
-    seen = [list(states) for states in sequences]
-    every: Any = {state for states in seen for state in states} if labels is None else labels
-    try:
-        names = check_labels_of_size(
-            sorted(every) if labels is None else every, None, "the states", PriorError
+    given = list(sequences)
+    seen = [list(states) for states in given]
+    if labels is None:
+        order = (
+            sequences.order
+            if isinstance(sequences, LabelledSequences)
+            else merge_orders(map(find_declared_order, given))
         )
-    except TypeError:
-        raise PriorError("the states have no order: give labels=") from None
+        labels = _sort_states({state for states in seen for state in states}, order)
+    names = check_labels_of_size(labels, None, "the states", PriorError)
     place = {label: k for k, label in enumerate(names)}
     strange = next((state for states in seen for state in states if state not in place), None)
     if strange is not None or not any(seen):

@@ -29,8 +29,11 @@ from pmlopt.core.arrays import (
     is_plain,
     parse_labels,
 )
+from pmlopt.core.counts import CountedTuples
+from pmlopt.core.declared_orders import find_column_orders, find_declared_order, make_label_rank
 from pmlopt.core.frames import (
     get_column_names,
+    get_pandas_index,
     get_row_names,
     has_labels,
     is_frame,
@@ -39,11 +42,12 @@ from pmlopt.core.frames import (
     to_narwhals,
     to_plain_list,
 )
-from pmlopt.core.lazy_imports import check_installed, import_optional
 from pmlopt.core.letter_files import read_letters
 from pmlopt.core.matrices.formats import read_table
+from pmlopt.core.matrices.matrix_file import Source
+from pmlopt.core.matrices.parquet import read_parquet_table
 from pmlopt.core.records import parse_json
-from pmlopt.errors import FileFormatError, InputError
+from pmlopt.errors import InputError
 
 Axes = tuple[tuple[Label, ...] | None, ...]
 Numbers: TypeAlias = ArrayLike | Mapping[Any, Any] | os.PathLike[str]
@@ -157,6 +161,7 @@ def read_vector(data: Any, what: str, error: type[InputError]) -> LabelledArray:
     if found is None:
         return LabelledArray(_list_entries(data, what, error), (None,), what)
     names = get_row_names(found)
+    orders = [] if names is None else [find_declared_order(get_pandas_index(found))]
     if is_frame(found):
         columns = _get_columns(found)
         several = len(columns) == 2 or (
@@ -164,6 +169,7 @@ def read_vector(data: Any, what: str, error: type[InputError]) -> LabelledArray:
         )
         if names is None and several:
             names = columns[0] if len(columns) == 2 else list(zip(*columns[:-1], strict=True))
+            orders = find_column_orders(found)[:-1]
         elif len(columns) != 1:
             raise error(
                 f"{what} are a table with the columns {list(found.columns)}: give a table of two, the label "
@@ -172,7 +178,13 @@ def read_vector(data: Any, what: str, error: type[InputError]) -> LabelledArray:
         numbers = columns[-1]
     else:
         numbers = to_plain_list(found)
-    return LabelledArray(numbers, (_clean_labels(names, what, error),), what)
+    labels = _clean_labels(names, what, error)
+    if labels is None or not orders or None in orders:
+        return LabelledArray(numbers, (labels,), what)
+    # `value_counts` puts the commonest first, also of a column that declares an order
+    rank = make_label_rank(labels, orders)
+    ordered = labels if rank is None else tuple(sorted(labels, key=rank))
+    return LabelledArray(numbers, (labels,), what).reorder_axis(0, ordered, error)
 
 
 def read_labelled_table(
@@ -230,18 +242,8 @@ def _read_file(
     """Read a labelled file: typed labels of Parquet, parsed text labels of CSV."""
     ending, what = Path(path).suffix.lower(), str(path)
     if ending in (".parquet", ".pq") and (door is read_vector or ending == ".pq"):
-        narwhals = import_optional("narwhals", "files of Parquet")
-        check_installed("files of Parquet", "pyarrow")
-
-        try:
-            return cast(
-                "LabelledArray",
-                door(narwhals.read_parquet(path, backend="pyarrow").to_native(), what, error),
-            )
-        except OSError as cause:
-            raise FileFormatError(
-                f"{path}: cannot be read: {files.describe_os_error(cause)}"
-            ) from None
+        table = read_parquet_table(Source(path, files.read_bytes(path)))
+        return cast("LabelledArray", door(table, what, error))
     if ending == ".json":
         data = parse_json(files.read_bytes(path), what)
         if not (
@@ -253,7 +255,7 @@ def _read_file(
         None if isinstance(side, DefaultLabels) else check_labels_of_size(side, None, what, error)
         for side in axes
     )
-    return LabelledArray(values, named, what, text=ending in (".csv", ".tsv"))
+    return LabelledArray(values, named, what, text=ending in (".csv", ".tsv", ".txt"))
 
 
 def _read_text_file(found: LabelledArray) -> LabelledArray:
@@ -320,16 +322,18 @@ def _read_mapping(
 def _read_pairs(
     data: Mapping[Any, Any], what: str, error: type[InputError], absent: float | None
 ) -> LabelledArray:
-    """Read a table from a pair mapping."""
+    """Read a table from a pair mapping; one of counted tuples has the order of its columns."""
     for pair in data:
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise error(
                 f"{what} have the key {pair!r}: give pairs of labels, or a mapping for each row"
             )
-    rows, columns = (
-        check_labels_of_size(dict.fromkeys(pair[side] for pair in data), None, what, error)
-        for side in (0, 1)
+    sides = (
+        data.letters
+        if isinstance(data, CountedTuples)
+        else [dict.fromkeys(pair[side] for pair in data) for side in (0, 1)]
     )
+    rows, columns = (check_labels_of_size(side, None, what, error) for side in sides)
     if absent is None and len(data) < len(rows) * len(columns):
         pair = next(
             (row, column) for row in rows for column in columns if (row, column) not in data

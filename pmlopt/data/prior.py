@@ -27,6 +27,7 @@ from pmlopt.core.arrays import (
     select_labels,
 )
 from pmlopt.core.blocks import iterate_row_blocks
+from pmlopt.core.declared_orders import find_column_orders, make_label_rank
 from pmlopt.core.descriptions import describe_value
 from pmlopt.core.display import (
     draw_bars,
@@ -165,7 +166,7 @@ class Prior(SuggestsAttributes, Record):
 
     @classmethod
     def from_samples(cls, values: Iterable[Label], missing: Missing = "refuse") -> Prior:
-        """Build the empirical distribution of observed values; letters in ascending order.
+        """Build the empirical distribution of observed values; letters in ascending or declared order.
 
         Args:
             values: an array, a series of pandas or Polars, or any iterable.
@@ -194,13 +195,13 @@ class Prior(SuggestsAttributes, Record):
             present = given if not absent else [value for value in given if not is_missing(value)]
             _check_boolean_samples(present)
             table = Counter(present)
-            letters: list[Any] = sorted(table)
+            rank = make_label_rank(table, find_column_orders(values))
+            counts: dict[Any, int] = {letter: table[letter] for letter in sorted(table, key=rank)}
         except TypeError:
             raise PriorError(
                 "the samples are no letters, or mix kinds that have no order, such as text and numbers: "
                 "convert them to one kind, or count them and use Prior.from_counts"
             ) from None
-        counts: dict[Label, int] = {letter: table[letter] for letter in letters}
         if absent and missing == "letter":
             counts[MISSING_LETTER] = counts.pop(MISSING_LETTER, 0) + len(absent)
         warn_of_near_labels(list(counts), "the samples")

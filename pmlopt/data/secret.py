@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Self
 
@@ -25,7 +25,9 @@ from pmlopt.core.arrays import (
     integers_over_common_denominator,
     parse_labels,
 )
-from pmlopt.core.csv_rows import read_rows
+from pmlopt.core.counts import CountedTuples
+from pmlopt.core.csv_rows import read_text_table
+from pmlopt.core.declared_orders import find_column_orders, make_label_rank
 from pmlopt.core.frames import to_plain_list
 from pmlopt.core.records import ContextReference, Range, Record, Shape
 from pmlopt.data.labelled import Numbers, read_column, read_labelled_table
@@ -159,12 +161,16 @@ class Secret(Record):
             >>> Secret.from_samples(["ill", "well", "well"], ["old", "old", "young"]).values
             ('ill', 'well')
         """
-        people = zip(
-            read_column(values, "the values of the secret", PriorError),
-            read_column(letters, "the letters", PriorError),
-            strict=True,
+        sides = {"the values of the secret": values, "the letters": letters}
+        columns = [read_column(data, what, PriorError) for what, data in sides.items()]
+        counts = CountedTuples(
+            Counter(zip(*columns, strict=True)),
+            [
+                _order_letters(data, column)
+                for data, column in zip(sides.values(), columns, strict=True)
+            ],
         )
-        return cls.from_counts(Counter(people), name=name)
+        return cls.from_counts(counts, name=name)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Secret:
@@ -174,8 +180,9 @@ class Secret(Record):
         - three columns, the two and how often they occur together, or with which probability;
         - a crosstab: the letters in the header, and a row for each value of the secret.
 
-        Whole numbers are counts, others probabilities. The secret has the name of the first column. A table
-        of three columns is a crosstab of two letters where its corner is empty.
+        Cells are separated by commas, semicolons or tabs. Whole numbers are counts, others probabilities. The
+        secret has the name of the first column. A table of three columns is a crosstab of two letters where
+        its corner is empty.
 
         Raises:
             FileFormatError: the file is not there, or not of such a form.
@@ -190,7 +197,8 @@ class Secret(Record):
             (5, 5)
             >>> folder.cleanup()
         """
-        head, *body = read_rows(path)
+        table = read_text_table(path)
+        head, *body = table.rows
         if len(head) < 2:
             raise FileFormatError(f"{path}: has one column: the secret and the letter are two")
         name, counts = head[0].strip() or "the secret", head[-1].strip().lower() in NUMBER_HEADERS
@@ -205,7 +213,7 @@ class Secret(Record):
             if (
                 not counts
                 and len(set(first)) == len(first)
-                and all(files.is_number(row[1]) for row in body)
+                and all(files.is_number(table.with_points(row[1])) for row in body)
             ):
                 raise FileFormatError(
                     f"{path}: may be a crosstab of two letters or pairs with their numbers: leave the corner "
@@ -232,7 +240,8 @@ class Secret(Record):
         try:
             if whole:
                 return cls.from_counts({pair: int(text) for pair, text in texts.items()}, name=name)
-            numbers = {pair: files.parse_number(text, str(path)) for pair, text in texts.items()}
+            table.check_decimal_commas(texts.values())
+            numbers = {pair: table.parse_number(text, str(path)) for pair, text in texts.items()}
             law = read_labelled_table(numbers, "the joint law", PriorError, absent=0)
             return cls(law.values, law.axes[1], law.axes[0], name)
         except PriorError as error:
@@ -306,6 +315,15 @@ class Secret(Record):
     def __repr__(self) -> str:
         laws = "" if len(self.weights) == 1 else f", {len(self.weights)} joint laws"
         return f"Secret(<{self.name}: {abbreviate(self.values)}>, {len(self.labels)} letters{laws})"
+
+
+def _order_letters(data: Any, column: Sequence[Label]) -> list[Label]:
+    """Return the distinct letters of a column in their declared order, or as they come."""
+    letters, orders = list(dict.fromkeys(column)), find_column_orders(data)
+    if None in orders:
+        return letters
+    rank = make_label_rank(letters, orders)
+    return letters if rank is None else sorted(letters, key=rank)
 
 
 def _check_joint_laws(joint: ArrayLike) -> FloatArray:

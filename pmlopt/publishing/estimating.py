@@ -42,14 +42,14 @@ class ReleasedRows:
     Attributes:
         counts: by the outputs, then the group if there is one, and the weight if there is one.
         where: the data, for messages.
-        grouped: whether there is a group.
+        groups: the values of the group in order; None where there is no group.
         weighted: whether there is a weight.
         left_out: how many rows with a missing cell were left out, in words; empty without any.
     """
 
     counts: Mapping[tuple[Label, ...], int]
     where: str
-    grouped: bool = False
+    groups: tuple[Label, ...] | None = None
     weighted: bool = False
     left_out: str = ""
 
@@ -73,15 +73,18 @@ class ReleasedRows:
         }
 
     def split_by_group(self) -> dict[Label, ReleasedRows]:
-        """Return the rows of each group."""
+        """Return the rows of each group, in the order of the groups."""
         place = -1 - self.weighted
-        found: dict[Label, dict[tuple[Label, ...], int]] = {}
+        found: dict[Label, dict[tuple[Label, ...], int]] = {
+            group: {} for group in self.groups or ()
+        }
         for key, number in self.counts.items():
             rest = (*key[:place], *(key[-1:] if self.weighted else ()))
-            found.setdefault(key[place], {})[rest] = number
+            found[key[place]][rest] = number
         return {
             group: ReleasedRows(counts, self.where, weighted=self.weighted)
             for group, counts in found.items()
+            if counts
         }
 
     def drop_missing(self, first: int, missing: Missing) -> ReleasedRows:
@@ -156,7 +159,7 @@ def read_outcomes(
     released = len(releases)
     for name in groups:
         with open_table(data, form) as table:
-            values = tuple(value for (value,) in count_tuples(table, [name], "letter"))
+            (values,) = count_tuples(table, [name], "letter").letters
         releases.append(ColumnRelease(keep_values(name, values), (name,)))
     for name in weights:
         with open_table(data, form) as table:
@@ -166,11 +169,8 @@ def read_outcomes(
         places = [find_column(table.names, name, table.where) for name in names]
         observed, _ = count_outcomes(table, places, releases)
     mechanisms = [one.mechanism for one in releases]
-    if within is not None:  # groups in the order of their values
-        values = mechanisms[-1].outputs
-        last = len(mechanisms) - 1
-        observed = dict(sorted(observed.items(), key=lambda item: values.index(item[0][last])))
-    rows = ReleasedRows(observed, str(table.where), within is not None, bool(weights))
+    order = None if within is None else mechanisms[-1].outputs
+    rows = ReleasedRows(observed, str(table.where), order, bool(weights))
     return mechanisms[: released + len(group_by)], rows.drop_missing(released, missing)
 
 

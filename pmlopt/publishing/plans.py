@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -208,8 +208,8 @@ class ReleasePlan:
         # `first` is where the columns of this release begin in the tuples
         first = 0
         for name, columns in taken.items():
-            exact = _sum_counts(people, first, len(columns))
-            counts = _sum_counts(stated, first, len(columns))
+            exact = _sum_counts(people, people.letters, first, len(columns))
+            counts = _sum_counts(stated, people.letters, first, len(columns))
             first += len(columns)
             table = self.release[name]
             # People of whom each may have a value of their own; a column of more such values is an id, and no
@@ -266,14 +266,23 @@ class ReleasePlan:
 
 
 def _sum_counts(
-    people: Mapping[tuple[Label, ...], int], first: int, width: int
+    people: Mapping[tuple[Label, ...], int],
+    letters: Sequence[Sequence[Label]],
+    first: int,
+    width: int,
 ) -> dict[Label, int]:
-    """Sum population counts over other columns."""
+    """Sum population counts over other columns.
+
+    Args:
+        people: the counts of tuples.
+        letters: of each column, in order.
+        first: where the columns that are kept begin.
+        width: how many they are.
+    """
     counts: Counter[tuple[Label, ...]] = Counter()
-    for letters, number in people.items():
-        counts[letters[first : first + width]] += number
-    kinds = [{letter: letter for letter in column} for column in zip(*counts, strict=True)]
-    ordered = sort_tuples(counts, kinds)
+    for values, number in people.items():
+        counts[values[first : first + width]] += number
+    ordered = sort_tuples(counts, letters[first : first + width])
     return {own[0] if width == 1 else own: counts[own] for own in ordered}
 
 

@@ -7,6 +7,17 @@ from typing import Any
 from pmlopt.errors import FileFormatError
 
 
+def without_text_views(column: Any) -> Any:
+    """Return a dictionary-encoded array whose values are no views, which Arrow does not decode."""
+    import pyarrow
+
+    plain = {
+        pyarrow.string_view(): pyarrow.large_string(),
+        pyarrow.binary_view(): pyarrow.large_binary(),
+    }.get(column.type.value_type)
+    return column if plain is None else column.cast(pyarrow.dictionary(pyarrow.int32(), plain))
+
+
 def check_text(column: Any, name: object, where: object, first: int) -> None:
     """Raise an error where a column has text that is not UTF-8.
 
@@ -24,7 +35,9 @@ def check_text(column: Any, name: object, where: object, first: int) -> None:
     if not _may_hold_text(column.type):
         return
     if pyarrow.types.is_dictionary(column.type):
-        column = column.dictionary_decode()  # a value that no row has does not matter
+        column = without_text_views(
+            column
+        ).dictionary_decode()  # a value that no row has does not matter
     if _is_valid(column):
         return
     # a half that has no such cell is valid on its own

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, IntArray, Label, parse_labels
+from pmlopt.core.counts import CountedTuples, LabelledSequences
+from pmlopt.core.declared_orders import make_rank, merge_orders
 from pmlopt.core.frames import MISSING_LETTER, Missing, check_missing
 from pmlopt.core.matrix_layout import is_number
 from pmlopt.core.near_labels import warn_of_near_labels
-from pmlopt.errors import InputError
+from pmlopt.errors import InputError, LabelWarning
 from pmlopt.tables.letter_tables import check_rows_are_people
 from pmlopt.tables.missing_cells import MissingRows
 from pmlopt.tables.reading import Table, TableBatch, find_column, open_table
@@ -68,7 +71,7 @@ def cross_counts(
     """
     with open_table(data, form) as table:
         found = count_tuples(table, [rows, columns], missing)
-    return {(one, other): count for (one, other), count in found.items()}
+    return cast("dict[tuple[Label, Label], int]", found)
 
 
 def counts_by_column(
@@ -123,7 +126,9 @@ def state_sequences(
         names = [person, column, *([] if time is None else [time])]
         places = [find_column(table.names, name, table.where) for name in names]
         rows: list[tuple[Any, ...]] = []
+        orders: dict[Any, None] = {}
         for batch in table.batches():
+            orders[batch.find_order(places[1])] = None
             values, codes = find_tuples(batch, places)
             rows += [values[code] for code in codes.tolist()]
             # the distinct tuples are looked at, which are few, and not every row
@@ -133,6 +138,7 @@ def state_sequences(
                     f"{table.where}: a cell of {names[lacking.index(None)]!r} is missing: leave such rows out"
                 )
         labels = [_to_labels([row[k] for row in rows], table) for k in range(len(names))]
+        order = _merge_column_orders(table, column, orders)
     # people in the order of their first row
     found: dict[Any, list[tuple[Any, Label]]] = {}
     for number, row in enumerate(rows):
@@ -151,12 +157,13 @@ def state_sequences(
             raise InputError(
                 f"{table.where}: {who!r} has two rows of the time {twice!r}: give one state"
             )
-    return [[state for _, state in states] for states in found.values()]
+    sequences = ([state for _, state in states] for states in found.values())
+    return LabelledSequences(sequences, order)
 
 
 def count_tuples(
     table: Table, columns: Sequence[str], missing: Missing, lacking: MissingRows | None = None
-) -> dict[tuple[Label, ...], int]:
+) -> CountedTuples:
     """Count the value tuples of some columns, in ascending order.
 
     Args:
@@ -177,7 +184,7 @@ def _count_groups(
     groups: Sequence[Sequence[str]],
     missing: Missing,
     tallies: Sequence[MissingRows] | None = None,
-) -> list[dict[tuple[Label, ...], int]]:
+) -> list[CountedTuples]:
     """Count value tuples for several column groups, and the rows with a missing cell of each."""
     check_missing(missing)
     for column in (column for group in groups for column in group):
@@ -191,13 +198,14 @@ def _count_groups(
     for number, group in enumerate(groups):
         counted = table.count_by_engine(group)
         passes.setdefault(number if counted is not table else -1, (counted, []))[1].append(number)
+    orders: dict[str, tuple[Any, ...] | None] = {}
     for counted, numbers in passes.values():
         tasks = [(groups[k], counts[k], lacking[k]) for k in numbers]
-        _count_in_one_pass(table, counted, tasks, missing)
+        orders |= _count_in_one_pass(table, counted, tasks, missing)
     if missing == "refuse":  # at the end, so that the message has the number of such rows
         for tally in lacking:
             tally.refuse()
-    return [_sort_counts(table, *one) for one in zip(groups, counts, strict=True)]
+    return [_sort_counts(table, *one, orders) for one in zip(groups, counts, strict=True)]
 
 
 def _check_column(table: Table, column: str, missing: Missing) -> None:
@@ -223,7 +231,7 @@ def _count_in_one_pass(
     counted: Table,
     tasks: Sequence[tuple[Sequence[str], dict[tuple[Any, ...], int], MissingRows]],
     missing: Missing,
-) -> None:
+) -> dict[str, tuple[Any, ...] | None]:
     """Count several groups of columns in one pass over a table, or over what an engine has counted.
 
     Args:
@@ -231,24 +239,52 @@ def _count_in_one_pass(
         counted: the same, or its counts by an engine.
         tasks: the columns, the counts to which theirs are added, and the rows with a missing cell.
         missing: as for `column_counts`.
+
+    Returns:
+        The declared order of each column; None where it has none.
     """
     places = [
         [find_column(counted.names, column, table.where) for column in columns]
         for columns, _, _ in tasks
     ]
+    orders: dict[str, dict[Any, None]] = {name: {} for columns, _, _ in tasks for name in columns}
     read: list[TableBatch] = []  # the first two batches: a table of letters fits into one
     for batch in counted.batches():
         read = [*read, batch][:2]
-        for own, (_, counts, tally) in zip(places, tasks, strict=True):
+        for own, (columns, counts, tally) in zip(places, tasks, strict=True):
             add_batch_counts(counts, batch, own, missing, tally)
+            for column, place in zip(columns, own, strict=True):
+                orders[column][batch.find_order(place)] = None
     if counted is table:
         for columns, counts, _ in tasks:
             check_rows_are_people(table, read, columns, len(counts))
+    return {column: _merge_column_orders(table, column, found) for column, found in orders.items()}
+
+
+def _merge_column_orders(
+    table: Table, column: str, orders: Iterable[Sequence[Any] | None]
+) -> tuple[Any, ...] | None:
+    """Return the order that all batches of a column declare, or None; warn where the file lost it."""
+    if column in table.lost_orders:
+        warnings.warn(
+            f"{table.where}: the categories of {column!r} are ordered, and the file does not hold their "
+            "order: they are sorted as text is. Write the file with dictionaries to keep it",
+            LabelWarning,
+            stacklevel=2,
+        )
+        return None
+    try:
+        return merge_orders(orders)
+    except InputError as error:
+        raise InputError(f"{table.where}: the column {column!r}: {error}") from None
 
 
 def _sort_counts(
-    table: Table, columns: Sequence[str], counts: Mapping[tuple[Any, ...], int]
-) -> dict[tuple[Label, ...], int]:
+    table: Table,
+    columns: Sequence[str],
+    counts: Mapping[tuple[Any, ...], int],
+    orders: Mapping[str, tuple[Any, ...] | None],
+) -> CountedTuples:
     """Convert counts to labels in ascending order."""
     if not counts:
         raise InputError(
@@ -261,33 +297,54 @@ def _sort_counts(
         _check_numbers(column, kind, table)
         warn_of_near_labels(list(kind.values()), f"{table.where}: the column {column!r}")
     try:
-        ordered = sort_tuples(counts, kinds)
+        letters = [
+            sort_values(kind, orders[column]) for column, kind in zip(columns, kinds, strict=True)
+        ]
     except TypeError:
         raise InputError(
             f"{table.where}: a column mixes kinds that have no order, such as text and numbers: convert it "
             "to one kind"
         ) from None
-    return {
-        tuple(kind[part] for kind, part in zip(kinds, key, strict=True)): counts[key]
-        for key in ordered
-    }
+    return CountedTuples(
+        {
+            tuple(kind[part] for kind, part in zip(kinds, key, strict=True)): counts[key]
+            for key in sort_tuples(counts, letters)
+        },
+        [[kind[part] for part in side] for kind, side in zip(kinds, letters, strict=True)],
+    )
+
+
+def sort_values(kind: Mapping[Any, Label], order: Sequence[Any] | None = None) -> list[Any]:
+    """Sort the values of a column: by the declared order, else numeric text by number, and other text by
+    the alphabet. The letter for a missing cell comes last, unless the order has it.
+
+    Args:
+        kind: the label of each value.
+        order: that the column declares.
+
+    Raises:
+        TypeError: the labels have no order.
+    """
+    present = [
+        value for value in kind if order is None or value in order or not _is_absent(kind[value])
+    ]
+    rank = make_rank(present, order)
+    if rank is None:
+        return sorted(kind, key=_make_sort_key(kind))
+    return [*sorted(present, key=rank), *(value for value in kind if value not in set(present))]
 
 
 def sort_tuples(
-    tuples: Iterable[tuple[Any, ...]], kinds: Sequence[Mapping[Any, Label]]
+    tuples: Iterable[tuple[Any, ...]], letters: Sequence[Sequence[Any]]
 ) -> list[tuple[Any, ...]]:
-    """Sort tuples of values, column by column: numeric text by number, the letter for a missing cell last.
+    """Sort tuples of values by the order of the values at each place.
 
-    Args:
-        tuples: of values.
-        kinds: the label of each value, by column.
-
-    Raises:
-        TypeError: the labels of a column have no order.
+    Examples:
+        >>> sort_tuples([("yes", "high"), ("no", "high"), ("no", "low")], [("no", "yes"), ("low", "high")])
+        [('no', 'low'), ('no', 'high'), ('yes', 'high')]
     """
-    letters = [sorted(kind, key=_make_sort_key(kind)) for kind in kinds]
     # ranks are computed once for each column: keys of mixed types need no comparison then
-    ranks = [{text: rank for rank, text in enumerate(ordered)} for ordered in letters]
+    ranks = [{value: rank for rank, value in enumerate(side)} for side in letters]
     return sorted(
         tuples, key=lambda key: [rank[part] for rank, part in zip(ranks, key, strict=True)]
     )
@@ -368,16 +425,17 @@ def _to_labels(values: Sequence[Any], table: Table) -> Mapping[Any, Label]:
     return dict(zip(distinct, parse_labels(distinct), strict=True))
 
 
+def _is_absent(label: Label) -> bool:
+    """Return whether a label is the letter for a missing cell."""
+    return isinstance(label, str) and label == MISSING_LETTER
+
+
 def _make_sort_key(labels: Mapping[Any, Label]) -> Callable[[Any], tuple[bool, Any]]:
     """Return the sort key of labels; numeric text by number.
 
     The letter for a missing cell comes last.
     """
-    missing = {
-        value
-        for value, label in labels.items()
-        if isinstance(label, str) and label == MISSING_LETTER
-    }
+    missing = {value for value, label in labels.items() if _is_absent(label)}
     texts = [label for value, label in labels.items() if value not in missing]
     as_numbers = all(
         isinstance(text, str) and is_number(text) and "_" not in text for text in texts

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pmlopt.core.declared_orders import find_declared_order
 from pmlopt.core.frames import is_frame, to_narwhals, to_plain_list
 from pmlopt.errors import InputError
 from pmlopt.tables.collations import without_collations
@@ -19,14 +20,16 @@ class FrameTable(Table):
 
     where = "the table"
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: Any, orders: Mapping[str, tuple[str, ...]] | None = None) -> None:
         frame = to_narwhals(data)
         if isinstance(data, Mapping):
+            found = [find_declared_order(column) for column in data.values()]
             columns: dict[Any, Any] = {
                 name: _to_python_list(column, name) for name, column in data.items()
             }
         elif frame is not None and is_frame(frame):
             _check_levels(frame)
+            found = [find_declared_order(frame[:, place]) for place in range(frame.shape[1])]
             columns = {
                 name: partial(_convert_column, frame[:, place], name)
                 for place, name in enumerate(frame.columns)
@@ -37,6 +40,10 @@ class FrameTable(Table):
                 "Arrow, or a mapping from names to columns"
             )
         self.names, self._columns = list(columns), columns
+        self._orders = {
+            place: (orders or {}).get(name, order)
+            for place, (name, order) in enumerate(zip(self.names, found, strict=True))
+        }
         sizes = {name: len(column) for name, column in columns.items() if isinstance(column, list)}
         if len(set(sizes.values())) > 1:
             raise InputError(
@@ -54,9 +61,11 @@ class FrameTable(Table):
         """Yield all rows in one batch."""
         if not self._size:
             raise make_no_rows_error(self.where)
-        yield TableBatch(
+        batch = TableBatch(
             _ConvertedColumns(self._columns), self._size, 0, text=False, names=self.names
         )
+        batch.orders = self._orders
+        yield batch
 
 
 class LazyTable(Table):
@@ -65,11 +74,16 @@ class LazyTable(Table):
     where = "the table"
 
     def __init__(self, frame: Any) -> None:
-        self._frame, self.names = frame, frame.collect_schema().names()
+        schema = frame.collect_schema()
+        self._frame, self.names = frame, schema.names()
+        # what DuckDB hands to Arrow lacks the order of its ENUM
+        self._orders = {
+            name: tuple(kind.categories) for name, kind in schema.items() if _is_enum(kind)
+        }
 
     def batches(self) -> Iterator[TableBatch]:
         """Yield all rows in one batch."""
-        return FrameTable(_collect(self._frame).to_native()).batches()
+        return FrameTable(_collect(self._frame).to_native(), self._orders).batches()
 
     def count_by_engine(self, columns: Sequence[str]) -> Table:
         """Count distinct value tuples with the frame's engine."""
@@ -89,7 +103,7 @@ class LazyTable(Table):
             raise InputError(
                 f"one of the columns {columns} holds what is no letter: give text or numbers ({cause})"
             ) from None
-        return _CountedTable(counted, size)
+        return _CountedTable(counted, size, self._orders)
 
 
 def _collect(frame: Any) -> Any:
@@ -101,8 +115,8 @@ def _collect(frame: Any) -> Any:
 class _CountedTable(FrameTable):
     """A table of distinct value tuples with multiplicities."""
 
-    def __init__(self, data: Any, size: str) -> None:
-        super().__init__(data.drop(size).to_native())
+    def __init__(self, data: Any, size: str, orders: Mapping[str, tuple[str, ...]]) -> None:
+        super().__init__(data.drop(size).to_native(), orders)
         self._times = np.array(data[size].to_list(), dtype=np.int64)
 
     def batches(self) -> Iterator[TableBatch]:
@@ -154,6 +168,11 @@ def _check_no_objects(frame: Any, kind: Any, name: object) -> None:
             f"the column {name!r} (Object) holds Python objects, which no file keeps as they are: convert it "
             "to text or to numbers"
         )
+
+
+def _is_enum(kind: Any) -> bool:
+    """Return whether a narwhals type is an enumeration whose categories are known."""
+    return type(kind).__name__ == "Enum" and bool(getattr(kind, "categories", None))
 
 
 def _check_levels(frame: Any) -> None:

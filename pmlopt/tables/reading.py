@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pmlopt.core.csv_rows import HEAD_BYTES
 from pmlopt.core.file_kinds import describe_foreign_file
 from pmlopt.core.files import describe_os_error, is_standard_stream, read_standard_input
 from pmlopt.core.frames import is_lazy, to_narwhals
@@ -19,7 +20,6 @@ from pmlopt.tables.folder_names import values_in_path
 from pmlopt.tables.frame_tables import FrameTable, LazyTable
 from pmlopt.tables.json_lines import JsonLinesTable, is_json_lines
 from pmlopt.tables.streams import (
-    HEAD_BYTES,
     CsvFormat,
     DataStream,
     QuoteCheck,
@@ -268,6 +268,7 @@ class TypedTable(Table):
 
                 file = pyarrow.parquet.ParquetFile(stream)
                 schema, self.rows = file.schema_arrow, file.metadata.num_rows
+                self.lost_orders = _find_lost_orders(schema, file.metadata)
                 # Cells of a batch of Parquet, so that wide tables have shorter batches.
                 size = max(1, min(_MAX_BATCH_ROWS, (2**21) // max(1, len(schema.names))))
                 self._parts: Callable[[], Iterable[Any]] = lambda: file.iter_batches(
@@ -294,13 +295,16 @@ class TypedTable(Table):
         import pyarrow
 
         self._read = 0
+        orders = {self.names.index(name): None for name in self.lost_orders}
         try:
             for batch in self._parts():
                 if batch.num_rows:
-                    yield TableBatch(
+                    found = TableBatch(
                         batch.columns, batch.num_rows, self._read + 1, text=False, names=self.names,
                         where=self.where,
                     )  # fmt: skip
+                    found.orders = orders
+                    yield found
                 self._read += batch.num_rows
         except (pyarrow.ArrowInvalid, OSError) as cause:
             raise FileFormatError(
@@ -316,6 +320,19 @@ class TypedTable(Table):
     def done(self) -> float | None:
         """Return the fraction of the rows that was read."""
         return self._read / self.rows if self.rows else None
+
+
+def _find_lost_orders(schema: Any, metadata: Any) -> set[str]:
+    """Return the columns of ordered categories that a Parquet file has without their dictionary.
+
+    Arrow makes one of the values as they come, whose order means nothing.
+    """
+    ordered = {field.name for field in schema if getattr(field.type, "ordered", False)}
+    if not ordered:
+        return ordered
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    chunks = (group.column(place) for group in groups for place in range(metadata.num_columns))
+    return ordered & {one.path_in_schema for one in chunks if not one.has_dictionary_page}
 
 
 class FolderTable(Table):
@@ -335,11 +352,12 @@ class FolderTable(Table):
 
         self.where = data
         self.folder, self.files = list_data_files(data)
-        self.rows, first = 0, None
+        self.rows, self.lost_orders, first = 0, set(), None
         for file in self.files:
             with open_table(file, may_be_empty=True) as head:
                 named = (head.names, list(values_in_path(file, self.folder)))
                 types = list(head.types)
+                self.lost_orders = {*self.lost_orders, *head.lost_orders}
                 self.rows += head.rows or 0
             if first is None:
                 first, self.types = named, types
@@ -364,9 +382,11 @@ class FolderTable(Table):
                 for batch in table.batches():
                     rows = integers_to_arrow(np.zeros(batch.size, dtype=np.int64))
                     columns = [*batch.columns, *(value.take(rows) for value in named)]
-                    yield TableBatch(
+                    found = TableBatch(
                         columns, batch.size, batch.first, text=False, names=self.names, where=file
                     )
+                    found.orders = batch.orders
+                    yield found
         if not self.rows:
             raise _no_typed_rows(self.where)
 

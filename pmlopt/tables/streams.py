@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import csv
 import io
 import os
 import shutil
@@ -16,7 +15,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.csv_rows import has_blank_delimiter, parse_rows
+from pmlopt.core.csv_rows import HEAD_BYTES, list_delimiters, parse_rows
 from pmlopt.core.files import describe_os_error
 from pmlopt.errors import FileFormatError, InputError
 
@@ -73,7 +72,6 @@ class QuoteCheck:
         return bool(self._ends[data[places[places + 1 < len(data)] + 1]].all())
 
 
-_CANDIDATES = ",;\t|"
 _NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -82,8 +80,6 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-HEAD_BYTES = 2**20
-"""Bytes of a file from which its form is found."""
 
 
 @dataclass(frozen=True)
@@ -160,35 +156,13 @@ class CsvFormat:
 
 def _detect_delimiter(text: str, where: object, *, whole: bool) -> str:
     """Detect the only delimiter that gives all rows equal length."""
-    if has_blank_delimiter(text.lstrip("\r\n").partition("\n")[0]):
-        return " "
-    fitting = [
-        candidate for candidate in _CANDIDATES if _fits_delimiter(text, candidate, whole=whole)
-    ]
+    fitting = list_delimiters(text, whole=whole)
     if len(fitting) > 1:
         names = " and ".join(_NAMES[candidate] for candidate in fitting)
         raise FileFormatError(
             f"{where}: may have {names} between its cells: choose one by --delimiter"
         )
     return fitting[0] if fitting else ","
-
-
-def _fits_delimiter(text: str, delimiter: str, *, whole: bool) -> bool:
-    """Return whether a delimiter gives all complete rows equal length."""
-    rows = filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
-    try:
-        header = next(rows, None)
-        if header is None or len(header) < 2:
-            return False
-        previous = header if whole else None
-        for row in rows:
-            if previous is not None and len(previous) != len(header):
-                return False
-            previous = row
-    except csv.Error:
-        return False
-    # the last row may be cut, which is no fault of the delimiter
-    return previous is not None and (len(previous) == len(header) or not whole)
 
 
 class DataStream(io.RawIOBase):

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, IntArray
+from pmlopt.core.declared_orders import find_declared_order
 from pmlopt.core.descriptions import describe_value
 from pmlopt.core.frames import is_missing
 from pmlopt.core.lazy_imports import difflib
 from pmlopt.errors import FileFormatError, InputError
-from pmlopt.tables.arrow_text import check_text
+from pmlopt.tables.arrow_text import check_text, without_text_views
 from pmlopt.tables.streams import CsvFormat
 
 
@@ -123,6 +125,7 @@ class TableBatch:
         first: the number of the first one, as messages count them.
         times: (size,) how many rows of the data each represents, where an engine has counted equal ones.
         lines: (size,) of the file, from 1, where a row is a line.
+        orders: the categories of columns in their declared order, by place, where the arrays lack it.
 
     Args:
         columns: the arrays.
@@ -135,6 +138,7 @@ class TableBatch:
 
     times: IntArray | None = None
     lines: Sequence[int] | None = None
+    orders: Mapping[int, tuple[Any, ...] | None] = MappingProxyType({})
 
     def __init__(
         self,
@@ -163,6 +167,7 @@ class TableBatch:
         column = self.columns[place]
         try:
             if pyarrow.types.is_dictionary(column.type):
+                column = without_text_views(column)
                 column = column.cast(column.type.value_type)
             coded = column.dictionary_encode(null_encoding="encode")
         except (pyarrow.ArrowNotImplementedError, pyarrow.ArrowInvalid):
@@ -178,6 +183,12 @@ class TableBatch:
         if self._text:
             return [value or None for value in values], codes
         return [None if is_missing(value) else value for value in values], codes
+
+    def find_order(self, place: int) -> tuple[Any, ...] | None:
+        """Return the categories of an ordered column, in their order; None where none is declared."""
+        if place in self.orders:
+            return self.orders[place]
+        return None if self._text else find_declared_order(self.columns[place])
 
     def column_texts(self, place: int) -> list[str]:
         """Return a column's cells as text; missing ones are empty."""
@@ -210,6 +221,7 @@ class Table(ABC):
         form: of the CSV file, or None.
         rows: how many there are, where that is known before they are read.
         types: the types of the columns in Arrow.
+        lost_orders: the columns of ordered categories whose order the file does not hold.
     """
 
     names: list[str]
@@ -218,6 +230,7 @@ class Table(ABC):
     form: CsvFormat | None = None
     rows: int | None = None
     types: Sequence[Any]
+    lost_orders: Collection[str] = ()
 
     @abstractmethod
     def batches(self) -> Iterator[TableBatch]:

@@ -6,8 +6,10 @@ import gzip
 import io
 import zipfile
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
+import pandas
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -35,6 +37,19 @@ def arrays() -> bytes:
     return stream.getvalue()
 
 
+def stata(version: Literal[114, 117, 118]) -> bytes:
+    """A file as pandas writes it for a version of Stata."""
+    stream = io.BytesIO()
+    pandas.DataFrame({"sex": ["m", "f"]}).to_stata(stream, version=version)
+    return stream.getvalue()
+
+
+def portable(end: str) -> bytes:
+    """The start of a portable file of SPSS: 200 characters to read, a table of 256, and the tag."""
+    text = "ASCII SPSS PORT FILE".ljust(200) + "0" * 256 + "SPSSPORT" + "A8/20261128" + "0" * 100
+    return end.join(text[k : k + 80] for k in range(0, len(text), 80)).encode()
+
+
 FOREIGN = [
     (archive("[Content_Types].xml", "xl/workbook.xml"), "is an Excel file: save it as CSV"),
     (archive("docProps/app.xml", "xl/workbook.xml"), "is an Excel file: save it as CSV"),
@@ -47,7 +62,40 @@ FOREIGN = [
     (b"<!DOCTYPE html><html></html>", "is a page of HTML"),
     (b"%PDF-1.7 ...", "is a PDF file"),
     (b"SQLite format 3\0...", "database of SQLite"),
+    *((stata(version), "is a file of Stata (.dta)") for version in (114, 117, 118)),
+    (
+        b"\x73\x01\x01\x00" + bytes(100),
+        "is a file of Stata (.dta)",
+    ),  # 115, of another order of bytes
+    (b"$FL2@(#) SPSS DATA FILE MS Windows", "is a file of SPSS (.sav)"),
+    (portable(""), "is a portable file of SPSS (.por)"),
+    (portable("\r\n"), "is a portable file of SPSS (.por)"),
+    (
+        bytes.fromhex("00" * 12 + "c2ea8160b31411cfbd92080009c7318c181f1011") + bytes(99),
+        "(.sas7bdat)",
+    ),
+    (
+        b"HEADER RECORD*******LIBRARY HEADER RECORD!!!!!!!" + b"0" * 30,
+        "transport file of SAS (.xpt)",
+    ),
+    (
+        b"HEADER RECORD*******LIBV8   HEADER RECORD!!!!!!!" + b"0" * 30,
+        "transport file of SAS (.xpt)",
+    ),
+    (
+        b'CHARSET="ANSI";\r\nAXIS-VERSION="2013";\r\nTITLE="M\xe4nner";\r\n',
+        "is a file of PC-Axis (.px)",
+    ),
+    (b'\xef\xbb\xbfMATRIX="pop";\nDATA=\n1 2 3;\n', "is a file of PC-Axis (.px)"),
+    (b'TITLE[en]="Population,\nby age";\nDATA=\n1;', "is a file of PC-Axis (.px)"),
 ]
+
+
+@pytest.mark.parametrize(
+    "text", ["TITLE;count\na;1\n", "TITLE=a,count\nb,1\n", "SPSSPORT,count\nb,1\n"]
+)
+def test_a_table_with_words_of_other_programs_is_a_table(text: str) -> None:
+    assert describe_foreign_file(text.encode()) is None
 
 
 @pytest.mark.parametrize(("content", "expected"), FOREIGN)

@@ -11,7 +11,7 @@ from typing import Any
 import fuzz
 import numpy as np
 import pytest
-from fuzzing import own, random_designs, random_ratios, random_releases
+from fuzzing import mutated_files, own, random_designs, random_ratios, random_releases
 from fuzzing.independent import largest_gain, leaking_mass, log_excess, meets_pairs
 
 from pmlopt import Prior, solve
@@ -125,3 +125,20 @@ def test_pairs_are_decided_as_fractions() -> None:
 def test_a_level_next_to_zero_is_rounded_up_past_what_fractions_say() -> None:
     # of a design of 0 nats about a secret: 3.03e-15 by fractions, and less is taken for rounding
     random_ratios.ratios(np.random.default_rng([9101, list(fuzz.KINDS).index("ratios"), 11]))
+
+
+@pytest.mark.parametrize("kind", fuzz.READERS)
+def test_a_changed_file_is_read_or_refused(kind: str) -> None:
+    tally = fuzz.run(kind, 20261128, 12)
+    assert tally.false_claims == []
+    assert sum(tally.statuses.values()) == 12
+
+
+def test_an_error_that_is_none_of_pmlopts_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: Path) -> None:
+        raise KeyError(path.name)
+
+    name, write, _ = mutated_files.READERS["prior"]
+    mutated_files.make_whole("prior")
+    monkeypatch.setattr(mutated_files, "READERS", {"prior": (name, write, fail)})
+    assert "KeyError: 'p.csv'" in fuzz.run("read-prior", 1, 1).false_claims[0]

@@ -35,7 +35,7 @@ from pmlopt.core.files import (
     read_saved_record,
 )
 from pmlopt.core.matrices.matrix_file import MatrixFile, Source, to_real_matrix
-from pmlopt.core.matrices.text_tables import decode_any_text, decode_text, encode_text
+from pmlopt.core.matrices.text_tables import decode_text, encode_text
 from pmlopt.core.records import Range, Shape
 from pmlopt.errors import FileFormatError
 
@@ -226,10 +226,8 @@ FORMATS = {
     ".csv": MatrixFormat(encode_text, decode_text),
     ".json": MatrixFormat(encode_json, decode_json),
     ".npz": MatrixFormat(encode_npz, decode_npz, write=write_npz),
-    ".tsv": MatrixFormat(
-        partial(encode_text, delimiter="\t"), partial(decode_text, delimiter="\t")
-    ),
-    ".txt": MatrixFormat(encode_text, decode_any_text),
+    ".tsv": MatrixFormat(partial(encode_text, delimiter="\t"), decode_text),
+    ".txt": MatrixFormat(encode_text, decode_text),
     ".npy": MatrixFormat(encode_npy, decode_npy),
     ".mat": MatrixFormat(
         _import_when_called("matlab", "encode_mat"),

@@ -13,7 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import Label, abbreviate, check_json_labels, name_outputs, parse_labels
+from pmlopt.core.arrays import (
+    Label,
+    abbreviate,
+    check_json_labels,
+    check_labels_of_size,
+    name_outputs,
+    parse_labels,
+)
 from pmlopt.core.files import MAX_FILE_BYTES
 from pmlopt.core.lazy_imports import import_optional
 from pmlopt.core.matrices.matrix_file import (
@@ -70,7 +77,7 @@ def encode_parquet(stored: MatrixFile) -> bytes:
 
 def decode_parquet(source: Source) -> MatrixFile:
     """Decode a Parquet matrix, inputs in the first column or pandas index."""
-    table = _read_table(source)
+    table = read_parquet_table(source)
     place = _find_input_column(table, source)
     labels = _read_input_labels(table.field(place), table.column(place), source)
     rest = table.remove_column(place)
@@ -112,7 +119,7 @@ def _build_input_field(labels: tuple[Label, ...], name: str) -> tuple[Any, Any]:
     return field, pyarrow.array(texts, types[str])
 
 
-def _read_table(source: Source) -> Any:
+def read_parquet_table(source: Source) -> Any:
     """Read a Parquet table after checking its uncompressed size."""
     pyarrow = import_optional("pyarrow", PURPOSE)
     parquet = import_optional("pyarrow.parquet", PURPOSE)
@@ -122,7 +129,9 @@ def _read_table(source: Source) -> Any:
         cells = file.metadata.num_rows * file.metadata.num_columns
         if cells * 8 > MAX_FILE_BYTES:
             raise source.refuse(f"has {cells} cells, more than fit into {MAX_FILE_BYTES} bytes")
-        return file.read()
+        table = file.read()
+        table.validate(full=True)  # text that is not UTF-8 would end in an error of Python
+        return table
     except (pyarrow.ArrowException, OSError, ValueError) as cause:
         if isinstance(cause, FileFormatError):
             raise
@@ -132,10 +141,11 @@ def _read_table(source: Source) -> Any:
 def _find_input_column(table: Any, source: Source) -> int:
     """Return the index of the inputs' column."""
     try:
-        index = (table.schema.pandas_metadata or {}).get("index_columns", [])
+        metadata = table.schema.pandas_metadata
     except ValueError:
-        index = []
-    named = [name for name in index if isinstance(name, str)]
+        metadata = None
+    index = metadata.get("index_columns") if isinstance(metadata, dict) else None
+    named = [name for name in index if isinstance(name, str)] if isinstance(index, list) else []
     if len(named) > 1:
         raise source.refuse(f"has an index of {len(named)} columns: make it one")
     if not named:
@@ -149,7 +159,7 @@ def _read_input_labels(field: Any, column: Any, source: Source) -> tuple[Label, 
     if None in values:
         raise source.refuse(f"the input in row {values.index(None) + 1} is missing")
     if (field.metadata or {}).get(LABELS) != b"json":
-        return tuple(values)
+        return check_labels_of_size(values, None, f"{source.path}: the inputs", FileFormatError)
     try:
         return tuple(_decode_label(value) for value in values)
     except (ValueError, TypeError):
@@ -193,9 +203,11 @@ def _to_floats(column: Any, what: str, source: Source) -> Any:
     """Convert a column to floats."""
     if column.null_count:
         raise source.refuse(f"{what} has a missing entry")
+    pyarrow = import_optional("pyarrow", PURPOSE)
+
     try:
         array = column.to_numpy()
-    except (ValueError, NotImplementedError):
+    except (ValueError, NotImplementedError, pyarrow.ArrowException):
         array = np.empty(0, dtype=object)
     return to_real_matrix(array.reshape(-1, 1), source, what)[:, 0]
 

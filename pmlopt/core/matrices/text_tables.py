@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
 from pmlopt.core.arrays import check_csv_labels, name_outputs, parse_labels
-from pmlopt.core.csv_rows import encode_csv, read_rows
+from pmlopt.core.csv_rows import TextTable, encode_csv, read_text_table
 from pmlopt.core.matrices.matrix_file import MatrixFile, Source
-from pmlopt.core.matrix_layout import check_layout, is_number, parse_number
+from pmlopt.core.matrix_layout import check_layout
 from pmlopt.core.near_labels import warn_of_near_labels
 from pmlopt.errors import FileFormatError
 
@@ -48,44 +47,23 @@ def format_decimal(value: float) -> str:
     return text if 100 * apart < 49 * ten else f"{value:.17g}"
 
 
-def decode_text(source: Source, delimiter: str = ",") -> MatrixFile:
+def decode_text(source: Source) -> MatrixFile:
     """Decode delimited text with header and input column."""
-    rows = read_rows(source.path, source.content, delimiter, labelled=True)
-    return parse_labelled_matrix(rows, source.path, stochastic=source.stochastic)
+    table = read_text_table(source.path, source.content, labelled=True)
+    return parse_labelled_matrix(table, stochastic=source.stochastic)
 
 
-def decode_any_text(source: Source) -> MatrixFile:
-    """Decode a table of text as R's write.table writes it, by default with blanks between its cells.
-
-    The delimiter is the first of tab, semicolon, comma and blank, and the decimal mark the first of point and
-    comma, with which the cells of the first input are numbers. A quote in a label may have a backslash.
-    """
-    content = source.content.replace(b'\\"', b'""')
-    for delimiter in "\t;, ":
-        try:
-            rows = read_rows(source.path, content, delimiter, labelled=True)
-        except FileFormatError:
-            continue
-        for mark in ".,":
-            cells = [cell.replace(mark, ".") for cell in rows[1][1:]]
-            if cells and all(map(is_number, cells)):
-                return parse_labelled_matrix(rows, source.path, mark, stochastic=source.stochastic)
-    raise source.refuse(
-        "is no table of numbers as R's write.table writes it: a header with the outputs, and a row for each "
-        "input, of its label and numbers"
-    )
-
-
-def parse_labelled_matrix(
-    rows: Sequence[Sequence[str]], path: object, mark: str = ".", *, stochastic: bool = True
-) -> MatrixFile:
-    """Parse text rows to a labelled matrix, with a given decimal mark."""
+def parse_labelled_matrix(table: TextTable, *, stochastic: bool = True) -> MatrixFile:
+    """Parse the rows of a text to a labelled matrix."""
+    rows, path = table.rows, table.path
     if len(rows[0]) < 2:
         raise FileFormatError(f"{path}: has no output column: the first column holds the inputs")
     if stochastic:
-        check_layout([[cell.replace(mark, ".") for cell in row] for row in rows], path)
+        check_layout([[table.with_points(cell) for cell in row] for row in rows], path)
+    else:
+        table.check_decimal_commas(cell for row in rows[1:] for cell in row[1:])
     matrix = [
-        [parse_number(cell.replace(mark, "."), f"{path}: row {number}") for cell in row[1:]]
+        [table.parse_number(cell, f"{path}: row {number}") for cell in row[1:]]
         for number, row in enumerate(rows[1:], start=2)
     ]
     inputs, outputs = (parse_labels(texts) for texts in ([row[0] for row in rows[1:]], rows[0][1:]))

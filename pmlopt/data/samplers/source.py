@@ -190,9 +190,13 @@ class SamplerSource:
         if len(tables) != 1:
             raise FileFormatError(f"{where}: a sampler has one table, and {len(tables)} are there")
         numbers = re.split(r":=|<-|=", tables[0], maxsplit=1)[-1]
-        return cls(
-            LANGUAGES[header["language"]], header, tuple(map(int, _NUMBERS.findall(numbers))), text
-        )
+        try:
+            thresholds = tuple(map(int, _NUMBERS.findall(numbers)))
+        except ValueError as cause:  # more digits than Python reads
+            raise FileFormatError(
+                f"{where}: a number of its table cannot be read: {cause}"
+            ) from None
+        return cls(LANGUAGES[header["language"]], header, thresholds, text)
 
     @property
     def rounded_bits(self) -> int | None:

@@ -1,0 +1,151 @@
+"""Delimiters and decimal commas of text files: every reader of a table of numbers finds them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import run
+
+from pmlopt import Mechanism, Secret
+from pmlopt.core.csv_rows import find_delimiter, read_text_table
+from pmlopt.core.letter_files import read_letters
+from pmlopt.errors import FileFormatError
+
+MATRIX = [[0.75, 0.25], [0.2, 0.8]]
+WRITTEN = {
+    "write.csv2 of R": '"";"a";"b"\n"no";0,75;0,25\n"yes";0,2;0,8\n',
+    "write.table of R": '"a";"b"\n"no";0,75;0,25\n"yes";0,2;0,8\n',
+    "Excel": "\ufefftruth;a;b\r\nno;0,75;0,25\r\nyes;0,2;0,8\r\n",
+    "points": "truth;a;b\nno;0.75;0.25\nyes;0.2;0.8\n",
+    "tabs": "truth\ta\tb\nno\t0,75\t0,25\nyes\t0,2\t0,8\n",
+    "bars": "truth|a|b\nno|0.75|0.25\nyes|0.2|0.8\n",
+    "commas": "truth,a,b\nno,0.75,0.25\nyes,0.2,0.8\n",
+}
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv"])
+@pytest.mark.parametrize("program", WRITTEN)
+def test_a_matrix_is_read_with_any_delimiter(tmp_path: Path, program: str, ending: str) -> None:
+    path = tmp_path / f"m{ending}"
+    path.write_bytes(WRITTEN[program].encode())
+    assert Mechanism.load(path) == Mechanism(MATRIX, ["no", "yes"], ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("truth;a, x;b, y\nno;0,75;0,25\nyes;0,2;0,8\n", ("a, x", "b, y")),
+        ("truth;0,5;1,5\nno;0,75;0,25\nyes;0,2;0,8\n", ("0,5", "1,5")),
+        ("truth,a|c,b|c\nno,0.75,0.25\nyes,0.2,0.8\n", ("a|c", "b|c")),
+        ("truth,a;c,b;c\nno,0.75,0.25\nyes,0.2,0.8\n", ("a;c", "b;c")),
+        ('"le;vel","a;1","b;1"\n"no;1",0.75,0.25\n"yes;1",0.2,0.8\n', ("a;1", "b;1")),
+    ],
+)
+def test_labels_may_hold_other_delimiters(
+    tmp_path: Path, text: str, labels: tuple[str, ...]
+) -> None:
+    (tmp_path / "m.csv").write_text(text)
+    found = Mechanism.load(tmp_path / "m.csv")
+    assert (found.matrix.tolist(), found.outputs) == (MATRIX, labels)
+
+
+def test_numbers_decide_where_two_delimiters_fit() -> None:
+    assert find_delimiter("a;b,c\n1;2,5\n3;4,5\n") == ";"
+    assert find_delimiter("0,5;0,5\n0,2;0,8\n") == ";"
+    assert find_delimiter("a|b,c\nd|e,1\n") == ","
+    assert find_delimiter("one column\nx\n") == ","
+
+
+def test_a_long_file_is_judged_by_its_beginning(tmp_path: Path) -> None:
+    rows = "".join(f"letter {k};0,5\n" for k in range(90_000))
+    (tmp_path / "long.csv").write_text(f"letter;share\n{rows}")
+    table = read_text_table(tmp_path / "long.csv")
+    assert (table.delimiter, len(table.rows)) == (";", 90_001)
+
+
+@pytest.mark.parametrize(
+    "text", ["letter;count\na;1,000\nb;2,500\n", "letter\tcount\na\t1,000\nb\t7\n"]
+)
+def test_commas_that_may_be_between_thousands_are_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "c.csv").write_text(text)
+    with pytest.raises(
+        FileFormatError, match="'1,000' may be between thousands or before decimals"
+    ):
+        read_letters(tmp_path / "c.csv")
+    (tmp_path / "c.csv").write_text("letter;share\na;0,125\nb;0,875\n")
+    assert read_letters(tmp_path / "c.csv") == (("a", "b"), [0.125, 0.875])
+
+
+FILES = {
+    "m.csv": '"truth";"a";"b"\n"no";0,75;0,25\n"yes";0,2;0,8\n',
+    "prior.csv": "truth,count\nno,60\nyes,40\n",
+    "seen.csv": "answer;count\na;53\nb;47\n",
+    "people.csv": "x\nno\nyes\n",
+    "gains.csv": "letter;no;yes\nno;1,5;0\nyes;0;1,5\n",
+    "distance.csv": ";no;yes\nno;0;0,5\nyes;0,5;0\n",
+    "joint.csv": ";no;yes\nill;0,1;0,3\nwell;0,5;0,1\n",
+    "zeros.csv": "letter;output\nno;b\n",
+    "retention.csv": "letter;share\nno;0,5\n",
+    "drawn.csv": "truth;a;b\nno;75;25\nyes;2;8\n",
+    "parity.csv": ";0;1\n0;0,75;0,25\n1;0,2;0,8\n",
+    "bare.csv": "0,75;0,25\n0,2;0,8\n",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def level(*arguments: str) -> float:
+    found = run("audit", *arguments, "--json")
+    return float(json.loads(found[found.index("{") :])["level"])
+
+
+def test_commands_read_a_matrix_with_semicolons(folder: Path) -> None:
+    # P(no) = 0.6: the outputs have the shares 0.53 and 0.47
+    expected = max(np.log(0.75 / 0.53), np.log(0.8 / 0.47))
+    assert level("m.csv", "--prior", "prior.csv") == pytest.approx(expected, abs=1e-12)
+    assert level("bare.csv", "--no-header", "--prior", "prior.csv") == pytest.approx(
+        expected, abs=1e-12
+    )
+    estimates = json.loads(run("estimate", "m.csv", "--counts", "seen.csv", "--json"))["estimates"]
+    # 0.75 p + 0.2 (1 - p) = 0.53 has the solution p = 0.6
+    assert [one["estimate"] for one in estimates] == pytest.approx([0.6, 0.4], abs=1e-9)
+    for line in (
+        "apply m.csv people.csv --column x --drop-all -o out.csv",
+        "people-needed m.csv --prior prior.csv --half-width 0.1",
+        "export m.csv --bits 53 -o m.js",
+        "compose m.csv m.csv --prior prior.csv",
+        "release people.csv --column x --mechanism m.csv --drop-all --exact-counts -o release",
+        "record-leakage parity.csv --query modular-sum --records 2 --modulus 2 --entropy 0.5",
+    ):
+        run(*line.split())
+
+
+def test_commands_read_other_tables_with_semicolons(folder: Path) -> None:
+    def value(options: str, path: str) -> float:
+        run(*f"design {options} --epsilon 0.4 -o {path}".split())
+        return float(json.loads(Path(path).read_text())["metadata"]["value"])
+
+    (folder / "points.csv").write_text(FILES["gains.csv"].replace(",", ".").replace(";", ","))
+    semicolons, points = (
+        value(f"--prior prior.csv --utility {name}.csv", f"{name}.json")
+        for name in ("gains", "points")
+    )
+    assert semicolons == points
+    assert Secret.load(folder / "joint.csv").joint[0].tolist() == [[0.1, 0.3], [0.5, 0.1]]
+    for options in (
+        "--prior prior.csv --utility hamming --privacy metric --distance distance.csv",
+        "--about joint.csv --utility hamming",
+        "--prior prior.csv --utility hamming --outputs a,b --constraint zeros=zeros.csv",
+        "--prior prior.csv --utility hamming --constraint category-retention=retention.csv",
+    ):
+        run(*f"design {options} --epsilon 0.4 -o d.json".split())
+    run("audit", "drawn.csv", "--from-samples", "--prior", "prior.csv")
