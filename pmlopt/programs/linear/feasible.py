@@ -20,7 +20,7 @@ from pmlopt.programs.linear.certificate import (
 )
 from pmlopt.programs.linear.formulation import list_feasible_forms
 from pmlopt.programs.linear.pair_interior_point import build_exponential_matrix
-from pmlopt.programs.linear.peak_mixtures import find_peak_mixture
+from pmlopt.programs.linear.peak_mixtures import find_peak_mixture, limit_search
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import C, MethodError, MethodResult
 from pmlopt.solvers import cvxpy_interface, highs
@@ -63,9 +63,13 @@ def _build_exponential_candidates(program: LinearDesign) -> list[FloatArray]:
         return []
     base = build_exponential_matrix(program.centered_gains, exponents)
     found = [base]
-    # Values of pairs of letters on outputs, N^2 M, up to which more than one envelope takes milliseconds.
-    large = len(exponents) * base.size > 16_000_000
-    for power in SHARPER[:1] if large else SHARPER:
+    if len(exponents) * base.size > MAX_ENVELOPE_VALUES and program.bounds_on_pairs is not None:
+        mixture = find_peak_mixture(program, exponents, limit_search(program), None, base)
+        if mixture is not None:
+            # strictly within the bounds, it needs no repair, which takes as long as all the rest
+            law = program.prior.pmf @ mixture
+            return [base, mixture + CONSTANT_SHARE * (law - mixture)]
+    for power in SHARPER[:1] if len(exponents) * base.size > MAX_ENVELOPE_VALUES else SHARPER:
         # the largest entry of a row is at least 1 / M, so that no row becomes zero
         sharper = base**power
         envelope = repair_by_envelope(program.prior, exponents, sharper, program.centered_gains)
@@ -73,10 +77,8 @@ def _build_exponential_candidates(program: LinearDesign) -> list[FloatArray]:
             found.append(envelope.matrix)
     if program.bounds_on_pairs is not None:
         best = max(found, key=partial(_compute_gain, program))
-        # a linear program of a row for each letter: on hundreds of letters its end may take a minute
-        options = MethodOptions(Deadline.after(1.0), 1e-9)
         others = None if best is base else base
-        mixture = find_peak_mixture(program, exponents, options, others, best)
+        mixture = find_peak_mixture(program, exponents, limit_search(program), others, best)
         found += [] if mixture is None else [mixture]
     return found
 
@@ -84,6 +86,14 @@ def _build_exponential_candidates(program: LinearDesign) -> list[FloatArray]:
 def _compute_gain(program: LinearDesign, matrix: FloatArray) -> float:
     """Compute the expected gain of a mechanism, less what every mechanism has."""
     return program.columns.compute_expectation(program.centered_gains, matrix)
+
+
+MAX_ENVELOPE_VALUES = 16_000_000
+"""Values of pairs of letters on outputs, N^2 M, up to which several envelopes take milliseconds."""
+
+
+CONSTANT_SHARE = 2.0**-24
+"""Share of the law of the outputs that moves a mechanism from its bounds by more than floats round."""
 
 
 SHARPER = (2.0, 1.5, 4.0, 16.0, 64.0)
