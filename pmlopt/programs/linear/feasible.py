@@ -63,13 +63,13 @@ def _build_exponential_candidates(program: LinearDesign) -> list[FloatArray]:
         return []
     base = build_exponential_matrix(program.centered_gains, exponents)
     found = [base]
-    if len(exponents) * base.size > MAX_ENVELOPE_VALUES and program.bounds_on_pairs is not None:
-        mixture = find_peak_mixture(program, exponents, limit_search(program), None, base)
-        if mixture is not None:
-            # strictly within the bounds, it needs no repair, which takes as long as all the rest
-            law = program.prior.pmf @ mixture
-            return [base, mixture + CONSTANT_SHARE * (law - mixture)]
-    for power in SHARPER[:1] if len(exponents) * base.size > MAX_ENVELOPE_VALUES else SHARPER:
+    # Values of pairs of letters on outputs, N^2 M, up to which more than one envelope takes milliseconds.
+    large = len(exponents) * base.size > 16_000_000
+    if large and program.bounds_on_pairs is not None:
+        inner = _build_inner_mixture(program, exponents, base)
+        if inner is not None:
+            return [base, inner]
+    for power in SHARPER[:1] if large else SHARPER:
         # the largest entry of a row is at least 1 / M, so that no row becomes zero
         sharper = base**power
         envelope = repair_by_envelope(program.prior, exponents, sharper, program.centered_gains)
@@ -83,17 +83,21 @@ def _build_exponential_candidates(program: LinearDesign) -> list[FloatArray]:
     return found
 
 
+def _build_inner_mixture(
+    program: LinearDesign, exponents: FloatArray, start: FloatArray
+) -> FloatArray | None:
+    """Build a mixture of peaks that needs no repair, which takes as long as all the rest."""
+    mixture = find_peak_mixture(program, exponents, limit_search(program), None, start)
+    if mixture is None:
+        return None
+    law = program.prior.pmf @ mixture
+    # a share of the law moves it from the bounds by more than floats round
+    return np.asarray(mixture + 2.0**-24 * (law - mixture))
+
+
 def _compute_gain(program: LinearDesign, matrix: FloatArray) -> float:
     """Compute the expected gain of a mechanism, less what every mechanism has."""
     return program.columns.compute_expectation(program.centered_gains, matrix)
-
-
-MAX_ENVELOPE_VALUES = 16_000_000
-"""Values of pairs of letters on outputs, N^2 M, up to which several envelopes take milliseconds."""
-
-
-CONSTANT_SHARE = 2.0**-24
-"""Share of the law of the outputs that moves a mechanism from its bounds by more than floats round."""
 
 
 SHARPER = (2.0, 1.5, 4.0, 16.0, 64.0)

@@ -70,6 +70,7 @@ def find_peak_mixture(
         deadline = options.deadline.fraction(1 / (len(bases) - place))
         if vertex is None:
             vertex = solve_dense_lp(columns, pool.costs, basis, deadline)
+    weights: FloatArray | None
     if vertex is not None:
         pool, weights = _grow_pool(pool, vertex, exponents, options.deadline)
     else:

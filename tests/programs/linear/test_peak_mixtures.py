@@ -94,9 +94,11 @@ def test_without_time_there_is_none_and_the_first_mechanism_is_the_mixture() -> 
 def test_of_many_letters_the_first_mechanism_needs_no_repair(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(feasible, "MAX_ENVELOPE_VALUES", 0)
+    assert EXPONENTS is not None
     monkeypatch.setattr(feasible, "limit_search", lambda _: make_options(None, 1e-9))
-    base, mixture = feasible._build_exponential_candidates(PROGRAM)
+    base = pair_interior_point.build_exponential_matrix(PROGRAM.centered_gains, EXPONENTS)
+    mixture = feasible._build_inner_mixture(PROGRAM, EXPONENTS, base)
+    assert mixture is not None
     rounded = round_rows_to_grid(mixture)
     assert is_satisfied(PROGRAM.prior, PROGRAM.privacy, rounded)
     assert not broken_pairs(1.0, APART, rounded)
