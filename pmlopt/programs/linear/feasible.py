@@ -57,7 +57,7 @@ def find_first_mechanism(program: LinearDesign) -> MethodResult[LinearCertificat
 def _build_exponential_candidates(program: LinearDesign) -> list[FloatArray]:
     """Return an exponential mechanism within the pair bounds, envelopes, and a mixture of peaks."""
     from pmlopt.programs.linear.pair_interior_point import build_exponential_matrix
-    from pmlopt.programs.linear.peak_mixtures import find_peak_mixture
+    from pmlopt.programs.linear.peak_mixtures import find_peak_mixture, limit_search
 
     exponents = pair_exponents(program.prior, program.privacy)
     if exponents is None:
@@ -66,6 +66,10 @@ def _build_exponential_candidates(program: LinearDesign) -> list[FloatArray]:
     found = [base]
     # Values of pairs of letters on outputs, N^2 M, up to which more than one envelope takes milliseconds.
     large = len(exponents) * base.size > 16_000_000
+    if large and program.bounds_on_pairs is not None:
+        inner = _build_inner_mixture(program, exponents, base)
+        if inner is not None:
+            return [base, inner]
     for power in SHARPER[:1] if large else SHARPER:
         # the largest entry of a row is at least 1 / M, so that no row becomes zero
         sharper = base**power
@@ -74,12 +78,24 @@ def _build_exponential_candidates(program: LinearDesign) -> list[FloatArray]:
             found.append(envelope.matrix)
     if program.bounds_on_pairs is not None:
         best = max(found, key=partial(_compute_gain, program))
-        # a linear program of a row for each letter: on hundreds of letters its end may take a minute
-        options = MethodOptions(Deadline.after(1.0), 1e-9)
         others = None if best is base else base
-        mixture = find_peak_mixture(program, exponents, options, others, best)
+        mixture = find_peak_mixture(program, exponents, limit_search(program), others, best)
         found += [] if mixture is None else [mixture]
     return found
+
+
+def _build_inner_mixture(
+    program: LinearDesign, exponents: FloatArray, start: FloatArray
+) -> FloatArray | None:
+    """Build a mixture of peaks that needs no repair, which takes as long as all the rest."""
+    from pmlopt.programs.linear.peak_mixtures import find_peak_mixture, limit_search
+
+    mixture = find_peak_mixture(program, exponents, limit_search(program), None, start)
+    if mixture is None:
+        return None
+    law = program.prior.pmf @ mixture
+    # a share of the law moves it from the bounds by more than floats round
+    return np.asarray(mixture + 2.0**-24 * (law - mixture))
 
 
 def _compute_gain(program: LinearDesign, matrix: FloatArray) -> float:

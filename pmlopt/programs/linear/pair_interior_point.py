@@ -17,11 +17,14 @@ from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.model.privacy.requirement import read_pair_weights
 from pmlopt.programs.exact.envelope_repair import lower_envelope, pair_exponents
 from pmlopt.programs.linear.constraint_generation import find_essential_pairs
-from pmlopt.programs.linear.peak_mixtures import find_peak_mixture
+from pmlopt.programs.linear.peak_mixtures import (
+    choose_search_seconds,
+    find_peak_mixture,
+    limit_search,
+)
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import MethodError
 from pmlopt.solvers.solver_result import (
-    NO_DEADLINE,
     TIME_LIMIT,
     MethodOptions,
     PrimalDualPoint,
@@ -41,9 +44,10 @@ def solve_pairs(program: LinearDesign, ratios: RatioBounds, options: MethodOptio
         options: what was required.
     """
     begin = time.perf_counter()
-    # after the last step the mechanism is extended, repaired, proved and compared with one by formula: two
-    # dozen passes over all pairs on all outputs, of 6e-8 s each together
-    deadline = options.deadline.earlier(6e-8 * ratios.size * program.table.size)
+    # after the last step the mechanism is extended, repaired, proved and compared with one of columns by
+    # formula: two dozen passes over all pairs on all outputs, of 6e-8 s each together, and a search
+    passes = 6e-8 * ratios.size * program.table.size
+    deadline = options.deadline.earlier(passes + choose_search_seconds(program))
     if deadline.expired:
         raise MethodError(f"{TIME_LIMIT}: the proof of a mechanism takes longer than there is")
     costs = -program.prior.pmf[:, None] * program.centered_gains
@@ -150,9 +154,9 @@ def _build_start(program: LinearDesign, exponents: FloatArray) -> FloatArray:
 def _extend_columns(program: LinearDesign, exponents: FloatArray, matrix: FloatArray) -> FloatArray:
     """Extend columns of few letters to the others, and mix them with columns by formula to rows of one."""
     envelopes = lower_envelope(exponents, matrix)
+    base = build_exponential_matrix(program.centered_gains, exponents)
     # the time for it was set aside, and without it the columns are of no use
-    options = MethodOptions(NO_DEADLINE, 1e-9)
-    mixture = find_peak_mixture(program, exponents, options, envelopes)
+    mixture = find_peak_mixture(program, exponents, limit_search(program), envelopes, base)
     return matrix if mixture is None else mixture
 
 

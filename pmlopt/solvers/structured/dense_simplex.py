@@ -14,19 +14,34 @@ from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
 
+@dataclass(frozen=True, eq=False)
+class DenseVertex:
+    """A vertex of the linear program.
+
+    Attributes:
+        weights: (K,) of the columns.
+        basis: (N,) the columns that may have a positive weight.
+        prices: (N,) of the rows, over which no column of the basis costs anything.
+    """
+
+    weights: FloatArray
+    basis: IntArray
+    prices: FloatArray
+
+
 def solve_dense_lp(
     columns: FloatArray, costs: FloatArray, basis: IntArray, deadline: Deadline = NO_DEADLINE
-) -> FloatArray | None:
+) -> DenseVertex | None:
     """Solve `min <costs, w>`, `columns w = 1`, `w >= 0` by the dual and then the primal simplex method.
 
     Args:
         columns: (N, K).
         costs: (K,).
         basis: (N,) the columns to begin with.
-        deadline: at which the best weights so far are returned.
+        deadline: at which the best vertex so far is returned.
 
     Returns:
-        (K,) weights; None where none were found in time, or the basis is singular in floats.
+        The best vertex; None where none was found in time, or the basis is singular in floats.
     """
     try:
         tableau = _Tableau.build(columns, costs, basis)
@@ -40,7 +55,9 @@ def solve_dense_lp(
     weights = np.zeros(len(costs))
     weights[tableau.basis] = np.maximum(tableau.weights, 0.0)
     # a basis that is nearly singular has lost the digits
-    return weights if np.abs(columns @ weights - 1).max() < 1e-8 else None
+    if not np.abs(columns @ weights - 1).max() < 1e-8:
+        return None
+    return DenseVertex(weights, tableau.basis, costs[tableau.basis] @ tableau.inverse)
 
 
 @dataclass(eq=False)
