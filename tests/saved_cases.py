@@ -69,8 +69,8 @@ from pmlopt import (
 )
 from pmlopt.data.symmetry import ProductPrior, reflection
 from pmlopt.model.privacy.requirement import Requirement
+from pmlopt.model.uncertainty.center import Center
 from pmlopt.model.uncertainty.joint_laws import JointLaws
-from pmlopt.model.uncertainty.l1_ball import Center
 from pmlopt.model.utility import CoordinateGain, DisplacementLoss, SumOfParts, TotalVariation
 from pmlopt.programs import best_guaranteed_utility, failure_after_processing
 from pmlopt.programs.compliance import prove

@@ -37,12 +37,12 @@ MAY_LOAD: Mapping[str, Mapping[str, str | None]] = {
         "model.closed_forms": "catalogue extremal local_privacy",
         "model.constraints": ANY,
         "model.privacy": REQUIREMENTS,
-        "model.uncertainty": "joint_laws prior_set",
+        "model.uncertainty": "center joint_laws prior_set",
         "model.utility": ANY,
         "programs.linear": """added_rows build_certificate certificate color_refinement columns
             constraint_generation feasible formulation methods program""",
-        "programs": f"""best_feasible certificate claims design_program designs {EXACT} former_names
-            method_runs plots program registry {REPORTS} result solving""",
+        "programs": f"""best_feasible certificate claims declared_parts design_program designs {EXACT}
+            former_names method_runs plots program purification registry {REPORTS} result solving""",
         "solvers": "cvxpy_interface highs solver_result structured.block_program",
     },
     "verify mechanism.json": {
@@ -54,10 +54,11 @@ MAY_LOAD: Mapping[str, Mapping[str, str | None]] = {
         "measures": ANY,
         "model.constraints": ANY,
         "model.privacy": ANY,  # a file may have any
-        "model.uncertainty": "dual_measures joint_laws joint_measures prior_set support_functions",
+        "model.uncertainty": "center dual_measures joint_laws joint_measures prior_set support_functions",
         "model.utility": ANY,
         "programs.linear": "certificate color_refinement columns",
-        "programs": f"certificate claims {EXACT} former_names plots program registry {REPORTS} result",
+        "programs": f"""certificate claims declared_parts {EXACT} former_names plots program purification
+            registry {REPORTS} result""",
         "solvers": """approximate_minimum cvxpy_interface highs solver_result structured.block_program
             structured.factors""",
         "verification": "verify_saved",
@@ -72,12 +73,12 @@ MAY_LOAD: Mapping[str, Mapping[str, str | None]] = {
         "measures": ANY,
         "model.constraints": ANY,
         "model.privacy": ANY,
-        "model.uncertainty": "dual_measures joint_laws joint_measures prior_set support_functions",
+        "model.uncertainty": "center dual_measures joint_laws joint_measures prior_set support_functions",
         "model.utility": ANY,
         "programs.envelope": "certificate masses program",
         "programs.linear": "certificate color_refinement columns",
-        "programs": f"""best_feasible certificate claims compliance {EXACT} former_names method_runs plots
-            program registry {REPORTS} result solving""",
+        "programs": f"""best_feasible certificate claims compliance declared_parts {EXACT} former_names
+            method_runs plots program purification registry {REPORTS} result solving""",
         "solvers": """approximate_minimum cvxpy_interface highs solver_result structured.block_program
             structured.factors""",
     },

@@ -41,9 +41,9 @@ def check_declared(asked: PrivacyOptions, declared: Sequence[Any], round_counts:
     Raises:
         InputError: something does not follow from the rounded counts.
     """
-    from pmlopt.publishing.stated_law import check_parts_follow
-
     if round_counts:
+        from pmlopt.publishing.stated_law import check_parts_follow
+
         secret = asked.secret
         known = asked.read_prior(announce=False) if secret is None else secret.prior
         check_parts_follow(declared, known)

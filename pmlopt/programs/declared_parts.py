@@ -14,7 +14,7 @@ from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
 from pmlopt.model.constraints import Constraint
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.uncertainty.l1_ball import Center
+from pmlopt.model.uncertainty.center import Center
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.model.utility import Utility
 from pmlopt.programs.certificate import Certificate

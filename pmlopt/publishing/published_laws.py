@@ -12,7 +12,7 @@ from pmlopt.core.arrays import FloatArray, Label, make_label_key
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
-from pmlopt.model.uncertainty.l1_ball import Center
+from pmlopt.model.uncertainty.center import Center
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.programs.declared_parts import DeclaredPart, count_sample, has_sample, walk_parts
 from pmlopt.programs.result import Result

@@ -61,7 +61,7 @@ from pmlopt.model.privacy import Requirement
 from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, Weight
 from pmlopt.model.queries.kinds import ResidueTypes
 from pmlopt.model.uncertainty import AllPriors, Box, ConvexHull, JointLaws, PriorSet
-from pmlopt.model.uncertainty.l1_ball import Center
+from pmlopt.model.uncertainty.center import Center
 from pmlopt.verification.file_schema import build_file_schema
 
 

@@ -24,7 +24,8 @@ from pmlopt.data.chain import Chain, count_moves, smooth_counts
 from pmlopt.data.prior import Prior, PriorLike, as_prior, read_count_table
 from pmlopt.errors import PriorError, PrivacyError
 from pmlopt.model.uncertainty.boxes import Box
-from pmlopt.model.uncertainty.l1_ball import Center, L1Ball
+from pmlopt.model.uncertainty.center import Center
+from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.model.uncertainty.likelihood_region import LikelihoodRegion, multinomial_radius
 from pmlopt.model.uncertainty.prior_set import PriorSet
 

@@ -25,7 +25,7 @@ from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells, SymmetricPrior
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.boxes import AllPriors
-from pmlopt.model.uncertainty.l1_ball import Center
+from pmlopt.model.uncertainty.center import Center
 from pmlopt.model.uncertainty.prior_set import MEMBERSHIP_ATOL, PriorSet, has_rare_values
 
 PROOF_BITS = 200

@@ -137,7 +137,8 @@ class JointLaws(Record):
         cls, secret: Secret, own: float, given: Sequence[float], delta: float | None
     ) -> JointLaws:
         """Build the set from l1 radii of the secret's law and of each conditional law."""
-        from pmlopt.model.uncertainty.l1_ball import Center, L1Ball
+        from pmlopt.model.uncertainty.center import Center
+        from pmlopt.model.uncertainty.l1_ball import L1Ball
 
         joint = _get_single_law(secret)
         law = L1Ball(Center.of_counts(tuple(joint.sum(axis=1).tolist()), tuple(secret.values)), own)

@@ -16,6 +16,7 @@ from pmlopt.core.lazy_imports import cp
 from pmlopt.core.roots import bisect
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
+from pmlopt.model.uncertainty.center import Center
 from pmlopt.model.uncertainty.divergence_ball import (
     DECIMAL_ERROR,
     DIGITS,
@@ -24,7 +25,6 @@ from pmlopt.model.uncertainty.divergence_ball import (
     scale_to_unit,
     to_decimal,
 )
-from pmlopt.model.uncertainty.l1_ball import Center
 from pmlopt.model.uncertainty.prior_set import MinMeanExpression, check_possible
 
 

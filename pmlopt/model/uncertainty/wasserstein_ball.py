@@ -19,8 +19,8 @@ from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.symmetry.prior import LetterCells, SymmetricPrior
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.boxes import AllPriors
+from pmlopt.model.uncertainty.center import Center
 from pmlopt.model.uncertainty.divergence_ball import PROOF_BITS
-from pmlopt.model.uncertainty.l1_ball import Center
 from pmlopt.model.uncertainty.prior_set import (
     MEMBERSHIP_ATOL,
     MinMeanExpression,

@@ -23,7 +23,7 @@ from pmlopt import (
 )
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty import pointwise_capacity
-from pmlopt.model.uncertainty.l1_ball import Center
+from pmlopt.model.uncertainty.center import Center
 from pmlopt.testing import check_prior_set
 
 KINDS = tuple(BALLS)

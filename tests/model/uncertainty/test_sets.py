@@ -35,7 +35,7 @@ from pmlopt.core.records import to_plain
 from pmlopt.data.symmetry import reflection
 from pmlopt.errors import PriorError, PrivacyError
 from pmlopt.model.uncertainty import PriorSet
-from pmlopt.model.uncertainty.l1_ball import Center
+from pmlopt.model.uncertainty.center import Center
 
 SEEDS = st.integers(0, 2**32 - 1)
 
