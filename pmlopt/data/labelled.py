@@ -45,7 +45,6 @@ from pmlopt.core.frames import (
 from pmlopt.core.letter_files import read_letters
 from pmlopt.core.matrices.formats import read_table
 from pmlopt.core.matrices.matrix_file import Source
-from pmlopt.core.matrices.parquet import read_parquet_table
 from pmlopt.core.records import parse_json
 from pmlopt.errors import InputError
 
@@ -242,6 +241,8 @@ def _read_file(
     """Read a labelled file: typed labels of Parquet, parsed text labels of CSV."""
     ending, what = Path(path).suffix.lower(), str(path)
     if ending in (".parquet", ".pq") and (door is read_vector or ending == ".pq"):
+        from pmlopt.core.matrices.parquet import read_parquet_table
+
         table = read_parquet_table(Source(path, files.read_bytes(path)))
         return cast("LabelledArray", door(table, what, error))
     if ending == ".json":

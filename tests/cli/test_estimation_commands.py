@@ -140,6 +140,25 @@ def test_the_unit_of_weights_does_not_matter_at_the_shell(tmp_path: Path, unit: 
     assert json.loads(found.stdout)["effective"] == pytest.approx(49 / 11)
 
 
+@pytest.mark.parametrize("weights", [[], ["--weight-column", "w"]])
+def test_groups_come_in_their_declared_order(tmp_path: Path, weights: list[str]) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    stored = write(tmp_path, "m.csv", ",no,yes\nno,0.75,0.25\nyes,0.25,0.75\n")
+    # neither the alphabet nor the first rows, whose output has no `low`, have the declared order
+    cells = [2] * 10 + [1] * 10 + [2] * 10 + [1] * 10 + [0] * 2
+    income = pyarrow.DictionaryArray.from_arrays(
+        pyarrow.array(cells, pyarrow.int32()), ["low", "medium", "high"], ordered=True
+    )
+    ill = ["no"] * 20 + ["yes"] * 22
+    table = pyarrow.table({"ill": ill, "income": income, "w": [1] * 42})
+    parquet.write_table(table, tmp_path / "d.parquet")
+    asked = ["estimate", stored, "--data", str(tmp_path / "d.parquet"), "--column", "ill", "--json"]
+    within = json.loads(run(*asked, "--within", "income", *weights).stdout)
+    assert [one["group"] for one in within["groups"]] == ["low", "medium", "high"]
+    cross = json.loads(run(*asked, "--group-by", "income", *weights).stdout)
+    assert [one["letter"][1] for one in cross["estimates"][:3]] == ["low", "medium", "high"]
+
+
 def test_shares_within_groups(tmp_path: Path) -> None:
     """Of 400 and 100 answers by one that is right with 3/4: (share - 1/4) / (1/2), and its binomial error."""
     stored = write(tmp_path, "m.csv", ",no,yes\nno,0.75,0.25\nyes,0.25,0.75\n")

@@ -23,10 +23,14 @@ WRITTEN = {
     "tabs": "truth\ta\tb\nno\t0,75\t0,25\nyes\t0,2\t0,8\n",
     "bars": "truth|a|b\nno|0.75|0.25\nyes|0.2|0.8\n",
     "commas": "truth,a,b\nno,0.75,0.25\nyes,0.2,0.8\n",
+    "blanks of R": '"a" "b"\n"no" 0.75 0.25\n"yes" 0.2 0.8\n',
+    "blanks and decimal commas of R": '"a" "b"\n"no" 0,75 0,25\n"yes" 0,2 0,8\n',
+    "blanks without quotes": "a b\nno 0.75 0.25\nyes 0.2 0.8\n",
+    "no corner": "a,b\nno,0.75,0.25\nyes,0.2,0.8\n",
 }
 
 
-@pytest.mark.parametrize("ending", [".csv", ".tsv"])
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".txt"])
 @pytest.mark.parametrize("program", WRITTEN)
 def test_a_matrix_is_read_with_any_delimiter(tmp_path: Path, program: str, ending: str) -> None:
     path = tmp_path / f"m{ending}"
@@ -50,6 +54,30 @@ def test_labels_may_hold_other_delimiters(
     (tmp_path / "m.csv").write_text(text)
     found = Mechanism.load(tmp_path / "m.csv")
     assert (found.matrix.tolist(), found.outputs) == (MATRIX, labels)
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ('"all"\n"age 30" 1\n', "age 30"),
+        ('"all"\n"a \\"b\\"; c" 1\n', 'a "b"; c'),
+        ('"","all"\n"a \\"b\\", c",1\n', 'a "b", c'),
+        ("truth,all\nage 30,1\n", "age 30"),
+        ("all\nage 30,1\n", "age 30"),
+        ('"truth","all"\n"C:\\",1\n', "C:\\"),
+    ],
+)
+def test_blanks_and_backslashes_in_labels(tmp_path: Path, text: str, label: str) -> None:
+    (tmp_path / "m.csv").write_text(text)
+    found = Mechanism.load(tmp_path / "m.csv")
+    assert (found.inputs, found.outputs) == ((label,), ("all",))
+
+
+def test_letters_with_blanks_and_backslashes(tmp_path: Path) -> None:
+    (tmp_path / "c.txt").write_text('"letter" "count"\n"it is \\"ill\\"" 40\n"not ill" 60\n')
+    assert read_letters(tmp_path / "c.txt") == (('it is "ill"', "not ill"), [40, 60])
+    (tmp_path / "c.txt").write_text("letter count\nill 40\nwell 60\n")
+    assert read_letters(tmp_path / "c.txt") == (("ill", "well"), [40, 60])
 
 
 def test_numbers_decide_where_two_delimiters_fit() -> None:

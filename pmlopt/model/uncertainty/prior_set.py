@@ -470,9 +470,7 @@ class PriorSet(Record, ABC):
 
     @property
     def float_probability(self) -> Any:
-        """Return the lower probability that gives the least means of the set, in floats; None where none
-        does.
-        """
+        """Return the lower probability that gives the least means, in floats; None where none does."""
         return None
 
     def column_families(self, p: FloatArray, exp_neg_epsilon: float) -> tuple[Any, ...] | None:
@@ -497,9 +495,7 @@ class PriorSet(Record, ABC):
         return None
 
     def contains_rationals(self, law: Sequence[Fraction]) -> bool | None:
-        """Return whether N rationals of at least 0 that sum to one are in the set for certain; None where
-        the set cannot decide that.
-        """
+        """Return whether N rationals >= 0 that sum to one are in the set for certain; None if undecided."""
         return None
 
     def check_listed_cells(self, cells: LetterCells) -> None:
@@ -549,9 +545,7 @@ class PriorSet(Record, ABC):
         return None
 
     def half_spaces(self) -> HalfSpaces | None:
-        """Return inequalities by which the set is defined among all priors, in floats without rounding; None
-        where it is no such set, or one of too many.
-        """
+        """Return the inequalities of the set among all priors, as exact floats; None without, or too many."""
         return None
 
     def linear_rows(self, exp_neg_epsilon: float) -> LinearRows | None:
