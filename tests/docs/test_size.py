@@ -59,16 +59,16 @@ STILL_LONGER = {
 }  # fmt: skip
 """The most words of pages that are longer than their kind allows."""
 
-MOST_WORDS = 196_000
+MOST_WORDS = 169_200
 """Of all pages; 100,000 when no page is longer than its kind allows."""
 
-MOST_PAGES = 89
+MOST_PAGES = 76
 """60 then."""
 
-MOST_ENTRIES = 18
+MOST_ENTRIES = 15
 """Pages in a part of the navigation; seven then."""
 
-MOST_WARNINGS = 67
+MOST_WARNINGS = 52
 """Pages that lead to what may be ruled out; twelve then."""
 
 
