@@ -50,7 +50,7 @@ STILL_LONGER = {
     "envelope.md": 2_400, "estimation.md": 2_400, "explore.md": 1_500, "interfaces.md": 1_500,
     "noise.md": 2_100, "performance.md": 2_200, "post_randomization.md": 2_000,
     "prior_sets.md": 2_600, "problems.md": 4_200, "programs.md": 2_200, "records.md": 1_900,
-    "releases.md": 2_600, "reproduction.md": 7_300, "requirement_formulas.md": 1_600,
+    "releases.md": 2_600, "requirement_formulas.md": 1_600,
     "secrets.md": 2_300, "solvers.md": 3_000, "source_code.md": 1_600,
     "streams.md": 2_300, "sweeps.md": 1_900, "symmetry.md": 2_000, "theorems.md": 6_500,
     "threat_model.md": 2_800, "tutorials/audit.md": 1_900, "tutorials/prior.md": 1_500,
@@ -59,7 +59,7 @@ STILL_LONGER = {
 }  # fmt: skip
 """The most words of pages that are longer than their kind allows."""
 
-MOST_WORDS = 165_300
+MOST_WORDS = 161_400
 """Of all pages; 100,000 when no page is longer than its kind allows."""
 
 MOST_PAGES = 76
