@@ -43,7 +43,7 @@ KIND_OF_FOLDER = {
 }
 
 STILL_LONGER = {
-    "architecture.md": 2_900, "assurance.md": 2_900, "certificate.md": 2_500,
+    "assurance.md": 2_900, "certificate.md": 2_500,
     "choosing/epsilon.md": 2_000, "choosing/glossary.md": 4_100, "choosing/guarantees.md": 2_500,
     "choosing/priors.md": 1_800, "choosing/requirement.md": 2_600, "choosing/start.md": 2_000,
     "columns.md": 2_300, "data.md": 2_000, "distortion.md": 2_200, "engines.md": 2_100,
@@ -59,7 +59,7 @@ STILL_LONGER = {
 }  # fmt: skip
 """The most words of pages that are longer than their kind allows."""
 
-MOST_WORDS = 161_400
+MOST_WORDS = 159_800
 """Of all pages; 100,000 when no page is longer than its kind allows."""
 
 MOST_PAGES = 76
