@@ -52,14 +52,14 @@ STILL_LONGER = {
     "prior_sets.md": 2_600, "problems.md": 4_200, "programs.md": 2_200, "records.md": 1_900,
     "releases.md": 2_600, "requirement_formulas.md": 1_600,
     "secrets.md": 2_300, "solvers.md": 3_000, "source_code.md": 1_600,
-    "streams.md": 2_300, "sweeps.md": 1_900, "symmetry.md": 2_000, "theorems.md": 6_500,
+    "streams.md": 2_300, "sweeps.md": 1_900, "symmetry.md": 2_000, "theorems.md": 6_400,
     "threat_model.md": 2_800, "tutorials/audit.md": 1_900, "tutorials/prior.md": 1_500,
     "tutorials/program.md": 1_900, "tutorials/release.md": 1_500, "tutorials/stream.md": 1_500,
     "tutorials/survey.md": 2_000, "tutorials/two_columns.md": 2_400, "worst_case.md": 2_400,
 }  # fmt: skip
 """The most words of pages that are longer than their kind allows."""
 
-MOST_WORDS = 159_800
+MOST_WORDS = 159_700
 """Of all pages; 100,000 when no page is longer than its kind allows."""
 
 MOST_PAGES = 76
