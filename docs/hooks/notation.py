@@ -41,6 +41,10 @@ TOKEN = re.compile(
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 SEPARATING = {" ", r"\,", "+", "-", ",", ";", "=", "<", ">", r"\mid ", r"\sum", r"\quad "}
 """What ends a factor that is divided."""
+OPERATORS = {*BIG, *FUNCTIONS}
+"""With an index they take all factors behind them: `a / sum_z p(z) q(z)` is a over the sum of products."""
+ENDING = {"for", "with", "if", "iff", "where", "over", "subject"}
+"""Words that end what an operator takes, next to signs, relations, commas and closing brackets."""
 
 
 IS_FORMULA = re.compile(
@@ -274,19 +278,51 @@ class Formula:
             text += "'"
         return f"{{{sign}{text}}}"
 
+    def _takes_more(self) -> bool:
+        """Whether the divisor begins with an operator on all that follows: `sum_z`, not `max(a, b)`."""
+        ahead = 1 if self.peek() == " " else 0
+        return self.peek(ahead) in OPERATORS and self.peek(ahead + 1) == "_"
+
+    def _term(self) -> str:
+        """All factors up to the next sign, relation, comma or closing bracket."""
+        if self.peek() == " ":
+            self.place += 1
+        parts: list[str] = []
+        while self.place < len(self.tokens) and not self._is_end():
+            self._next(parts)
+        return "".join(parts)
+
+    def _is_end(self) -> bool:
+        token = self.tokens[self.place]
+        follows = self.peek(1) if token.kind == "space" else token.text
+        if token.kind == "space" and follows in ("+", "-", *ENDING):
+            return follows in ENDING or self.peek(2) == " "
+        relation = follows in RELATIONS and follows not in ("...", "||", "*")
+        spaced = follows in ("=", "<") and token.kind == "space" and self.peek(2) == " "
+        return token.kind == "gap" or relation or spaced or follows in (*",;)]}>", "~")
+
     def _quotient(self, parts: list[str]) -> None:
         """A fraction of the factor before and the one behind; in a line of text a slash."""
         spaced = bool(parts) and parts[-1] == " "
-        if not self.display or not spaced or len(parts) < 2:
-            parts.append("/")
+        stacked = self.display and spaced and len(parts) > 1
+        divisor = self._term() if self._takes_more() else ""
+        if not stacked:
+            left, right = (r"\left(", r"\right)") if self.display else ("(", ")")
+            parts.append(f"/{' ' * spaced}{left}{divisor}{right}" if divisor else "/")
             return
         parts.pop()
         numerator = ""
         while parts and parts[-1] not in SEPARATING and not parts[-1].startswith("\\quad"):
             numerator = parts.pop() + numerator
+        if divisor:
+            parts.append(rf"\frac{{{bare(numerator)}}}{{{divisor}}}")
+            return
         if self.peek() == " ":
             self.place += 1
         following: list[str] = []
+        if self.peek() in OPERATORS and self.peek(1) == " ":  # `min p`: one factor
+            self._next(following)
+            self._next(following)
         while self.place < len(self.tokens) and self.peek() not in (
             " ",
             ",",
@@ -351,6 +387,8 @@ def latex(text: str, display: bool = False) -> str:
         P_{x,y} \le  2\,q_{y}
         >>> print(latex("a / (b + 1)", display=True))
         \frac{a}{b + 1}
+        >>> print(latex("a / sum_z p(z) q(z) + 1", display=True))
+        \frac{a}{\sum_{z}\,p\left(z\right)\,q\left(z\right)} + 1
     """
     joined = Formula(text, display).run()
     words = re.compile(r"(\\text\{[^{}]*\})(?:\\,| )+(?=\\text\{)")  # "for each" is one text

@@ -79,3 +79,27 @@ def test_the_counts_of_corrections_are_those_of_their_rows() -> None:
         r"^\| \[\w+, Theorem (\d+), items? .*\| statement \|", listed, re.MULTILINE
     )
     assert ("Three numbered theorems fail" in page, len(failing)) == (True, 3)
+
+
+def find_torn_tables(text: str) -> list[str]:
+    """Find heads of tables without a row below, and rows without a head."""
+    without_blocks = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    paragraphs = [part.splitlines() for part in re.split(r"\n\s*\n", without_blocks)]
+    tables = [lines for lines in paragraphs if lines and lines[0].startswith("|")]
+    return [
+        lines[0]
+        for lines in tables
+        if len(lines) < 3 or not re.fullmatch(r"[| :-]+", lines[1]) or lines[1].count("|") < 2
+    ]
+
+
+def test_a_torn_table_is_found() -> None:
+    whole = "| a | b |\n| --- | --- |\n| 1 | 2 |\n"
+    assert find_torn_tables(f"text\n\n{whole}\n```text\n\n| 1 | 2 |\n```\n") == []
+    assert find_torn_tables(whole.replace("| 1", "\n| 1")) == ["| a | b |", "| 1 | 2 |"]
+
+
+def test_tables_are_in_one_piece() -> None:
+    torn = {page.name: find_torn_tables(page.read_text("utf-8")) for page in DOCS.rglob("*.md")}
+    assert len(torn) > 50
+    assert {name: heads for name, heads in torn.items() if heads} == {}

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 from types import ModuleType
+from xml.etree import ElementTree
 
 import pytest
 from documents import ROOT, blocks, commands, module
@@ -95,6 +96,33 @@ def test_relations_are_found_in_sentences(text: str, found: list[str]) -> None:
 )  # fmt: skip
 def test_indices_and_powers_are_found_in_sentences(text: str, found: list[str]) -> None:
     assert re.findall(notation.TERM_IN_PROSE, text) == found
+
+
+@pytest.mark.parametrize(
+    ("formula", "above", "below"),
+    [
+        ("a / sum_z p(z) q(z)", "a", "∑zp(z)q(z)"),
+        ("1 + a / sum_z p(z) q(z) - b", "a", "∑zp(z)q(z)"),
+        ("M_s / min_w [w(s) M_s + 1]", "Ms", "minw[w(s)Ms+1]"),
+        ("log(P(y | x) / sum_z p(z) P(y | z)) <= eps", "P(y∣x)", "∑zp(z)P(y∣z)"),
+        ("a / sum_x |b[x]| c for each y", "a", "∑x|bx|c"), ("a / min p <p, v>", "a", "minp"),
+        ("1 / max(a, b) c", "1", "max(a,b)"), ("a / b c", "a", "b"), ("<p, a / prod_i q_i>", "a", "∏iqi"),
+    ],
+)  # fmt: skip
+def test_an_operator_below_a_line_keeps_its_factors(formula: str, above: str, below: str) -> None:
+    found = ElementTree.fromstring(mathematics.mathml(formula, display=True).replace("&nbsp;", ""))
+    fractions = found.iter("{*}mfrac") if "}" in found.tag else found.iter("mfrac")
+    read = [tuple(re.sub(r"\s", "", "".join(part.itertext())) for part in one) for one in fractions]
+    assert read == [(above, below)]
+
+
+@pytest.mark.parametrize(
+    ("formula", "found"),
+    [("a / sum_z p q + b", "a/(∑zpq)+b"), ("v / sum v", "v/∑v"), ("a/max_x p r", "a/(maxxpr)")],
+)
+def test_an_operator_behind_a_slash_has_brackets(formula: str, found: str) -> None:
+    set_ = ElementTree.fromstring(mathematics.mathml(formula))
+    assert re.sub(r"\s", "", "".join(set_.itertext())) == found
 
 
 def page(text: str) -> str:

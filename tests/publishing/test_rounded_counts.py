@@ -75,7 +75,7 @@ class TestEveryTable:
     def test_a_stated_share_is_few_times_the_exact_one(
         self, letters: int, step: int, people: int
     ) -> None:
-        # the bounds that docs/theory/data.md states of the level under the exact shares
+        # the bounds that docs/theory/releases.md states of the level under the exact shares
         for stated, tables in group_by_statement(letters, people, step).items():
             total = sum(stated)
             usual = Fraction(4, 3) * (1 + Fraction(letters - 2, 2 * (total // step)))

@@ -63,7 +63,7 @@ def parity_distortion(records: int, leakage: float, entropy: float) -> float:
         QueryError, PrivacyError: n, L or b is not such a number.
 
     Source: [wu2026entropy, Definition 2.3]; the closed form is pmlopt's, with its proof in
-    docs/theory/distortion.md.
+    docs/theory/records.md#parity-by-formula.
 
     Examples:
         >>> round(parity_distortion(3, parity_leakage(3, 0.2, 1.5), 1.5), 9)

@@ -69,7 +69,12 @@ def bound_plateaus(
         mu(B) <= log(1 - keep tall / (1 - c)) - log(keep + half):
 
     so that a plateau is worth little more than its B, or is tall, and then its B is worth less than other
-    columns. The largest value over c is bounded cell by cell. (Proof: Theorem 16 of the page of results.)
+    columns. The largest value over c is bounded cell by cell.
+
+    Proof: with `b = (1 - c) / s` and `top = max lam`,
+    `mu(lam) = c log top + (1 - c) (a/s log(top / b) + log(1 - c) - log s)`, where `log x <= x - 1` and
+    `log(1 - c) <= -c`. The cost gives `1 / s <= (1 - keep tall / (1 - c)) / (keep + half)`. Here a is at most
+    half, and for `half <= keep` the larger of both effects of `tall` is that on mu(B).
 
     Args:
         p: (N,) the prior.

@@ -107,7 +107,7 @@ class SampledLeakage:
             PrivacyError: the level is negative or no number.
 
         Source: [clopper1934confidence] for the counts; the tests of outcomes are pmlopt's, proved in
-        docs/theory/programs.md.
+        docs/theory/leakage.md.
 
         Examples:
             >>> found = leakage_from_samples(["a", "b", "rare"], times=[500, 499, 1])
@@ -274,7 +274,7 @@ def leakage_from_samples(
             is called deterministic where a prior is given.
         MechanismError: there are no samples, a letter is not of the prior, or a count is no whole number.
 
-    Source: docs/theory/programs.md has the proof; [clopper1934confidence].
+    Source: docs/theory/leakage.md has the proof; [clopper1934confidence].
 
     Examples:
         >>> found = leakage_from_samples(["fast"] * 60 + ["slow"] * 40)
@@ -325,7 +325,7 @@ class LevelAudit(SampledLeakage):
         PrivacyError: the level or delta is out of range.
         InputError: the confidence is outside (0, 1), or an outcome is listed twice.
 
-    Source: [howard2021time, Section 3.2], [robbins1970statistical]; docs/theory/programs.md.
+    Source: [howard2021time, Section 3.2], [robbins1970statistical]; docs/theory/leakage.md.
 
     Examples:
         >>> audit = LevelAudit(epsilon=1.0, delta=0.05)
