@@ -243,3 +243,15 @@ def test_a_state_that_cannot_be_is_refused_for_all() -> None:
     started.skip()
     with pytest.raises(PrivacyError, match="of which nothing is"):
         Streams(started)
+
+
+@pytest.mark.parametrize("shape", [(0, 10**12), (0,), (0, 2, 1)])
+def test_a_file_that_claims_more_people_than_it_holds_is_refused(
+    tmp_path: Path, shape: tuple[int, ...]
+) -> None:
+    path = tmp_path / "crowd.npz"
+    StreamPopulation(Stream(CHAIN, PML(0.4), "hamming"), people=2).save(path)
+    about, arrays, _, _ = read_arrays(path, "crowd", FORMAT, POPULATION_FILE_VERSION)
+    write_arrays(path, about, {**arrays, "told": np.zeros(shape, dtype=np.int32)})
+    with pytest.raises(FileFormatError, match="outputs are of the shape"):
+        StreamPopulation.load(path)

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 About: TypeAlias = Literal["state", "path"] | int | Mapping[Any, Any] | tuple[Label, ...]
 
+MAX_WINDOW_VALUES = 100_000
+"""The largest number of values that a window of states may have."""
+
 
 class Stream:
     """The sequential releases Y_1, Y_2, ... of a Markov chain's states under one total leakage level.
@@ -421,10 +424,10 @@ def _parse_target(
             raise PrivacyError(
                 f"about is {about}: give 'state', 'path' or a number of states in a row"
             )
-        # The largest number of values that a window of states may have.
-        if n**about > 100_000:
+        # two to the 17th is too many: a larger power may not fit into memory
+        if n ** min(about, 17) > MAX_WINDOW_VALUES:
             raise PrivacyError(
-                f"{about} states in a row have {n**about:,} values: that is too many"
+                f"{about} states in a row have more than {MAX_WINDOW_VALUES:,} values: give fewer"
             )
         return about, BeliefTarget(chain, about, np.eye(n))
     if isinstance(about, Mapping):
