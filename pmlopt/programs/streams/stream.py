@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 
 About: TypeAlias = Literal["state", "path"] | int | Mapping[Any, Any] | tuple[Label, ...]
 
-MAX_WINDOW_VALUES = 100_000
-"""The largest number of values that a window of states may have."""
-
 
 class Stream:
     """The sequential releases Y_1, Y_2, ... of a Markov chain's states under one total leakage level.
@@ -425,9 +422,9 @@ def _parse_target(
                 f"about is {about}: give 'state', 'path' or a number of states in a row"
             )
         # two to the 17th is too many: a larger power may not fit into memory
-        if n ** min(about, 17) > MAX_WINDOW_VALUES:
+        if n ** min(about, 17) > 100_000:
             raise PrivacyError(
-                f"{about} states in a row have more than {MAX_WINDOW_VALUES:,} values: give fewer"
+                f"{about} states in a row have more than 100,000 values: give fewer states"
             )
         return about, BeliefTarget(chain, about, np.eye(n))
     if isinstance(about, Mapping):
