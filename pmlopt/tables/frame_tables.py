@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from functools import partial
+from typing import Any, NoReturn
 
 import numpy as np
 
 from pmlopt.core.declared_orders import find_declared_order
-from pmlopt.core.frames import is_frame, to_narwhals, to_plain_list
+from pmlopt.core.frames import (
+    collect_frame,
+    engine_errors,
+    has_wide_integers,
+    is_frame,
+    to_narwhals,
+    to_plain_list,
+)
 from pmlopt.errors import InputError
-from pmlopt.tables.collations import without_collations
+from pmlopt.tables.collations import find_lossy_columns, without_collations
 from pmlopt.tables.table import Table, TableBatch, make_no_rows_error, make_type_error
 
 
@@ -23,11 +32,15 @@ class FrameTable(Table):
         frame = to_narwhals(data)
         if isinstance(data, Mapping):
             found = [find_declared_order(column) for column in data.values()]
-            columns = {name: _to_python_list(column, name) for name, column in data.items()}
+            columns: dict[Any, Any] = {
+                name: _to_python_list(column, name) for name, column in data.items()
+            }
         elif frame is not None and is_frame(frame):
             _check_levels(frame)
             found = [find_declared_order(frame[:, place]) for place in range(frame.shape[1])]
-            columns = {name: frame[:, place].to_arrow for place, name in enumerate(frame.columns)}
+            columns = {
+                name: _make_converter(frame[:, place]) for place, name in enumerate(frame.columns)
+            }
         else:
             raise InputError(
                 f"{type(data).__name__!r} is no table: give the path of a file, a frame of pandas, Polars or "
@@ -45,6 +58,11 @@ class FrameTable(Table):
                 "one is missing"
             )
         self._size = next(iter(sizes.values()), 0) if frame is None else len(frame)
+
+    def refuse_columns(self, kinds: Mapping[str, str]) -> None:
+        """Refuse to read some columns, given their types by name."""
+        for name, kind in kinds.items():
+            self._columns[name] = partial(_raise_lossy_type, name, kind)
 
     @property
     def types(self) -> Sequence[Any]:  # type: ignore[override]  # made on demand
@@ -68,7 +86,9 @@ class LazyTable(Table):
     where = "the table"
 
     def __init__(self, frame: Any) -> None:
-        schema = frame.collect_schema()
+        with engine_errors():
+            schema = frame.collect_schema()
+        self._refused = find_lossy_columns(frame)
         self._frame, self.names = frame, schema.names()
         # what DuckDB hands to Arrow lacks the order of its ENUM
         self._orders = {
@@ -77,26 +97,30 @@ class LazyTable(Table):
 
     def batches(self) -> Iterator[TableBatch]:
         """Yield all rows in one batch."""
-        return FrameTable(self._frame.collect("pyarrow").to_native(), self._orders).batches()
+        table = FrameTable(collect_frame(self._frame), self._orders)
+        table.refuse_columns(self._refused)
+        return table.batches()
 
     def count_by_engine(self, columns: Sequence[str]) -> Table:
         """Count distinct value tuples with the frame's engine."""
         import narwhals
 
-        if not all(isinstance(name, str) for name in columns):
-            return self  # engines name columns by text
+        # engines name columns by text
+        if not all(isinstance(name, str) and name not in self._refused for name in columns):
+            return self
         size = "-".join(["rows", *columns])  # no column's name
-        texts = without_collations(self._frame, columns)
-        groups = texts.group_by(*columns).agg(narwhals.len().alias(size)).collect("pyarrow")
-        return _CountedTable(groups.to_native(), size, self._orders)
+        with engine_errors():
+            texts = without_collations(self._frame, columns)
+            groups = texts.group_by(*columns).agg(narwhals.len().alias(size))
+        return _CountedTable(collect_frame(groups), size, self._orders)
 
 
 class _CountedTable(FrameTable):
     """A table of distinct value tuples with multiplicities."""
 
     def __init__(self, data: Any, size: str, orders: Mapping[str, tuple[str, ...]]) -> None:
-        super().__init__(data.drop_columns([size]), orders)
-        self._times = np.array(data[size].to_pylist(), dtype=np.int64)
+        super().__init__(data.drop(size), orders)
+        self._times = np.array(data[size].to_list(), dtype=np.int64)
 
     def batches(self) -> Iterator[TableBatch]:
         """Yield all value tuples in one batch."""
@@ -132,6 +156,28 @@ class _ConvertedColumns(Sequence[Any]):
                 f"the column {name!r} mixes kinds, or holds what is no letter: convert it to text or to "
                 f"numbers ({cause})"
             ) from None
+
+
+def _raise_lossy_type(name: str, kind: str) -> NoReturn:
+    """Raise the error of a column that loses what distinguishes its values on the way to Arrow."""
+    raise InputError(
+        f"the column {name!r} ({kind}) loses its time zone outside of the engine, so that two values become "
+        "one: cast it to text there"
+    )
+
+
+def _make_converter(column: Any) -> Callable[[], Any]:
+    """Return the function that converts a column of a frame to Arrow, which has no integers of 128 bits."""
+    if not has_wide_integers(column):
+        return column.to_arrow  # type: ignore[no-any-return]
+
+    def convert() -> Any:
+        import pyarrow
+
+        whole = [None if one is None else Decimal(one) for one in column.to_list()]
+        return pyarrow.array(whole, pyarrow.decimal256(39, 0))
+
+    return convert
 
 
 def _is_enum(kind: Any) -> bool:
