@@ -403,7 +403,7 @@ def _count_classes(
         str(label): count for label, count in form.count_values(data, [column], missing).items()
     }
     if classes is None:
-        return dict(sorted(found.items()))
+        return found
     names = [name.strip() for name in classes.split(",")]
     if len(set(names)) < len(names) or not all(names):
         raise InputError(f"--classes {classes!r}: give each class once, none empty")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from decimal import Decimal
 from importlib.util import find_spec
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -78,7 +80,7 @@ def to_narwhals(data: Any, *, lazy: bool = False) -> Any:
         native = narwhals.to_native(data, pass_through=True)
         found = narwhals.from_native(_convert_arrow(native), allow_series=True, pass_through=True)
         if isinstance(found, narwhals.LazyFrame):
-            return found if lazy else found.collect()
+            return found if lazy else collect_frame(found)
         if isinstance(found, narwhals.DataFrame) and len(set(found.columns)) < len(found.columns):
             raise narwhals.exceptions.DuplicateError(str(found.columns))
     except narwhals.exceptions.DuplicateError as cause:
@@ -86,6 +88,31 @@ def to_narwhals(data: Any, *, lazy: bool = False) -> Any:
             f"the table has more than one column of one name: rename them ({cause})"
         ) from None
     return found if isinstance(found, narwhals.DataFrame | narwhals.Series) else None
+
+
+def collect_frame(frame: Any) -> Any:
+    """Compute a lazy frame; Polars and Dask keep their own, since Arrow has not all of their types.
+
+    Python objects stay objects: Arrow has their addresses, or fails.
+
+    Raises:
+        InputError: the engine cannot compute it.
+    """
+    with engine_errors():
+        keeps_own = frame.implementation.is_polars() or frame.implementation.is_dask()
+        return frame.collect(None if keeps_own else "pyarrow")
+
+
+@contextmanager
+def engine_errors() -> Iterator[None]:
+    """Raise the errors of an engine (Polars, DuckDB, Dask, Spark) as `InputError`."""
+    try:
+        yield
+    except Exception as cause:
+        package = type(cause).__module__.partition(".")[0].lstrip("_")
+        if package not in _FRAME_PACKAGES:
+            raise
+        raise InputError(f"the table cannot be computed by {package}: {cause}") from None
 
 
 def _convert_arrow(data: Any) -> Any:
@@ -169,13 +196,32 @@ def to_plain_list(values: Iterable[Any]) -> list[Any]:
     for method in ("to_pylist", "to_list", "tolist"):  # Arrow; pandas and Polars; numpy
         if hasattr(values, method):
             found = getattr(values, method)()
-            return found if isinstance(found, list) else [found]
+            return [to_integer(one) for one in found] if isinstance(found, list) else [found]
     return [_to_plain_value(value) for value in values]
 
 
 def _to_plain_value(value: Any) -> Any:
     """Convert a numpy scalar to a plain value."""
-    return value.item() if isinstance(value, np.generic) else value
+    return to_integer(value.item() if isinstance(value, np.generic) else value)
+
+
+def has_wide_integers(column: Any) -> bool:
+    """Return whether a series holds integers of 128 bits, which neither numpy nor Arrow has."""
+    return str(getattr(column, "dtype", None)) in ("Int128", "UInt128")
+
+
+def to_integer(value: Any) -> Any:
+    """Convert a decimal without a fraction to an integer; return other values as they are.
+
+    Databases have whole numbers as decimals: sums, and integers of 128 bits.
+
+    Examples:
+        >>> to_integer(Decimal("3.00")), to_integer(Decimal("3.50")), to_integer("3.00")
+        (3, Decimal('3.50'), '3.00')
+    """
+    if isinstance(value, Decimal) and value.is_finite() and value == value.to_integral_value():
+        return int(value)
+    return value
 
 
 def is_missing(value: Any) -> bool:

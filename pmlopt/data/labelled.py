@@ -36,6 +36,7 @@ from pmlopt.core.frames import (
     get_pandas_index,
     get_row_names,
     has_labels,
+    has_wide_integers,
     is_frame,
     is_masked_array,
     is_missing,
@@ -397,6 +398,8 @@ def read_column(
     if found is not None and is_frame(found):
         columns = _get_columns(found)
         values = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+    elif has_wide_integers(found):
+        values = to_plain_list(found)
     else:
         # masked entries are missing ones, which `tolist` makes None
         values = to_plain_list(

@@ -340,8 +340,11 @@ class StreamPopulation:
         )
         try:
             first = read_record(StreamDeclaration, about["first"], "first", Context(room=size))
-            told = arrays.pop("told")
-            names = about.get("people")  # files of earlier versions have numbers
+            told, names = arrays.pop("told"), about.get("people")
+            # by the people whose histories the file holds: an array without rows claims any number
+            if told.ndim != 2 or arrays["place"].shape != told.shape[1:]:
+                raise ValueError(f"its outputs are of the shape {told.shape}")
+            # files of earlier versions have numbers
             people = (
                 told.shape[1] if names is None else read_record(tuple[Label, ...], names, "people")
             )

@@ -210,7 +210,7 @@ class Streams:
             raise FileFormatError(f"{path}: holds no streams: its format is not {FORMAT!r}")
         if content.get("digest") != _digest_content(content.get("streams")):
             raise FileFormatError(f"{path}: was changed: its digest is another one")
-        held = read_record(StreamsFile, content["streams"], f"{path}: streams")
+        held = read_record(StreamsFile, content.get("streams"), f"{path}: streams")
         many = cls(held.first.make_stream())
         for place, output, emits in zip(held.before.tolist(), held.told, held.emitted, strict=True):
             stream = many._stream_at(place).copy()

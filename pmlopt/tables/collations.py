@@ -1,4 +1,4 @@
-"""Binary collation of SQL text columns, so that engines distinguish all letters."""
+"""Columns of SQL engines of which two values could become one letter."""
 
 from __future__ import annotations
 
@@ -25,6 +25,15 @@ def without_collations(frame: Any, columns: Sequence[str]) -> Any:
     return narwhals.from_native(
         relation.project(", ".join(_make_projection(name, types[name]) for name in columns))
     )
+
+
+def find_lossy_columns(frame: Any) -> dict[str, str]:
+    """Return the types, by name, of columns of DuckDB that Arrow has without their time zones."""
+    if not frame.implementation.is_duckdb():
+        return {}
+    relation = frame.to_native()
+    types = zip(relation.columns, map(str, relation.types), strict=True)
+    return {name: kind for name, kind in types if "TIME WITH TIME ZONE" in kind}
 
 
 def _make_projection(name: str, kind: str) -> str:

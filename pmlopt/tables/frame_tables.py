@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from pmlopt.core.declared_orders import find_declared_order
-from pmlopt.core.frames import is_frame, to_narwhals, to_plain_list
+from pmlopt.core.frames import (
+    collect_frame,
+    engine_errors,
+    has_wide_integers,
+    is_frame,
+    to_narwhals,
+    to_plain_list,
+)
 from pmlopt.errors import InputError
-from pmlopt.tables.collations import without_collations
+from pmlopt.tables.collations import find_lossy_columns, without_collations
 from pmlopt.tables.table import Table, TableBatch, make_no_rows_error, make_type_error
 
 
@@ -52,6 +60,11 @@ class FrameTable(Table):
             )
         self._size = next(iter(sizes.values()), 0) if frame is None else len(frame)
 
+    def refuse_columns(self, kinds: Mapping[str, str]) -> None:
+        """Refuse to read some columns, given their types by name."""
+        for name, kind in kinds.items():
+            self._columns[name] = partial(_raise_lossy_type, name, kind)
+
     @property
     def types(self) -> Sequence[Any]:  # type: ignore[override]  # made on demand
         """Return the Arrow types of the columns."""
@@ -74,7 +87,9 @@ class LazyTable(Table):
     where = "the table"
 
     def __init__(self, frame: Any) -> None:
-        schema = frame.collect_schema()
+        with engine_errors():
+            schema = frame.collect_schema()
+        self._refused = find_lossy_columns(frame)
         self._frame, self.names = frame, schema.names()
         # what DuckDB hands to Arrow lacks the order of its ENUM
         self._orders = {
@@ -83,22 +98,26 @@ class LazyTable(Table):
 
     def batches(self) -> Iterator[TableBatch]:
         """Yield all rows in one batch."""
-        return FrameTable(_collect(self._frame).to_native(), self._orders).batches()
+        table = FrameTable(collect_frame(self._frame), self._orders)
+        table.refuse_columns(self._refused)
+        return table.batches()
 
     def count_by_engine(self, columns: Sequence[str]) -> Table:
         """Count distinct value tuples with the frame's engine."""
         import narwhals
 
-        if not all(isinstance(name, str) for name in columns):
-            return self  # engines name columns by text
+        # engines name columns by text
+        if not all(isinstance(name, str) and name not in self._refused for name in columns):
+            return self
         schema = self._frame.collect_schema()
         for name in columns:
             _check_no_objects(self._frame, schema[name], name)
         size = "-".join(["rows", *columns])  # no column's name
-        texts = without_collations(self._frame, columns)
-        groups = texts.group_by(*columns).agg(narwhals.len().alias(size))
+        with engine_errors():
+            texts = without_collations(self._frame, columns)
+            groups = texts.group_by(*columns).agg(narwhals.len().alias(size))
         try:
-            counted = _collect(groups)
+            counted = collect_frame(groups)
         except TypeError as cause:  # of Dask, about lists and the like
             raise InputError(
                 f"one of the columns {columns} holds what is no letter: give text or numbers ({cause})"
@@ -106,17 +125,11 @@ class LazyTable(Table):
         return _CountedTable(counted, size, self._orders)
 
 
-def _collect(frame: Any) -> Any:
-    """Compute a lazy frame, where Python objects stay objects: Arrow has their addresses, or fails."""
-    keeps_objects = frame.implementation.is_polars() or frame.implementation.is_dask()
-    return frame.collect(None if keeps_objects else "pyarrow")
-
-
 class _CountedTable(FrameTable):
     """A table of distinct value tuples with multiplicities."""
 
     def __init__(self, data: Any, size: str, orders: Mapping[str, tuple[str, ...]]) -> None:
-        super().__init__(data.drop(size).to_native(), orders)
+        super().__init__(data.drop(size), orders)
         self._times = np.array(data[size].to_list(), dtype=np.int64)
 
     def batches(self) -> Iterator[TableBatch]:
@@ -155,10 +168,23 @@ class _ConvertedColumns(Sequence[Any]):
             ) from None
 
 
+def _raise_lossy_type(name: str, kind: str) -> NoReturn:
+    """Raise the error of a column that loses what distinguishes its values on the way to Arrow."""
+    raise InputError(
+        f"the column {name!r} ({kind}) loses its time zone outside of the engine, so that two values become "
+        "one: cast it to text there"
+    )
+
+
 def _convert_column(column: Any, name: object) -> Any:
-    """Convert a column of a frame to Arrow."""
+    """Convert a column of a frame to Arrow, which has no integers of 128 bits."""
     _check_no_objects(column, column.dtype, name)
-    return column.to_arrow()
+    if not has_wide_integers(column):
+        return column.to_arrow()
+    import pyarrow
+
+    whole = [None if one is None else Decimal(one) for one in column.to_list()]
+    return pyarrow.array(whole, pyarrow.decimal256(39, 0))
 
 
 def _check_no_objects(frame: Any, kind: Any, name: object) -> None:

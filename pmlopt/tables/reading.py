@@ -281,6 +281,11 @@ class TypedTable(Table):
                 schema = file.schema
                 self._parts = lambda: map(file.get_batch, range(file.num_record_batches))
             self.names, self.types = list(schema.names), list(schema.types)
+        except pyarrow.ArrowNotImplementedError as cause:
+            raise FileFormatError(
+                f"{path}: has a column of a type that Arrow does not read ({cause}): write it again with "
+                "that column as text, or as whole numbers of 64 bits"
+            ) from None
         except (pyarrow.ArrowInvalid, OSError) as cause:
             raise FileFormatError(
                 f"{path}: is not a whole {kind} file: {describe_os_error(cause)}"

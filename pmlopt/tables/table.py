@@ -13,7 +13,7 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, IntArray
 from pmlopt.core.declared_orders import find_declared_order
 from pmlopt.core.descriptions import describe_value
-from pmlopt.core.frames import is_missing
+from pmlopt.core.frames import is_missing, to_integer
 from pmlopt.core.lazy_imports import difflib
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.arrow_text import check_text, without_text_views
@@ -182,7 +182,7 @@ class TableBatch:
         codes = to_numpy_integers(coded.indices)
         if self._text:
             return [value or None for value in values], codes
-        return [None if is_missing(value) else value for value in values], codes
+        return [None if is_missing(value) else to_integer(value) for value in values], codes
 
     def find_order(self, place: int) -> tuple[Any, ...] | None:
         """Return the categories of an ordered column, in their order; None where none is declared."""

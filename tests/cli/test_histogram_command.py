@@ -96,3 +96,14 @@ class TestHistogram:
             "number of records", "set of classes that occur"
         ]  # fmt: skip
         assert "classes given" in run(*asked, "--classes", "a,b,c,d").output
+
+    def test_classes_that_occur_come_in_the_order_that_their_column_declares(
+        self, tmp_path: Path
+    ) -> None:
+        pandas = pytest.importorskip("pandas")
+        scale, path = ["low", "medium", "high"], tmp_path / "data.parquet"
+        column = pandas.Categorical(["high", "low", "medium", "low"], scale, ordered=True)
+        pandas.DataFrame({"class": column}).to_parquet(path)
+        asked = ("histogram", path, "--column", "class", "--epsilon", 0.5, "-o", tmp_path / "o.csv")
+        assert list(run_json(*asked, "--public-classes")["counts"]) == scale
+        assert [row[0] for row in self.read(tmp_path / "o.csv")[1:]] == scale

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from oracles.streams import random_chain
 from pmlopt import PML, Chain, Stream
 from pmlopt.core import files
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
-from pmlopt.releases import StreamPopulation, Streams, linear_caps
+from pmlopt.releases import StreamPopulation, Streams, linear_caps, streams
 from pmlopt.releases.array_files import read_arrays, write_arrays
 from pmlopt.releases.stream_population import FORMAT, POPULATION_FILE_VERSION
 
@@ -243,3 +245,23 @@ def test_a_state_that_cannot_be_is_refused_for_all() -> None:
     started.skip()
     with pytest.raises(PrivacyError, match="of which nothing is"):
         Streams(started)
+
+
+@pytest.mark.parametrize("shape", [(0, 10**12), (0,), (0, 2, 1)])
+def test_a_file_that_claims_more_people_than_it_holds_is_refused(
+    tmp_path: Path, shape: tuple[int, ...]
+) -> None:
+    path = tmp_path / "crowd.npz"
+    StreamPopulation(Stream(CHAIN, PML(0.4), "hamming"), people=2).save(path)
+    about, arrays, _, _ = read_arrays(path, "crowd", FORMAT, POPULATION_FILE_VERSION)
+    write_arrays(path, about, {**arrays, "told": np.zeros(shape, dtype=np.int32)})
+    with pytest.raises(FileFormatError, match="outputs are of the shape"):
+        StreamPopulation.load(path)
+
+
+def test_a_file_of_streams_without_streams_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "streams.json"
+    digest = hashlib.sha256(files.encode_json_bytes(None)).hexdigest()
+    path.write_text(json.dumps({"format": streams.FORMAT, "digest": digest}))
+    with pytest.raises(FileFormatError, match=r"streams\.json: streams"):
+        Streams.load(path)

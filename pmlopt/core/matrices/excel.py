@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,7 +22,7 @@ from pmlopt.core.files import MAX_FILE_BYTES, compute_expanded_size
 from pmlopt.core.matrices.matrix_file import OTHER_FORMATS, MatrixFile, Source, check_kept
 from pmlopt.core.matrix_layout import check_layout
 from pmlopt.core.near_labels import warn_of_near_labels
-from pmlopt.errors import FileFormatError, MissingExtraError
+from pmlopt.errors import FileFormatError, LabelWarning, MissingExtraError
 
 SHEET = "mechanism"
 MAX_ROWS, MAX_COLUMNS = 1_048_576, 16_384
@@ -198,9 +199,17 @@ def _read_cells(source: Source) -> list[list[Any]]:
     with _open_workbook(source, data_only=True) as book:
         sheets = {sheet.title: sheet for sheet in book.worksheets}
         shown = [title for title, sheet in sheets.items() if sheet.sheet_state == "visible"]
-        return _list_rows(
-            sheets[source.choose_part(shown if source.name is None else list(sheets), "sheet")]
+        chosen = source.choose_part(shown if source.name is None else list(sheets), "sheet")
+        rows, columns = _find_hidden_lines(sheets[chosen])
+        found = _list_rows(sheets[chosen], rows, columns)
+    if rows or columns:
+        warnings.warn(
+            f"{source.path}: hidden rows and columns of {chosen!r} are left out, as hidden sheets are: show "
+            "or delete them",
+            LabelWarning,
+            stacklevel=2,
         )
+    return found
 
 
 def read_workbook(source: Source) -> dict[str, list[list[Any]]]:
@@ -229,10 +238,42 @@ def _open_workbook(source: Source, *, data_only: bool) -> Iterator[Any]:
         raise source.refuse(f"is not a whole workbook of Excel (.xlsx): {cause}") from None
 
 
-def _list_rows(sheet: Any) -> list[list[Any]]:
-    """Return a sheet's cell values without empty margins."""
+def _find_hidden_lines(sheet: Any) -> tuple[set[int], set[int]]:
+    """Return the numbers, from 1, of the rows and columns that are hidden, filtered or folded."""
+    rows: set[int] = set()
+    columns: set[int] = set()
+    number, default = 0, False
+    with sheet._get_source() as stream:
+        parse = _import_openpyxl().xml.functions.iterparse
+        for event, element in parse(stream, events=("start", "end")):
+            name, given = element.tag.rpartition("}")[2], element.attrib
+            if event == "end":
+                element.clear()
+            elif name == "sheetFormatPr":
+                default = given.get("zeroHeight") in _TRUE
+            elif name == "col" and given.get("hidden") in _TRUE:
+                columns |= {*range(int(given["min"]), min(int(given["max"]), MAX_COLUMNS) + 1)}
+            elif name == "row":
+                number = int(given.get("r", number + 1))
+                if given.get("hidden", "1" if default and "ht" not in given else "0") in _TRUE:
+                    rows.add(number)
+    return rows, columns
+
+
+_TRUE = ("1", "true")
+"""What truth is in XML."""
+
+
+def _list_rows(
+    sheet: Any, hidden_rows: Collection[int] = (), hidden_columns: Collection[int] = ()
+) -> list[list[Any]]:
+    """Return a sheet's cell values without hidden rows and columns, and without empty margins."""
     sheet.reset_dimensions()  # programs write wrong ones
-    rows = [[_get_cell_value(cell) for cell in row] for row in sheet.iter_rows()]
+    rows = [
+        [_get_cell_value(cell) for place, cell in enumerate(row, 1) if place not in hidden_columns]
+        for number, row in enumerate(sheet.iter_rows(), 1)
+        if number not in hidden_rows
+    ]
     width = max(
         (k + 1 for row in rows for k, value in enumerate(row) if value is not None), default=0
     )

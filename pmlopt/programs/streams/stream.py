@@ -421,10 +421,10 @@ def _parse_target(
             raise PrivacyError(
                 f"about is {about}: give 'state', 'path' or a number of states in a row"
             )
-        # The largest number of values that a window of states may have.
-        if n**about > 100_000:
+        # two to the 17th is too many: a larger power may not fit into memory
+        if n ** min(about, 17) > 100_000:
             raise PrivacyError(
-                f"{about} states in a row have {n**about:,} values: that is too many"
+                f"{about} states in a row have more than 100,000 values: give fewer states"
             )
         return about, BeliefTarget(chain, about, np.eye(n))
     if isinstance(about, Mapping):

@@ -27,7 +27,7 @@ from pmlopt.core.arrays import DefaultLabels, FloatArray
 from pmlopt.core.files import ENDINGS
 from pmlopt.core.matrices.formats import FORMATS, read_matrix
 from pmlopt.core.matrices.text_tables import format_decimal
-from pmlopt.errors import FileFormatError, InputError
+from pmlopt.errors import FileFormatError, InputError, LabelWarning
 
 HAS_EXCEL = find_spec("openpyxl") is not None
 needs_excel = pytest.mark.skipif(not HAS_EXCEL, reason="openpyxl is not installed")
@@ -480,6 +480,29 @@ def test_no_label_is_a_formula(tmp_path: Path) -> None:
     whole.save(path)
     # Excel would keep 15 digits of such a number
     assert openpyxl.load_workbook(path).active["A2"].value == str(10**18 + 1)
+
+
+@needs_excel
+@pytest.mark.parametrize("how", ["hidden", "filter"])
+def test_hidden_rows_and_columns_of_a_sheet_are_left_out_with_a_warning(
+    tmp_path: Path, how: str
+) -> None:
+    import openpyxl
+
+    path, book = tmp_path / "m.xlsx", openpyxl.Workbook()
+    sheet = book.active
+    sheet.append([None, "a", "note", "b"])
+    for row in (["no", 0.75, 7, 0.25], ["old", 0.5, 7, 0.5], ["yes", 0.25, 7, 0.75]):
+        sheet.append(row)
+    sheet.row_dimensions[3].hidden = sheet.column_dimensions["C"].hidden = True
+    if how == "filter":
+        sheet.auto_filter.ref = "A1:D4"
+        sheet.auto_filter.add_filter_column(0, ["no", "yes"])
+    book.save(path)
+    with pytest.warns(LabelWarning, match="left out"):
+        found = Mechanism.load(path)
+    assert (found.inputs, found.outputs) == (("no", "yes"), ("a", "b"))
+    assert found.matrix.tolist() == [[0.75, 0.25], [0.25, 0.75]]
 
 
 def test_the_error_without_openpyxl_names_the_extra(tmp_path: Path) -> None:

@@ -233,3 +233,13 @@ def test_draws_are_recorded_and_repeat_with_the_seed_and_what_cannot_be_is_refus
         ending.record(output)
     with pytest.raises(PrivacyError, match="3 states"):
         ending.program()
+
+
+def test_a_window_of_too_many_states_is_refused_before_its_values_are_counted() -> None:
+    # 10^5 values are the most: 2^16 = 65,536 and 2^17 = 131,072; the last power is beyond any memory
+    for states in (17, 10**4, 10**30):
+        with pytest.raises(PrivacyError, match="more than 100,000 values"):
+            Stream(Chain([0.5, 0.5], np.eye(2)), PML(0.4), "hamming", about=states)
+    with pytest.raises(PrivacyError, match="more than 100,000 values"):
+        Stream(Chain(np.full(18, 1 / 18), np.eye(18)), PML(0.4), "hamming", about=4)
+    assert Stream(Chain([1.0], [[1.0]]), PML(0.4), "hamming", about=10**30).about == 10**30
