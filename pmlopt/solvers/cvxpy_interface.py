@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import replace
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +20,7 @@ from pmlopt.core.files import atomic_write
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.errors import ProgramError, SolverOptionError, SolverUnavailableError
-from pmlopt.solvers.highs import build_compiled_model
+from pmlopt.solvers import highs
 from pmlopt.solvers.solver_result import TIME_LIMIT, MethodOptions, SolverResult, compile_problem
 
 _TOLERANCE_OPTIONS = {
@@ -42,12 +44,15 @@ _TIME_LIMIT_OPTIONS = {
     "GUROBI": ("TimeLimit",),
     "COPT": ("TimeLimit",),
     "CBC": ("maximumSeconds",),
-    "XPRESS": ("maxtime",),
+    "XPRESS": ("timelimit",),
     "MOSEK": ("mosek_params", "MSK_DPAR_OPTIMIZER_MAX_TIME"),
     "CPLEX": ("cplex_params", "timelimit"),
     "SCIP": ("scip_params", "limits/time"),
 }
 """Under which option each solver takes a time limit in seconds, as cvxpy hands it on."""
+
+_WITHOUT_DUALS = frozenset({"CBC", "GLPK_MI", "SCIP"})
+"""Solvers without dual values in cvxpy 1.9; SCIP has 0 for a row of one variable, which becomes a bound."""
 
 
 def list_installed() -> list[str]:
@@ -62,7 +67,7 @@ def solve_problem(
     settings = _build_settings(solver, options, extra)
     start = time.perf_counter()
     try:
-        ready = compile_problem(problem, solver, settings)
+        ready = compile_problem(problem, _find_interface(solver), settings)
     except cp.SolverError as cause:
         return SolverResult("failed", False, f"cannot take it: {cause}", None, False, 0.0, 0.0)
     compiled_at = time.perf_counter()
@@ -98,10 +103,39 @@ def solve_problem(
     elif status in cp.settings.SOLUTION_PRESENT:
         ready.unpack_solution(solution)
         state = "point"
+        if solver in _WITHOUT_DUALS and problem.is_lp():
+            _add_duals(problem, options)
     iterations = solution.attr.get(cp.settings.NUM_ITERS)
     return SolverResult(
         state, status == cp.OPTIMAL, status, iterations, False, ready.seconds, seconds
     )
+
+
+def _find_interface(solver: str) -> Any:
+    """Return what cvxpy compiles a problem for: a name, or an object that mends its interface."""
+    return _make_pdlp() if solver == "PDLP" and "PDLP" in cp.installed_solvers() else solver
+
+
+@cache
+def _make_pdlp() -> Any:
+    """Make cvxpy's interface to PDLP, to which bounds of variables are rows: 1.9.3 refuses arrays of them."""
+    from cvxpy.reductions.solvers.conic_solvers.pdlp_conif import PDLP
+
+    class _PDLPByRows(PDLP):  # type: ignore[misc]  # cvxpy has no types
+        BOUNDED_VARIABLES = False
+
+        def name(self) -> str:
+            return "PDLP_BY_ROWS"  # one of cvxpy's own names would be refused
+
+    return _PDLPByRows()
+
+
+def _add_duals(problem: cp.Problem, options: MethodOptions) -> None:
+    """Add dual values by HiGHS to the values of variables that a solver left."""
+    values = [(variable, variable.value) for variable in problem.variables()]
+    highs.solve_problem(problem, "highs", replace(options, solver_options={}, verbose=False))
+    for variable, value in values:
+        variable.save_value(value)
 
 
 def _build_settings(
@@ -124,9 +158,22 @@ def _build_settings(
     return {
         **tolerances,
         **_FIXED_OPTIONS.get(solver, {}),
+        **({"parameters_proto": _make_pdlp_parameters(options)} if solver == "PDLP" else {}),
         **extra,
         **deepcopy(dict(options.solver_options)),
     }
+
+
+def _make_pdlp_parameters(options: MethodOptions) -> Any:
+    """Make the parameters of PDLP, whose own tolerance of 1e-6 proves little."""
+    try:
+        from ortools.pdlp import solvers_pb2
+    except ImportError:
+        return None
+    made = solvers_pb2.PrimalDualHybridGradientParams()
+    criteria = made.termination_criteria.simple_optimality_criteria
+    criteria.eps_optimal_absolute = criteria.eps_optimal_relative = min(1e-9, options.tolerance)
+    return made
 
 
 def _limit_time(solver: str, settings: dict[str, Any], options: MethodOptions) -> None:
@@ -134,7 +181,7 @@ def _limit_time(solver: str, settings: dict[str, Any], options: MethodOptions) -
     *path, name = _TIME_LIMIT_OPTIONS[solver]
     for key in path:
         settings = settings.setdefault(key, {})
-    settings.setdefault(name, options.deadline.remaining(least=1e-6))  # SCS takes 0 for no limit
+    settings.setdefault(name, options.deadline.remaining(least=1e-3))  # 0 is no limit to some
 
 
 @contextmanager
@@ -185,7 +232,7 @@ def write_mps(
         for own in (matrix[[row]] for row in range(len(right)))
     ]
     equal = [row < data["dims"].zero for row in range(len(right))]
-    model = build_compiled_model(data)
+    model = highs.build_compiled_model(data)
     ends = zip(model.lower.tolist(), model.upper.tolist(), strict=True)
     program: NamedProgram[float] = NamedProgram(
         "program",
