@@ -21,7 +21,12 @@ from pmlopt.core.lazy_imports import cp
 from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.errors import ProgramError, SolverOptionError, SolverUnavailableError
 from pmlopt.solvers import highs
+from pmlopt.solvers.mps import CONSTANT_COLUMN, NamedProgram, NamedRow, make_names
+from pmlopt.solvers.solution_files import ColumnValues, check_feasible
 from pmlopt.solvers.solver_result import TIME_LIMIT, MethodOptions, SolverResult, compile_problem
+
+Labels = tuple[Sequence[Label] | None, Sequence[Label] | None]
+"""Of letters and outputs; None where they are free."""
 
 _TOLERANCE_OPTIONS = {
     "CLARABEL": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
@@ -55,6 +60,10 @@ _WITHOUT_DUALS = frozenset({"CBC", "GLPK_MI", "SCIP"})
 """Solvers without dual values in cvxpy 1.9; SCIP has 0 for a row of one variable, which becomes a bound."""
 
 
+SOLUTION_FILE = "solution"
+"""In place of the name of a solver: the columns are given."""
+
+
 def list_installed() -> list[str]:
     """List cvxpy's installed solvers by their `solve` names."""
     return sorted(entry.lower() for entry in cp.installed_solvers())
@@ -63,7 +72,12 @@ def list_installed() -> list[str]:
 def solve_problem(
     problem: cp.Problem, solver: str, options: MethodOptions, extra: dict[str, Any]
 ) -> SolverResult:
-    """Solve a problem with a cvxpy solver; `extra` options are passed unchanged."""
+    """Solve a problem with a cvxpy solver; `extra` options are passed unchanged.
+
+    `SOLUTION_FILE` is the solver whose solution is among the options.
+    """
+    if solver.lower() == SOLUTION_FILE:
+        return _take_solution(problem, **options.solver_options)
     settings = _build_settings(solver, options, extra)
     start = time.perf_counter()
     try:
@@ -204,7 +218,7 @@ def _check_options(solver: str, options: MethodOptions) -> Iterator[None]:
 def write_mps(
     problem: cp.Problem,
     path: str | os.PathLike[str],
-    labels: tuple[Sequence[Label] | None, Sequence[Label] | None] = (None, None),
+    labels: Labels = (None, None),
 ) -> None:
     """Write a linear program as an MPS file that minimises, with rows named after constraints.
 
@@ -217,14 +231,13 @@ def write_mps(
         ProgramError: the problem has constraints that are not linear.
         FileFormatError: the file cannot be written.
     """
-    from pmlopt.solvers.mps import NamedProgram, NamedRow, make_names
-
     if not problem.is_lp():
         raise ProgramError("the program is not a linear program, and MPS holds nothing else")
     data, _, inverse = problem.get_problem_data(cp.HIGHS)
     compiled: Any = data["param_prob"]
     names = {one.id: str(one.label or "constraint") for one in problem.constraints}
     axes = [None if own is None else make_names(own) for own in labels]
+    columns = _list_names([(one.name(), one.shape) for one in compiled.variables], axes)
     rows = _list_names([(names[one.id], one.shape) for one in compiled.constraints], axes)
     matrix, right = data["A"].tocsr(), data["b"].tolist()
     entries = [
@@ -236,13 +249,49 @@ def write_mps(
     ends = zip(model.lower.tolist(), model.upper.tolist(), strict=True)
     program: NamedProgram[float] = NamedProgram(
         "program",
-        _list_names([(one.name(), one.shape) for one in compiled.variables], axes),
+        columns,
         {place: cost for place, cost in enumerate(data["c"].tolist()) if cost},
         [NamedRow(*one) for one in zip(rows, entries, right, equal, strict=True)],
         float(inverse[-1][cp.settings.OFFSET]),
         dict(enumerate(ends)),
     )
     atomic_write(path, "".join(f"{line}\n" for line in program.iterate_lines()).encode())
+
+
+def _take_solution(problem: cp.Problem, given: ColumnValues, labels: Labels) -> SolverResult:
+    """Store columns of a file of the program in the variables, with dual values by HiGHS.
+
+    Raises:
+        ProgramError: the program is not linear.
+        FileFormatError: the columns are not those of the program, or violate it.
+    """
+    if not problem.is_lp():
+        raise ProgramError("the program is not a linear program, and has no such file")
+    ready = compile_problem(problem, cp.HIGHS)
+    data = ready.data
+    axes = [None if own is None else make_names(own) for own in labels]
+    names = [(one.name(), one.shape) for one in data["param_prob"].variables]
+    offset = float(ready.inverse[-1][cp.settings.OFFSET])
+    columns = [*_list_names(names, axes), *([CONSTANT_COLUMN] if offset else [])]
+    values = given.arrange(columns)
+    model = highs.build_compiled_model(data)
+    count = len(model.costs)
+    constant, values = values[count:], values[:count]
+    ends = data["A"] @ values
+    excess = [
+        (ends - model.row_upper) / np.maximum(1.0, abs(data["b"])),
+        (model.row_lower - ends) / np.maximum(1.0, abs(data["b"])),
+        values - model.upper,
+        model.lower - values,
+        abs(constant - 1.0),
+    ]
+    worth = ready.scale * float(model.costs @ values) + offset
+    check_feasible(values, np.concatenate(excess), (worth, given.objective), given.source)
+    compiled_at = time.perf_counter()
+    with highs.lend_solver(model, highs.METHOD_OPTIONS["highs"]) as solver:
+        outcome = highs.run_loaded(solver, False, ready.seconds, compiled_at)
+        highs.unpack_solution(ready, solver, values)
+    return replace(outcome, state="point", finished=True, message=f"the columns of {given.source}")
 
 
 def _list_names(
