@@ -16,7 +16,8 @@ from pmlopt import PML, ExpectedGain, Prior, design, solve
 from pmlopt.errors import SolverUnavailableError
 from pmlopt.programs import Status
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.solvers.cvxpy_interface import _TIME_LIMIT_OPTIONS
+from pmlopt.solvers.cvxpy_interface import _TIME_LIMIT_OPTIONS, solve_problem
+from pmlopt.solvers.solver_result import make_options
 
 NAMES = (
     "CBC", "CLARABEL", "COPT", "CPLEX", "CUOPT", "CVXOPT", "DAQP", "ECOS", "ECOS_BB", "GLOP", "GLPK",
@@ -80,3 +81,38 @@ def test_a_limit_on_one_probability_is_proved_at_any_scale(name: str, factor: fl
     result = solve(program.with_constraints(cap=program.mechanism[0, 0] <= 0.3), name.lower())
     assert result.status is Status.OPTIMAL
     assert result.value / factor == pytest.approx(best_share_kept(0.3), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_dual_values_have_the_signs_of_cvxpy(name: str) -> None:
+    """The least x + 2 y with x + y = 1, x <= 1/4: one more of the sum costs 2, of the bound it saves 1."""
+    skip_unless_installed(name)
+    x, y = cp.Variable(nonneg=True), cp.Variable(nonneg=True)
+    rows = [x + y == 1, x <= 0.25]
+    found = solve_problem(
+        cp.Problem(cp.Minimize(x + 2 * y), rows), name, make_options(None, 1e-8), {}
+    )
+    assert (found.state, found.finished) == ("point", True)
+    assert [float(one.value) for one in (x, y)] == pytest.approx([0.25, 0.75], abs=1e-5)
+    assert [float(row.dual_value) for row in rows] == pytest.approx([-2.0, 1.0], abs=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_infeasible_program_has_no_point(name: str) -> None:
+    skip_unless_installed(name)
+    x, y = cp.Variable(nonneg=True), cp.Variable(nonneg=True)
+    problem = cp.Problem(cp.Minimize(x + 2 * y), [x + y == -1, x <= 0.25])
+    found = solve_problem(problem, name, make_options(None, 1e-8), {})
+    # PDLP says that it is infeasible or unbounded, and QOCO that it failed
+    assert found.state == ("failed" if name in ("PDLP", "QOCO") else "infeasible")
+    assert not found.finished
+
+
+@pytest.mark.parametrize("name", sorted(_TIME_LIMIT_OPTIONS))
+def test_a_solver_that_is_stopped_has_not_finished(name: str) -> None:
+    skip_unless_installed(name)
+    rng = np.random.default_rng(0)
+    x, rows = cp.Variable(30, nonneg=True), rng.random((30, 30))
+    problem = cp.Problem(cp.Maximize(rng.random(30) @ x), [cp.sum(x) == 1, rows @ x <= 0.6])
+    found = solve_problem(problem, name, make_options(1e-9, 1e-8), {})
+    assert (found.state, found.finished) == ("failed", False)
