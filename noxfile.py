@@ -206,6 +206,35 @@ def spark(session: nox.Session) -> None:
     )
 
 
+SOLVERS = [
+    "coptpy", "cplex", "cvxopt", "cylp", "daqp", "ecos", "gurobipy", "ortools", "piqp", "pyscipopt",
+    "qoco", "xpress",
+]  # fmt: skip
+"""What brings cvxpy's other solvers of linear programs; those of firms have licences for small ones."""
+
+
+@nox.session
+def solvers(session: nox.Session) -> None:
+    """The README's design by each solver of linear programs that cvxpy knows and pip can install."""
+    session.install("-e", ".[tests]")
+    for name in SOLVERS:  # one at a time: not all have a wheel for each Python
+        session.run("python", "-m", "pip", "install", "-q", name, success_codes=[0, 1])
+    tested = ["tests/solvers/test_installed_solvers.py", "tests/solvers/test_solution_files.py"]
+    session.run("pytest", "-q", "-rs", *tested, *session.posargs)
+
+
+@nox.session
+def accounting(session: nox.Session) -> None:
+    """Privacy loss distributions, beside dp-accounting, which needs an older attrs than the other tests."""
+    session.install("-e", ".[accounting]", "pytest", "hypothesis", "jsonschema")
+    tested = [
+        "--doctest-modules",
+        "pmlopt/adapters/accounting.py",
+        "tests/adapters/test_accounting.py",
+    ]
+    session.run("pytest", "-q", *tested, *session.posargs)
+
+
 @nox.session
 def postgres(session: nox.Session) -> None:
     """The generated SQL in a server of PostgreSQL, where Debian's package postgresql is installed."""

@@ -78,6 +78,7 @@ from .programs.program import Program as Program
 from .programs.record_leakage.program import record_leakage as record_leakage
 from .programs.result import Result as Result
 from .programs.solving import certify as certify
+from .programs.solving import certify_solution as certify_solution
 from .programs.solving import solve as solve
 from .programs.solving import solvers_for as solvers_for
 from .programs.tradeoff.builders import distortion_leakage as distortion_leakage

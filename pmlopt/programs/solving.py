@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from pmlopt.data.mechanism import Mechanism, MechanismLike, check_labels_match
 from pmlopt.errors import (
     MechanismError,
     ProgramError,
+    SolverError,
     SolverOptionError,
     SolverUnavailableError,
 )
@@ -26,6 +28,7 @@ from pmlopt.programs.method_runs import check_fork_available, run_in_process
 from pmlopt.programs.program import (
     FalseCertificateError,
     Method,
+    MethodError,
     MethodResult,
     Program,
     has_foreign_parts,
@@ -39,7 +42,8 @@ from pmlopt.programs.registry import (
     try_methods,
 )
 from pmlopt.programs.result import Result, make_result
-from pmlopt.solvers.cvxpy_interface import list_installed
+from pmlopt.solvers.cvxpy_interface import SOLUTION_FILE, list_installed
+from pmlopt.solvers.solution_files import read_solution
 from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions, make_options
 
 
@@ -208,6 +212,51 @@ def certify(
     found = replace(found, certify_seconds=seconds)
     given_matrix: Method[Any, Any, C_co] = Method("given", found.message, lambda *_: found)
     return make_result(found, given_matrix, status, [], seconds)
+
+
+def certify_solution(
+    program: Program[C_co], solution: str | os.PathLike[str] | Mapping[str, float]
+) -> Result[C_co]:
+    """Certify the solution that any solver found of the file by `program.write_mps`.
+
+    The solver says the columns alone: the multipliers that prove the bound are found by HiGHS here.
+
+    Args:
+        program: that wrote the file.
+        solution: the file that the solver wrote, or values by the names of the columns. The files are those
+            of HiGHS, SCIP, Gurobi, COPT and cuOpt (`.sol`), CPLEX (XML), cbc and clp (`solution FILE`),
+            glpsol (`-w FILE`), and what lp_solve prints.
+
+    Raises:
+        FileFormatError: the file has no columns, others than the program, too few, or values that violate
+            the program or are worth another objective than it states.
+        ProgramError: the program is not linear, or of a kind without such files.
+
+    Examples:
+        >>> from pmlopt import ExpectedLoss, PML, certify_solution, design
+        >>> program = design([0.5, 0.5], PML(0.2), ExpectedLoss([[0, 1], [1, 0]]))
+        >>> columns = {"mechanism[0,0]": 0.6, "mechanism[1,0]": 0.4, "mechanism[0,1]": 0.4,
+        ...            "mechanism[1,1]": 0.6, "output_law[0,0]": 0.5, "output_law[0,1]": 0.5}
+        >>> result = certify_solution(program, columns)
+        >>> round(result.value, 6), result.status.value, result.certificate.verify()
+        (0.4, 'unproved', True)
+    """
+    begin = time.perf_counter()
+    question = find_registry(program)
+    if question.make_cvxpy_method is None:
+        raise ProgramError(f"{program!r} is not solved as one linear program: certify its matrix")
+    given = {"given": read_solution(solution), "labels": program.row_and_column_labels}
+    method = replace(question.make_cvxpy_method(SOLUTION_FILE), reason="columns of a file")
+    options = make_options(None, program.tolerance, given)
+    start = question.make_start(program, None, NO_DEADLINE)
+    try:
+        found = method.run(program, options, start)
+    except MethodError as cause:
+        raise SolverError(f"the solution proves nothing: {cause}") from None
+    status = _choose_status(found, program.compute_allowed_gap(program.tolerance), given=True)
+    if status is Status.OPTIMAL and has_foreign_parts(program) and found.certificate.failures:
+        status = Status.UNPROVED
+    return make_result(found, method, status, [], time.perf_counter() - begin)
 
 
 def check_solver_name(name: object) -> str:

@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import replace
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -18,8 +20,13 @@ from pmlopt.core.files import atomic_write
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.errors import ProgramError, SolverOptionError, SolverUnavailableError
-from pmlopt.solvers.highs import build_compiled_model
+from pmlopt.solvers import highs
+from pmlopt.solvers.mps import CONSTANT_COLUMN, NamedProgram, NamedRow, make_names
+from pmlopt.solvers.solution_files import ColumnValues, check_feasible
 from pmlopt.solvers.solver_result import TIME_LIMIT, MethodOptions, SolverResult, compile_problem
+
+Labels = tuple[Sequence[Label] | None, Sequence[Label] | None]
+"""Of letters and outputs; None where they are free."""
 
 _TOLERANCE_OPTIONS = {
     "CLARABEL": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
@@ -42,12 +49,19 @@ _TIME_LIMIT_OPTIONS = {
     "GUROBI": ("TimeLimit",),
     "COPT": ("TimeLimit",),
     "CBC": ("maximumSeconds",),
-    "XPRESS": ("maxtime",),
+    "XPRESS": ("timelimit",),
     "MOSEK": ("mosek_params", "MSK_DPAR_OPTIMIZER_MAX_TIME"),
     "CPLEX": ("cplex_params", "timelimit"),
     "SCIP": ("scip_params", "limits/time"),
 }
 """Under which option each solver takes a time limit in seconds, as cvxpy hands it on."""
+
+_WITHOUT_DUALS = frozenset({"CBC", "GLPK_MI", "SCIP"})
+"""Solvers without dual values in cvxpy 1.9; SCIP has 0 for a row of one variable, which becomes a bound."""
+
+
+SOLUTION_FILE = "solution"
+"""In place of the name of a solver: the columns are given."""
 
 
 def list_installed() -> list[str]:
@@ -58,11 +72,16 @@ def list_installed() -> list[str]:
 def solve_problem(
     problem: cp.Problem, solver: str, options: MethodOptions, extra: dict[str, Any]
 ) -> SolverResult:
-    """Solve a problem with a cvxpy solver; `extra` options are passed unchanged."""
+    """Solve a problem with a cvxpy solver; `extra` options are passed unchanged.
+
+    `SOLUTION_FILE` is the solver whose solution is among the options.
+    """
+    if solver.lower() == SOLUTION_FILE:
+        return _take_solution(problem, **options.solver_options)
     settings = _build_settings(solver, options, extra)
     start = time.perf_counter()
     try:
-        ready = compile_problem(problem, solver, settings)
+        ready = compile_problem(problem, _find_interface(solver), settings)
     except cp.SolverError as cause:
         return SolverResult("failed", False, f"cannot take it: {cause}", None, False, 0.0, 0.0)
     compiled_at = time.perf_counter()
@@ -98,10 +117,39 @@ def solve_problem(
     elif status in cp.settings.SOLUTION_PRESENT:
         ready.unpack_solution(solution)
         state = "point"
+        if solver in _WITHOUT_DUALS and problem.is_lp():
+            _add_duals(problem, options)
     iterations = solution.attr.get(cp.settings.NUM_ITERS)
     return SolverResult(
         state, status == cp.OPTIMAL, status, iterations, False, ready.seconds, seconds
     )
+
+
+def _find_interface(solver: str) -> Any:
+    """Return what cvxpy compiles a problem for: a name, or an object that mends its interface."""
+    return _make_pdlp() if solver == "PDLP" and "PDLP" in cp.installed_solvers() else solver
+
+
+@cache
+def _make_pdlp() -> Any:
+    """Make cvxpy's interface to PDLP, to which bounds of variables are rows: 1.9.3 refuses arrays of them."""
+    from cvxpy.reductions.solvers.conic_solvers.pdlp_conif import PDLP
+
+    class _PDLPByRows(PDLP):  # type: ignore[misc]  # cvxpy has no types
+        BOUNDED_VARIABLES = False
+
+        def name(self) -> str:
+            return "PDLP_BY_ROWS"  # one of cvxpy's own names would be refused
+
+    return _PDLPByRows()
+
+
+def _add_duals(problem: cp.Problem, options: MethodOptions) -> None:
+    """Add dual values by HiGHS to the values of variables that a solver left."""
+    values = [(variable, variable.value) for variable in problem.variables()]
+    highs.solve_problem(problem, "highs", replace(options, solver_options={}, verbose=False))
+    for variable, value in values:
+        variable.save_value(value)
 
 
 def _build_settings(
@@ -124,9 +172,22 @@ def _build_settings(
     return {
         **tolerances,
         **_FIXED_OPTIONS.get(solver, {}),
+        **({"parameters_proto": _make_pdlp_parameters(options)} if solver == "PDLP" else {}),
         **extra,
         **deepcopy(dict(options.solver_options)),
     }
+
+
+def _make_pdlp_parameters(options: MethodOptions) -> Any:
+    """Make the parameters of PDLP, whose own tolerance of 1e-6 proves little."""
+    try:
+        from ortools.pdlp import solvers_pb2
+    except ImportError:
+        return None
+    made = solvers_pb2.PrimalDualHybridGradientParams()
+    criteria = made.termination_criteria.simple_optimality_criteria
+    criteria.eps_optimal_absolute = criteria.eps_optimal_relative = min(1e-9, options.tolerance)
+    return made
 
 
 def _limit_time(solver: str, settings: dict[str, Any], options: MethodOptions) -> None:
@@ -134,7 +195,7 @@ def _limit_time(solver: str, settings: dict[str, Any], options: MethodOptions) -
     *path, name = _TIME_LIMIT_OPTIONS[solver]
     for key in path:
         settings = settings.setdefault(key, {})
-    settings.setdefault(name, options.deadline.remaining(least=1e-6))  # SCS takes 0 for no limit
+    settings.setdefault(name, options.deadline.remaining(least=1e-3))  # 0 is no limit to some
 
 
 @contextmanager
@@ -157,7 +218,7 @@ def _check_options(solver: str, options: MethodOptions) -> Iterator[None]:
 def write_mps(
     problem: cp.Problem,
     path: str | os.PathLike[str],
-    labels: tuple[Sequence[Label] | None, Sequence[Label] | None] = (None, None),
+    labels: Labels = (None, None),
 ) -> None:
     """Write a linear program as an MPS file that minimises, with rows named after constraints.
 
@@ -170,14 +231,13 @@ def write_mps(
         ProgramError: the problem has constraints that are not linear.
         FileFormatError: the file cannot be written.
     """
-    from pmlopt.solvers.mps import NamedProgram, NamedRow, make_names
-
     if not problem.is_lp():
         raise ProgramError("the program is not a linear program, and MPS holds nothing else")
     data, _, inverse = problem.get_problem_data(cp.HIGHS)
     compiled: Any = data["param_prob"]
     names = {one.id: str(one.label or "constraint") for one in problem.constraints}
     axes = [None if own is None else make_names(own) for own in labels]
+    columns = _list_names([(one.name(), one.shape) for one in compiled.variables], axes)
     rows = _list_names([(names[one.id], one.shape) for one in compiled.constraints], axes)
     matrix, right = data["A"].tocsr(), data["b"].tolist()
     entries = [
@@ -185,17 +245,53 @@ def write_mps(
         for own in (matrix[[row]] for row in range(len(right)))
     ]
     equal = [row < data["dims"].zero for row in range(len(right))]
-    model = build_compiled_model(data)
+    model = highs.build_compiled_model(data)
     ends = zip(model.lower.tolist(), model.upper.tolist(), strict=True)
     program: NamedProgram[float] = NamedProgram(
         "program",
-        _list_names([(one.name(), one.shape) for one in compiled.variables], axes),
+        columns,
         {place: cost for place, cost in enumerate(data["c"].tolist()) if cost},
         [NamedRow(*one) for one in zip(rows, entries, right, equal, strict=True)],
         float(inverse[-1][cp.settings.OFFSET]),
         dict(enumerate(ends)),
     )
     atomic_write(path, "".join(f"{line}\n" for line in program.iterate_lines()).encode())
+
+
+def _take_solution(problem: cp.Problem, given: ColumnValues, labels: Labels) -> SolverResult:
+    """Store columns of a file of the program in the variables, with dual values by HiGHS.
+
+    Raises:
+        ProgramError: the program is not linear.
+        FileFormatError: the columns are not those of the program, or violate it.
+    """
+    if not problem.is_lp():
+        raise ProgramError("the program is not a linear program, and has no such file")
+    ready = compile_problem(problem, cp.HIGHS)
+    data = ready.data
+    axes = [None if own is None else make_names(own) for own in labels]
+    names = [(one.name(), one.shape) for one in data["param_prob"].variables]
+    offset = float(ready.inverse[-1][cp.settings.OFFSET])
+    columns = [*_list_names(names, axes), *([CONSTANT_COLUMN] if offset else [])]
+    values = given.arrange(columns)
+    model = highs.build_compiled_model(data)
+    count = len(model.costs)
+    constant, values = values[count:], values[:count]
+    ends = data["A"] @ values
+    excess = [
+        (ends - model.row_upper) / np.maximum(1.0, abs(data["b"])),
+        (model.row_lower - ends) / np.maximum(1.0, abs(data["b"])),
+        values - model.upper,
+        model.lower - values,
+        abs(constant - 1.0),
+    ]
+    worth = ready.scale * float(model.costs @ values) + offset
+    check_feasible(values, np.concatenate(excess), (worth, given.objective), given.source)
+    compiled_at = time.perf_counter()
+    with highs.lend_solver(model, highs.METHOD_OPTIONS["highs"]) as solver:
+        outcome = highs.run_loaded(solver, False, ready.seconds, compiled_at)
+        highs.unpack_solution(ready, solver, values)
+    return replace(outcome, state="point", finished=True, message=f"the columns of {given.source}")
 
 
 def _list_names(

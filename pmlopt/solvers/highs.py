@@ -138,10 +138,15 @@ def run_loaded(
     )
 
 
-def unpack_solution(ready: CompiledProblem, solver: highspy.Highs) -> None:
-    """Store HiGHS's solution in the cvxpy variables and constraints."""
+def unpack_solution(
+    ready: CompiledProblem, solver: highspy.Highs, values: FloatArray | None = None
+) -> None:
+    """Store HiGHS's solution in the cvxpy variables and constraints, with other values where given."""
+    solution = solver.getSolution()
+    if values is not None:
+        solution.col_value = values.tolist()
     raw = {
-        "solution": solver.getSolution(),
+        "solution": solution,
         "info": SimpleNamespace(
             **dict.fromkeys(_ITERATION_COUNT_FIELDS, 0), objective_function_value=0.0
         ),

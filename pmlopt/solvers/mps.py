@@ -15,6 +15,9 @@ from typing import Generic, TypeVar
 
 from pmlopt.core.arrays import Label
 
+CONSTANT_COLUMN = "objective_constant"
+"""The column that is fixed at one, whose cost is the constant of the objective."""
+
 Number = TypeVar("Number", float, Fraction)
 
 
@@ -64,7 +67,7 @@ class NamedProgram(Generic[Number]):
             # of a constant in the section RHS some readers turn the sign, and some read nothing
             objective[len(columns)] = self.offset  # type: ignore[assignment]
             bounds[len(columns)] = (1.0, 1.0)
-            columns.append("objective_constant")
+            columns.append(CONSTANT_COLUMN)
         if self.comment:
             yield f"* {self.comment}"
         yield f"NAME {self.name}\nROWS\n N objective"

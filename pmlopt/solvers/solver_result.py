@@ -190,17 +190,43 @@ class CompiledProblem:
 
 
 def compile_problem(
-    problem: cp.Problem, solver: str, settings: Mapping[str, Any] | None = None
+    problem: cp.Problem, solver: str | Any, settings: Mapping[str, Any] | None = None
 ) -> CompiledProblem:
-    """Compile a cvxpy problem for a solver; raise cp.SolverError where that is impossible."""
+    """Compile a cvxpy problem for a solver, by name or as an object; raise cp.SolverError if impossible."""
     start = time.perf_counter()
     data, chain, inverse = problem.get_problem_data(solver, solver_opts=dict(settings or {}))
-    # solvers stop at absolute tolerances: gains of 1e9 and of 1e-9 must look alike to them
-    key = "c" if "c" in data else "q"
-    largest = float(np.abs(data[key]).max(initial=0.0))
-    scale = largest if largest > 0 else 1.0
-    data[key] = data[key] / scale
+    scale = _scale_objective(data)
     return CompiledProblem(problem, data, chain, inverse, scale, time.perf_counter() - start)
+
+
+def _scale_objective(data: dict[str, Any]) -> float:
+    """Divide the objective of a compiled problem by its largest coefficient, and return that.
+
+    Solvers stop at absolute tolerances: gains of 1e9 and of 1e-9 must look alike to them. Where cvxpy hands
+    over a model of the solver's own, that is what it reads.
+    """
+    if "pdlp_model" in data:
+        model = data["pdlp_model"]
+        scale = _find_scale(np.asarray(model.objective_vector))
+        model.objective_vector = np.asarray(model.objective_vector) / scale
+        return scale
+    if "model_proto" in data:
+        columns = data["model_proto"].variable
+        scale = _find_scale(np.array([one.objective_coefficient for one in columns]))
+        for one in columns:
+            one.objective_coefficient /= scale
+        return scale
+    key = next((name for name in ("c", "q") if name in data), None)
+    if key is None:
+        return 1.0
+    scale = _find_scale(data[key])
+    data[key] = data[key] / scale
+    return scale
+
+
+def _find_scale(costs: FloatArray) -> float:
+    """Return the largest size of a coefficient; one where all are zero."""
+    return float(np.abs(costs).max(initial=0.0)) or 1.0
 
 
 def limit_threads() -> AbstractContextManager[Any]:

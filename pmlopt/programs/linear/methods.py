@@ -53,6 +53,7 @@ from pmlopt.programs.program import (
 )
 from pmlopt.programs.registry import register_question
 from pmlopt.solvers import highs
+from pmlopt.solvers.cvxpy_interface import SOLUTION_FILE
 from pmlopt.solvers.solver_result import TIME_LIMIT, MethodOptions
 
 OWN_METHODS = (
@@ -92,11 +93,10 @@ def _solve_and_certify(
     solved_at = time.perf_counter()
     point = outcome.point
     certificate = certify_linear(program, point.matrix, point.multipliers, point.dual_certificate)
-    # the optimum by formula is the best of the forms
+    # the optimum by formula is the best of the forms; a solution that was given is not replaced
     is_known = form.known is not None and point.matrix is form.known.matrix
-    better = (
-        None if is_known or options.deadline.expired else find_better_form(program, certificate)
-    )
+    stays = is_known or name == SOLUTION_FILE or options.deadline.expired
+    better = None if stays else find_better_form(program, certificate)
     if better is not None:
         certificate = certify_linear(program, better, point.multipliers, point.dual_certificate)
     for one in program.added:

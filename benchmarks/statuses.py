@@ -1,0 +1,132 @@
+"""Which statuses and dual values the solvers of linear programs return through cvxpy, and how we read them.
+
+    python benchmarks/statuses.py [--out FOLDER]
+
+Each installed solver gets four programs: one whose optimum and dual values are known, one that is infeasible,
+one that is unbounded, and one of 250,000 numbers with a time limit of a hundredth of a second. The table
+`statuses.csv` has its status, value and dual values by cvxpy's own `solve`, and the state in which pmlopt's
+interface leaves it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import platform
+import warnings
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from common import write_csv
+
+from pmlopt.solvers import cvxpy_interface
+from pmlopt.solvers.solver_result import make_options
+
+HEAD = (
+    "solver", "version", "program", "status_of_cvxpy", "value", "dual_of_equation", "dual_of_bound",
+    "state_in_pmlopt", "message", "cvxpy", "python", "date",
+)  # fmt: skip
+PACKAGES = {
+    "CBC": "cylp", "CLARABEL": "clarabel", "COPT": "coptpy", "CPLEX": "cplex", "CVXOPT": "cvxopt",
+    "DAQP": "daqp", "ECOS": "ecos", "ECOS_BB": "ecos", "GLOP": "ortools", "GLPK": "cvxopt",
+    "GLPK_MI": "cvxopt", "GUROBI": "gurobipy", "HIGHS": "highspy", "OSQP": "osqp", "PDLP": "ortools",
+    "PIQP": "piqp", "QOCO": "qoco", "SCIP": "pyscipopt", "SCIPY": "scipy", "SCS": "scs", "XPRESS": "xpress",
+}  # fmt: skip
+"""The package of each solver. MOSEK solves nothing without a licence of one's own."""
+
+
+def known() -> cp.Problem:
+    """Build the least x + 2 y with x + y = 1, x <= 1/4: 1.75, with the dual values -2 and 1."""
+    x, y = cp.Variable(nonneg=True), cp.Variable(nonneg=True)
+    return cp.Problem(cp.Minimize(x + 2 * y), [x + y == 1, x <= 0.25])
+
+
+def infeasible() -> cp.Problem:
+    """Build a program whose equation the bound excludes."""
+    x, y = cp.Variable(nonneg=True), cp.Variable(nonneg=True)
+    return cp.Problem(cp.Minimize(x + 2 * y), [x + y == -1, x <= 0.25])
+
+
+def unbounded() -> cp.Problem:
+    """Build a program without an optimum."""
+    x, y = cp.Variable(nonneg=True), cp.Variable()
+    return cp.Problem(cp.Minimize(x + 2 * y), [x + y == 1 - x, x >= 0.25])
+
+
+def large() -> cp.Problem:
+    """Build a dense program of 500 rows and columns."""
+    rng = np.random.default_rng(0)
+    x = cp.Variable(500, nonneg=True)
+    rows = rng.random((500, 500))
+    return cp.Problem(cp.Maximize(rng.random(500) @ x), [cp.sum(x) == 1, rows @ x <= 0.6])
+
+
+PROGRAMS: dict[str, Callable[[], cp.Problem]] = {
+    "known": known, "infeasible": infeasible, "unbounded": unbounded, "time limit": large,
+}  # fmt: skip
+
+
+def measure(solver: str, name: str) -> tuple[Any, ...]:
+    """Solve a program by cvxpy, and by our interface to it."""
+    limit = 0.01 if name == "time limit" else None
+    options: dict[str, Any] = {}
+    if limit is not None and (path := cvxpy_interface._TIME_LIMIT_OPTIONS.get(solver)):
+        *outer, last = path
+        options = {last: limit}
+        for key in reversed(outer):
+            options = {key: options}
+    problem = PROGRAMS[name]()
+    try:
+        problem.solve(solver=solver, **options)
+        status, value = problem.status, problem.value
+    except Exception as cause:
+        status, value = f"{type(cause).__name__}: {cause}".splitlines()[0][:100], None
+    duals = [
+        np.ravel(one.dual_value)[0] if one.dual_value is not None else ""
+        for one in problem.constraints
+    ]
+    again, state = PROGRAMS[name](), ""
+    try:
+        found = cvxpy_interface.solve_problem(again, solver, make_options(limit, 1e-8), {})
+        state, message = found.state, found.message
+    except Exception as cause:
+        state, message = type(cause).__name__, str(cause)
+    shown = ["" if one in ("", None) else f"{float(one):.6g}" for one in (value, *duals[:2])]
+    return status, *shown, state, message.splitlines()[0][:100] if message else ""
+
+
+def main() -> None:
+    """Measure all, and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "data")
+    parser.add_argument("--quick", action="store_true", help="the known program alone")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    day, rows = datetime.datetime.now(datetime.UTC).date().isoformat(), []
+    for solver in sorted(set(cp.installed_solvers()) & set(PACKAGES)):
+        try:
+            own = version(PACKAGES[solver])
+        except PackageNotFoundError:
+            own = ""
+        for name in list(PROGRAMS)[: 1 if arguments.quick else None]:
+            row = (
+                solver,
+                own,
+                name,
+                *measure(solver, name),
+                cp.__version__,
+                platform.python_version(),
+                day,
+            )
+            print(*row[:3], row[3], *row[4:8], flush=True)
+            rows.append(row)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    write_csv(arguments.out / "statuses.csv", HEAD, rows)
+
+
+if __name__ == "__main__":
+    main()
