@@ -87,7 +87,7 @@ BY_MATRICES = REQUIREMENT[:-1]
 """Of a requirement whose parameters are matrices, which no option of the command line takes."""
 UTILITY = (CHANGELOG, INDEX)
 INFORMATION = (CHANGELOG, INDEX, helped("design", "--utility"))
-PRIOR_SET = (CHANGELOG, SCHEMA, INDEX, written_in("docs/choosing/priors.md"))
+PRIOR_SET = (CHANGELOG, SCHEMA, INDEX, written_in("docs/robust.md"))
 CONSTRAINT = (CHANGELOG, SCHEMA, INDEX, helped("design", "--constraint"))
 QUERY = (CHANGELOG, SCHEMA, INDEX)
 NOISE = (CHANGELOG, INDEX)
