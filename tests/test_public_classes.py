@@ -80,7 +80,6 @@ SCHEMA: Need = "its class in docs/mechanism.schema.json", lambda public: public.
 
 REQUIREMENT = (
     CHANGELOG, SCHEMA, INDEX, written_in("docs/choosing/requirement.md"),
-    written_in("docs/requirement_formulas.md"),
     helped("design", "--privacy"),
 )  # fmt: skip
 BY_MATRICES = REQUIREMENT[:-1]
