@@ -51,7 +51,7 @@ STILL_LONGER = {
     "noise.md": 2_100, "performance.md": 2_200, "post_randomization.md": 2_000,
     "problems.md": 4_200, "programs.md": 2_200, "records.md": 1_900,
     "releases.md": 2_600, "reproduction.md": 7_300,
-    "results.md": 12_300, "secrets.md": 2_300, "solvers.md": 2_800, "source_code.md": 1_600,
+    "results.md": 12_300, "secrets.md": 2_300, "solvers.md": 1_900, "source_code.md": 1_600,
     "streams.md": 2_300, "sweeps.md": 1_900, "symmetry.md": 2_000, "theorems.md": 6_500,
     "threat_model.md": 2_800, "tutorials/audit.md": 1_900,
     "tutorials/program.md": 1_900, "tutorials/release.md": 1_500, "tutorials/stream.md": 1_500,
@@ -59,16 +59,16 @@ STILL_LONGER = {
 }  # fmt: skip
 """The most words of pages that are longer than their kind allows."""
 
-MOST_WORDS = 184_500
+MOST_WORDS = 182_000
 """Of all pages; 100,000 when no page is longer than its kind allows."""
 
-MOST_PAGES = 83
+MOST_PAGES = 81
 """60 then."""
 
 MOST_ENTRIES = 18
 """Pages in a part of the navigation; seven then."""
 
-MOST_WARNINGS = 60
+MOST_WARNINGS = 58
 """Pages that lead to what may be ruled out; twelve then."""
 
 
