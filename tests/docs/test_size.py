@@ -47,28 +47,28 @@ STILL_LONGER = {
     "choosing/epsilon.md": 2_000, "choosing/glossary.md": 4_100,
     "choosing/start.md": 2_000,
     "columns.md": 2_300, "data.md": 2_000, "distortion.md": 2_200, "engines.md": 2_100,
-    "envelope.md": 2_400, "estimation.md": 2_400, "explore.md": 1_500,
+    "envelope.md": 2_400, "estimation.md": 2_400,
     "noise.md": 2_100, "performance.md": 2_200, "post_randomization.md": 2_000,
     "problems.md": 4_200, "programs.md": 2_200, "records.md": 1_900,
     "releases.md": 2_600, "reproduction.md": 7_300,
-    "results.md": 12_300, "secrets.md": 2_300, "solvers.md": 1_900, "source_code.md": 1_600,
-    "streams.md": 2_300, "sweeps.md": 1_900, "symmetry.md": 2_000, "theorems.md": 6_500,
+    "results.md": 12_300, "secrets.md": 2_300, "source_code.md": 1_600,
+    "streams.md": 2_300, "symmetry.md": 2_000, "theorems.md": 6_500,
     "threat_model.md": 2_800, "tutorials/audit.md": 1_900,
     "tutorials/program.md": 1_900, "tutorials/release.md": 1_500, "tutorials/stream.md": 1_500,
     "tutorials/survey.md": 2_000, "tutorials/two_columns.md": 2_400, "worst_case.md": 2_400,
 }  # fmt: skip
 """The most words of pages that are longer than their kind allows."""
 
-MOST_WORDS = 182_000
+MOST_WORDS = 179_500
 """Of all pages; 100,000 when no page is longer than its kind allows."""
 
-MOST_PAGES = 81
+MOST_PAGES = 80
 """60 then."""
 
 MOST_ENTRIES = 18
 """Pages in a part of the navigation; seven then."""
 
-MOST_WARNINGS = 58
+MOST_WARNINGS = 57
 """Pages that lead to what may be ruled out; twelve then."""
 
 
