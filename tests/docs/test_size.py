@@ -46,10 +46,10 @@ STILL_LONGER = {
     "architecture.md": 2_900, "assurance.md": 2_900, "certificate.md": 2_500,
     "choosing/epsilon.md": 2_000, "choosing/glossary.md": 4_100,
     "choosing/start.md": 2_000,
-    "columns.md": 2_300, "data.md": 2_000, "distortion.md": 2_200, "engines.md": 2_100,
+    "columns.md": 2_300, "data.md": 2_000, "engines.md": 2_100,
     "envelope.md": 2_400, "estimation.md": 2_400,
     "noise.md": 2_100, "performance.md": 2_200, "post_randomization.md": 2_000,
-    "problems.md": 4_200, "programs.md": 2_200, "records.md": 1_900,
+    "problems.md": 4_200, "programs.md": 2_200,
     "releases.md": 2_600, "reproduction.md": 7_300,
     "results.md": 12_300, "secrets.md": 2_300, "source_code.md": 1_600,
     "streams.md": 2_300, "symmetry.md": 2_000, "theorems.md": 6_500,
@@ -59,10 +59,10 @@ STILL_LONGER = {
 }  # fmt: skip
 """The most words of pages that are longer than their kind allows."""
 
-MOST_WORDS = 179_500
+MOST_WORDS = 174_000
 """Of all pages; 100,000 when no page is longer than its kind allows."""
 
-MOST_PAGES = 80
+MOST_PAGES = 77
 """60 then."""
 
 MOST_ENTRIES = 18
