@@ -59,10 +59,10 @@ STILL_LONGER = {
 }  # fmt: skip
 """The most words of pages that are longer than their kind allows."""
 
-MOST_WORDS = 174_000
+MOST_WORDS = 173_000
 """Of all pages; 100,000 when no page is longer than its kind allows."""
 
-MOST_PAGES = 77
+MOST_PAGES = 76
 """60 then."""
 
 MOST_ENTRIES = 18
