@@ -54,21 +54,21 @@ STILL_LONGER = {
     "results.md": 12_300, "secrets.md": 2_300, "source_code.md": 1_600,
     "streams.md": 2_300, "symmetry.md": 2_000, "theorems.md": 6_500,
     "threat_model.md": 2_800, "tutorials/audit.md": 1_900,
-    "tutorials/program.md": 1_900, "tutorials/release.md": 1_500, "tutorials/stream.md": 1_500,
+    "tutorials/program.md": 1_900, "tutorials/release.md": 1_500,
     "tutorials/survey.md": 2_000, "tutorials/two_columns.md": 2_400, "worst_case.md": 2_400,
 }  # fmt: skip
 """The most words of pages that are longer than their kind allows."""
 
-MOST_WORDS = 173_000
+MOST_WORDS = 170_500
 """Of all pages; 100,000 when no page is longer than its kind allows."""
 
-MOST_PAGES = 76
+MOST_PAGES = 74
 """60 then."""
 
 MOST_ENTRIES = 18
 """Pages in a part of the navigation; seven then."""
 
-MOST_WARNINGS = 57
+MOST_WARNINGS = 56
 """Pages that lead to what may be ruled out; twelve then."""
 
 
