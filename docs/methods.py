@@ -28,7 +28,7 @@ TITLES = {
     "ProcessedFailureProgram": "[failure probability](envelope.md) after any post-processing",
     "EnvelopeDesign": "design within an [envelope](envelope.md)",
     "RecordLeakage": "[leakage per record](records.md)",
-    "TradeoffProgram": "[leakage and distortion](distortion.md)",
+    "TradeoffProgram": "[leakage and distortion](records.md#design-an-answer)",
 }
 """The questions in words, by the types of their programs."""
 

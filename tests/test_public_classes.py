@@ -80,14 +80,13 @@ SCHEMA: Need = "its class in docs/mechanism.schema.json", lambda public: public.
 
 REQUIREMENT = (
     CHANGELOG, SCHEMA, INDEX, written_in("docs/choosing/requirement.md"),
-    written_in("docs/requirement_formulas.md"),
     helped("design", "--privacy"),
 )  # fmt: skip
 BY_MATRICES = REQUIREMENT[:-1]
 """Of a requirement whose parameters are matrices, which no option of the command line takes."""
 UTILITY = (CHANGELOG, INDEX)
 INFORMATION = (CHANGELOG, INDEX, helped("design", "--utility"))
-PRIOR_SET = (CHANGELOG, SCHEMA, INDEX, written_in("docs/choosing/priors.md"))
+PRIOR_SET = (CHANGELOG, SCHEMA, INDEX, written_in("docs/robust.md"))
 CONSTRAINT = (CHANGELOG, SCHEMA, INDEX, helped("design", "--constraint"))
 QUERY = (CHANGELOG, SCHEMA, INDEX)
 NOISE = (CHANGELOG, INDEX)

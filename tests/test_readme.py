@@ -67,8 +67,8 @@ def test_the_table_is_true() -> None:
     ("word", "page"),
     [
         ("pointwise maximal leakage", "choosing/glossary.md"), ("lift", "columns.md"),
-        ("funnel", "secrets.md"), ("d-privacy", "metric_privacy.md"),
-        ("geo-indistinguishability", "metric_privacy.md"), ("PRAM", "post_randomization.md"),
+        ("funnel", "secrets.md"), ("d-privacy", "continuous.md"),
+        ("geo-indistinguishability", "continuous.md"), ("PRAM", "post_randomization.md"),
         ("extremal mechanism", "columns.md"),
     ],
 )  # fmt: skip

@@ -37,7 +37,7 @@ KEYWORDS = {
     "tutorials/release.md": ("anonymize", "anonymise", "publish a column"),
     "tutorials/estimate.md": ("how many people", "sample size", "enough people"),
     "estimation.md": ("how many people", "sample size", "debias", "confidence interval"),
-    "exchange.md": ("matlab", "octave", "excel", "julia", "spreadsheet"),
+    "interfaces.md": ("matlab", "octave", "excel", "julia", "spreadsheet"),
     "offline.md": ("rstats", "docker", "container"),
     "choosing/requirement.md": ("definition of privacy", "differential privacy"),
     "choosing/epsilon.md": ("epsilon", "privacy budget"),

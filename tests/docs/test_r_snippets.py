@@ -13,7 +13,7 @@ from documents import ROOT
 
 from pmlopt import Mechanism
 
-PAGE = (ROOT / "docs" / "exchange.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "interfaces.md").read_text("utf-8")
 
 
 def test_other_pages_read_labels_in_the_same_way() -> None:
