@@ -168,6 +168,12 @@ def papers(session: nox.Session) -> None:
     session.run("python", "benchmarks/papers.py", "--out", points, *session.posargs)
 
 
+@nox.session(python=False)
+def findings(session: nox.Session) -> None:
+    """Whether other software still surprises as findings/ says; one of them: `nox -s findings -- NAME`."""
+    session.run("bash", "findings/run", *session.posargs, external=True)
+
+
 @nox.session
 def durations(session: nox.Session) -> None:
     """Measure every test, and write down which are slow, and which nightly."""

@@ -92,7 +92,8 @@ def measure(solver: str, name: str) -> tuple[Any, ...]:
     again, state = PROGRAMS[name](), ""
     try:
         found = cvxpy_interface.solve_problem(again, solver, make_options(limit, 1e-8), {})
-        state, message = found.state, found.message
+        state = "no point" if found.state == "failed" else found.state
+        message = found.message
     except Exception as cause:
         state, message = type(cause).__name__, str(cause)
     shown = ["" if one in ("", None) else f"{float(one):.6g}" for one in (value, *duals[:2])]

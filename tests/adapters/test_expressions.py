@@ -8,6 +8,7 @@ import pytest
 
 from pmlopt import Mechanism
 from pmlopt.adapters.expressions import PmloptExpressions
+from pmlopt.releases import BatchRelease
 
 FLIP = Mechanism([[0.0, 1.0], [1.0, 0.0]], ["no", "yes"], ["no", "yes"])
 NOISE = Mechanism([[0.5, 0.5], [0.5, 0.5]], [1, 2], ["a", "b"])
@@ -48,7 +49,9 @@ def test_an_expression_that_is_used_twice_draws_twice(engine: Any) -> None:
     within = lazy.select(both=pl.concat_list(drawn, drawn)).select(
         first=pl.col("both").list.get(0), second=pl.col("both").list.get(1)
     )
-    for query in (beside, after, within):
+    half = lazy.select(first=drawn)
+    halves = pl.concat([half, half.rename({"first": "second"})], how="horizontal")
+    for query in (beside, after, within, halves):
         found = query.collect(engine=engine)
         assert (found["first"] != found["second"]).any()
 
@@ -91,3 +94,26 @@ def test_a_tuple_of_constant_columns_has_its_own_draw_in_each_row() -> None:
     pairs = Mechanism([[0.25, 0.75]], [("a", 1)], ["no", "yes"])
     people = pl.DataFrame({"id": range(ROWS)}).with_columns(x=pl.lit("a"), z=pl.lit(1))
     assert has_a_draw_for_each_row(people.select(y=pl.col("x", "z").pmlopt.release(pairs))["y"])
+
+
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_halves_of_a_union_draw_twice(engine: Any) -> None:
+    half = pl.LazyFrame({"x": [1] * 200}).select(pl.col("x").pmlopt.release(NOISE))
+    drawn = pl.concat([half, half]).collect(engine=engine)["x"].to_list()
+    assert drawn[:200] != drawn[200:]  # the same with probability 2^-200
+
+
+def test_nothing_is_drawn_for_rows_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Polars calls functions whose type it does not know on rows of its own making."""
+    drawn: list[int] = []
+    draw_array = BatchRelease.array
+
+    def count_rows(kernel: BatchRelease, columns: Any, *rest: Any) -> Any:
+        drawn.append(len(columns[0]))
+        return draw_array(kernel, columns, *rest)
+
+    monkeypatch.setattr(BatchRelease, "array", count_rows)
+    lazy = pl.LazyFrame({"x": [1, 2, 1]}).select(pl.col("x").pmlopt.release(NOISE))
+    assert lazy.collect_schema() == {"x": pl.String}
+    assert drawn == []
+    assert lazy.collect().height == sum(drawn) == 3

@@ -6,7 +6,7 @@ import opendp.prelude as dp
 import pytest
 from opendp.mod import OpenDPException
 
-from pmlopt import LDP, PML, ExpectedLoss, design, ldp_level, solve
+from pmlopt import LDP, PML, ExpectedLoss, Mechanism, design, ldp_level, solve
 from pmlopt.adapters.measurements import ldp_measurement, pml_measurement
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError
@@ -39,3 +39,7 @@ def test_what_is_not_proved_is_refused() -> None:
         ldp_measurement([[1 / 3, 2 / 3 + 1e-12], [0.5, 0.5]])
     with pytest.raises(OpenDPException, match="the value 7 is not an input"):
         ldp_measurement([[0.75, 0.25], [0.25, 0.75]])(7)
+    answers = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
+    for other in ("Yes", "maybe"):  # OpenDP's own randomized response answers these at random
+        with pytest.raises(OpenDPException, match="is not an input"):
+            ldp_measurement(answers)(other)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
+import pyarrow
+import pyarrow.ipc
 import pytest
 from cli.hostile import refused, write
 from commands import run_line as run
@@ -168,3 +171,19 @@ def test_a_file_that_claims_what_is_false_releases_nothing(
         refused(
             folder, "apply m.json data.csv --column id --and-mechanism made.json level -o out.csv"
         )
+
+
+@pytest.mark.parametrize("options", ["", "--keep-order"])
+def test_cells_that_are_missing_keep_no_number_in_files(folder: Path, options: str) -> None:
+    """Arrow allows any number below a missing cell, and frames of people have the one that was there."""
+    number = np.array([1, 2, 987_654_321, 4], np.int64)
+    mask = pyarrow.py_buffer(np.packbits(number < 1000, bitorder="little").tobytes())
+    hidden = pyarrow.Array.from_buffers(pyarrow.int64(), 4, [mask, pyarrow.py_buffer(number)])
+    people = pyarrow.table({"level": ["a", "b", "c", "a"], "income": hidden})
+    with pyarrow.ipc.new_file(folder / "hidden.arrow", people.schema) as writer:
+        writer.write_table(people)
+    cell = number[2:3].tobytes()
+    assert cell in (folder / "hidden.arrow").read_bytes()
+    for name in ("out.arrow", "out.parquet"):
+        run(f"apply m.json hidden.arrow --column level --keep income {options} -o {name}")
+        assert cell not in (folder / name).read_bytes()
