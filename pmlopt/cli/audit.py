@@ -197,6 +197,11 @@ def audit(
                 "several mechanisms take --prior, --attributes, -o and --json only: audit their product, "
                 "which -o writes"
             )
+        if not asked.has_prior_file:
+            raise InputError(
+                "several mechanisms are audited under one prior, which is none of the files "
+                f"({', '.join(map(str, mechanism_files[1:]))}): a prior is given by --prior FILE"
+            )
         audit_together(mechanism_files, asked, attributes, output, as_json)
         return
     mechanism_file = mechanism_files[0] if mechanism_files else None

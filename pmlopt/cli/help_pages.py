@@ -70,9 +70,8 @@ _SHOWN = """prior counts privacy about radius confidence-delta column utility ou
     no-header attributes page mechanism keep drop drop-all law total person-column plan dry-run mechanisms
     compare person half-width target expected worst threshold help"""
 SHOWN_OF_MANY = frozenset(_SHOWN.split())
-"""The options that the help shows of a command with more than `MOST_SHOWN`."""
+"""The options that the help shows of a command that has too many to show all."""
 
-MOST_SHOWN = 20
 HELP_ALL = "--help-all"
 
 
@@ -101,7 +100,8 @@ class GroupedCommand(click.Command):
 
     def _has_few_options(self) -> bool:
         """Return whether the help shows every option."""
-        return sum(isinstance(one, click.Option) for one in self.params) < MOST_SHOWN
+        most_shown = 20  # with --help
+        return sum(isinstance(one, click.Option) for one in self.params) < most_shown
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the example."""

@@ -204,9 +204,9 @@ def test_nothing_asked_prints_how_to_start() -> None:
 
 
 def test_what_there_is_not_names_the_nearest_and_the_page() -> None:
-    done = CliRunner().invoke(main, ["desgin"])
+    done = CliRunner().invoke(main, ["auditt"])
     assert done.exit_code == 2
-    assert "did you mean 'design'? (manual: commands.md)" in done.stderr
+    assert "did you mean 'audit'? (manual: commands.md)" in done.stderr
     done = CliRunner().invoke(main, ["design", "--utilty", "hamming"])
     assert done.exit_code == 2
     assert "did you mean '--utility'? (manual: commands.md#pmlopt-design)" in done.stderr
