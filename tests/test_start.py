@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pmlopt.cli.group import COMMANDS, main
+from pmlopt.cli.group import COMMANDS, FORMER, main
 
 COMMON = """completion exits group help_pages meant_names number_option options printing reading
     strict_command targets terminal"""
@@ -64,8 +64,8 @@ MAY_LOAD: Mapping[str, Mapping[str, str | None]] = {
         "verification": "verify_saved",
     },
     "audit matrix.csv --prior prior.csv --epsilon 0.5": {
-        "cli": f"""{COMMON} audit audit_tables data_options estimation export privacy_options
-            program_audit verification""",
+        "cli": f"""{COMMON} audit audit_tables composition data_options estimation export privacy_options
+            program_audit sample_sizes verification""",
         "core.matrices": "formats matrix_file text_tables",
         "core": ANY,
         "data": ANY,
@@ -147,7 +147,12 @@ def test_the_table_of_commands_is_that_of_the_modules() -> None:
         assert " ".join((command.help or "").split("\n\n")[0].split()) == sentence
         function = getattr(command.callback, "__module__", "")
         assert function in (f"pmlopt.cli.{module}", "pmlopt.cli.options")
-    assert set(main.commands) == set(COMMANDS)
+    assert list(FORMER) == sorted(FORMER)
+    for name, (module, _) in FORMER.items():
+        assert main.commands[name].hidden
+        function = getattr(main.commands[name].callback, "__module__", "")
+        assert function in (f"pmlopt.cli.{module}", "pmlopt.cli.options")
+    assert set(main.commands) == {*COMMANDS, *FORMER}
 
 
 KINDS = """

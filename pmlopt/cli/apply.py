@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-import numpy as np
-
 from pmlopt.cli.data_options import (
     DataOptions,
     KeepOptions,
@@ -24,7 +22,6 @@ from pmlopt.cli.data_options import (
 )
 from pmlopt.cli.ledger import print_finished_publications, print_recorded
 from pmlopt.cli.options import (
-    CLAIM_FAILS,
     ArgumentNote,
     Json,
     OptionNote,
@@ -41,7 +38,6 @@ from pmlopt.cli.printing import (
     print_usefulness,
     warn_of_exact_counts,
 )
-from pmlopt.cli.reading import read_saved_constraints, read_saved_prior
 from pmlopt.cli.targets import PATH, TARGET, TARGET_OR_FOLDER
 from pmlopt.cli.worker_options import WorkerOptions
 from pmlopt.core import files
@@ -413,51 +409,3 @@ def _count_classes(
             f"{data}: the column {column!r} holds {others[0]!r}, which is none of --classes"
         )
     return {name: found.get(name, 0) for name in names}
-
-
-@add_command(main, "noise-table")
-def noise_table(
-    mechanism_file: Annotated[Path, ArgumentNote("MECHANISM")],
-    output: Annotated[Path, OptionNote("The CSV file to write.", "-o/--output", TARGET)],
-    keys: Annotated[
-        int | None,
-        OptionNote("Round to so many whole cell keys; left out, keys are numbers from 0 to 1."),
-    ] = None,
-) -> None:
-    """Write a mechanism on counts as a table of noise.
-
-    That is the form of the cell key method: i, j, p, v and an interval of keys, as R's ptable has it; with
-    --keys pcv, ckey and pvalue. What is rounded is another mechanism, whose level, bias and variance are
-    printed. It keeps what the design kept of each count, or the exit code is 1. Counts of 0 stay 0, unless
-    the mechanism has a row for them.
-    """
-    from pmlopt.data.mechanism import Mechanism
-    from pmlopt.measures import leakage_level
-    from pmlopt.releases import noise_tables as tables
-
-    mechanism, prior = Mechanism.load(mechanism_file), read_saved_prior(mechanism_file)
-    asked = read_saved_constraints(mechanism_file)
-    used = mechanism if keys is None else tables.round_to_keys(mechanism, keys, asked)
-    table = tables.add_zero_row(used)
-    rows: list[tuple[object, ...]] = [tables.PTABLE, *tables.list_ptable_rows(table)]
-    if keys is not None:
-        rows = [tables.KEYS, *tables.list_key_rows(table, keys)]
-    files.atomic_write(output, encode_csv(rows))
-    told = "" if prior is None else f"; PML {format_nats(leakage_level(prior, used))}"
-    if prior is not None and keys is not None:
-        told += f", {format_nats(leakage_level(prior, mechanism))} before it was rounded"
-    bias, variance = tables.compute_noise_moments(used)
-    most = float(np.abs(bias).max()), float(variance.max())
-    told += f"; bias at most {format_number(most[0])}, variance at most {format_number(most[1])}"
-    print_line(f"{output}: {len(rows) - 1} rows{told}")
-    broken = {} if keys is None else tables.find_violated_constraints(used, asked)
-    if not broken or keys is None:
-        return
-    more = tables.find_sufficient_keys(mechanism, keys, asked)
-    advice = "give another number of keys" if more is None else f"--keys {more} keeps it"
-    for name, violation in broken.items():
-        print_line(
-            f"{keys} keys break the constraint {name!r} by {violation:.2g} of its size: {advice}",
-            err=True,
-        )
-    sys.exit(CLAIM_FAILS)

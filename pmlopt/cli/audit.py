@@ -16,6 +16,7 @@ from pmlopt.cli.audit_tables import (
     describe_secret_level,
     write_audit_page,
 )
+from pmlopt.cli.composition import Attributes, audit_together
 from pmlopt.cli.data_options import describe_shares
 from pmlopt.cli.estimation import audit_samples
 from pmlopt.cli.options import (
@@ -142,7 +143,8 @@ _Samples: TypeAlias = Annotated[bool, OptionNote(
 
 
 _Proof: TypeAlias = Annotated[Path | None, OptionNote(
-    "With --epsilon: where the claim holds, write the mechanism with its proof.", "-o/--output", TARGET
+    "With --epsilon: where the claim holds, write the mechanism with its proof; of several, the product.",
+    "-o/--output", TARGET
 )]  # fmt: skip
 _Page: TypeAlias = Annotated[Path | None, OptionNote(
     "Write the audit of a matrix as a page, .html or .md, also where the claim fails.", type=TARGET
@@ -153,7 +155,7 @@ _Page: TypeAlias = Annotated[Path | None, OptionNote(
 def audit(
     asked: PrivacyOptions,
     program: ProgramOptions,
-    mechanism_file: Annotated[Path | None, ArgumentNote("MECHANISM")] = None,
+    mechanism_files: Annotated[tuple[Path, ...], ArgumentNote("[MECHANISM]...")] = (),
     epsilon: Annotated[
         float | None, OptionNote("The claimed bound in nats; decided in exact arithmetic.")
     ] = None,
@@ -163,6 +165,7 @@ def audit(
         float | None, OptionNote("With --from-samples or --samples; 0.95 where left out.")
     ] = None,
     no_header: Annotated[bool, OptionNote("The CSV matrix has numbers only, no labels.")] = False,
+    attributes: Attributes = False,
     output: _Proof = None,
     page: _Page = None,
     as_json: Json = False,
@@ -177,6 +180,9 @@ def audit(
     it is audited under its own, against all that it claims, as `verify` does; `check` is for the folder of a
     release. With --from-samples the level is
     bounded from both sides with confidence, and 3 states that it is not decided, as it does for --samples.
+
+    Several mechanisms are releases of one secret: the level of all up to each is printed, and -o writes their
+    product. One that is used twice is given twice. Levels under the prior do not add up to a bound.
     """
     from pmlopt.data.symmetry.orbit_mechanism import is_orbit_file
     from pmlopt.programs.claims import decide_requirement
@@ -184,6 +190,21 @@ def audit(
     from pmlopt.programs.envelope.program import envelope
     from pmlopt.programs.exact.rounding import has_exact_rows
 
+    if len(mechanism_files) > 1 or attributes:
+        one_only = (epsilon, deltas, confidence, page, program.traces_file, program.samples_file)
+        if samples or no_header or any(one is not None for one in one_only):
+            raise InputError(
+                "several mechanisms take --prior, --attributes, -o and --json only: audit their product, "
+                "which -o writes"
+            )
+        if not asked.has_prior_file:
+            raise InputError(
+                "several mechanisms are audited under one prior, which is none of the files "
+                f"({', '.join(map(str, mechanism_files[1:]))}): a prior is given by --prior FILE"
+            )
+        audit_together(mechanism_files, asked, attributes, output, as_json)
+        return
+    mechanism_file = mechanism_files[0] if mechanism_files else None
     normalises_matrix = asked.normalise and not asked.has_prior_file
     of_matrix = samples or no_header or normalises_matrix or output is not None or page is not None
     program.check(mechanism_file, asked, epsilon, deltas, confidence, of_matrix=of_matrix)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pmlopt.cli.data_options import DataOptions, MissingCells, PriorFile
+from pmlopt.cli.data_options import DataOptions, MissingCells
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     NOT_SOLVED,
@@ -21,6 +21,7 @@ from pmlopt.cli.options import (
 from pmlopt.cli.printing import format_nats, print_json, print_line, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import align_prior, read_prior, read_saved_prior
+from pmlopt.cli.sample_sizes import BoundOptions
 from pmlopt.core.arrays import FloatArray, Label
 from pmlopt.core.converters import finite_or_none
 from pmlopt.core.display import pluralize
@@ -296,12 +297,22 @@ def _test_independence(parts: Sequence[Mechanism], found: Estimate) -> GoodnessO
 
 @add_command(main, "people-needed")
 def people_needed_command(
-    mechanism_file: Annotated[Path, ArgumentNote("MECHANISM")],
-    prior_file: PriorFile,
+    bound: BoundOptions,
+    mechanism_file: Annotated[Path | None, ArgumentNote("MECHANISM")] = None,
+    prior_file: Annotated[
+        Path | None,
+        OptionNote(
+            "CSV with a header and two columns: letter, and count or probability.", "--prior"
+        ),
+    ] = None,
     half_width: Annotated[
-        float,
+        float | None,
         OptionNote("The largest half-width of the intervals; 0.01 is one in a hundred people."),
-    ],
+    ] = None,
+    for_bound: Annotated[
+        bool,
+        OptionNote("Instead, of a bound on the true law: two of three options are given."),
+    ] = False,
     workload: _Workload = None,
     intervals: Annotated[
         Literal["score", "bernstein", "wald"],
@@ -313,10 +324,27 @@ def people_needed_command(
     """Compute how many people an estimate needs.
 
     They are those who release outputs of MECHANISM, if their frequencies are near the prior.
+
+    With --for-bound give two of --samples, --target and --confidence-delta to compute the third. A mechanism
+    of level epsilon under the empirical distribution has at most the target level under the true one, except
+    with the probability --confidence-delta over the sample.
     """
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.releases.estimation import people_needed
 
+    if for_bound:
+        if mechanism_file is not None or prior_file is not None or half_width is not None:
+            raise InputError(
+                "--for-bound is of no mechanism: leave out MECHANISM, --prior and --half-width"
+            )
+        bound.print_third(as_json)
+        return
+    if bound != BoundOptions():
+        raise InputError(
+            "--letters, --epsilon and what is with them belong to --for-bound: give it"
+        )
+    if mechanism_file is None or prior_file is None or half_width is None:
+        raise InputError("give MECHANISM, --prior and --half-width, or --for-bound")
     mechanism = Mechanism.load(mechanism_file).with_named_outputs()
     prior = align_prior(read_prior(prior_file), mechanism)
     needed = people_needed(prior, mechanism, half_width, confidence, workload, intervals)

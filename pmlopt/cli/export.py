@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from pmlopt.cli.options import ArgumentNote, OptionNote, add_command, main
-from pmlopt.cli.printing import print_json, print_line, print_table, warn_of_exact_counts
+import numpy as np
+
+from pmlopt.cli.options import CLAIM_FAILS, ArgumentNote, OptionNote, add_command, main
+from pmlopt.cli.printing import (
+    format_nats,
+    format_number,
+    print_json,
+    print_line,
+    print_table,
+    warn_of_exact_counts,
+)
+from pmlopt.cli.reading import read_saved_constraints, read_saved_prior
 from pmlopt.cli.targets import TARGET
+from pmlopt.core.csv_rows import encode_csv
 from pmlopt.core.files import atomic_write, encode_json_bytes, read_bytes
 from pmlopt.core.sealing import check_not_sealed
 from pmlopt.data.samplers.languages import LANGUAGES
@@ -22,10 +34,15 @@ Language = Annotated[
     str | None,
     OptionNote(
         "js, mjs (a module), ts, c, rust, kotlin, swift, r, sql (PostgreSQL) or python; left out, by "
-        "the ending of the file. Or xlsform or spreadsheet, as .xlsx: rounded to the bits that they keep.",
+        "the ending of the file. Or xlsform or spreadsheet, as .xlsx: rounded to the bits that they keep. Or "
+        "ptable: the noise of a mechanism on counts, in the form of the cell key method.",
         "--to",
     ),
 ]
+
+Keys: TypeAlias = Annotated[int | None, OptionNote(
+    "With --to ptable: round to so many whole cell keys; left out, keys are numbers from 0 to 1."
+)]  # fmt: skip
 
 SOURCE_ENDINGS = frozenset(language.ending.lower() for language in LANGUAGES.values())
 """The endings of generated source code."""
@@ -36,6 +53,7 @@ def export_command(
     saved_file: Annotated[Path, ArgumentNote("MECHANISM")],
     output: Annotated[Path, OptionNote("The file to write.", "-o/--output", TARGET)],
     language: Language = None,
+    keys: Keys = None,
     bits: Annotated[
         int | None,
         OptionNote(
@@ -67,11 +85,23 @@ def export_command(
     probabilities of the matrix. `pmlopt verify FILE --of MECHANISM` compares the two again.
 
     Forms and spreadsheets have no such generator: their numbers are predictable, and unfit for secrets.
+
+    A table of noise (ptable) has i, j, p, v and an interval of keys, as R's ptable has it; with --keys pcv,
+    ckey and pvalue. What is rounded is another mechanism, whose level, bias and variance are printed. It
+    keeps what the design kept of each count, or the exit code is 1. Counts of 0 stay 0, unless the mechanism
+    has a row for them.
     """
     from pmlopt.data.samplers.export import find_platform
     from pmlopt.data.samplers.source import build_name
     from pmlopt.verification.verify_saved import load_trusted
 
+    if language == "ptable":
+        if bits is not None or max_level is not None or decode or name:
+            raise InputError("--to ptable takes --keys and -o only: leave out the other options")
+        write_noise_table(saved_file, output, keys)
+        return
+    if keys is not None:
+        raise InputError("--keys belongs to --to ptable: give both")
     found = load_trusted(saved_file)
     warn_of_exact_counts(output, found)
     if decode:
@@ -179,11 +209,12 @@ def deployment_command(
         Path | None, OptionNote("The file to write; printed where left out.", "-o/--output", TARGET)
     ] = None,
 ) -> None:
-    """Describe a release for a registry of deployments.
+    """Describe a release for a registry of deployments, as report --registry does."""
+    describe_for_registry(folder, output)
 
-    FOLDER is that of a release, and is checked first. The record is JSON, by the keys that registries of
-    deployments of differential privacy use; what the folder does not state is left empty for its issuer.
-    """
+
+def describe_for_registry(folder: Path, output: Path | None) -> None:
+    """Print or write the record of a release for registries."""
     from pmlopt.publishing.deployment import describe_deployment
 
     record = describe_deployment(folder)
@@ -193,3 +224,47 @@ def deployment_command(
     check_not_sealed(output)
     atomic_write(output, encode_json_bytes(record))
     print_line(f"Wrote {output}.")
+
+
+@add_command(main, "noise-table")
+def noise_table(
+    mechanism_file: Annotated[Path, ArgumentNote("MECHANISM")],
+    output: Annotated[Path, OptionNote("The CSV file to write.", "-o/--output", TARGET)],
+    keys: Keys = None,
+) -> None:
+    """Write a mechanism on counts as a table of noise, as export --to ptable does."""
+    write_noise_table(mechanism_file, output, keys)
+
+
+def write_noise_table(mechanism_file: Path, output: Path, keys: int | None) -> None:
+    """Write a mechanism on counts as a table of noise, and print what it keeps; exit 1 where that breaks."""
+    from pmlopt.data.mechanism import Mechanism
+    from pmlopt.measures import leakage_level
+    from pmlopt.releases import noise_tables as tables
+
+    mechanism, prior = Mechanism.load(mechanism_file), read_saved_prior(mechanism_file)
+    asked = read_saved_constraints(mechanism_file)
+    used = mechanism if keys is None else tables.round_to_keys(mechanism, keys, asked)
+    table = tables.add_zero_row(used)
+    rows: list[tuple[object, ...]] = [tables.PTABLE, *tables.list_ptable_rows(table)]
+    if keys is not None:
+        rows = [tables.KEYS, *tables.list_key_rows(table, keys)]
+    atomic_write(output, encode_csv(rows))
+    told = "" if prior is None else f"; PML {format_nats(leakage_level(prior, used))}"
+    if prior is not None and keys is not None:
+        told += f", {format_nats(leakage_level(prior, mechanism))} before it was rounded"
+    bias, variance = tables.compute_noise_moments(used)
+    most = float(np.abs(bias).max()), float(variance.max())
+    told += f"; bias at most {format_number(most[0])}, variance at most {format_number(most[1])}"
+    print_line(f"{output}: {len(rows) - 1} rows{told}")
+    broken = {} if keys is None else tables.find_violated_constraints(used, asked)
+    if not broken or keys is None:
+        return
+    more = tables.find_sufficient_keys(mechanism, keys, asked)
+    advice = "give another number of keys" if more is None else f"--keys {more} keeps it"
+    for name, violation in broken.items():
+        print_line(
+            f"{keys} keys break the constraint {name!r} by {violation:.2g} of its size: {advice}",
+            err=True,
+        )
+    sys.exit(CLAIM_FAILS)

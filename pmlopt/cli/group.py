@@ -10,42 +10,58 @@ import click
 
 from pmlopt.cli.exits import JSON_ERRORS, handle_stream_errors, print_usage_errors_as_json
 from pmlopt.cli.meant_names import COMMANDS_MEANT
-from pmlopt.cli.strict_command import StrictCommand
+from pmlopt.cli.strict_command import StrictCommand, name_manual_page
+from pmlopt.cli.terminal import print_line
 from pmlopt.core.suggestions import did_you_mean
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
+    "answer": ("noisy_answer", "Answer counts, sums and means of columns with noise."),
     "apply": ("apply", "Replace columns of DATA by outputs, row by row."),
     "audit": ("audit", "Recompute every leakage of MECHANISM."),
     "bench": ("library", "Compare problems with their closed forms."),
     "check": ("release", "Check a release from its FOLDER only."),
-    "compose": ("ledger", "Bound what several releases leak together."),
-    "count": ("data_options", "Count the values in columns of DATA."),
-    "deployment": ("export", "Describe a release for a registry of deployments."),
     "design": ("design", "Design the optimal mechanism."),
     "estimate": ("estimation", "Estimate frequencies from what was released."),
     "example": ("release", "Write made-up people to FILE to try things on."),
     "explore": ("release", "Write a page to explore a trade-off."),
     "export": ("export", "Write a mechanism as source code in a language."),
-    "histogram": ("apply", "Release the counts of classes, with noise."),
-    "leakage-distortion": ("queries", "Design a mechanism that answers a query."),
-    "least-leakage": ("library", "Find the least level that allows a utility."),
     "ledger": ("ledger", "Keep account of what was released on people."),
-    "noise-table": ("apply", "Write a mechanism on counts as a table of noise."),
-    "noisy-answer": ("noisy_answer", "Answer counts, sums and means of columns with noise."),
     "people-needed": ("estimation", "Compute how many people an estimate needs."),
-    "problems": ("library", "List the problem library."),
+    "problems": ("library", "List the problem library, or begin a problem file."),
     "prove": ("verification", "Write the proof of a result for independent checkers."),
-    "record-leakage": ("queries", "Bound what MECHANISM reveals of one record."),
     "release": ("release", "Release columns of DATA, with a report to sign."),
     "report": ("verification", "Write a page on what a saved result guarantees."),
-    "sample-size": ("library", "Compute the sample size that a bound needs."),
     "solve": ("design", "Solve a problem file, or one of the library."),
-    "stream": ("ledger", "Release a secret that moves, step by step."),
     "sweep": ("queries", "Design mechanisms for many privacy bounds."),
     "verify": ("verification", "Check what a saved result claims."),
-    "worst-case": ("library", "Release no output of a low rank."),
 }
 """The module of `pmlopt.cli` that each command is in, and the sentence by which the help lists it."""
+
+_PROBLEM = "pmlopt problems new {} -o FILE.toml, and pmlopt solve FILE.toml"
+FORMER: Mapping[str, tuple[str, str]] = {
+    "compose": ("composition", "pmlopt audit MECHANISM MECHANISM"),
+    "count": ("data_options", "pmlopt design --prior DATA --column NAME, or estimate of clear columns"),
+    "deployment": ("export", "pmlopt report FOLDER --registry"),
+    "histogram": ("apply", "pmlopt answer DATA --count COLUMN=CLASS,CLASS"),
+    "leakage-distortion": ("queries", _PROBLEM.format("leakage-distortion")),
+    "least-leakage": ("library", _PROBLEM.format("least-leakage")),
+    "noise-table": ("export", "pmlopt export MECHANISM --to ptable"),
+    "noisy-answer": ("noisy_answer", "pmlopt answer"),
+    "record-leakage": ("queries", _PROBLEM.format("record-leakage")),
+    "sample-size": ("sample_sizes", "pmlopt people-needed --for-bound"),
+    "stream": ("streams", "pmlopt ledger stream"),
+    "worst-case": ("library", _PROBLEM.format("worst-case-utility")),
+}  # fmt: skip
+"""Commands that the help does not list: the module of each, and what to type in its place."""
+
+START = (
+    "release a column    pmlopt release DATA --column NAME --epsilon 0.3 --drop-all -o out",
+    "check a folder      pmlopt check out",
+    "design a mechanism  pmlopt design --prior counts.csv --epsilon 0.5 --utility hamming",
+    "audit a mechanism   pmlopt audit mechanism.csv --prior counts.csv --epsilon 0.5",
+    "read the manual     docs/index.md; its page commands.md and pmlopt --help list all",
+)
+"""What is printed where nothing is asked."""
 
 
 class CommandGroup(StrictCommand, click.Group):
@@ -63,7 +79,7 @@ class CommandGroup(StrictCommand, click.Group):
             meant = COMMANDS_MEANT.get(name.lower())
             known = f"the commands are {', '.join(self.list_commands(ctx))}"
             near = f"type {meant}" if meant else did_you_mean(name, self.list_commands(ctx), known)
-            ctx.fail(f"No such command {name!r:.80}: {near}")
+            ctx.fail(f"No such command {name!r:.80}: {near} ({name_manual_page(ctx)})")
         return super().resolve_command(ctx, args)
 
     def make_context(
@@ -102,6 +118,7 @@ class CommandTable(MutableMapping[str, click.Command]):
         return self._loaded[name]
 
     def __setitem__(self, name: str, command: click.Command) -> None:
+        command.hidden = command.hidden or name in FORMER
         self._loaded[name] = command
 
     def __delitem__(self, name: str) -> None:
@@ -120,8 +137,33 @@ class MainGroup(CommandGroup):
     group_class = CommandGroup
 
     def __init__(self, *args: Any, **more: Any) -> None:
-        modules = {name: f"pmlopt.cli.{module}" for name, (module, _) in COMMANDS.items()}
+        known = {**COMMANDS, **FORMER}
+        modules = {name: f"pmlopt.cli.{module}" for name, (module, _) in known.items()}
         super().__init__(*args, commands=CommandTable(modules), **more)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the options before the command; where nothing is asked, print how to start."""
+        if not args and not ctx.resilient_parsing:
+            for line in START:
+                print_line(line)
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """List the commands but for former names."""
+        return [name for name in super().list_commands(ctx) if name not in FORMER]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command by name; of a former name print what to type in its place."""
+        if args and args[0] in FORMER and not ctx.resilient_parsing:
+            new = FORMER[args[0]][1]
+            print_line(
+                f"warning: {args[0]!r} is a former name, which the next version does not take: type {new}",
+                err=True,
+            )
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands with a sentence on each, without importing them."""

@@ -9,7 +9,7 @@ OPTION_GROUPS = {
         letters circle mechanism law from-samples no-header normalise traces samples edges stop deterministic
         group-by within
         weight-column time-column person-column person state keep drop drop-all classes public-classes count
-        sum mean people keys plan of""",
+        sum mean people keys plan of for-bound""",
     "Requirement": """privacy epsilon distance gain delta alpha guesses known lower radius confidence-delta
         region total ledger within-ledger envelope min-mass entropy caps kappa min-probability attributes
         and-mechanism allow-duplicate""",
@@ -18,11 +18,12 @@ OPTION_GROUPS = {
     "Inference": "method intervals confidence min-p-value posterior",
     "Solver": """solver solver-option tolerance time-limit isolated verbose workers scheduler repeats""",
     "Output": """output page plot json mps dry-run issuer exact-counts round-counts keep-order seed
-        no-clip no-round mechanisms assess to bits max-level name decode vipr""",
+        no-clip no-round mechanisms assess to bits max-level name decode vipr registry""",
 }
 """The options of the commands by the heading under which the help lists them."""
 
 EXAMPLES = {
+    "answer": "answer people.csv --mean education=1..16 --epsilon 0.5 -o mean.csv",
     "apply": "apply mechanism.json people.csv --column sex --drop id --drop education -o drawn.csv",
     "audit": "audit mechanism.json --prior counts.csv --epsilon 0.5",
     "bench": "bench --only 'robust-uniform-*'",
@@ -43,6 +44,10 @@ EXAMPLES = {
     "ledger new": "ledger new ledger.npz --prior counts.csv --people 45000 --total 2",
     "ledger record": "ledger record ledger.npz mechanism.json drawn.csv --column sex",
     "ledger show": "ledger show ledger.npz --person 0",
+    "ledger stream new": "ledger stream new moves.csv --person-column who --column place --epsilon 0.8 "
+    "-o streams.json",
+    "ledger stream release": "ledger stream release streams.json --person ann --state home",
+    "ledger stream show": "ledger stream show streams.json --person ann",
     "noise-table": "noise-table noise.json -o ptable.csv",
     "noisy-answer": "noisy-answer people.csv --mean education=1..16 --epsilon 0.5 -o mean.csv",
     "people-needed": "people-needed mechanism.json --prior counts.csv --half-width 0.03",
@@ -53,9 +58,6 @@ EXAMPLES = {
     "report": "report mechanism.json -o report.html",
     "sample-size": "sample-size --letters 5 --epsilon 1 --target 1.1 --confidence-delta 1e-6",
     "solve": "solve record-parity-laplace-b2",
-    "stream new": "stream new moves.csv --person-column who --column place --epsilon 0.8 -o streams.json",
-    "stream release": "stream release streams.json --person ann --state home",
-    "stream show": "stream show streams.json --person ann",
     "sweep": "sweep --prior counts.csv --utility hamming --epsilon 0.1:1:4 -o curve.csv",
     "verify": "verify mechanism.json",
     "worst-case": "worst-case --prior counts.csv --utility hamming --epsilon 0.5",
@@ -63,17 +65,43 @@ EXAMPLES = {
 """A command line for each command, which runs on a file of its kind."""
 
 
+_SHOWN = """prior counts privacy about radius confidence-delta column utility output plot json epsilon ledger
+    within-ledger minimise outputs constraint round-counts traces samples envelope from-samples confidence
+    no-header attributes page mechanism keep drop drop-all law total person-column plan dry-run mechanisms
+    compare person half-width target expected worst threshold help"""
+SHOWN_OF_MANY = frozenset(_SHOWN.split())
+"""The options that the help shows of a command that has too many to show all."""
+
+HELP_ALL = "--help-all"
+
+
 class GroupedCommand(click.Command):
     """A command whose help lists its options in groups, and ends with an example."""
+
+    def print_full_help(self, ctx: click.Context, args: list[str]) -> None:
+        """Print the help with all options, and end, where that is asked for."""
+        if HELP_ALL in args and not ctx.resilient_parsing and not isinstance(self, click.Group):
+            ctx.meta[HELP_ALL] = True
+            click.echo(ctx.get_help(), color=ctx.color)
+            ctx.exit()
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under the heading of their group; those of a short command under one."""
         if len(self.params) < 9:  # fit on a screen
             super().format_options(ctx, formatter)
             return
-        for title, options in group_options(ctx, self).items():
+        shown = None if ctx.meta.get(HELP_ALL) or self._has_few_options() else SHOWN_OF_MANY
+        for title, options in group_options(ctx, self, shown).items():
             with formatter.section(f"{title} options" if title else "Other options"):
                 formatter.write_dl(options)
+        if shown is not None:
+            formatter.write_paragraph()
+            formatter.write_text(f"{HELP_ALL} shows all {len(self.params)} options.")
+
+    def _has_few_options(self) -> bool:
+        """Return whether the help shows every option."""
+        most_shown = 20  # with --help
+        return sum(isinstance(one, click.Option) for one in self.params) < most_shown
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the example."""
@@ -83,14 +111,23 @@ class GroupedCommand(click.Command):
                 formatter.write_text(example)
 
 
-def group_options(ctx: click.Context, command: click.Command) -> dict[str, list[tuple[str, str]]]:
-    """Return the help of the options by group, each in its order; those of no group come last."""
+def group_options(
+    ctx: click.Context, command: click.Command, shown: frozenset[str] | None = None
+) -> dict[str, list[tuple[str, str]]]:
+    """Return the help of the options by group, each in its order; those of no group come last.
+
+    Args:
+        ctx: of the help.
+        command: whose options they are.
+        shown: the names of those that are listed; None for all.
+    """
     groups: dict[str, list[tuple[str, str]]] = {}
     places = {name: title for title, names in OPTION_GROUPS.items() for name in names.split()}
     for title in (*OPTION_GROUPS, ""):
         for option in command.get_params(ctx):
-            described = option.get_help_record(ctx)
-            placed = places.get(option.opts[-1].removeprefix("--"), "") == title
+            name = option.opts[-1].removeprefix("--")
+            described = option.get_help_record(ctx) if shown is None or name in shown else None
+            placed = places.get(name, "") == title
             if described and placed and isinstance(option, click.Option):
                 groups.setdefault(title, []).append(described)
     return groups

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import sys
 import textwrap
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
@@ -42,6 +43,8 @@ from pmlopt.cli.reading import (
     read_outputs,
     read_utility,
 )
+from pmlopt.cli.targets import TARGET
+from pmlopt.core import files
 from pmlopt.core.converters import finite_or_none
 from pmlopt.errors import InputError
 
@@ -57,12 +60,23 @@ INDENT = "    "
 
 @add_command(main)
 def problems(
-    words: Annotated[tuple[str, ...], ArgumentNote("[WORDS]...")] = (), as_json: Json = False
+    words: Annotated[tuple[str, ...], ArgumentNote("[WORDS]...")] = (),
+    output: Annotated[
+        Path | None,
+        OptionNote("With new FAMILY: the problem file to write (.toml).", "-o/--output", TARGET),
+    ] = None,
+    as_json: Json = False,
 ) -> None:
-    """List the problem library.
+    """List the problem library, or begin a problem file.
 
-    With WORDS, only problems that have each of them in id, title or source.
+    With WORDS, only problems that have each of them in id, title or source. The words `new FAMILY` with -o
+    write a file to fill in, which `pmlopt solve` solves as it is: of the families design, least-leakage,
+    worst-case-utility, best-worst-case, best-guaranteed-utility, envelope, failure-after-processing,
+    envelope-design, record-leakage, leakage-distortion, distortion-leakage and next-release.
     """
+    if output is not None:
+        _begin_problem(words, output)
+        return
     from pmlopt.library import list_problems
 
     found = [
@@ -83,6 +97,20 @@ def problems(
             for line in textwrap.wrap(text, 80 - len(INDENT)):
                 print_line(INDENT + line)
     print_line(f"{len(found)} problems. Solve one with: pmlopt solve PROBLEM")
+
+
+def _begin_problem(words: tuple[str, ...], output: Path) -> None:
+    """Write a problem file of a family to fill in; a file that is there stays."""
+    from pmlopt.library.templates import write_template
+
+    if len(words) != 2 or words[0] != "new":
+        raise InputError("-o writes a problem file to fill in: give new FAMILY, such as new design")
+    files.get_file_format(output, (".toml",))
+    if output.exists():
+        raise InputError(f"{output}: is there already: name another file")
+    text = write_template(words[1], output.stem)
+    files.atomic_write(output, text.encode(), replace=False)
+    print_line(f"{output}: fill it in, and solve it with: pmlopt solve {output}")
 
 
 @add_command(main)
@@ -175,75 +203,6 @@ def _print_comparison(solved: str, rows: list[ComparisonRow]) -> None:
             for row in rows
         ],
     )
-
-
-_MinProbability: TypeAlias = Annotated[float | None, OptionNote(
-    "A lower bound on the smallest probability of the estimate, where it is known: for the first privacy "
-    "region."
-)]  # fmt: skip
-
-
-@add_command(main, "sample-size")
-def compute_sample_size(
-    letters: Annotated[int, OptionNote("N, the number of letters.")],
-    epsilon: Annotated[float, OptionNote("The PML level at the estimate, in nats.")],
-    target: Annotated[
-        float | None, OptionNote("The level above it under the true distribution, in nats.")
-    ] = None,
-    confidence_delta: Annotated[
-        float | None, OptionNote("The probability over the sample that it fails.")
-    ] = None,
-    samples: Annotated[int | None, OptionNote("The number of observations.")] = None,
-    kappa: Annotated[
-        float,
-        OptionNote(
-            "At least the balance of the true distribution, where it is known: shrinks the radius."
-        ),
-    ] = 0.5,
-    min_probability: _MinProbability = None,
-    as_json: Json = False,
-) -> None:
-    """Compute the sample size that a bound needs.
-
-    Give two of --samples, --target and --confidence-delta to compute the third. A mechanism of level epsilon
-    under the empirical distribution has at most the target level under the true one, except with the
-    probability --confidence-delta over the sample.
-    """
-    from pmlopt.model.uncertainty import failure_bound, samples_needed, true_level_with_confidence
-
-    if None not in (target, confidence_delta, samples):
-        raise InputError(
-            "--samples, --target and --confidence-delta are all given: leave out the one to compute"
-        )
-    if target is not None and confidence_delta is not None:
-        samples = samples_needed(letters, epsilon, target, confidence_delta, kappa, min_probability)
-    elif target is not None and samples is not None:
-        confidence_delta = failure_bound(samples, letters, epsilon, target, kappa, min_probability)
-    elif confidence_delta is not None and samples is not None:
-        target = true_level_with_confidence(
-            samples, letters, epsilon, confidence_delta, kappa, min_probability
-        )
-    else:
-        raise InputError(
-            "give two of --samples, --target and --confidence-delta: the third is computed"
-        )
-    found = {
-        "letters": letters,
-        "epsilon": epsilon,
-        "target": target,
-        "confidence_delta": confidence_delta,
-        "samples": samples,
-    }
-    if as_json:
-        print_json("sample-size", {**found, "target": finite_or_none(target)})
-        return
-    print_table(["", ""], [
-        ("letters", str(letters)),
-        ("level at the estimate", format_nats(epsilon)),
-        ("level in truth", format_nats(target)),
-        ("failure probability", f"{confidence_delta:.3g}"),
-        ("samples", f"{samples:,}"),
-    ])  # fmt: skip
 
 
 @add_command(main, "least-leakage")

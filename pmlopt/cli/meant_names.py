@@ -30,9 +30,9 @@ COMMANDS_MEANT = {
     "leakage": "pmlopt audit MECHANISM",
     "level": "pmlopt audit MECHANISM",
     "budget": "pmlopt ledger",
-    "ptable": "pmlopt noise-table",
+    "ptable": "pmlopt export MECHANISM --to ptable",
     "convert": "pmlopt design ... -o FILE, whose ending names the format",
     "list": "pmlopt problems",
-    "plan": "pmlopt sample-size, or pmlopt release --plan FILE",
+    "plan": "pmlopt people-needed, or pmlopt release --plan FILE",
 }
 """What to type for names of commands that there are not."""

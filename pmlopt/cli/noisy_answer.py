@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -164,8 +165,8 @@ def _read_record_law(path: Path | None, delta: float | None, columns: Sequence[s
     return RecordLaw(columns, prior, over, scope, rows)
 
 
-@add_command(main, "noisy-answer", spends=True)
-def noisy_answer(
+@add_command(main, "answer", spends=True)
+def answer_command(
     data: Annotated[Path, ArgumentNote("DATA")],
     epsilon: Annotated[
         float, OptionNote("What all answers together may leak about any one record, in nats.")
@@ -256,6 +257,9 @@ def noisy_answer(
         "other records may have any law that is independent of that record. Public are the number of records "
         f"({people}), the classes and the bounds. Written to {output}."
     )
+
+
+main.add_command(copy(answer_command), "noisy-answer")
 
 
 def _calibrate(

@@ -10,6 +10,7 @@ import click
 
 from pmlopt.cli.help_pages import GroupedCommand
 from pmlopt.cli.meant_names import OPTIONS_MEANT
+from pmlopt.core.suggestions import did_you_mean
 
 
 class StrictCommand(GroupedCommand):
@@ -38,11 +39,11 @@ class StrictCommand(GroupedCommand):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the options, and reject repeated ones."""
+        self.print_full_help(ctx, args)
         try:
             given = self.make_parser(ctx).parse_args(list(args))[2]
         except click.NoSuchOption as error:
-            self._suggest_option(ctx, error.option_name)
-            raise
+            raise self._explain_option(ctx, error) from None
         for option in given:
             if isinstance(option, click.Option) and not option.multiple and given.count(option) > 1:
                 raise click.UsageError(
@@ -60,10 +61,16 @@ class StrictCommand(GroupedCommand):
             hint = f"{error.message}: a prior is given by --prior FILE"
             raise click.UsageError(hint, error.ctx) from None
 
-    def _suggest_option(self, ctx: click.Context, name: str) -> None:
-        """Suggest this command's option of another or former name, if any."""
-        own = {flag for one in self.params for flag in one.opts}
-        for meant in OPTIONS_MEANT.get(name, ()):
-            if meant in own:
-                message = f"No such option {name!r}: write {meant}"
-                raise click.NoSuchOption(name, message, ctx=ctx) from None
+    def _explain_option(self, ctx: click.Context, error: click.NoSuchOption) -> click.NoSuchOption:
+        """Return the error of an unknown option with the nearest of this command, and where all are."""
+        name, page = error.option_name, name_manual_page(ctx)
+        own = [flag for one in self.params for flag in one.opts]
+        meant = next((one for one in OPTIONS_MEANT.get(name, ()) if one in own), None)
+        near = f"write {meant}" if meant else did_you_mean(name, own, "--help lists them")
+        return click.NoSuchOption(name, f"No such option {name!r}: {near} ({page})", ctx=ctx)
+
+
+def name_manual_page(ctx: click.Context) -> str:
+    """Return the place in the manual that is on a command."""
+    words = ctx.command_path.split()[1:]
+    return "manual: commands.md" + (f"#pmlopt-{'-'.join(words)}" if words else "")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pmlopt.cli.export import SOURCE_ENDINGS, verify_source
+from pmlopt.cli.export import SOURCE_ENDINGS, describe_for_registry, verify_source
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     NOT_SOLVED,
@@ -35,16 +35,27 @@ def report_command(
         Path | None,
         OptionNote("The file to write, .html or .md; else next to FILE.", "-o/--output", TARGET),
     ] = None,
+    registry: Annotated[
+        bool,
+        OptionNote("FILE is the folder of a release: describe it for a registry of deployments."),
+    ] = False,
 ) -> None:
     """Write a page on what a saved result guarantees.
 
     It states about what and for whom, and what FILE (.json, .npz) does not guarantee; the leakage of each
     outcome; the utility compared with releasing nothing, everything, or by randomized response; and how
     to check all of it. The folder of a release is sealed: for a FILE in one, give -o elsewhere.
+
+    With --registry the folder is checked first, and a record printed, or written to -o: JSON, by the keys
+    that registries of deployments of differential privacy use. What the folder does not state is left empty
+    for its issuer.
     """
     from pmlopt.programs.reports.pages import EXACT_COUNTS
     from pmlopt.verification import write_report
 
+    if registry:
+        describe_for_registry(saved_file, output)
+        return
     check_saved_result(saved_file)
     target = saved_file.with_suffix(".html") if output is None else output
     write_report(saved_file, target)

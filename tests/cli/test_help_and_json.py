@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from documents import ROOT, parse_file
 
 from pmlopt import queries
 from pmlopt.cli import main
+from pmlopt.cli.group import FORMER
 from pmlopt.cli.help_pages import EXAMPLES, OPTION_GROUPS, find_example, group_options
 
 FILES = {
@@ -34,8 +36,8 @@ NEEDED = (
     f"{WAVE} --epsilon 0.2 -o first-wave.json",
     f"{WAVE} --epsilon 0.4 -o second-wave.json",
     NOISE,
-    EXAMPLES["stream new"],
-    "stream release streams.json --person ann --state out",
+    EXAMPLES["ledger stream new"],
+    "ledger stream release streams.json --person ann --state out",
 )
 """The commands that write what the others read."""
 RUN_ELSEWHERE = ("example", "explore")
@@ -45,6 +47,8 @@ RUN_ELSEWHERE = ("example", "explore")
 def walk(group: click.Group, above: str = "") -> Iterator[tuple[str, click.Command]]:
     """Every command with its name as it is typed."""
     for name, command in sorted(group.commands.items()):
+        if name == "stream" and group is main:
+            continue  # a former name of the group that is in ledger
         if isinstance(command, click.Group):
             yield from walk(command, f"{above}{name} ")
         else:
@@ -128,7 +132,7 @@ def test_every_option_is_in_one_group_and_every_group_is_shown() -> None:
 
 
 def test_the_help_of_a_long_command_has_groups_and_an_example() -> None:
-    text = CliRunner().invoke(main, ["design", "--help"]).output
+    text = CliRunner().invoke(main, ["design", "--help-all"]).output
     headings = [line for line in text.splitlines() if line.endswith(" options:")]
     assert headings == [f"{one} options:" for one in OPTION_GROUPS if one != "Inference"] + [
         "Other options:"
@@ -137,6 +141,75 @@ def test_the_help_of_a_long_command_has_groups_and_an_example() -> None:
     short = CliRunner().invoke(main, ["check", "--help"]).output
     assert "\nOptions:\n" in short
     assert short.endswith("Example:\n  pmlopt check out\n")
+
+
+def count_shown(text: str) -> int:
+    """How many options a help lists: a line each that begins with a flag."""
+    listed = text.partition("ptions:\n")[2].partition("\nExample:")[0]
+    return len(re.findall(r"^  (?:-\w, )?--[a-z]", listed, re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_help_shows_at_most_twenty_options_and_all_where_asked(name: str) -> None:
+    few = CliRunner().invoke(main, [*name.split(), "--help"])
+    every = CliRunner().invoke(main, [*name.split(), "--help-all"])
+    assert (few.exit_code, every.exit_code) == (0, 0)
+    known = len(options_of(COMMANDS[name])) + 1  # --help
+    assert count_shown(every.stdout) == known
+    assert count_shown(few.stdout) <= min(known, 20)
+    assert ("--help-all" in few.stdout) == (count_shown(few.stdout) < known)
+
+
+def test_there_are_nineteen_commands_and_the_former_ones_are_hidden() -> None:
+    named = (
+        "answer apply audit bench check design estimate example explore export ledger people-needed"
+    )
+    named += " problems prove release report solve sweep verify"
+    shown = CliRunner().invoke(main, ["--help"]).stdout.partition("Commands:")[2]
+    assert re.findall(r"^  ([a-z-]+)", shown, re.MULTILINE) == named.split()
+    assert len(named.split()) == 19
+    assert all(main.commands[name].hidden for name in FORMER)
+    assert main.list_commands(click.Context(main)) == named.split()
+
+
+@pytest.mark.parametrize("name", FORMER)
+def test_a_former_name_prints_one_line_on_what_to_type(name: str) -> None:
+    done = CliRunner().invoke(main, [name, "--help"])
+    new = FORMER[name][1]
+    assert done.exit_code == 0
+    assert done.stderr == (
+        f"warning: {name!r} is a former name, which the next version does not take: type {new}\n"
+    )
+    words = new.removeprefix("pmlopt ").split()
+    command = main.commands[words[0]]
+    assert not command.hidden
+    flags = {word for word in words if word.startswith("--")}
+    if len(words) > 1 and isinstance(command, click.Group):
+        assert words[1] in command.commands
+    elif name != "count" and words[0] != "problems":
+        assert flags <= options_of(command)
+
+
+def test_nothing_asked_prints_how_to_start() -> None:
+    done = CliRunner().invoke(main, [])
+    assert (done.exit_code, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert len(lines) == 5
+    for line, word in zip(lines[:4], ("release", "check", "design", "audit"), strict=True):
+        assert line.startswith(word)
+        typed = shlex.split(line.partition("pmlopt ")[2])
+        assert COMMANDS[typed[0]].make_context(typed[0], typed[1:], resilient_parsing=True)
+    assert "docs/index.md" in lines[4]
+    assert (ROOT / "docs" / "index.md").exists()
+
+
+def test_what_there_is_not_names_the_nearest_and_the_page() -> None:
+    done = CliRunner().invoke(main, ["auditt"])
+    assert done.exit_code == 2
+    assert "did you mean 'audit'? (manual: commands.md)" in done.stderr
+    done = CliRunner().invoke(main, ["design", "--utilty", "hamming"])
+    assert done.exit_code == 2
+    assert "did you mean '--utility'? (manual: commands.md#pmlopt-design)" in done.stderr
 
 
 def test_every_command_has_an_example_and_a_group_has_none() -> None:

@@ -1,0 +1,135 @@
+"""The audit of several mechanisms: what their releases leak together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+from pmlopt.cli.options import ArgumentNote, Json, OptionNote, add_command, main
+from pmlopt.cli.printing import format_nats, print_json, print_line, print_table
+from pmlopt.cli.privacy_options import PrivacyOptions
+from pmlopt.cli.reading import align_prior
+from pmlopt.cli.targets import TARGET
+from pmlopt.core.arrays import abbreviate
+from pmlopt.errors import InputError
+
+if TYPE_CHECKING:
+    from pmlopt.data.mechanism import Mechanism
+    from pmlopt.data.prior import Prior
+
+
+Attributes: TypeAlias = Annotated[bool, OptionNote(
+    "One mechanism for each attribute: the prior has a column for each, in this order, then count."
+)]  # fmt: skip
+
+
+@add_command(main)
+def compose(
+    mechanism_files: Annotated[tuple[Path, ...], ArgumentNote("MECHANISM...")],
+    asked: PrivacyOptions,
+    attributes: Attributes = False,
+    output: Annotated[
+        Path | None,
+        OptionNote("Write the product mechanism, whose labels are tuples.", "-o/--output", TARGET),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Bound what several releases leak together, as audit does of several mechanisms."""
+    audit_together(mechanism_files, asked, attributes, output, as_json)
+
+
+def audit_together(
+    mechanism_files: Sequence[Path],
+    asked: PrivacyOptions,
+    attributes: bool,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Print what several releases leak together, and write their product."""
+    from pmlopt.data.mechanism import Mechanism
+    from pmlopt.model.privacy import PML
+    from pmlopt.programs.compliance import prove
+    from pmlopt.releases import compose as product
+    from pmlopt.releases import compose_attributes
+
+    if asked.is_robust or asked.privacy_name != "pml":
+        raise InputError(
+            "several mechanisms are audited for PML under the given prior: leave out other requirements"
+        )
+    mechanisms, prior = [Mechanism.load(file) for file in mechanism_files], asked.read_prior()
+    show = _print_attributes if attributes else _print_one_secret
+    level = show(list(map(str, mechanism_files)), mechanisms, prior, as_json)
+    if output is not None:
+        whole = compose_attributes(mechanisms, prior.labels) if attributes else product(mechanisms)
+        # Nats by which a level may be off that is claimed of floats: what rounding adds to it.
+        prove(align_prior(prior, whole), PML(level + 1e-12), whole).save(output)
+        print_line(
+            f"the product mechanism is written to {output}, with a certificate of its level",
+            err=as_json,
+        )
+
+
+def _print_one_secret(
+    names: Sequence[str], mechanisms: Sequence[Mechanism], prior: Prior, as_json: bool
+) -> float:
+    """Print the levels of several releases of one secret, and jointly; return the joint level."""
+    from pmlopt.measures import leakage_level
+    from pmlopt.releases import worst_outcome
+
+    prior = align_prior(prior, mechanisms[0])
+    counts = range(1, len(mechanisms) + 1)
+    found = [worst_outcome(prior, mechanisms[:count]) for count in counts]
+    worst = found[-1]
+    levels = [leakage_level(align_prior(prior, one), one) for one in mechanisms]
+    if as_json:
+        print_json("composition", {
+            "level": worst.leakage,
+            "outcome": list(worst.outputs),
+            "letter": worst.witness,
+            "levels": dict(zip(names, levels, strict=False)),
+            "levels_together": [one.leakage for one in found],
+        })  # fmt: skip
+        return worst.leakage
+    rows = [
+        (name, format_nats(level), format_nats(one.leakage))
+        for name, level, one in zip(names, levels, found, strict=True)
+    ]
+    print_table(
+        ["release", "level", "with those above"], [*rows, ("all together", "", rows[-1][-1])]
+    )
+    print_line(
+        f"the outcome {abbreviate(worst.outputs)} leaks most, about the letter {worst.witness!r}"
+    )
+    return worst.leakage
+
+
+def _print_attributes(
+    names: Sequence[str], mechanisms: Sequence[Mechanism], prior: Prior, as_json: bool
+) -> float:
+    """Print the levels of attribute releases, each and jointly; return the joint level."""
+    from pmlopt.releases import attribute_levels
+
+    letters = [label if isinstance(label, tuple) else (label,) for label in prior.labels]
+    joint = dict(zip(letters, prior.pmf.tolist(), strict=True))
+    levels = attribute_levels(joint, mechanisms)
+    if as_json:
+        print_json("composition", {
+            "level": levels.together,
+            "outcome": list(levels.outcome),
+            "letter": list(levels.witness),
+            "levels": dict(zip(names, levels.alone, strict=True)),
+            "joint_levels": dict(zip(names, levels.each, strict=True)),
+        })  # fmt: skip
+        return levels.together
+    rows = [
+        (name, format_nats(alone), format_nats(each))
+        for name, alone, each in zip(names, levels.alone, levels.each, strict=True)
+    ]
+    print_table(["attribute", "by its release", "by all"], rows)
+    print_line(
+        f"all attributes together: {format_nats(levels.together)}, by the outcome "
+        f"{abbreviate(levels.outcome)}, about the "
+        f"letters {levels.witness!r}"
+    )
+    return levels.together
