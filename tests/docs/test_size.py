@@ -50,7 +50,7 @@ STILL_LONGER = {
     "envelope.md": 2_400, "estimation.md": 2_400,
     "noise.md": 2_100, "performance.md": 2_200, "post_randomization.md": 2_000,
     "problems.md": 4_200, "programs.md": 2_200,
-    "releases.md": 2_700, 
+    "releases.md": 2_700,
     "secrets.md": 2_300, "source_code.md": 1_800,
     "streams.md": 2_300, "symmetry.md": 2_000, "theorems.md": 6_400,
     "threat_model.md": 3_000, "tutorials/audit.md": 1_900,
