@@ -27,7 +27,7 @@ from pmlopt.core.lazy_imports import cp
 from pmlopt.core.suggestions import SuggestsAttributes
 from pmlopt.errors import PmloptError, ProgramError, SolverUnavailableError
 from pmlopt.programs.certificate import C_co, Certificate, ClosedForm, WarmStartLike, get_warm_start
-from pmlopt.solvers.cvxpy_interface import list_installed, write_mps
+from pmlopt.solvers.cvxpy_interface import list_installed
 from pmlopt.solvers.solver_result import Deadline, MethodOptions, SolverResult
 
 
@@ -155,6 +155,8 @@ class Program(SuggestsAttributes, ABC, Generic[C_co]):
             ...     "mechanism[1,0]" in (pathlib.Path(folder) / "lp.mps").read_text()
             True
         """
+        from pmlopt.solvers.program_files import write_mps
+
         write_mps(self.problem, path, self.row_and_column_labels)
 
     def __str__(self) -> str:

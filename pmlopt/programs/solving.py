@@ -43,7 +43,6 @@ from pmlopt.programs.registry import (
 )
 from pmlopt.programs.result import Result, make_result
 from pmlopt.solvers.cvxpy_interface import SOLUTION_FILE, list_installed
-from pmlopt.solvers.solution_files import read_solution
 from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions, make_options
 
 
@@ -241,6 +240,8 @@ def certify_solution(
         >>> round(result.value, 6), result.status.value, result.certificate.verify()
         (0.4, 'unproved', True)
     """
+    from pmlopt.solvers.solution_files import read_solution
+
     begin = time.perf_counter()
     question = find_registry(program)
     if question.make_cvxpy_method is None:

@@ -424,7 +424,7 @@ def _parse_target(
         # two to the 17th is too many: a larger power may not fit into memory
         if n ** min(about, 17) > 100_000:
             raise PrivacyError(
-                f"{about} states in a row have more than 100,000 values: give fewer states"
+                f"{about} states in a row have more than 100,000 values, which is too many"
             )
         return about, BeliefTarget(chain, about, np.eye(n))
     if isinstance(about, Mapping):

@@ -11,7 +11,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.model.privacy.metric_privacy import compute_shortest_paths
 from pmlopt.programs.exact.envelope_repair import pair_exponents
 from pmlopt.programs.exact.rounding import is_satisfied, round_rows_to_grid
-from pmlopt.programs.linear import feasible, pair_interior_point
+from pmlopt.programs.linear import feasible, pair_interior_point, peak_mixtures
 from pmlopt.programs.linear.feasible import find_first_mechanism
 from pmlopt.programs.linear.peak_mixtures import find_peak_mixture
 from pmlopt.solvers.solver_result import Deadline, MethodOptions, make_options
@@ -95,7 +95,7 @@ def test_of_many_letters_the_first_mechanism_needs_no_repair(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert EXPONENTS is not None
-    monkeypatch.setattr(feasible, "limit_search", lambda _: make_options(None, 1e-9))
+    monkeypatch.setattr(peak_mixtures, "limit_search", lambda _: make_options(None, 1e-9))
     base = pair_interior_point.build_exponential_matrix(PROGRAM.centered_gains, EXPONENTS)
     mixture = feasible._build_inner_mixture(PROGRAM, EXPONENTS, base)
     assert mixture is not None
