@@ -329,7 +329,7 @@ result = solve(program, "borrowed")
 assert (result.solver, result.status.value) == ("borrowed", "optimal"), result
 assert abs(result.value - 0.3892986209) < 1e-7  # 1 - e^0.2 / 2
 assert "borrowed" in [one.name for one in solvers_for(program)]
-assert solve(program).solver == "highs"  # it is the last one
+assert solve(program).solver == "closed-form"  # it is the last one
 check_program(program, ["borrowed"])
 """
 

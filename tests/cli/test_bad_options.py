@@ -113,7 +113,7 @@ BAD: Mapping[str, list[str]] = {
     "where files go": [
         *more(
             DESIGN,
-            f"-o out | -o out.txt | -o nowhere/out.csv | -o . | -o m.json/x.csv | -o {LONG}.json",
+            f"-o out | -o out.dat | -o nowhere/out.csv | -o . | -o m.json/x.csv | -o {LONG}.json",
         ),
         *more(
             DESIGN, f"--mps nowhere/out.mps | --mps . | --mps {LONG} | --plot out.txt | --mps p.csv"
@@ -137,7 +137,7 @@ BAD: Mapping[str, list[str]] = {
             epsilon="'' , x nan inf -1 a:b:c 0:1 0:1:0 0:1:-1 0:1:2.5 0:1:2:3 0:inf:3 nan:1:3",
         ),
         *values(SWEEP, epsilon="0:1:1000000000", workers="0 -1 9999999999 x"),
-        *more(SWEEP, f"-o out | -o out.txt | -o nowhere/out.csv | -o . | -o {LONG}.csv | -o p.csv"),
+        *more(SWEEP, f"-o out | -o out.dat | -o nowhere/out.csv | -o . | -o {LONG}.csv | -o p.csv"),
         *more(SWEEP, f"-o {'a' * 250}.csv"),  # the name fits, and that of its journal does not
         *more(SWEEP, "--mechanisms p.csv | --mechanisms nowhere/folder | small.toml"),
         *more("sweep", "--epsilon 1 | small.toml | small.toml --epsilon 1 --minimise"),
@@ -146,7 +146,7 @@ BAD: Mapping[str, list[str]] = {
         *values(RECORDS, records="0 -1 x 1000000000000", modulus=f"0 -1 3 1{'0' * 30}"),
         *values(RECORDS, letters="0 -1 100000000 x", entropy="-1 nan inf 9 x ''"),
         *values(TRADEOFF, distortion="-1 nan x"),
-        *more(TRADEOFF, "-o out.txt"),
+        *more(TRADEOFF, "-o out.dat"),
     ],
     "plans and histograms": [
         *values(

@@ -60,7 +60,7 @@ def test_what_cannot_be_composed_is_told(pairs: Path) -> None:
     for words in (
         "smokes.csv sex.csv --prior pairs.csv", "sex.csv smokes.csv --attributes --prior pairs.csv",
         "smokes.csv --attributes --prior pairs.csv", "smokes.csv --prior pairs.csv --radius 0.1",
-        "--prior pairs.csv", f"{both} -o pairs.csv", f"{both} -o missing/both.csv", f"{both} -o both.txt",
+        "--prior pairs.csv", f"{both} -o pairs.csv", f"{both} -o missing/both.csv", f"{both} -o both.dat",
     ):  # fmt: skip
         refused(pairs, f"compose {words}")
 

@@ -85,12 +85,12 @@ def test_what_is_spent_is_told_where_its_output_is_lost(place: Path) -> None:
     reader, writer = os.pipe()
     code = f"""
 import os
-from pmlopt.cli import ledger, main
-kept = ledger.note_released
+from pmlopt.cli import main, streams
+kept = streams.note_released
 def leave(text):
     os.close({reader})  # whoever reads leaves after the release
     kept(text)
-ledger.note_released = leave
+streams.note_released = leave
 main("stream release s.json --person ann --state out".split())
 """
     process = subprocess.Popen(

@@ -21,7 +21,7 @@ from commands import run
 import pmlopt
 from pmlopt.core.files import atomic_write
 
-PLAN = "sample-size --letters 3 --epsilon 1 --confidence-delta 0.1 --samples 99"
+PLAN = "people-needed --for-bound --letters 3 --epsilon 1 --confidence-delta 0.1 --samples 99"
 DESIGN = "design --prior p.csv --epsilon 1 --utility hamming"
 POSIX = pytest.mark.skipif(os.name != "posix", reason="pipes and devices as POSIX has them")
 FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
