@@ -1,12 +1,13 @@
-"""Pages of evidence that are written when the site is built: the bibliography, what papers print, and
-measurements.
+"""Pages of evidence that are written when the site is built: the bibliography, what papers print,
+measurements, and surprises of other software.
 
 Each is made of files that the tests check: problems/references.bib, benchmarks/printed.toml and
-benchmarks/measured.toml, and the points and tables in benchmarks/data.
+benchmarks/measured.toml, the points and tables in benchmarks/data, and findings/README.md.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from functools import cache
@@ -47,6 +48,24 @@ def compare_printed() -> str:
     return subprocess.run(script, check=True, capture_output=True, text=True).stdout
 
 
+SURPRISES = """# Where other software surprises
+
+This page is for people who design, release or audit with several programs. Each row is a behaviour of other
+software that good engineers guess wrong, on valid input, and what pmlopt does about it. The scripts in
+`findings/` of the checkout show each without pmlopt, and say where it is documented and why it matters.
+
+"""
+
+
+def list_surprises() -> str:
+    """Take the table of `findings/README.md`, without links to scripts, which are no pages."""
+    table = re.findall(
+        r"^\|.*$", (ROOT / "findings" / "README.md").read_text("utf-8"), re.MULTILINE
+    )
+    text = re.sub(r"\[([^]]*)\]\([\w-]+\.sh\)", r"`\1`", "\n".join(table) + "\n")
+    return text.replace("](../docs/", "](")
+
+
 @cache
 def evidence_pages() -> dict[str, str]:
     """Write the pages, by their paths in docs."""
@@ -54,6 +73,7 @@ def evidence_pages() -> dict[str, str]:
         "bibliography.md": bibliography(REFERENCES.read_text("utf-8")),
         "printed.md": PRINTED + compare_printed(),
         "measurements.md": write_measurements(),
+        "surprises.md": SURPRISES + list_surprises(),
     }
 
 

@@ -59,10 +59,10 @@ STILL_LONGER = {
 }  # fmt: skip
 """The most words of pages that are longer than their kind allows."""
 
-MOST_WORDS = 135_600
+MOST_WORDS = 136_300
 """Of all pages; 100,000 when no page is longer than its kind allows."""
 
-MOST_PAGES = 61
+MOST_PAGES = 62
 """60 then."""
 
 MOST_ENTRIES = 15
