@@ -67,6 +67,7 @@ LAWS: dict[str, Any] = {
     "Prior": EXACT,
     "FloatArray": SHARES[None],
     "ndarray": SHARES[None],
+    "NDArray": SHARES[None],  # as numpy 2.5 has it
 }
 """What tells the exact counts, by a word of the type of a field that can hold it."""
 
