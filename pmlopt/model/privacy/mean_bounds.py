@@ -320,7 +320,7 @@ class MeanBounds(Requirement):
         # beyond that many letters the means take as long as the search that they spare
         if len(self.bounds) > 1 or not isinstance(bound.smaller, PriorSet) or prior.size > 100:
             return none
-        if bound.smaller.linear_rows(bound.exp_neg_exponent) is not None:
+        if bound.smaller.polytope() is not None:  # a bound is a formula, or few linear programs
             return none
         peaks = np.hstack([np.eye(prior.size), 1 - np.eye(prior.size)])
         means = np.minimum(bound.smaller.min_mean(peaks), 1 - 1e-9)
