@@ -45,9 +45,6 @@ Solver = Callable[[MethodOptions], SolverResult]
 CLOSED_FORM, COLOR_REFINEMENT = "closed-form", "color-refinement"
 PAIRS, MUTUAL_PAIRS, BLOCKS = "constraint-generation", "pair-ipm", "block-ipm"
 
-MAX_WARM_SIMPLEX_ENTRIES = 40_000
-"""From here on the simplex takes minutes, even from a vertex nearby."""
-
 TIGHT_TOLERANCES: Mapping[str, Any] = dict.fromkeys(
     ("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-12
 )

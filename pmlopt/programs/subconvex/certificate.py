@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, bound_sum_rounding
 from pmlopt.core.records import ADDED_LATER, Shape
+from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.utility import list_informations
 from pmlopt.programs.certificate import VERIFY_ROUNDING_FRACTION, DesignCertificate, check_gap
 from pmlopt.programs.claims import FLOATS, Claim, check_bound, check_value
@@ -102,3 +103,13 @@ class ColumnCertificate(DesignCertificate):
                 self.bound, proved - VERIFY_ROUNDING_FRACTION * space.typical_rounding, True
             ),
         )
+
+
+C = TypeVar("C", bound=DesignCertificate)
+
+
+def replace_mechanism(program: Any, certificate: C, matrix: FloatArray) -> C:
+    """Return a certificate with another mechanism: its utility, and the same proof."""
+    mechanism = Mechanism(matrix, program.prior.labels, certificate.mechanism.outputs)
+    value = program.utility.value(program.prior, mechanism)
+    return replace(certificate, mechanism=mechanism, value=value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -22,6 +21,7 @@ from pmlopt.programs.program import (
     wrap_given_certificate,
 )
 from pmlopt.programs.registry import register_question
+from pmlopt.programs.subconvex.certificate import replace_mechanism
 from pmlopt.programs.subconvex.cost_certificate import ColumnCostCertificate
 from pmlopt.programs.subconvex.cost_program import GAP_REACHED, ColumnCostDesign, search_columns
 from pmlopt.programs.subconvex.optimal_forms import find_optimal_form
@@ -66,15 +66,6 @@ def certify_cost_columns(
         price=nu,
         slopes=linear if linear is not None and len(linear) else None,
     )
-
-
-def replace_mechanism(
-    program: ColumnCostDesign, certificate: ColumnCostCertificate, matrix: FloatArray
-) -> ColumnCostCertificate:
-    """Return a certificate with another mechanism: its utility, and the same proof."""
-    mechanism = Mechanism(matrix, program.prior.labels, certificate.mechanism.outputs)
-    value = program.utility.value(program.prior, mechanism)
-    return replace(certificate, mechanism=mechanism, value=value)
 
 
 def _join_outputs(lifts: FloatArray, weights: FloatArray) -> FloatArray:

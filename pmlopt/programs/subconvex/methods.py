@@ -26,7 +26,7 @@ from pmlopt.programs.program import (
     wrap_given_certificate,
 )
 from pmlopt.programs.registry import register_question
-from pmlopt.programs.subconvex.certificate import ColumnCertificate
+from pmlopt.programs.subconvex.certificate import ColumnCertificate, replace_mechanism
 from pmlopt.programs.subconvex.column_generation import generate_columns, reduce_outputs
 from pmlopt.programs.subconvex.cost_methods import COST_METHODS as COST_METHODS
 from pmlopt.programs.subconvex.optimal_forms import find_optimal_form
@@ -103,15 +103,6 @@ def certify_columns(
         pricing=pricing,
         laws=program.space.laws,
     )
-
-
-def replace_mechanism(
-    program: ColumnDesign, certificate: ColumnCertificate, matrix: FloatArray
-) -> ColumnCertificate:
-    """Return a certificate with another mechanism: its utility, and the same proof."""
-    mechanism = Mechanism(matrix, program.prior.labels, certificate.mechanism.outputs)
-    value = program.utility.value(program.prior, mechanism)
-    return replace(certificate, mechanism=mechanism, value=value)
 
 
 def certify_closed_form(
