@@ -84,15 +84,6 @@ def show_growth(rows: Sequence[Row]) -> Table:
     return [[*head, "exponent", "largest peak [MiB]"], *more]
 
 
-def show_growth_of_records(rows: Sequence[Row]) -> Table:
-    """Show the kinds whose size is a number of records."""
-    letters = _letters(rows)
-    return select_columns(
-        [row for row in rows if row not in letters],
-        {"kind": "kind", "records": "size", "seconds": "seconds", "gap": "gap", "solver": "solver"},
-    )
-
-
 def show_structured(rows: Sequence[Row]) -> Table:
     """Show the ratio of every kind to PML, by the number of letters."""
     return spread_sizes(rows, "ratio to PML", last=("seconds", "gap"))
@@ -135,7 +126,6 @@ def show_qif(rows: Sequence[Row]) -> Table:
 
 VIEWS: Mapping[str, Callable[[Sequence[Row]], Table]] = {
     "seconds": show_growth,
-    "records": show_growth_of_records,
     "kinds": show_structured,
     "processes": show_processes,
     "small": show_small,
