@@ -8,12 +8,14 @@ import pytest
 from documents import ROOT
 
 MAX_WORDS = 1_500
-GUIDE = re.search(
-    r"^  - Guide:\n(.*?)^  - \w+:$",
-    (ROOT / "mkdocs.yml").read_text("utf-8"),
-    re.MULTILINE | re.DOTALL,
-)
-PAGES = re.findall(r": (\S+\.md)$", GUIDE[1] if GUIDE else "", re.MULTILINE)
+NAVIGATION = (ROOT / "mkdocs.yml").read_text("utf-8").split("\nnav:\n")[1]
+TABS = dict(re.findall(r"^  - (\w+):\n((?:      .*\n)+)", NAVIGATION, re.MULTILINE))
+PAGES = [
+    page
+    for tab in ("Choosing", "Guide", "Trust")
+    for page in re.findall(r": ([^/\s]+\.md)$", TABS[tab], re.MULTILINE)
+]
+"""The guides: pages of these tabs that have no folder of their own kind."""
 IDIOMS = re.compile(
     r"(?<![\w-])(tells?|told|is asked|says|said|in hand|beside|alone|by itself|no longer|was found)(?![\w-])"
 )
