@@ -1,4 +1,6 @@
-"""Write the table of methods of docs/solvers.md from the tables that `solve` reads: `python docs/methods.py`.
+"""The table of methods of docs/solvers.md, from the tables that `solve` reads: `python docs/methods.py` prints it.
+
+It is written when the site is built: mkdocs calls `on_page_markdown`.
 
 The evidence is kept here: for each method a problem of the library that `auto` solves with it, or, for sizes
 and programs that the library does not have, the benchmark that shows what it is better at.
@@ -7,11 +9,13 @@ and programs that the library does not have, the benchmark that shows what it is
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from pmlopt.programs.registry import list_registries
 
 PAGE = Path(__file__).parent / "solvers.md"
-BEGIN, END = "<!-- methods: python docs/methods.py -->\n", "<!-- end of methods -->\n"
+PLACE = "<!-- the table of methods -->\n"
+"""Where the table belongs on the page."""
 
 TITLES = {
     "LinearDesign": "design, expected gain or loss",
@@ -93,11 +97,10 @@ def table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def rewritten(page: str) -> str:
-    """A page with the table in place of what is between its two marks."""
-    before, rest = page.split(BEGIN)
-    return before + BEGIN + "\n" + table() + "\n" + END + rest.split(END)[1]
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Put the table in its place; called by mkdocs."""
+    return markdown.replace(PLACE, table()) if page.file.src_uri == PAGE.name else markdown
 
 
 if __name__ == "__main__":
-    PAGE.write_text(rewritten(PAGE.read_text("utf-8")), "utf-8")
+    print(table())

@@ -14,6 +14,7 @@ PAGES = [
     page
     for tab in ("Choosing", "Guide", "Trust")
     for page in re.findall(r": ([^/\s]+\.md)$", TABS[tab], re.MULTILINE)
+    if page != "assurance.md"  # a list of claims
 ]
 """The guides: pages of these tabs that have no folder of their own kind."""
 IDIOMS = re.compile(

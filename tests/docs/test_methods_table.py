@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from documents import ROOT, module
 
@@ -14,9 +16,16 @@ PROBLEMS = [
 ]
 
 
-def test_the_table_is_that_of_the_code() -> None:
+def test_the_page_of_solvers_gets_the_methods_of_the_code() -> None:
     page = METHODS.PAGE.read_text("utf-8")
-    assert page == METHODS.rewritten(page), "run docs/methods.py"
+    shown = METHODS.on_page_markdown(page, SimpleNamespace(file=SimpleNamespace(src_uri="solvers.md")))
+    ids = [method.id for one in list_registries() for method in one.methods if method.automatic]
+    assert len(ids) > 25
+    assert [one for one in ids if f"| `{one}` |" not in shown] == []
+    assert page.count(METHODS.PLACE) == 1
+    assert METHODS.PLACE not in shown
+    other = SimpleNamespace(file=SimpleNamespace(src_uri="noise.md"))
+    assert METHODS.on_page_markdown(METHODS.PLACE, other) == METHODS.PLACE
 
 
 def test_every_method_is_seen_somewhere() -> None:
