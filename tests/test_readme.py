@@ -39,6 +39,7 @@ def test_the_first_result_prints_what_is_shown() -> None:
 
 def test_the_page_is_short() -> None:
     assert README.count("\n") <= 120
+    assert len(README.split()) <= 900
 
 
 def test_the_links_lead_somewhere() -> None:
