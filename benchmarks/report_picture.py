@@ -1,4 +1,4 @@
-"""Draw docs/figures/report.png, the report of the release in the README: `python benchmarks/report_picture.py`.
+"""Draw docs/figures/report.png, the report of the README: `python benchmarks/report_picture.py`.
 
 Chromium takes the picture (Debian: `apt-get install chromium`).
 """

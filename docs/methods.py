@@ -1,6 +1,6 @@
-"""The table of methods of docs/solvers.md, from the tables that `solve` reads: `python docs/methods.py` prints it.
+"""Write the table of methods of docs/solvers.md from the tables that `solve` reads.
 
-It is written when the site is built: mkdocs calls `on_page_markdown`.
+`python docs/methods.py` prints it; in the site mkdocs puts it on the page, by `on_page_markdown`.
 
 The evidence is kept here: for each method a problem of the library that `auto` solves with it, or, for sizes
 and programs that the library does not have, the benchmark that shows what it is better at.
@@ -8,6 +8,7 @@ and programs that the library does not have, the benchmark that shows what it is
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -103,4 +104,4 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 if __name__ == "__main__":
-    print(table())
+    sys.stdout.write(table())

@@ -18,7 +18,9 @@ PROBLEMS = [
 
 def test_the_page_of_solvers_gets_the_methods_of_the_code() -> None:
     page = METHODS.PAGE.read_text("utf-8")
-    shown = METHODS.on_page_markdown(page, SimpleNamespace(file=SimpleNamespace(src_uri="solvers.md")))
+    shown = METHODS.on_page_markdown(
+        page, SimpleNamespace(file=SimpleNamespace(src_uri="solvers.md"))
+    )
     ids = [method.id for one in list_registries() for method in one.methods if method.automatic]
     assert len(ids) > 25
     assert [one for one in ids if f"| `{one}` |" not in shown] == []

@@ -344,3 +344,23 @@ def test_both_ends_hold_however_soon_it_ends(iterations: int) -> None:
     for known, (lower, upper) in pairs:
         assert lower < known < upper
         assert upper - lower > 1e-6
+
+
+def test_two_releases_can_reveal_together_what_neither_reveals() -> None:
+    """The secret is the exclusive or of two fair bits: a bit is independent of it, and both determine it."""
+    bits = Secret.from_counts([[1, 0, 0, 1], [0, 1, 1, 0]])  # the letters 00, 01, 10, 11
+    first = np.array([[1, 0], [1, 0], [0, 1], [0, 1]])
+    second = np.array([[1, 0], [0, 1], [1, 0], [0, 1]])
+    both = np.einsum("xy,xz->xyz", first, second).reshape(4, 4)
+    assert leakage_level(bits, first) == leakage_level(bits, second) == 0
+    assert leakage_level(bits, both) == pytest.approx(math.log(2), abs=1e-15)
+
+
+def test_what_is_independent_of_the_secret_may_be_published() -> None:
+    """The letter is the secret and an independent number, which is published: log 3 about the letter."""
+    weights = np.zeros((2, 2, 3), dtype=int)
+    weights[0, 0], weights[1, 1] = 2, 5
+    pair = Secret.from_counts(weights.reshape(2, 6))
+    number = np.vstack([np.eye(3), np.eye(3)])
+    assert leakage_level(pair, number) == 0
+    assert leakage_level(pair.prior, number) == pytest.approx(math.log(3), abs=1e-15)
