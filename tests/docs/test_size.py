@@ -49,7 +49,7 @@ STILL_LONGER = {
 }  # fmt: skip
 """The most words of pages that are longer than their kind allows."""
 
-MOST_WORDS = 109_200
+MOST_WORDS = 109_400
 """Of all pages; 100,000 when no page is longer than its kind allows."""
 
 MOST_PAGES = 60
