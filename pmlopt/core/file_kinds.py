@@ -18,14 +18,6 @@ _BEGINNINGS: tuple[tuple[bytes, str], ...] = (
     (b"SQLite format 3\0", "is a database of SQLite: export the table as CSV, and give that"),
     (b"\x89HDF\r\n\x1a\n", f"is an HDF5 file: {_SAVE}"),
     (b"\x93NUMPY", f"is an array of numpy (.npy): {_SAVE}"),
-    (b"$FL2", f"is a file of SPSS (.sav): {_SAVE}"),
-    (b"$FL3", f"is a file of SPSS (.zsav): {_SAVE}"),
-    (b"<stata_dta>", f"is a file of Stata (.dta): {_SAVE}"),
-    (
-        bytes(12) + b"\xc2\xea\x81\x60\xb3\x14\x11\xcf\xbd\x92\x08\x00",
-        f"is a file of SAS (.sas7bdat): {_SAVE}",
-    ),
-    (b"HEADER RECORD*******LIB", f"is a transport file of SAS (.xpt): {_SAVE}"),
     (b"RDX2\n", f"is a file of R (.RData): {_SAVE}"),
     (b"RDX3\n", f"is a file of R (.RData): {_SAVE}"),
     (b"RDA2\n", f"is a file of R (.RData): {_SAVE}"),
@@ -51,6 +43,18 @@ _TABLES: tuple[tuple[bytes, str], ...] = (
     (b"\xfe\xff", "is text in UTF-16: save it as CSV in UTF-8"),
 )
 """The same for files that a table of people is read from, and a small table is not."""
+
+_SURVEYS: tuple[tuple[bytes, str], ...] = (
+    (b"$FL2", "file of SPSS (.sav)"),
+    (b"$FL3", "file of SPSS (.zsav)"),
+    (b"<stata_dta>", "file of Stata (.dta)"),
+    (
+        bytes(12) + b"\xc2\xea\x81\x60\xb3\x14\x11\xcf\xbd\x92\x08\x00",
+        "file of SAS (.sas7bdat)",
+    ),
+    (b"HEADER RECORD*******LIB", "transport file of SAS (.xpt)"),
+)
+"""How files of statistical programs begin, with their kinds."""
 
 _STATA = re.compile(rb"[\x66-\x73][\x01\x02]\x01\x00")
 """The header of Stata's files up to version 115: version, order of bytes, and type."""
@@ -85,10 +89,9 @@ def describe_foreign_file(head: bytes, *, small: bool = False) -> str | None:
     for beginning, description in (*_BEGINNINGS, *(_TABLES if small else ())):
         if head.startswith(beginning):
             return description
-    if _STATA.match(head):
-        return f"is a file of Stata (.dta): {_SAVE}"
-    if b"SPSSPORT" in head[:1000].translate(None, b"\r\n")[350:500]:
-        return f"is a portable file of SPSS (.por): {_SAVE}"
+    kind = find_survey_kind(head)
+    if kind is not None:
+        return f"is a {kind}: {_SAVE}"
     text = head[3:] if head.startswith(b"\xef\xbb\xbf") else head
     if _PAGE.match(text):
         return f"is a page of HTML or XML: {_SAVE}"
@@ -97,6 +100,22 @@ def describe_foreign_file(head: bytes, *, small: bool = False) -> str | None:
     if _JSON.match(text):
         return f"is JSON: {_SAVE}"
     return None
+
+
+def find_survey_kind(head: bytes) -> str | None:
+    """Return the kind of a statistical program's file by its first bytes; None for another.
+
+    Examples:
+        >>> find_survey_kind(b"$FL2@(#) SPSS DATA FILE"), find_survey_kind(b"level,count")
+        ('file of SPSS (.sav)', None)
+    """
+    for beginning, kind in _SURVEYS:
+        if head.startswith(beginning):
+            return kind
+    if _STATA.match(head):
+        return "file of Stata (.dta)"
+    is_portable = b"SPSSPORT" in head[:1000].translate(None, b"\r\n")[350:500]
+    return "portable file of SPSS (.por)" if is_portable else None
 
 
 def _describe_archive(head: bytes) -> str:

@@ -69,7 +69,7 @@ from pmlopt.tables.reading import (
     read_texts,
 )
 from pmlopt.tables.streams import CsvFormat
-from pmlopt.tables.writing import ARROW_ENDINGS
+from pmlopt.tables.writing import ARROW_ENDINGS, SURVEY_ENDINGS
 from pmlopt.verification.verify_saved import load_trusted
 
 Columns: TypeAlias = str | tuple[str, ...]
@@ -389,7 +389,7 @@ def write_release(
             else:
                 data = draft.data  # its format is kept; what came from memory becomes CSV
                 ending = Path(data).suffix.lower() if isinstance(data, str | os.PathLike) else ""
-                kept = ending in (*PARQUET_ENDINGS, *ARROW_ENDINGS)
+                kept = ending in (*PARQUET_ENDINGS, *ARROW_ENDINGS, *SURVEY_ENDINGS)
                 released = f"{RELEASED}{ending if kept else '.csv'}"
                 drawn_from = draft.make_row_digest(table)
                 done = apply_columns(

@@ -36,7 +36,8 @@ from pmlopt.tables.row_order import (
     SortedRows,
     choose_spill_folder,
 )
-from pmlopt.tables.writing import CsvSink, ParquetSink, TypedSink, open_sink, write_rows
+from pmlopt.tables.typed_sinks import ParquetSink, TypedSink
+from pmlopt.tables.writing import CsvSink, open_sink, write_rows
 
 
 @dataclass

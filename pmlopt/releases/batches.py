@@ -19,7 +19,12 @@ from pmlopt.errors import InputError, MechanismError
 from pmlopt.tables.cells import gather_all_cells, gather_cells, get_plain_type
 from pmlopt.tables.counting import find_tuples, replace_missing
 from pmlopt.tables.reading import TableBatch, find_column, integers_to_arrow
-from pmlopt.tables.writing import Cells, OutputColumn, check_readable_labels, get_label_type
+from pmlopt.tables.typed_sinks import (
+    Cells,
+    OutputColumn,
+    check_readable_labels,
+    get_label_type,
+)
 
 
 @dataclass(frozen=True)

@@ -12,25 +12,16 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from pmlopt.core.arrays import IntArray, Label
+from pmlopt.core.arrays import Label
 from pmlopt.core.files import atomic_file, describe_os_error, is_standard_stream
 from pmlopt.core.lazy_imports import check_installed
 from pmlopt.data.sampling.categorical import RandomBits
-from pmlopt.errors import FileFormatError, InputError
-from pmlopt.tables.cells import (
-    encode_categories,
-    gather_all_cells,
-    get_category_type,
-    get_plain_type,
-    is_plain,
-)
+from pmlopt.errors import FileFormatError
 from pmlopt.tables.reading import (
     PARQUET_ENDINGS,
     FrameTable,
@@ -39,37 +30,21 @@ from pmlopt.tables.reading import (
     labels_to_arrow,
 )
 from pmlopt.tables.row_order import copy_rows, cut_rows, join_batches, shuffle_rows
+from pmlopt.tables.typed_sinks import (
+    ArrowSink,
+    Cells,
+    OutputColumn,
+    ParquetSink,
+    TypedSink,
+    check_readable_labels,
+    to_typed_array,
+)
 
 ARROW_ENDINGS = (".feather", ".arrow", ".ipc")
+SURVEY_ENDINGS = (".sav", ".zsav", ".dta", ".xpt")
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", "")
 COMPRESSED_ENDINGS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 """What may follow an ending of text, and its codec of Arrow."""
-
-
-@dataclass(frozen=True)
-class OutputColumn:
-    """An output column: its name, labels or source.
-
-    Attributes:
-        name: of the column.
-        place: in the table that is read, where it is one of its columns.
-        labels: those that may occur, where it is a new one.
-    """
-
-    name: str
-    place: int | None = None
-    labels: Sequence[Label] = ()
-
-    @cached_property
-    def texts(self) -> Any:
-        """Return the (M,) labels as an Arrow text array."""
-        return _to_typed_array(list(map(str, self.labels)), labels_to_arrow([]).type)
-
-    @cached_property
-    def values(self) -> Any:
-        """Return the (M,) labels as a typed Arrow array where possible, else as text."""
-        kind = get_label_type(self.labels)
-        return self.texts if kind == self.texts.type else _to_typed_array(self.labels, kind)
 
 
 @contextmanager
@@ -83,9 +58,10 @@ def open_sink(
     """Open a writer of a file that appears atomically when the block ends.
 
     Args:
-        path: `.parquet` or `.pq` for Parquet, `.feather`, `.arrow` or `.ipc` for Arrow, and `.csv`, `.tsv`,
-            `.txt` or nothing for CSV in UTF-8, with the delimiter of a CSV file that is read, which `.gz`,
-            `.bz2` or `.zst` behind it compress; `-` for CSV to standard output.
+        path: `.parquet` or `.pq` for Parquet, `.feather`, `.arrow` or `.ipc` for Arrow, `.sav`, `.zsav`,
+            `.dta` or `.xpt` for SPSS, Stata and SAS, and `.csv`, `.tsv`, `.txt` or nothing for CSV in UTF-8,
+            with the delimiter of a CSV file that is read, which `.gz`, `.bz2` or `.zst` behind it compress;
+            `-` for CSV to standard output.
         columns: what it has.
         like: the table that is read.
         replace: whether a file is replaced that another process puts there meanwhile.
@@ -180,7 +156,11 @@ def choose_sink(path: str | os.PathLike[str]) -> tuple[type[CsvSink | TypedSink]
         return ArrowSink, None
     if ending in TEXT_ENDINGS:
         return CsvSink, codec
-    known = ", ".join((*PARQUET_ENDINGS, *ARROW_ENDINGS, *TEXT_ENDINGS[:-1]))
+    if codec is None and ending in SURVEY_ENDINGS:
+        from pmlopt.tables.survey_sinks import SURVEY_SINKS
+
+        return SURVEY_SINKS[ending], None
+    known = ", ".join((*PARQUET_ENDINGS, *ARROW_ENDINGS, *SURVEY_ENDINGS, *TEXT_ENDINGS[:-1]))
     raise FileFormatError(
         f"{path}: data are not written in that format: end the name in {known}, or in "
         f"{', '.join(f'.csv{one}' for one in COMPRESSED_ENDINGS)}"
@@ -226,39 +206,9 @@ class _UnclosedStream(io.RawIOBase):
         return len(data) if self.discards else self._stream.write(data)
 
 
-Cells: TypeAlias = Any
-"""The cells of a column: an Arrow array, or (size,) the places of its labels where it is a new one."""
-
-
-def _to_typed_array(values: Sequence[Any], kind: Any) -> Any:
-    """Convert values to a typed Arrow array; raise an error for invalid UTF-8."""
-    import pyarrow
-
-    try:
-        return (
-            labels_to_arrow(values)
-            if kind == pyarrow.string()
-            else pyarrow.array(values, type=kind)
-        )
-    except UnicodeEncodeError as cause:
-        raise FileFormatError(f"a label or a name cannot be written as UTF-8: {cause}") from None
-
-
 def _to_scalar(text: str) -> Any:
     """Convert a text to an Arrow scalar."""
     return labels_to_arrow([text])[0]
-
-
-def get_label_type(labels: Sequence[Label]) -> Any:
-    """Return the Arrow type of labels: integer, float, boolean or text."""
-    import pyarrow
-
-    # types, not values: True is equal to 1, and a column of both is text
-    kinds: set[Any] = {type(label) for label in labels}
-    if kinds == {int} and all(-(2**63) <= int(str(label)) < 2**63 for label in labels):
-        return pyarrow.int64()
-    types = {float: pyarrow.float64(), bool: pyarrow.bool_()}
-    return types.get(kinds.pop(), pyarrow.string()) if len(kinds) == 1 else pyarrow.string()
 
 
 class CsvSink:
@@ -290,7 +240,7 @@ class CsvSink:
         self._lines = pyarrow.schema([("line", pyarrow.large_binary())])
         self.write(
             self._format_lines(
-                [_to_typed_array([str(column.name)], pyarrow.string()) for column in columns]
+                [to_typed_array([str(column.name)], pyarrow.string()) for column in columns]
             )
         )
 
@@ -388,181 +338,6 @@ class CsvSink:
 
     def abandon(self) -> None:
         """Do nothing: no rows are buffered."""
-
-
-class TypedSink:
-    """The base of typed writers, by row groups, without input metadata.
-
-    Attributes:
-        group: how many rows are written at a time.
-        plain: the schema of its rows.
-    """
-
-    typed = True
-
-    def __init__(self, stream: BinaryIO, columns: Sequence[OutputColumn], like: Table) -> None:
-        import pyarrow
-
-        # Rows of a row group of Parquet, or of a batch of Arrow, whatever the batches of the data were.
-        # Cells of such a group, so that wide tables have shorter ones.
-        self.group: int | None = max(1, min(2**18, (2**21) // max(1, len(columns))))
-        plain, written = [], []
-        for column in columns:
-            if column.place is None:
-                kind = get_label_type(column.labels)
-                if kind == pyarrow.string():
-                    check_readable_labels(column, "a column of mixed kinds")
-                plain.append(
-                    pyarrow.field(column.name, pyarrow.from_numpy_dtype(_choose_code_type(column)))
-                )
-                written.append(pyarrow.field(column.name, kind))
-            else:
-                kind = like.types[column.place]
-                plain.append(pyarrow.field(column.name, get_plain_type(kind, column.name)))
-                written.append(pyarrow.field(column.name, self._column_type(kind, column.name)))
-        self._columns = columns
-        self.plain, self._schema = pyarrow.schema(plain), pyarrow.schema(written)
-        self._stream = stream
-        self._writer: Any = None  # from the first group of rows on
-
-    def _column_type(self, kind: Any, name: str) -> Any:
-        """Return the output Arrow type of a column."""
-        return get_plain_type(kind, name)
-
-    def _open_writer(self, first: Any) -> Any:
-        """Open the file writer, given the first row group."""
-        raise NotImplementedError
-
-    def rows(self, columns: Sequence[Cells]) -> Any:
-        """Build a record batch of a batch's columns, with label indices for new ones."""
-        import pyarrow
-
-        arrays = [
-            _to_plain_cells(cells, field.type)
-            if column.place is not None
-            else _codes_to_arrow(cells, column)
-            for cells, column, field in zip(columns, self._columns, self.plain, strict=True)
-        ]
-        return pyarrow.RecordBatch.from_arrays(arrays, schema=self.plain)
-
-    def write(self, rows: Any) -> None:
-        """Write a group of rows."""
-        import pyarrow
-
-        arrays = [
-            column.values.take(cells) if column.place is None
-            else encode_categories(cells) if pyarrow.types.is_dictionary(field.type) else cells
-            for cells, column, field in zip(rows.columns, self._columns, self._schema, strict=True)
-        ]  # fmt: skip
-        group = pyarrow.RecordBatch.from_arrays(arrays, schema=self._schema)
-        writer = self._writer or self._open_writer(group)
-        self._writer = writer
-        writer.write_batch(group)
-
-    def close(self) -> None:
-        """Write the footer, also of an empty file."""
-        writer = self._writer or self._open_writer(self._schema.empty_table())
-        self._writer = writer
-        writer.close()
-
-    def abandon(self) -> None:
-        """Abandon an incomplete file without a footer."""
-
-
-class ParquetSink(TypedSink):
-    """A Parquet writer, one row group per batch group."""
-
-    def _open_writer(self, first: Any) -> Any:
-        """Open the file writer, given the first row group."""
-        import pyarrow.parquet
-
-        # decided by the first group, since the footer of a file has one setting for all
-        named = find_repeating_columns(first)
-        return pyarrow.parquet.ParquetWriter(self._stream, self._schema, use_dictionary=named)
-
-    def _column_type(self, kind: Any, name: str) -> Any:
-        """Return the output Arrow type, categorical where the input is."""
-        return get_category_type(kind, name)
-
-    def abandon(self) -> None:
-        """Abandon an incomplete file without a footer."""
-        if self._writer is not None:
-            self._writer.is_open = False
-
-
-class ArrowSink(TypedSink):
-    """An Arrow IPC (Feather) writer without categories."""
-
-    def _open_writer(self, first: Any) -> Any:
-        """Open the file writer, given the first row group."""
-        import pyarrow.ipc
-
-        return pyarrow.ipc.new_file(self._stream, self._schema)
-
-
-def find_repeating_columns(rows: Any) -> list[str] | bool:
-    """Return the columns worth dictionary encoding in Parquet; True for all.
-
-    Of a column without repetitions it makes one in vain, which takes a third of the time of writing. Only the
-    rows that are written decide.
-
-    Args:
-        rows: the first group of rows.
-    """
-    import pyarrow
-
-    if any(pyarrow.types.is_nested(kind) for kind in rows.schema.types):
-        return True  # their parts have names
-    columns = zip(rows.schema.names, rows.columns, strict=True)
-    # Cells of a column that are looked at to decide whether its values repeat.
-    found = [name for name, column in columns if _has_repeated_values(column.slice(0, 2**14))]
-    return True if len(found) == len(rows.schema.names) else found
-
-
-def _has_repeated_values(cells: Any) -> bool:
-    """Return whether cells have at most half as many distinct values."""
-    import pyarrow
-    import pyarrow.compute
-
-    try:
-        return bool(pyarrow.compute.count_distinct(cells).as_py() <= len(cells) / 2)
-    except pyarrow.ArrowNotImplementedError:
-        return True
-
-
-def _to_plain_cells(cells: Any, kind: Any) -> Any:
-    """Convert a column's cells to the file's plain type."""
-    import pyarrow
-
-    # views of a batch keep all of it alive, and may have a type that the file does not
-    is_ready = isinstance(cells, pyarrow.Array) and is_plain(cells.type)
-    return (cells if is_ready else gather_all_cells(cells)).cast(kind)
-
-
-def _choose_code_type(column: OutputColumn) -> np.dtype[Any]:
-    """Return the smallest integer type of label indices."""
-    return np.min_scalar_type(-max(1, len(column.labels)))
-
-
-def _codes_to_arrow(codes: IntArray, column: OutputColumn) -> Any:
-    """Convert label indices to an Arrow array, without loading pandas."""
-    import pyarrow
-
-    kind = _choose_code_type(column)
-    held = pyarrow.py_buffer(codes.astype(kind))
-    return pyarrow.Array.from_buffers(pyarrow.from_numpy_dtype(kind), len(codes), [None, held])
-
-
-def check_readable_labels(column: OutputColumn, what: str) -> None:
-    """Raise an error for new labels with equal text."""
-    different = {
-        (type(label), label) for label in column.labels
-    }  # parts of tuples occur several times
-    if len({str(label) for _, label in different}) < len(different):
-        raise InputError(
-            f"the outputs of {column.name!r} have two that read alike, and {what} has text: give "
-            "them other labels"
-        )
 
 
 def make_write_error(name: str, kind: object) -> FileFormatError:

@@ -6,10 +6,8 @@ import gzip
 import io
 import zipfile
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
-import pandas
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -37,13 +35,6 @@ def arrays() -> bytes:
     return stream.getvalue()
 
 
-def stata(version: Literal[114, 117, 118]) -> bytes:
-    """A file as pandas writes it for a version of Stata."""
-    stream = io.BytesIO()
-    pandas.DataFrame({"sex": ["m", "f"]}).to_stata(stream, version=version)
-    return stream.getvalue()
-
-
 def portable(end: str) -> bytes:
     """The start of a portable file of SPSS: 200 characters to read, a table of 256, and the tag."""
     text = "ASCII SPSS PORT FILE".ljust(200) + "0" * 256 + "SPSSPORT" + "A8/20261128" + "0" * 100
@@ -62,7 +53,6 @@ FOREIGN = [
     (b"<!DOCTYPE html><html></html>", "is a page of HTML"),
     (b"%PDF-1.7 ...", "is a PDF file"),
     (b"SQLite format 3\0...", "database of SQLite"),
-    *((stata(version), "is a file of Stata (.dta)") for version in (114, 117, 118)),
     (
         b"\x73\x01\x01\x00" + bytes(100),
         "is a file of Stata (.dta)",

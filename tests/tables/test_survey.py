@@ -1,0 +1,209 @@
+"""Files of SPSS, Stata and SAS through a release, beside pyreadstat alone."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from commands import run
+
+from pmlopt import LDP, Mechanism, Prior, design, solve
+from pmlopt.errors import FileFormatError, InputError
+from pmlopt.releases.applying import apply_columns
+from pmlopt.releases.batches import ColumnRelease
+from pmlopt.tables import column_counts, open_table
+from pmlopt.tables.writing import write_table
+
+pd = pytest.importorskip("pandas")
+pyreadstat = pytest.importorskip("pyreadstat")
+
+ROWS = 60
+LABELS = {1.0: "never", 2.0: "sometimes", 3.0: "daily", 9.0: "refused"}
+
+
+def people() -> Any:
+    """Answers with a declared missing value, text, dates as seconds, and weights."""
+    return pd.DataFrame({
+        "q": [1.0, 2.0, 3.0] * 18 + [9.0] * 6,
+        "region": ["north", "south", "äst"] * 20,
+        "born": np.linspace(1.2e10, 1.3e10, ROWS).round(),
+        "w": np.linspace(0.5, 2.0, ROWS),
+    })  # fmt: skip
+
+
+def write_spss(path: Path, **changes: Any) -> Path:
+    pyreadstat.write_sav(
+        people().assign(**changes), str(path), compress=path.suffix == ".zsav",
+        column_labels={"q": "Do you smoke?"}, variable_value_labels={"q": LABELS},
+        missing_ranges={"q": [9.0]}, variable_measure={"q": "ordinal"},
+        variable_format={"born": "DATE11", "q": "F8.0"},
+    )  # fmt: skip
+    return path
+
+
+def keep_all(
+    data: Path, target: Path, *, column: str = "q", outputs: tuple[Any, ...] = (1, 2, 3)
+) -> None:
+    """Release a column as it is, and keep the others, without rows whose cell is missing."""
+    same = Mechanism(np.eye(len(outputs)), list(outputs), list(outputs))
+    with open_table(data) as table:
+        apply_columns(
+            table, [ColumnRelease(same, (column,))], target, drop_missing=True, keep_order=True
+        )
+
+
+@pytest.mark.parametrize("ending", [".sav", ".zsav"])
+def test_a_file_of_spss_comes_back_with_labels_formats_and_cells(
+    tmp_path: Path, ending: str
+) -> None:
+    data = write_spss(tmp_path / f"a{ending}")
+    keep_all(data, tmp_path / f"b{ending}")
+    (_, before), (after, found) = (
+        pyreadstat.read_sav(str(path), user_missing=True, disable_datetime_conversion=True)
+        for path in (data, tmp_path / f"b{ending}")
+    )
+    expected = people().iloc[:54]
+    assert after["q"].tolist() == expected["q"].tolist()
+    for name in ("region", "born", "w"):
+        assert after[name].tolist() == expected[name].tolist()
+        assert found.original_variable_types[name] == before.original_variable_types[name]
+    assert found.variable_value_labels == {"q": LABELS}
+    assert found.column_names_to_labels["q"] == "Do you smoke? (randomized, see release.json)"
+    assert found.variable_measure["q"] == "ordinal"
+
+
+def test_codes_are_letters_and_declared_values_are_missing(tmp_path: Path) -> None:
+    data = write_spss(tmp_path / "a.sav")
+    with pytest.raises(InputError, match="row 55: the cell of 'q' is missing; 6 of 60 rows"):
+        column_counts(data, "q")
+    assert column_counts(data, "q", missing="drop") == {1: 18, 2: 18, 3: 18}
+    assert all(type(label) is int for label in column_counts(data, "q", missing="drop"))
+
+
+def test_values_in_a_declared_range_stay_in_a_column_that_is_kept(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0] * 5, "b": [5.0, 97.0, 98.0, math.nan, 1.5] * 2})
+    ranges = {"b": [{"lo": 97.0, "hi": 99.0}]}
+    pyreadstat.write_sav(frame, str(tmp_path / "a.sav"), missing_ranges=ranges)
+    keep_all(tmp_path / "a.sav", tmp_path / "b.sav", column="a", outputs=(1, 2))
+    after, found = pyreadstat.read_sav(str(tmp_path / "b.sav"), user_missing=True)
+    assert after["b"].tolist()[:3] == [5.0, 97.0, 98.0]
+    assert math.isnan(after["b"][3])
+    assert found.missing_ranges == ranges
+    assert column_counts(tmp_path / "a.sav", "b", missing="drop") == {5: 2, 1.5: 2}
+
+
+def test_statas_kinds_of_missing_values_come_back(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1, 2] * 4, "b": [10, "a", None, "z"] * 2}).astype({"a": "int32"})
+    pyreadstat.write_dta(
+        frame, str(tmp_path / "a.dta"), missing_user_values={"b": ["a", "z"]},
+        variable_value_labels={"a": {1: "yes", 2: "no"}},
+    )  # fmt: skip
+    keep_all(tmp_path / "a.dta", tmp_path / "b.dta", column="a", outputs=(1, 2))
+    # as lists: in a frame pyreadstat has 0 for a missing value beside the kinds
+    after, found = pyreadstat.read_dta(
+        str(tmp_path / "b.dta"), user_missing=True, output_format="dict"
+    )
+    assert list(after["b"]) == [10, "a", None, "z"] * 2
+    assert found.variable_value_labels["a"] == {1: "yes", 2: "no"}
+    assert found.readstat_variable_types["a"] == "int32"
+    assert column_counts(tmp_path / "a.dta", "b", missing="drop") == {10: 2}
+    keep_all(tmp_path / "a.dta", tmp_path / "b.csv", column="a", outputs=(1, 2))
+    assert (tmp_path / "b.csv").read_text().split()[1:5] == ["1,10", "2,", "1,", "2,"]
+
+
+@pytest.mark.parametrize("version", [114, 117, 118])
+def test_files_of_pandas_for_stata_are_read(tmp_path: Path, version: Any) -> None:
+    pd.DataFrame({"sex": ["m", "f", "f"]}).to_stata(tmp_path / "a.dta", version=version)
+    assert column_counts(tmp_path / "a.dta", "sex") == {"f": 2, "m": 1}
+
+
+def test_a_transport_file_of_sas_is_read_and_written(tmp_path: Path) -> None:
+    pyreadstat.write_xport(people(), str(tmp_path / "a.xpt"))
+    keep_all(tmp_path / "a.xpt", tmp_path / "b.xpt", outputs=(1, 2, 3, 9))
+    after, _ = pyreadstat.read_xport(str(tmp_path / "b.xpt"))
+    assert after["q"].tolist() == people()["q"].tolist()
+    assert after["w"].tolist() == people()["w"].tolist()
+
+
+def test_a_release_of_the_shell_is_checked_and_estimated(tmp_path: Path) -> None:
+    data = write_spss(tmp_path / "a.sav", q=np.repeat([1.0, 2.0, 3.0], 20))
+    folder = str(tmp_path / "out")
+    how = [
+        "--column",
+        "q",
+        "--keep",
+        "region",
+        "--drop-all",
+        "--epsilon",
+        "1",
+        "--utility",
+        "hamming",
+    ]
+    run("release", str(data), *how, "-o", folder)
+    assert run("check", folder, code=3)
+    assert run("estimate", folder)
+    assert (tmp_path / "out" / "released.sav").is_file()
+
+
+@pytest.mark.skipif(shutil.which("pspp") is None, reason="PSPP is not installed")
+def test_pspp_shows_the_labels_of_a_release(tmp_path: Path) -> None:
+    keep_all(write_spss(tmp_path / "a.sav"), tmp_path / "b.sav")
+    program = tmp_path / "a.sps"
+    program.write_text(f"GET FILE='{tmp_path / 'b.sav'}'.\nFREQUENCIES q.\n")
+    shown = subprocess.run(["pspp", program], capture_output=True, text=True, check=True).stdout
+    assert all(label in shown for label in ("never", "sometimes", "daily"))
+
+
+@pytest.mark.parametrize("ending", [".sav", ".dta"])
+def test_a_file_that_is_cut_is_refused(tmp_path: Path, ending: str) -> None:
+    whole = tmp_path / f"a{ending}"
+    write_table(whole, {"a": [1, 2] * 500})
+    cut = tmp_path / f"b{ending}"
+    cut.write_bytes(whole.read_bytes()[:-1500])
+    with pytest.raises(FileFormatError, match="whole"), open_table(cut) as table:
+        list(table.batches())
+
+
+def test_a_process_that_ends_is_a_damaged_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write_spss(tmp_path / "a.sav")
+    monkeypatch.setattr("sys.executable", shutil.which("false"))
+    with pytest.raises(FileFormatError, match="the process that reads it ended"):
+        open_table(data)
+
+
+def test_what_a_format_cannot_hold_is_refused_before_a_row_is_drawn(tmp_path: Path) -> None:
+    for columns, reason in (
+        ({"a b": [1, 2]}, "cannot have a column 'a b'"),
+        ({"a": [2**53 + 2, 1]}, "rounds"),
+        ({"a": [True, False]}, "has numbers and text"),
+    ):
+        with pytest.raises(InputError, match=reason):
+            write_table(tmp_path / "a.sav", columns)
+        assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("number", [1e-80, 1e76, math.inf])
+def test_numbers_outside_the_range_of_sas_are_refused(tmp_path: Path, number: float) -> None:
+    with pytest.raises(FileFormatError, match="cannot hold"):
+        write_table(tmp_path / "a.xpt", {"a": [0.5, number]})
+    assert not list(tmp_path.iterdir())
+
+
+def test_letters_of_a_design_are_those_of_the_released_file(tmp_path: Path) -> None:
+    data = write_spss(tmp_path / "a.sav")
+    counts = column_counts(data, "q", missing="drop")
+    mechanism = solve(design(Prior.from_counts(counts), LDP(1.0), "hamming")).mechanism
+    with open_table(data) as table:
+        apply_columns(
+            table, [ColumnRelease(mechanism, ("q",))], tmp_path / "b.sav", drop_missing=True, seed=1
+        )
+    after, found = pyreadstat.read_sav(str(tmp_path / "b.sav"))
+    assert set(after["q"]) <= {1.0, 2.0, 3.0}
+    assert found.variable_value_labels == {"q": LABELS}
