@@ -190,6 +190,11 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "engines": Benchmark(
         "releases inside DuckDB, Polars, Dask and on Arrow batches, beside joins by hand"
     ),
+    "survey": Benchmark(
+        "a column of an SPSS file through a mechanism, beside pyreadstat that reads and writes it",
+        (),
+        ("--rows", "20000", "--repeats", "1"),
+    ),
     "releases": Benchmark("a ledger of many people, and what releases leak together"),
     "main_path": Benchmark("functions, files and calls of a small design, and its processor time"),
     "ledger_writers": Benchmark(
