@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -53,12 +54,12 @@ def measure(command: list[str]) -> tuple[float, float]:
     return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Measure both, and print the table."""
     parser = suite_parser(__doc__)
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--repeats", type=int, default=3)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:
         data, rule = Path(folder, "people.sav"), Path(folder, "rule.json")
         write_people(data, arguments.rows)
