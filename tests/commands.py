@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -40,13 +39,9 @@ def check_output_schema(content: Any) -> None:
     assert not faults, f"{faults}; {sorted(set(content) ^ set(own))}"
 
 
-FORMER_LINE = re.compile(r"^warning: '[a-z-]+' is a former name, .*\n", re.MULTILINE)
-"""What a former name of a command prints on standard error, and nothing else prints."""
-
-
 def run(*arguments: object, code: int = 0) -> str:
-    """What a command prints, given its exit code, but for the line of a former name."""
-    return FORMER_LINE.sub("", run_fully(*arguments, code=code).output)
+    """What a command prints, given its exit code."""
+    return run_fully(*arguments, code=code).output
 
 
 def run_line(line: str, given: str | bytes | None = None, code: int = 0) -> Result:
@@ -54,6 +49,10 @@ def run_line(line: str, given: str | bytes | None = None, code: int = 0) -> Resu
     result = CliRunner().invoke(main, shlex.split(line), input=given)
     assert result.exit_code == code, result.output
     return result
+
+
+COUNTING = ("design", "--epsilon", 1, "--utility", "hamming", "--prior")
+"""A command that counts columns of a data file, which follows with `--column`."""
 
 
 def write(folder: Path, text: str) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pmlopt.cli.group import COMMANDS, FORMER, main
+from pmlopt.cli.group import COMMANDS, main
 
 COMMON = """completion exits group help_pages meant_names number_option options printing reading
     strict_command targets terminal"""
@@ -147,12 +147,7 @@ def test_the_table_of_commands_is_that_of_the_modules() -> None:
         assert " ".join((command.help or "").split("\n\n")[0].split()) == sentence
         function = getattr(command.callback, "__module__", "")
         assert function in (f"pmlopt.cli.{module}", "pmlopt.cli.options")
-    assert list(FORMER) == sorted(FORMER)
-    for name, (module, _) in FORMER.items():
-        assert main.commands[name].hidden
-        function = getattr(main.commands[name].callback, "__module__", "")
-        assert function in (f"pmlopt.cli.{module}", "pmlopt.cli.options")
-    assert set(main.commands) == {*COMMANDS, *FORMER}
+    assert set(main.commands) == {*COMMANDS}
 
 
 KINDS = """

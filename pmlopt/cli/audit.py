@@ -32,9 +32,7 @@ from pmlopt.cli.printing import (
     format_nats,
     print_json,
     print_line,
-    print_results,
     print_table,
-    solve_from_largest,
     warn_of_exact_counts,
 )
 from pmlopt.cli.privacy_options import PrivacyOptions
@@ -187,7 +185,6 @@ def audit(
     from pmlopt.data.symmetry.orbit_mechanism import is_orbit_file
     from pmlopt.programs.claims import decide_requirement
     from pmlopt.programs.compliance import prove
-    from pmlopt.programs.envelope.program import envelope
     from pmlopt.programs.exact.rounding import has_exact_rows
 
     if len(mechanism_files) > 1 or attributes:
@@ -258,7 +255,7 @@ def audit(
         decided,
     )
     wanted = [] if deltas is None else read_numbers(deltas, "--envelope")
-    curve = solve_from_largest(lambda delta: envelope(prior, mechanism, delta), wanted)
+    curve = _solve_envelopes(prior, mechanism, wanted)
     _print_audit(tables, asked, epsilon, curve, as_json)
     if holds and output is not None:
         assert claim is not None
@@ -274,6 +271,21 @@ def audit(
         write_audit_page(page, tables, [mechanism_file, *asked.input_files])
         print_line(f"Wrote {page}.", err=as_json)
     sys.exit(CLAIM_FAILS if holds is False else 0)
+
+
+def _solve_envelopes(
+    prior: Prior, mechanism: Mechanism, deltas: Sequence[float]
+) -> list[Result[Any]]:
+    """Compute the envelope at each delta, from the largest down, each warm-started."""
+    from pmlopt.programs.envelope.program import envelope
+    from pmlopt.programs.solving import solve
+
+    found: dict[float, Result[Any]] = {}
+    start = None
+    for delta in sorted(set(deltas), reverse=True):
+        found[delta] = solve(envelope(prior, mechanism, delta), warm_start=start)
+        start = found[delta].restart
+    return [found[delta] for delta in deltas]
 
 
 def _read_audited_prior(
@@ -303,9 +315,11 @@ def _print_audit(
     claim = tables.claim
     if not as_json:
         tables.print_all()
-        most = {"at most, after any processing": lambda one: format_nats(one.bound)}
-        columns = {"delta": lambda one: f"{one.certificate.delta:g}"} | most
-        print_results(curve, columns, seconds=False)
+        if curve:
+            print_table(["delta", "at most, after any processing", "gap", "status"], [
+                (f"{e.certificate.delta:g}", format_nats(e.bound), f"{e.gap:.1e}", e.status.value)
+                for e in curve
+            ])  # fmt: skip
         for line in () if claim is None else claim.list_sentences():
             print_line(line)
         return

@@ -7,17 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import click
 
-from pmlopt.cli.options import ArgumentNote, OptionNote, add_command, main, prints_json
+from pmlopt.cli.options import OptionNote, prints_json
 from pmlopt.cli.printing import open_console, print_line
 from pmlopt.cli.reading import read_prior, require_counts
-from pmlopt.cli.targets import TARGET
-from pmlopt.core import files
 from pmlopt.core.arrays import Label, join_words
-from pmlopt.core.csv_rows import encode_csv
 from pmlopt.core.display import pluralize
 from pmlopt.core.frames import Missing
 from pmlopt.errors import InputError
@@ -185,50 +182,6 @@ def _suggest_column(names: Sequence[str]) -> str:
     return (
         f". If it is data, a row for each person, add --column with {which}: its values are counted"
     )
-
-
-@add_command(main, "count")
-def count_command(
-    data: Annotated[Path, ArgumentNote("DATA")],
-    columns: Annotated[
-        tuple[str, ...],
-        OptionNote("The column of DATA to count; of several, their tuples.", "--column"),
-    ],
-    form: DataOptions,
-    secret_column: Annotated[
-        str | None,
-        OptionNote(
-            "The column of DATA that holds a secret: count its pairs with the other column, as a crosstab."
-        ),
-    ] = None,
-    missing: MissingCells = "refuse",
-    output: Annotated[
-        Path,
-        OptionNote("The CSV file to write; standard output if left out.", "-o/--output", TARGET),
-    ] = Path("-"),
-) -> None:
-    """Count the values in columns of DATA.
-
-    DATA is CSV, Parquet or Arrow. The file that is written has exact counts, and is a prior for --prior and
-    --counts, whose letters are tuples if several columns are counted. With --secret-column it is a joint law
-    for --about: a row for each value of the secret, and a column for each value of the other column.
-    """
-    if secret_column is not None and len(columns) > 1:
-        raise InputError("--secret-column counts the pairs with one column: give --column once")
-    if secret_column is None:
-        found = form.count_tuples(data, columns, missing)
-        rows: list[list[Any]] = [
-            [*columns, "count"],
-            *([*label, count] for label, count in found.items()),
-        ]
-    else:
-        pairs = form.count_tuples(data, [secret_column, columns[0]], missing)
-        values, letters = pairs.letters
-        rows = [
-            [secret_column, *letters],
-            *([value, *(pairs.get((value, letter), 0) for letter in letters)] for value in values),
-        ]
-    files.atomic_write(output, encode_csv(rows), private=True)  # they are true counts
 
 
 @contextmanager

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import click
 
 from pmlopt.cli.completion import list_problem_names
+from pmlopt.cli.data_options import ColumnOptions
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     ArgumentNote,
@@ -71,9 +72,37 @@ def _read_symmetric_design(
     return CirclePrior(circle), loss, f"a circle of {circle} letters"
 
 
+def _read_replaced(
+    prior_file: Path | None, source: ColumnOptions, mechanism_file: Path | None, round_counts: bool
+) -> dict[str, Any]:
+    """Read the parameters that replace those of a problem file."""
+    found: dict[str, Any] = {}
+    if prior_file is not None:
+        from pmlopt.publishing.stated_law import restate_prior
+
+        found["prior"] = restate_prior(source.read_law(prior_file), exact=not round_counts)
+    elif round_counts or source != ColumnOptions():
+        raise InputError("--column and the options on data are about the file of --prior: give it")
+    if mechanism_file is not None:
+        from pmlopt.data.mechanism import Mechanism
+
+        found["mechanism"] = Mechanism.load(mechanism_file)
+    return found
+
+
 @add_command(main, "solve")
 def solve_command(
-    problem: Annotated[str, ArgumentNote("PROBLEM", list_problem_names)], run: SolveOptions
+    problem: Annotated[str, ArgumentNote("PROBLEM", list_problem_names)],
+    run: SolveOptions,
+    source: ColumnOptions,
+    prior_file: Annotated[
+        Path | None,
+        OptionNote("In place of the prior of PROBLEM: letters and counts, or data.", "--prior"),
+    ] = None,
+    mechanism_file: Annotated[
+        Path | None, OptionNote("In place of the mechanism of PROBLEM.", "--mechanism")
+    ] = None,
+    round_counts: RoundCounts = False,
 ) -> None:
     """Solve a problem file, or one of the library.
 
@@ -83,15 +112,16 @@ def solve_command(
     from pmlopt.library import find
 
     run.check()
-    instance = find(problem)
+    instance = find(problem, _read_replaced(prior_file, source, mechanism_file, round_counts))
     result = run.solve_and_write(instance.program, instance.solver, instance.solver_options)
     expected = instance.expected
-    agrees = None if expected is None else expected.agrees_with(result.value)
+    agrees = (
+        None
+        if expected is None
+        else expected.compare(result.value, result.bound, result.status.value == "optimal")
+    )
     rows = []
     if expected is not None:
-        least, most = sorted((result.value, result.bound))
-        if not agrees and result.status.value != "optimal" and least <= expected.value <= most:
-            agrees = None  # the gap is too wide to decide
         verdict = {True: "agrees", False: "DISAGREES", None: "not decided: the gap is open"}[agrees]
         rows = [
             (

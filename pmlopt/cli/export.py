@@ -202,17 +202,6 @@ def _read_source(path: Path) -> SamplerSource | SamplerWorkbook:
         raise FileFormatError(f"{path}: is no source code in UTF-8") from None
 
 
-@add_command(main, "deployment")
-def deployment_command(
-    folder: Annotated[Path, ArgumentNote("FOLDER")],
-    output: Annotated[
-        Path | None, OptionNote("The file to write; printed where left out.", "-o/--output", TARGET)
-    ] = None,
-) -> None:
-    """Describe a release for a registry of deployments, as report --registry does."""
-    describe_for_registry(folder, output)
-
-
 def describe_for_registry(folder: Path, output: Path | None) -> None:
     """Print or write the record of a release for registries."""
     from pmlopt.publishing.deployment import describe_deployment
@@ -224,16 +213,6 @@ def describe_for_registry(folder: Path, output: Path | None) -> None:
     check_not_sealed(output)
     atomic_write(output, encode_json_bytes(record))
     print_line(f"Wrote {output}.")
-
-
-@add_command(main, "noise-table")
-def noise_table(
-    mechanism_file: Annotated[Path, ArgumentNote("MECHANISM")],
-    output: Annotated[Path, OptionNote("The CSV file to write.", "-o/--output", TARGET)],
-    keys: Keys = None,
-) -> None:
-    """Write a mechanism on counts as a table of noise, as export --to ptable does."""
-    write_noise_table(mechanism_file, output, keys)
 
 
 def write_noise_table(mechanism_file: Path, output: Path, keys: int | None) -> None:

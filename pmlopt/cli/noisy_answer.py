@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -23,6 +22,7 @@ from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
     from pmlopt.core.arrays import FloatArray
+    from pmlopt.core.counts import CountedTuples
     from pmlopt.data.prior import Prior
     from pmlopt.model.uncertainty.prior_set import PriorSet
     from pmlopt.releases.noise import QueryNoise
@@ -49,6 +49,11 @@ class Answer:
     column: str
     classes: tuple[str, ...] = ()
     bounds: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def takes_occurring(self) -> bool:
+        """Return whether the classes are those that occur."""
+        return self.kind == "count" and not self.classes
 
     @property
     def names(self) -> list[str]:
@@ -93,13 +98,16 @@ def _read_number(value: Label, column: str) -> float:
     return number
 
 
-def _parse_count(text: str) -> Answer:
-    """Return the answer of an option `--count COLUMN=a,b,c`."""
+def _parse_count(text: str, public: bool) -> Answer:
+    """Return the answer of an option `--count COLUMN=a,b,c`, or COLUMN where the classes are public."""
     column, equals, listed = text.partition("=")
+    if public and column and not equals:
+        return Answer("count", column)
     names = tuple(name.strip() for name in listed.split(","))
     if not equals or not column or not all(names) or len(set(names)) < len(names):
         raise InputError(
-            f"--count {text!r}: give COLUMN=a,b,c with all classes there can be, each once"
+            f"--count {text!r}: give COLUMN=a,b,c with all classes there can be, each once; or COLUMN and "
+            "--public-classes, which declares that it is public which ones occur"
         )
     return Answer("count", column, names)
 
@@ -143,10 +151,24 @@ class RecordLaw:
         return [row[self.columns.index(answer.column)] for row in rows]
 
 
-def _read_record_law(path: Path | None, delta: float | None, columns: Sequence[str]) -> RecordLaw:
-    """Read the law of one record over the columns."""
+def _read_record_law(
+    path: Path | None, delta: float | None, min_mass: float | None, answers: Sequence[Answer]
+) -> RecordLaw:
+    """Read the law of one record over the columns of the answers."""
     from pmlopt import AllPriors, Prior, confidence_ball
+    from pmlopt.model.uncertainty import MinimumMass
 
+    columns = list(dict.fromkeys(answer.column for answer in answers))
+    if min_mass is not None:
+        if path is not None or [one.kind for one in answers] != ["count"]:
+            raise InputError(
+                "--min-mass is about the classes of one --count, without --prior: leave out the others"
+            )
+        classes = answers[0].classes
+        scope = f"it is in each class with probability {min_mass:g} or more"
+        rows = [(name,) for name in classes]
+        laws = MinimumMass(len(classes), min_mass)
+        return RecordLaw(columns, Prior.uniform(len(classes), classes), laws, scope, rows)
     if path is None:
         if delta is not None:
             raise InputError(
@@ -208,6 +230,16 @@ def answer_command(
             "The counts of --prior are a sample: hold for the true law, but for this probability."
         ),
     ] = None,
+    min_mass: Annotated[
+        float | None,
+        OptionNote("Of one --count: each record is in each class with this probability or more."),
+    ] = None,
+    public_classes: Annotated[
+        bool,
+        OptionNote(
+            "Declare that it is public which classes occur: --count COLUMN takes all of them."
+        ),
+    ] = False,
     confidence: Annotated[float, OptionNote("Of each interval, over the noise.")] = 0.95,
     seed: Seed = None,
     as_json: Json = False,
@@ -220,7 +252,7 @@ def answer_command(
     be missing.
     """  # fmt: skip
     answers = [
-        *map(_parse_count, counts),
+        *(_parse_count(text, public_classes) for text in counts),
         *(_parse_bounds("sum", text) for text in sums),
         *(_parse_bounds("mean", text) for text in means),
     ]
@@ -230,8 +262,9 @@ def answer_command(
         raise InputError(f"--confidence {confidence:g}: give a number between 0 and 1")
     warn_of_seed(seed)
     columns = list(dict.fromkeys(answer.column for answer in answers))
-    law = _read_record_law(prior, confidence_delta, columns)
     table = form.count_tuples(data, columns)
+    answers = [_find_classes(one, table, columns) for one in answers]
+    law = _read_record_law(prior, confidence_delta, min_mass, answers)
     people = sum(table.values())
     if people == 0:
         raise InputError(f"{data}: has no records")
@@ -259,7 +292,12 @@ def answer_command(
     )
 
 
-main.add_command(copy(answer_command), "noisy-answer")
+def _find_classes(answer: Answer, table: CountedTuples, columns: Sequence[str]) -> Answer:
+    """Return the answer with the classes that occur, where it states none."""
+    if not answer.takes_occurring:
+        return answer
+    letters = table.letters[columns.index(answer.column)]
+    return replace(answer, classes=tuple(map(str, letters)))
 
 
 def _calibrate(

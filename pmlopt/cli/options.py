@@ -304,22 +304,6 @@ Plot: TypeAlias = Annotated[
 ]
 
 
-def draw_curves(
-    path: Path,
-    points: Iterable[Sequence[float]],
-    names: Sequence[str],
-    height: str,
-    across: str = "epsilon [nats]",
-) -> None:
-    """Plot curves from points of (grid position, heights)."""
-    from pmlopt.programs.plots import draw_curves, save_figure
-
-    grid, *heights = zip(*sorted(points, key=lambda point: point[0]), strict=True)
-    save_figure(
-        draw_curves(grid, dict(zip(names, heights, strict=True)), height, across=across), path
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class SolverChoice:
     """The options on how to solve and what to print."""

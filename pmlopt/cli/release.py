@@ -32,9 +32,9 @@ from pmlopt.cli.options import (
 )
 from pmlopt.cli.printing import format_nats, print_json, print_line, print_table, show_status
 from pmlopt.cli.privacy_options import PrivacyOptions
-from pmlopt.cli.queries import UNASKED, find_builder, read_grid
 from pmlopt.cli.reading import ExploredUtility, Minimise, read_utility
 from pmlopt.cli.release_options import SingleReleaseOptions
+from pmlopt.cli.sweeps import UNASKED, find_builder, read_grid
 from pmlopt.cli.targets import TARGET, check_targets_not_inputs
 from pmlopt.cli.worker_options import WorkerOptions
 from pmlopt.core import files

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from pmlopt.cli.options import Json, OptionNote, add_command, main
+from pmlopt.cli.options import OptionNote
 from pmlopt.cli.printing import format_nats, print_json, print_table
 from pmlopt.core.converters import finite_or_none
 from pmlopt.errors import InputError
@@ -88,9 +88,3 @@ class BoundOptions:
             ("failure probability", f"{confidence_delta:.3g}"),
             ("samples", f"{samples:,}"),
         ])  # fmt: skip
-
-
-@add_command(main, "sample-size")
-def compute_sample_size(bound: BoundOptions, as_json: Json = False) -> None:
-    """Compute the sample size that a bound needs, as people-needed --for-bound does."""
-    bound.print_third(as_json)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +10,7 @@ import click
 
 from pmlopt.cli.data_options import DataOptions, Seed
 from pmlopt.cli.group import CommandGroup
-from pmlopt.cli.options import ArgumentNote, Json, OptionNote, add_command, main, note_released
+from pmlopt.cli.options import ArgumentNote, Json, OptionNote, add_command, note_released
 from pmlopt.cli.printing import format_nats, print_json, print_line, print_table
 from pmlopt.cli.reading import read_numbers
 from pmlopt.cli.targets import TARGET
@@ -215,9 +214,6 @@ def show_stream(
     print_table(
         ["time", "output"], [[f"{time}", f"{output}"] for time, output in enumerate(history, 1)]
     )
-
-
-main.add_command(copy(stream_group), "stream")
 
 
 def _get_stream_class(file: Path) -> Any:

@@ -71,13 +71,11 @@ def test_a_sweep_hands_options_to_its_solver(tmp_path: Path, prior: Path) -> Non
     [
         ("apply m.json d.csv", "--who", "--person-column"),
         ("apply m.json d.csv", "--also", "--and-mechanism"),
-        ("count d.csv", "--by", "--secret-column"),
         ("estimate m.json", "--by", "--group-by"),
         ("estimate m.json", "--least-fit", "--min-p-value"),
         ("explore", "--beside", "--compare"),
         ("audit m.json", "--slack", "--delta"),
-        ("sample-size", "--delta", "--confidence-delta"),
-        ("least-leakage", "--reach", "--target"),
+        ("people-needed", "--delta", "--confidence-delta"),
     ],
 )
 def test_an_option_of_another_name_is_hinted_at(command: str, old: str, new: str) -> None:
