@@ -11,8 +11,8 @@ OPTION_GROUPS = {
         weight-column time-column person-column person state keep drop drop-all public-classes count
         sum mean people keys plan of for-bound""",
     "Requirement": """privacy epsilon over distance gain delta alpha guesses known lower radius
-        confidence-delta region total ledger within-ledger envelope min-mass caps kappa min-probability attributes
-        and-mechanism allow-duplicate""",
+        confidence-delta region total ledger within-ledger envelope min-mass caps kappa
+        min-probability attributes and-mechanism allow-duplicate""",
     "Utility": """utility minimise outputs constraint target
         workload half-width designs smoothing compare""",
     "Inference": "method intervals confidence min-p-value posterior",
