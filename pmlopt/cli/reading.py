@@ -43,13 +43,6 @@ Minimise: TypeAlias = Annotated[bool, OptionNote("The matrix of --utility holds 
 Outputs: TypeAlias = Annotated[
     str | None, OptionNote("The outputs: their number, or their labels with commas between.")
 ]
-LinearName: TypeAlias = Annotated[
-    str,
-    OptionNote(
-        "hamming, absolute, squared, or a matrix of gains in a file, such as gains.csv.",
-        "--utility",
-    ),
-]
 UtilityName: TypeAlias = Annotated[str, OptionNote(
     "hamming, absolute, squared (losses); mutual-information, total-variation, chi-square, "
     "hellinger, guessing-probability; estimation-error, or estimation-error:WORKLOAD (prefix, range, "
