@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import click
 import jsonschema
 from click.testing import CliRunner, Result
 
@@ -49,6 +50,13 @@ def run_line(line: str, given: str | bytes | None = None, code: int = 0) -> Resu
     result = CliRunner().invoke(main, shlex.split(line), input=given)
     assert result.exit_code == code, result.output
     return result
+
+
+def find_command(name: str, group: click.Group = main) -> click.Command:
+    """The command of a name, which there is."""
+    found = group.get_command(click.Context(group), name)
+    assert found is not None
+    return found
 
 
 COUNTING = ("design", "--epsilon", 1, "--utility", "hamming", "--prior")

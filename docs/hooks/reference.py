@@ -256,9 +256,10 @@ def json_section() -> list[str]:
 
 def walk(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
     """The commands of a group, those of its groups below it."""
-    for name, command in sorted(group.commands.items()):
-        if command.hidden:
-            continue
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
         yield f"{path} {name}", command
         if isinstance(command, click.Group):
             yield from walk(command, f"{path} {name}")

@@ -23,7 +23,6 @@ from pmlopt.cli.data_options import (
 from pmlopt.cli.ledger import print_finished_publications, print_recorded
 from pmlopt.cli.options import (
     ArgumentNote,
-    OptionNote,
     add_command,
     main,
     note_released,
@@ -56,9 +55,11 @@ if TYPE_CHECKING:
 class LedgerOptions:
     """The ledger options of a release."""
 
-    ledger_file: Annotated[Path | None, OptionNote(
-        "Check the release against this ledger, publish it and record it, together or not at all.", "--ledger"
-    )] = None  # fmt: skip
+    ledger_file: Annotated[
+        Path | None,
+        "Check the release against this ledger, publish it and record it, together or not at all.",
+        "--ledger",
+    ] = None
     person_column: PersonColumn = None
 
     @contextmanager
@@ -100,9 +101,11 @@ class LedgerOptions:
         print_recorded(book, self.ledger_file, outcomes)
 
 
-_Columns: TypeAlias = Annotated[tuple[str, ...], OptionNote(
-    "The column of DATA that holds the secret. Given several times, inputs are tuples of them.", "--column"
-)]  # fmt: skip
+_Columns: TypeAlias = Annotated[
+    tuple[str, ...],
+    "The column of DATA that holds the secret. Given several times, inputs are tuples of them.",
+    "--column",
+]
 
 
 @add_command(main, spends=True)
@@ -112,11 +115,9 @@ def apply(
     columns: _Columns,
     output: Annotated[
         Path,
-        OptionNote(
-            "The file to write, by its ending; - for standard output. For a folder: one to make.",
-            "-o/--output",
-            TARGET_OR_FOLDER,
-        ),
+        "The file to write, by its ending; - for standard output. For a folder: one to make.",
+        "-o/--output",
+        TARGET_OR_FOLDER,
     ],
     beside: KeepOptions,
     account: LedgerOptions,
@@ -124,14 +125,11 @@ def apply(
     workers: WorkerOptions,
     and_mechanism: Annotated[
         tuple[Any, ...],
-        OptionNote(
-            "Another mechanism for another column, in the same pass: MECHANISM COLUMN.",
-            type=(PATH, str),
-        ),
+        "Another mechanism for another column, in the same pass: MECHANISM COLUMN.",
+        (PATH, str),
     ] = (),
     assess: Annotated[
-        bool,
-        OptionNote("Print what each column that stays in clear reveals of the secret, in DATA."),
+        bool, "Print what each column that stays in clear reveals of the secret, in DATA."
     ] = False,
     missing: MissingCells = "refuse",
     keep_order: KeepOrder = False,

@@ -19,11 +19,11 @@ from pmlopt.cli.audit_tables import (
 from pmlopt.cli.composition import Attributes, audit_together
 from pmlopt.cli.data_options import describe_shares
 from pmlopt.cli.estimation import audit_samples
+from pmlopt.cli.exits import VERDICT_CODES
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     ArgumentNote,
     Json,
-    OptionNote,
     add_command,
     imports,
     main,
@@ -44,7 +44,7 @@ from pmlopt.cli.reading import (
     read_saved_prior,
 )
 from pmlopt.cli.targets import TARGET
-from pmlopt.cli.verification import CODES, print_verification
+from pmlopt.cli.verification import print_verification
 from pmlopt.core import files
 from pmlopt.core.converters import finite_or_none
 from pmlopt.core.matrices.formats import read_matrix
@@ -74,7 +74,7 @@ def audit_saved(saved_file: Path, as_json: bool) -> int:
         levels = audit(prior, mechanism).levels
         AuditTables(saved_file.name, prior, source, mechanism, levels).print_all()
     print_verification(verdict, saved_file, as_json)
-    return CODES[verdict.holds]
+    return VERDICT_CODES[verdict.holds]
 
 
 def audit_orbits(
@@ -130,23 +130,30 @@ def audit_orbits(
     sys.exit(CLAIM_FAILS if holds is False else 0)
 
 
-_Deltas: TypeAlias = Annotated[str | None, OptionNote(
+_Deltas: TypeAlias = Annotated[
+    str | None,
     "Probabilities, with commas between: the leakage that no processing of the output exceeds but "
-    "with each of them.", "--envelope"
-)]  # fmt: skip
-_Samples: TypeAlias = Annotated[bool, OptionNote(
+    "with each of them.",
+    "--envelope",
+]
+_Samples: TypeAlias = Annotated[
+    bool,
     "MECHANISM is a CSV of counts instead: how often each output was drawn (columns) at each letter.",
     "--from-samples",
-)]  # fmt: skip
+]
 
 
-_Proof: TypeAlias = Annotated[Path | None, OptionNote(
+_Proof: TypeAlias = Annotated[
+    Path | None,
     "With --epsilon: where the claim holds, write the mechanism with its proof; of several, the product.",
-    "-o/--output", TARGET
-)]  # fmt: skip
-_Page: TypeAlias = Annotated[Path | None, OptionNote(
-    "Write the audit of a matrix as a page, .html or .md, also where the claim fails.", type=TARGET
-)]  # fmt: skip
+    "-o/--output",
+    TARGET,
+]
+_Page: TypeAlias = Annotated[
+    Path | None,
+    "Write the audit of a matrix as a page, .html or .md, also where the claim fails.",
+    TARGET,
+]
 
 
 @add_command(main, extra=(imports,))
@@ -155,14 +162,14 @@ def audit(
     program: ProgramOptions,
     mechanism_files: Annotated[tuple[Path, ...], ArgumentNote("[MECHANISM]...")] = (),
     epsilon: Annotated[
-        float | None, OptionNote("The claimed bound in nats; decided in exact arithmetic.")
+        float | None, "The claimed bound in nats; decided in exact arithmetic."
     ] = None,
     deltas: _Deltas = None,
     samples: _Samples = False,
     confidence: Annotated[
-        float | None, OptionNote("With --from-samples or --samples; 0.95 where left out.")
+        float | None, "With --from-samples or --samples; 0.95 where left out."
     ] = None,
-    no_header: Annotated[bool, OptionNote("The CSV matrix has numbers only, no labels.")] = False,
+    no_header: Annotated[bool, "The CSV matrix has numbers only, no labels."] = False,
     attributes: Attributes = False,
     output: _Proof = None,
     page: _Page = None,

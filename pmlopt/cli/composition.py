@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from pmlopt.cli.options import OptionNote
 from pmlopt.cli.printing import format_nats, print_json, print_line, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import align_prior
@@ -18,9 +17,10 @@ if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
 
 
-Attributes: TypeAlias = Annotated[bool, OptionNote(
-    "One mechanism for each attribute: the prior has a column for each, in this order, then count."
-)]  # fmt: skip
+Attributes: TypeAlias = Annotated[
+    bool,
+    "One mechanism for each attribute: the prior has a column for each, in this order, then count.",
+]
 
 
 def audit_together(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import click
 
-from pmlopt.cli.options import OptionNote, prints_json
+from pmlopt.cli.options import prints_json
 from pmlopt.cli.printing import open_console, print_line
 from pmlopt.cli.reading import read_prior, require_counts
 from pmlopt.core.arrays import Label, join_words
@@ -26,38 +26,40 @@ if TYPE_CHECKING:
 
 
 Delimiter: TypeAlias = Annotated[
-    str | None, OptionNote("Of a CSV data file: one character, or tab; else it is found.")
+    str | None, "Of a CSV data file: one character, or tab; else it is found."
 ]
 Encoding: TypeAlias = Annotated[
-    str | None,
-    OptionNote("Of a CSV data file, such as cp1252; else UTF-8, or by its byte order mark."),
+    str | None, "Of a CSV data file, such as cp1252; else UTF-8, or by its byte order mark."
 ]
 PriorFile: TypeAlias = Annotated[
-    Path,
-    OptionNote("CSV with a header and two columns: letter, and count or probability.", "--prior"),
+    Path, "CSV with a header and two columns: letter, and count or probability.", "--prior"
 ]
-Columns: TypeAlias = Annotated[tuple[str, ...], OptionNote(
+Columns: TypeAlias = Annotated[
+    tuple[str, ...],
     "The file of the prior is data instead (CSV, Parquet or Arrow): count this column of it, or the tuples "
-    "of several.", "--column"
-)]  # fmt: skip
-MissingCells: TypeAlias = Annotated[Missing, OptionNote(
+    "of several.",
+    "--column",
+]
+MissingCells: TypeAlias = Annotated[
+    Missing,
     "What to do with rows that have a missing cell: refuse them; drop them, for shares among the others; or "
-    "letter: count the cell as a value of its own, ''."
-)]  # fmt: skip
-Normalise: TypeAlias = Annotated[bool, OptionNote(
+    "letter: count the cell as a value of its own, ''.",
+]
+Normalise: TypeAlias = Annotated[
+    bool,
     "Divide shares that sum to one but for rounding (within 0.01) by their sum; with `audit` the rows of "
-    "the matrix too."
-)]  # fmt: skip
-KeepOrder: TypeAlias = Annotated[bool, OptionNote(
-    "Keep the order of the rows, which may reveal what DATA are sorted by; else it is random.", "--keep-order"
-)]  # fmt: skip
+    "the matrix too.",
+]
+KeepOrder: TypeAlias = Annotated[
+    bool,
+    "Keep the order of the rows, which may reveal what DATA are sorted by; else it is random.",
+    "--keep-order",
+]
 PersonColumn: TypeAlias = Annotated[
-    str | None,
-    OptionNote("With --ledger: the column of DATA with the numbers of the people, from 0."),
+    str | None, "With --ledger: the column of DATA with the numbers of the people, from 0."
 ]
 Seed: TypeAlias = Annotated[
-    int | None,
-    OptionNote("For tests: the seed determines the draws.", type=click.IntRange(min=0)),
+    int | None, "For tests: the seed determines the draws.", click.IntRange(min=0)
 ]
 
 
@@ -238,12 +240,10 @@ class KeepOptions:
 
     keep: Annotated[
         tuple[str, ...],
-        OptionNote("Another column that stays, in clear; the rest goes. Give it once for each."),
+        "Another column that stays, in clear; the rest goes. Give it once for each.",
     ] = ()
-    drop: Annotated[
-        tuple[str, ...], OptionNote("Another column that goes. Give it once for each.")
-    ] = ()
-    drop_all: Annotated[bool, OptionNote("All other columns go.")] = False
+    drop: Annotated[tuple[str, ...], "Another column that goes. Give it once for each."] = ()
+    drop_all: Annotated[bool, "All other columns go."] = False
 
     def list_kept(
         self, names: Sequence[str], taken: Sequence[str], where: object, assessed: bool

@@ -14,7 +14,6 @@ from pmlopt.cli.data_options import ColumnOptions
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     ArgumentNote,
-    OptionNote,
     SolveOptions,
     add_command,
     exit_code_of,
@@ -96,11 +95,10 @@ def solve_command(
     run: SolveOptions,
     source: ColumnOptions,
     prior_file: Annotated[
-        Path | None,
-        OptionNote("In place of the prior of PROBLEM: letters and counts, or data.", "--prior"),
+        Path | None, "In place of the prior of PROBLEM: letters and counts, or data.", "--prior"
     ] = None,
     mechanism_file: Annotated[
-        Path | None, OptionNote("In place of the mechanism of PROBLEM.", "--mechanism")
+        Path | None, "In place of the mechanism of PROBLEM.", "--mechanism"
     ] = None,
     round_counts: RoundCounts = False,
 ) -> None:
@@ -135,14 +133,17 @@ def solve_command(
     sys.exit(CLAIM_FAILS if agrees is False else exit_code_of(result))
 
 
-_Records: TypeAlias = Annotated[int | None, OptionNote(
+_Records: TypeAlias = Annotated[
+    int | None,
     "The prior is the law of one of so many independent records, and the secret the table of them "
-    "all: the utility adds over the records. Written by orbits, as .json.", type=click.IntRange(min=1)
-)]  # fmt: skip
-_Circle: TypeAlias = Annotated[int | None, OptionNote(
+    "all: the utility adds over the records. Written by orbits, as .json.",
+    click.IntRange(min=1),
+]
+_Circle: TypeAlias = Annotated[
+    int | None,
     "In place of a prior: so many letters in a circle, uniform; the loss goes along the circle.",
-    type=click.IntRange(min=1)
-)]  # fmt: skip
+    click.IntRange(min=1),
+]
 
 
 @add_command(main)
@@ -151,30 +152,23 @@ def design(
     utility_name: UtilityName,
     run: SolveOptions,
     epsilon: Annotated[
-        float | None,
-        OptionNote("The privacy bound, in nats; with --within-ledger it may be left out."),
+        float | None, "The privacy bound, in nats; with --within-ledger it may be left out."
     ] = None,
     ledger_file: Annotated[
-        Path | None,
-        OptionNote("With --within-ledger: the ledger, on the letters of the prior.", "--ledger"),
+        Path | None, "With --within-ledger: the ledger, on the letters of the prior.", "--ledger"
     ] = None,
     within_ledger: Annotated[
-        bool,
-        OptionNote(
-            "Design within what --ledger leaves to each of its people, for one mechanism for all."
-        ),
+        bool, "Design within what --ledger leaves to each of its people, for one mechanism for all."
     ] = False,
     minimise: Minimise = False,
     outputs: Outputs = None,
     constraints: Annotated[
         tuple[str, ...],
-        OptionNote(
-            "An additional constraint on the mechanism: invariant, unbiased, variance=NUMBER, within=NUMBER, "
-            "retention=NUMBER (the share of records that keep their value), category-retention=NUMBER or "
-            "=FILE.csv (columns: letter, share), zeros=FILE.csv (letter, output), strata=FILE.csv (letter, "
-            "stratum) or outcome-leakage=FILE.csv (output, nats).",
-            "--constraint",
-        ),
+        "An additional constraint on the mechanism: invariant, unbiased, variance=NUMBER, within=NUMBER, "
+        "retention=NUMBER (the share of records that keep their value), category-retention=NUMBER or "
+        "=FILE.csv (columns: letter, share), zeros=FILE.csv (letter, output), strata=FILE.csv (letter, "
+        "stratum) or outcome-leakage=FILE.csv (output, nats).",
+        "--constraint",
     ] = (),
     records: _Records = None,
     circle: _Circle = None,

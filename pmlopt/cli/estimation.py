@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pmlopt.cli.data_options import DataOptions, MissingCells
+from pmlopt.cli.exits import VERDICT_CODES
 from pmlopt.cli.options import (
-    CLAIM_FAILS,
-    NOT_SOLVED,
     ArgumentNote,
     Json,
-    OptionNote,
     add_command,
     main,
 )
@@ -39,10 +37,9 @@ if TYPE_CHECKING:
 
 
 _Workload: TypeAlias = Annotated[
-    str | None,
-    OptionNote("identity (each frequency; the default), prefix, range, mean or marginals."),
+    str | None, "identity (each frequency; the default), prefix, range, mean or marginals."
 ]
-_Confidence: TypeAlias = Annotated[float, OptionNote("With which all intervals hold at once.")]
+_Confidence: TypeAlias = Annotated[float, "With which all intervals hold at once."]
 
 
 @add_command(main, "estimate")
@@ -50,57 +47,44 @@ def estimate_command(
     mechanism_files: Annotated[tuple[Path, ...], ArgumentNote("MECHANISM...")],
     form: DataOptions,
     counts_file: Annotated[
-        Path | None, OptionNote("CSV with a header and two columns: output, count.", "--counts")
+        Path | None, "CSV with a header and two columns: output, count.", "--counts"
     ] = None,
     data: Annotated[
-        Path | None,
-        OptionNote("Instead: the data (CSV, Parquet or Arrow) with the released column."),
+        Path | None, "Instead: the data (CSV, Parquet or Arrow) with the released column."
     ] = None,
     columns: Annotated[
         tuple[str, ...],
-        OptionNote(
-            "With --data: the released column; once for each MECHANISM, or for each part of outputs that are "
-            "tuples.",
-            "--column",
-        ),
+        "With --data: the released column; once for each MECHANISM, or for each part of outputs that are "
+        "tuples.",
+        "--column",
     ] = (),
     group_by: Annotated[
         tuple[str, ...],
-        OptionNote(
-            "With --data or a folder: a column that was left clear; frequencies are of its values, too."
-        ),
+        "With --data or a folder: a column that was left clear; frequencies are of its values, too.",
     ] = (),
     within: Annotated[
         str | None,
-        OptionNote(
-            "With --data or a folder: shares are those within each value of this clear column."
-        ),
+        "With --data or a folder: shares are those within each value of this clear column.",
     ] = None,
     weight_column: Annotated[
-        str | None,
-        OptionNote("With --data or a folder: a clear column with the weight of each row's person."),
+        str | None, "With --data or a folder: a clear column with the weight of each row's person."
     ] = None,
     missing: MissingCells = "letter",
     workload: _Workload = None,
     method: Annotated[
-        Literal["ml", "linear"], OptionNote("Maximum likelihood, or linear without bias.")
+        Literal["ml", "linear"], "Maximum likelihood, or linear without bias."
     ] = "ml",
     intervals: Annotated[
         Literal["score", "bernstein", "exact", "wald"],
-        OptionNote(
-            "The kind: approximate coverage (score, wald), or guaranteed for any number of people."
-        ),
+        "The kind: approximate coverage (score, wald), or guaranteed for any number of people.",
     ] = "score",
     confidence: _Confidence = 0.95,
     min_p_value: Annotated[
-        float,
-        OptionNote("Counts that fit the mechanism with a lower p-value are refused; 0: never."),
+        float, "Counts that fit the mechanism with a lower p-value are refused; 0: never."
     ] = 1e-6,
     posterior: Annotated[
         float | None,
-        OptionNote(
-            "Instead: means and credible intervals, the prior of MECHANISM being worth so many people."
-        ),
+        "Instead: means and credible intervals, the prior of MECHANISM being worth so many people.",
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -301,22 +285,18 @@ def people_needed_command(
     mechanism_file: Annotated[Path | None, ArgumentNote("MECHANISM")] = None,
     prior_file: Annotated[
         Path | None,
-        OptionNote(
-            "CSV with a header and two columns: letter, and count or probability.", "--prior"
-        ),
+        "CSV with a header and two columns: letter, and count or probability.",
+        "--prior",
     ] = None,
     half_width: Annotated[
-        float | None,
-        OptionNote("The largest half-width of the intervals; 0.01 is one in a hundred people."),
+        float | None, "The largest half-width of the intervals; 0.01 is one in a hundred people."
     ] = None,
     for_bound: Annotated[
-        bool,
-        OptionNote("Instead, of a bound on the true law: two of three options are given."),
+        bool, "Instead, of a bound on the true law: two of three options are given."
     ] = False,
     workload: _Workload = None,
     intervals: Annotated[
-        Literal["score", "bernstein", "wald"],
-        OptionNote("Those that `pmlopt estimate` is to print."),
+        Literal["score", "bernstein", "wald"], "Those that `pmlopt estimate` is to print."
     ] = "score",
     confidence: _Confidence = 0.95,
     as_json: Json = False,
@@ -483,8 +463,7 @@ def audit_samples(
     if epsilon is not None:
         decided = True if found.confirms(epsilon) else False if found.refutes(epsilon) else None
     _print_level(path, found, epsilon, decided, as_json)
-    if epsilon is not None and decided is not True:
-        sys.exit(NOT_SOLVED if decided is None else CLAIM_FAILS)
+    sys.exit(0 if epsilon is None else VERDICT_CODES[decided])
 
 
 def _print_level(

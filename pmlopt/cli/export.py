@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 
-from pmlopt.cli.options import CLAIM_FAILS, ArgumentNote, OptionNote, add_command, main
+from pmlopt.cli.options import CLAIM_FAILS, ArgumentNote, add_command, main
 from pmlopt.cli.printing import (
     format_nats,
     format_number,
@@ -32,17 +32,16 @@ if TYPE_CHECKING:
 
 Language = Annotated[
     str | None,
-    OptionNote(
-        "js, mjs (a module), ts, c, rust, kotlin, swift, r, sql (PostgreSQL) or python; left out, by "
-        "the ending of the file. Or xlsform or spreadsheet, as .xlsx: rounded to the bits that they keep. Or "
-        "ptable: the noise of a mechanism on counts, in the form of the cell key method.",
-        "--to",
-    ),
+    "js, mjs (a module), ts, c, rust, kotlin, swift, r, sql (PostgreSQL) or python; left out, by "
+    "the ending of the file. Or xlsform or spreadsheet, as .xlsx: rounded to the bits that they keep. Or "
+    "ptable: the noise of a mechanism on counts, in the form of the cell key method.",
+    "--to",
 ]
 
-Keys: TypeAlias = Annotated[int | None, OptionNote(
-    "With --to ptable: round to so many whole cell keys; left out, keys are numbers from 0 to 1."
-)]  # fmt: skip
+Keys: TypeAlias = Annotated[
+    int | None,
+    "With --to ptable: round to so many whole cell keys; left out, keys are numbers from 0 to 1.",
+]
 
 SOURCE_ENDINGS = frozenset(language.ending.lower() for language in LANGUAGES.values())
 """The endings of generated source code."""
@@ -51,31 +50,23 @@ SOURCE_ENDINGS = frozenset(language.ending.lower() for language in LANGUAGES.val
 @add_command(main, "export")
 def export_command(
     saved_file: Annotated[Path, ArgumentNote("MECHANISM")],
-    output: Annotated[Path, OptionNote("The file to write.", "-o/--output", TARGET)],
+    output: Annotated[Path, "The file to write.", "-o/--output", TARGET],
     language: Language = None,
     keys: Keys = None,
     bits: Annotated[
         int | None,
-        OptionNote(
-            "Round the draws to so many random bits (1 to 53): for platforms that have fewer, and for "
-            "matrices that are not in multiples of 2^-53. The level is computed again."
-        ),
+        "Round the draws to so many random bits (1 to 53): for platforms that have fewer, and for "
+        "matrices that are not in multiples of 2^-53. The level is computed again.",
     ] = None,
     max_level: Annotated[
         float | None,
-        OptionNote(
-            "Refuse draws with a level of the requirement above this, in nats, after rounding."
-        ),
+        "Refuse draws with a level of the requirement above this, in nats, after rounding.",
     ] = None,
-    name: Annotated[
-        str, OptionNote("Distinguishes the functions of several mechanisms in one program.")
-    ] = "",
+    name: Annotated[str, "Distinguishes the functions of several mechanisms in one program."] = "",
     decode: Annotated[
         bool,
-        OptionNote(
-            "Write what estimates frequencies from counts of the outcomes instead (js, mjs, r, sql), with "
-            "standard errors."
-        ),
+        "Write what estimates frequencies from counts of the outcomes instead (js, mjs, r, sql), with "
+        "standard errors.",
     ] = False,
 ) -> None:
     """Write a mechanism as source code in a language.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -81,43 +81,20 @@ class CommandGroup(StrictCommand, click.Group):
             return super().invoke(ctx)
 
 
-class CommandTable(MutableMapping[str, click.Command]):
-    """Commands by name, each of which is in the table once its module is imported.
-
-    Args:
-        modules: the module of each.
-    """
-
-    def __init__(self, modules: Mapping[str, str]) -> None:
-        self._modules = modules
-        self._loaded: dict[str, click.Command] = {}
-
-    def __getitem__(self, name: str) -> click.Command:
-        if name not in self._loaded and name in self._modules:
-            import_module(self._modules[name])
-        return self._loaded[name]
-
-    def __setitem__(self, name: str, command: click.Command) -> None:
-        self._loaded[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._loaded[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter({**self._modules, **self._loaded})
-
-    def __len__(self) -> int:
-        return len({**self._modules, **self._loaded})
-
-
 class MainGroup(CommandGroup):
     """The group of all commands."""
 
     group_class = CommandGroup
 
-    def __init__(self, *args: Any, **more: Any) -> None:
-        modules = {name: f"pmlopt.cli.{module}" for name, (module, _) in COMMANDS.items()}
-        super().__init__(*args, commands=CommandTable(modules), **more)
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """List the names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, whose module registers it when it is imported."""
+        if cmd_name in COMMANDS:
+            import_module(f"pmlopt.cli.{COMMANDS[cmd_name][0]}")
+        return self.commands.get(cmd_name)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the options before the command; where nothing is asked, print how to start."""

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import click
 
-OPTION_GROUPS = {
-    "Input": """prior counts column delimiter encoding missing about secret-column data records
-        letters circle mechanism law from-samples no-header normalise traces samples edges stop deterministic
-        group-by within
-        weight-column time-column person-column person state keep drop drop-all public-classes count
-        sum mean people keys plan of for-bound""",
-    "Requirement": """privacy epsilon over distance gain delta alpha guesses known lower radius
-        confidence-delta region total ledger within-ledger envelope min-mass caps kappa
-        min-probability attributes and-mechanism allow-duplicate""",
-    "Utility": """utility minimise outputs constraint target
-        workload half-width designs smoothing compare""",
-    "Inference": "method intervals confidence min-p-value posterior",
-    "Solver": """solver solver-option tolerance time-limit isolated verbose workers scheduler repeats""",
-    "Output": """output page plot json mps dry-run issuer exact-counts round-counts keep-order seed
-        mechanisms assess to bits max-level name decode vipr registry""",
+_LISTED = {
+    "Input": """prior* counts* column* delimiter encoding missing about* secret-column data records
+        letters circle mechanism* law* from-samples* no-header* normalise traces* samples* edges
+        stop deterministic group-by within weight-column time-column person-column* person* state
+        keep* drop* drop-all* public-classes count sum mean people keys plan* of for-bound""",
+    "Requirement": """privacy* epsilon* over* distance gain delta alpha guesses known lower radius*
+        confidence-delta* region total* ledger* within-ledger* envelope* min-mass caps kappa
+        min-probability attributes* and-mechanism allow-duplicate""",
+    "Utility": """utility* minimise* outputs* constraint* target* workload half-width* designs smoothing
+        compare*""",
+    "Inference": "method intervals confidence* min-p-value posterior",
+    "Solver": """solver solver-option tolerance time-limit isolated verbose workers scheduler
+        repeats""",
+    "Output": """output* page* plot* json* mps dry-run* issuer exact-counts round-counts* keep-order seed
+        mechanisms* assess to bits max-level name decode vipr registry""",
 }
+OPTION_GROUPS = {title: names.replace("*", "") for title, names in _LISTED.items()}
 """The options of the commands by the heading under which the help lists them."""
+
+SHOWN_OF_MANY = frozenset(
+    name.rstrip("*") for names in _LISTED.values() for name in names.split() if name.endswith("*")
+) | {"help"}
+"""The options that the help shows of a command that has too many to show all: those with an asterisk."""
 
 EXAMPLES = {
     "answer": "answer people.csv --mean education=1..16 --epsilon 0.5 -o mean.csv",
@@ -52,13 +58,6 @@ EXAMPLES = {
 }
 """A command line for each command, which runs on a file of its kind."""
 
-
-_SHOWN = """prior counts privacy about radius confidence-delta column utility output plot json epsilon ledger
-    within-ledger minimise outputs constraint round-counts traces samples envelope from-samples confidence
-    no-header attributes page mechanism keep drop drop-all law total person-column plan dry-run mechanisms
-    compare person half-width target help"""
-SHOWN_OF_MANY = frozenset(_SHOWN.split())
-"""The options that the help shows of a command that has too many to show all."""
 
 HELP_ALL = "--help-all"
 

@@ -13,7 +13,6 @@ from pmlopt.cli.options import (
     CLAIM_FAILS,
     ArgumentNote,
     Json,
-    OptionNote,
     add_command,
     main,
 )
@@ -40,8 +39,7 @@ INDENT = "    "
 def problems(
     words: Annotated[tuple[str, ...], ArgumentNote("[WORDS]...")] = (),
     output: Annotated[
-        Path | None,
-        OptionNote("With new FAMILY: the problem file to write (.toml).", "-o/--output", TARGET),
+        Path | None, "With new FAMILY: the problem file to write (.toml).", "-o/--output", TARGET
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -94,21 +92,15 @@ def _begin_problem(words: tuple[str, ...], output: Path) -> None:
 @add_command(main)
 def bench(
     repeats: Annotated[
-        int,
-        OptionNote(
-            "Runs of each, after one to warm up; medians are shown.", type=click.IntRange(min=1)
-        ),
+        int, "Runs of each, after one to warm up; medians are shown.", click.IntRange(min=1)
     ] = 3,
     only: Annotated[
-        tuple[str, ...],
-        OptionNote("A pattern of names, such as 'robust-*': only these; may be repeated."),
+        tuple[str, ...], "A pattern of names, such as 'robust-*': only these; may be repeated."
     ] = (),
     letters: Annotated[
         tuple[int, ...],
-        OptionNote(
-            "A number of letters: linear programs of that size in place of the library; may be repeated.",
-            type=click.IntRange(min=3, max=1000),
-        ),
+        "A number of letters: linear programs of that size in place of the library; may be repeated.",
+        click.IntRange(min=3, max=1000),
     ] = (),
     as_json: Json = False,
 ) -> None:

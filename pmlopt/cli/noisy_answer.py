@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import numpy as np
 
 from pmlopt.cli.data_options import DataOptions, Seed, warn_of_seed
-from pmlopt.cli.options import ArgumentNote, Json, OptionNote, add_command, main
+from pmlopt.cli.options import ArgumentNote, Json, add_command, main
 from pmlopt.cli.printing import format_nats, format_number, print_json, print_line, print_table
 from pmlopt.cli.reading import read_counts, read_prior
 from pmlopt.cli.targets import TARGET
@@ -190,57 +190,42 @@ def _read_record_law(
 @add_command(main, "answer", spends=True)
 def answer_command(
     data: Annotated[Path, ArgumentNote("DATA")],
-    epsilon: Annotated[
-        float, OptionNote("What all answers together may leak about any one record, in nats.")
-    ],
+    epsilon: Annotated[float, "What all answers together may leak about any one record, in nats."],
     output: Annotated[
-        Path, OptionNote("The CSV file to write: answer, value, low, high.", "-o/--output", TARGET)
+        Path, "The CSV file to write: answer, value, low, high.", "-o/--output", TARGET
     ],
     form: DataOptions,
     counts: Annotated[
         tuple[str, ...],
-        OptionNote(
-            "Count classes: COLUMN=a,b,c, all that there can be, fixed before the data was seen.",
-            "--count",
-        ),
+        "Count classes: COLUMN=a,b,c, all that there can be, fixed before the data was seen.",
+        "--count",
     ] = (),
     sums: Annotated[
         tuple[str, ...],
-        OptionNote(
-            "A sum: COLUMN=LOW..HIGH; values are clipped to these numbers, fixed before the data was seen.",
-            "--sum",
-        ),
+        "A sum: COLUMN=LOW..HIGH; values are clipped to these numbers, fixed before the data was seen.",
+        "--sum",
     ] = (),
     means: Annotated[
         tuple[str, ...],
-        OptionNote(
-            "A mean: COLUMN=LOW..HIGH, as for a sum; the number of records is public.", "--mean"
-        ),
+        "A mean: COLUMN=LOW..HIGH, as for a sum; the number of records is public.",
+        "--mean",
     ] = (),
     prior: Annotated[
         Path | None,
-        OptionNote(
-            "The law of one record, not from DATA: letter, and count or probability; of several columns, "
-            "tuples. Left out, a record may have any law, as in differential privacy."
-        ),
+        "The law of one record, not from DATA: letter, and count or probability; of several columns, "
+        "tuples. Left out, a record may have any law, as in differential privacy.",
     ] = None,
     confidence_delta: Annotated[
         float | None,
-        OptionNote(
-            "The counts of --prior are a sample: hold for the true law, but for this probability."
-        ),
+        "The counts of --prior are a sample: hold for the true law, but for this probability.",
     ] = None,
     min_mass: Annotated[
-        float | None,
-        OptionNote("Of one --count: each record is in each class with this probability or more."),
+        float | None, "Of one --count: each record is in each class with this probability or more."
     ] = None,
     public_classes: Annotated[
-        bool,
-        OptionNote(
-            "Declare that it is public which classes occur: --count COLUMN takes all of them."
-        ),
+        bool, "Declare that it is public which classes occur: --count COLUMN takes all of them."
     ] = False,
-    confidence: Annotated[float, OptionNote("Of each interval, over the noise.")] = 0.95,
+    confidence: Annotated[float, "Of each interval, over the noise."] = 0.95,
     seed: Seed = None,
     as_json: Json = False,
 ) -> None:

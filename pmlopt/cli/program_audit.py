@@ -12,7 +12,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, OptionNote
+from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED
 from pmlopt.cli.printing import MAX_TABLE_COLUMNS, format_nats, print_json, print_line, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import read_numbers
@@ -43,23 +43,28 @@ OUTPUTS_ALONE = (
 class ProgramOptions:
     """The options of `audit` that name a program in place of a mechanism."""
 
-    traces_file: Annotated[Path | None, OptionNote(
+    traces_file: Annotated[
+        Path | None,
         "Instead of MECHANISM, a deterministic program: a table of its traces with a column count or "
-        "probability. A column input holds what an attacker chooses.", "--traces",
-    )] = None  # fmt: skip
-    samples_file: Annotated[Path | None, OptionNote(
+        "probability. A column input holds what an attacker chooses.",
+        "--traces",
+    ] = None
+    samples_file: Annotated[
+        Path | None,
         "Instead of MECHANISM, a black box: one output in each line, or letter,output with --prior; - for a "
-        "pipe.", "--samples",
-    )] = None  # fmt: skip
-    deterministic: Annotated[bool, OptionNote(
-        "With --samples without --prior: the program draws nothing, so that rare outputs leak."
-    )] = False  # fmt: skip
-    stop: Annotated[bool, OptionNote(
-        "With --samples and --epsilon: stop reading when the claim is decided."
-    )] = False  # fmt: skip
-    edges: Annotated[str | None, OptionNote(
-        "With --samples that are numbers: the edges of cells, with commas between."
-    )] = None  # fmt: skip
+        "pipe.",
+        "--samples",
+    ] = None
+    deterministic: Annotated[
+        bool,
+        "With --samples without --prior: the program draws nothing, so that rare outputs leak.",
+    ] = False
+    stop: Annotated[
+        bool, "With --samples and --epsilon: stop reading when the claim is decided."
+    ] = False
+    edges: Annotated[
+        str | None, "With --samples that are numbers: the edges of cells, with commas between."
+    ] = None
 
     def check(
         self, mechanism_file: Path | None, asked: PrivacyOptions, epsilon: float | None,

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 import numpy as np
 
 from pmlopt.cli.completion import list_utility_names
-from pmlopt.cli.options import OptionNote
 from pmlopt.cli.printing import print_line
 from pmlopt.core import files
 from pmlopt.core.arrays import (
@@ -39,22 +38,23 @@ if TYPE_CHECKING:
     from pmlopt.model.utility import EstimationError, LinearUtility, SubConvex
     from pmlopt.programs.linear.certificate import AffineConstraint
 
-Minimise: TypeAlias = Annotated[bool, OptionNote("The matrix of --utility holds losses.")]
+Minimise: TypeAlias = Annotated[bool, "The matrix of --utility holds losses."]
 Outputs: TypeAlias = Annotated[
-    str | None, OptionNote("The outputs: their number, or their labels with commas between.")
+    str | None, "The outputs: their number, or their labels with commas between."
 ]
-UtilityName: TypeAlias = Annotated[str, OptionNote(
+UtilityName: TypeAlias = Annotated[
+    str,
     "hamming, absolute, squared (losses); mutual-information, total-variation, chi-square, "
     "hellinger, guessing-probability; estimation-error, or estimation-error:WORKLOAD (prefix, range, "
-    "mean, marginals); or a CSV matrix of gains.", "--utility", complete=list_utility_names
-)]  # fmt: skip
+    "mean, marginals); or a CSV matrix of gains.",
+    "--utility",
+    list_utility_names,
+]
 ExploredUtility: TypeAlias = Annotated[
     str | None,
-    OptionNote(
-        "As of pmlopt design: estimation-error, hamming, ...",
-        "--utility",
-        complete=list_utility_names,
-    ),
+    "As of pmlopt design: estimation-error, hamming, ...",
+    "--utility",
+    list_utility_names,
 ]
 
 

@@ -17,7 +17,6 @@ from pmlopt.cli.completion import list_problem_names, list_utility_names
 from pmlopt.cli.options import (
     NOT_SOLVED,
     ArgumentNote,
-    OptionNote,
     SolverChoice,
     add_command,
     main,
@@ -100,25 +99,32 @@ def problem_at(path: Path, content: bytes, **point: float) -> Program[Any]:  # n
 class SweepOptions(SolverChoice):
     """The options of a sweep: solver and output table."""
 
-    output: Annotated[Path | None, OptionNote(
-        "Write the table: .csv, .json or .parquet. After a kill, the same command goes on.", "-o/--output"
-    )] = None  # fmt: skip
-    mechanisms: Annotated[
-        Path | None, OptionNote("A folder for the mechanisms, with their certificates.")
+    output: Annotated[
+        Path | None,
+        "Write the table: .csv, .json or .parquet. After a kill, the same command goes on.",
+        "-o/--output",
     ] = None
+    mechanisms: Annotated[Path | None, "A folder for the mechanisms, with their certificates."] = (
+        None
+    )
 
 
-_Epsilons: TypeAlias = Annotated[str | None, OptionNote(
-    "The bounds, in nats: with commas between, or START:STOP:COUNT, both ends included.", "--epsilon"
-)]  # fmt: skip
-_Values: TypeAlias = Annotated[str | None, OptionNote(
+_Epsilons: TypeAlias = Annotated[
+    str | None,
+    "The bounds, in nats: with commas between, or START:STOP:COUNT, both ends included.",
+    "--epsilon",
+]
+_Values: TypeAlias = Annotated[
+    str | None,
     "In place of --epsilon: a key of PROBLEM and its values, such as entropy=0,1,2 or threshold=1:5:5.",
     "--over",
-)]  # fmt: skip
-_UtilityName: TypeAlias = Annotated[str | None, OptionNote(
+]
+_UtilityName: TypeAlias = Annotated[
+    str | None,
     "hamming, absolute, squared (losses); mutual-information and other informations; a CSV matrix.",
-    "--utility", complete=list_utility_names
-)]  # fmt: skip
+    "--utility",
+    list_utility_names,
+]
 
 
 @add_command(main, "sweep")

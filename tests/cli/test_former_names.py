@@ -9,9 +9,8 @@ from pathlib import Path
 
 import click
 import pytest
-from commands import run_line
+from commands import find_command, run_line
 
-from pmlopt.cli import main
 from pmlopt.cli.meant_names import COMMANDS_MEANT
 from pmlopt.library.instances import BUILDERS
 
@@ -51,12 +50,12 @@ def test_a_renamed_command_tells_the_line_to_type_which_runs(old: str, folder: P
 def test_what_is_meant_has_commands_options_and_families_that_there_are(name: str) -> None:
     told = run_line(f"{name} --json", code=2).stderr
     assert json.loads(told)["exit_code"] == 2
-    assert name not in main.commands
+    assert name not in COMMANDS
     for part in COMMANDS_MEANT[name].split("pmlopt ")[1:]:
         words = part.replace(",", " ").split()
-        command: click.Command = main.commands[words[0]]
+        command: click.Command = find_command(words[0])
         if isinstance(command, click.Group) and len(words) > 1 and words[1].isalpha():
-            command = command.commands[words[1]]
+            command = find_command(words[1], command)
         known = {flag for one in command.params for flag in one.opts}
         assert {word for word in words if word.startswith("-")} <= known, part
         if words[:2] == ["problems", "new"]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
-from commands import OUTPUT_SCHEMA, check_output_schema, run, run_fully
+from commands import OUTPUT_SCHEMA, check_output_schema, find_command, run, run_fully
 from documents import ROOT, parse_file
 
 from pmlopt.cli import main
@@ -45,7 +45,8 @@ RUN_ELSEWHERE = ("example", "explore")
 
 def walk(group: click.Group, above: str = "") -> Iterator[tuple[str, click.Command]]:
     """Every command with its name as it is typed."""
-    for name, command in sorted(group.commands.items()):
+    for name in sorted(group.list_commands(click.Context(group))):
+        command = find_command(name, group)
         if isinstance(command, click.Group):
             yield from walk(command, f"{above}{name} ")
         else:
