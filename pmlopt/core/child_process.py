@@ -14,9 +14,8 @@ from pmlopt.errors import FileFormatError
 
 _START = (
     "import json, sys; given = json.loads(sys.stdin.buffer.readline()); sys.path[:] = given['path']; "
-    "from pmlopt.core.child_process import serve_call; sys.exit(serve_call(given))"
+    "from pmlopt.core.child_process import serve_call; serve_call(given)"
 )
-_REFUSED = 3
 
 
 def call_in_child(
@@ -65,18 +64,18 @@ def call_in_child(
         raise FileFormatError(f"takes more than {seconds:g} seconds to read") from None
     except OSError as cause:
         raise FileFormatError(f"no process could be started to read it: {cause}") from None
-    if ended.returncode == _REFUSED:
-        raise FileFormatError(ended.stdout.decode("utf-8", "surrogateescape"))
     if ended.returncode:
         last = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise FileFormatError(
             f"the process that read it ended with the code {ended.returncode}: {last:.200}"
         )
-    return ended.stdout
+    if ended.stdout.startswith(b"-"):
+        raise FileFormatError(ended.stdout[1:].decode("utf-8", "surrogateescape"))
+    return ended.stdout[1:]
 
 
-def serve_call(given: dict[str, Any]) -> int:
-    """Call the function that another process names, write what it returns, and return the exit code."""
+def serve_call(given: dict[str, Any]) -> None:
+    """Call the function that another process names; write + and what it returns, or - and why it refuses."""
     module, name = given["function"]
     function = getattr(import_module(module), name)
     for package in given["packages"]:
@@ -84,15 +83,12 @@ def serve_call(given: dict[str, Any]) -> int:
     content = sys.stdin.buffer.read()
     _limit_memory(given["max_bytes"])
     try:
-        found = function(content, **given["arguments"])
+        answer = b"+" + function(content, **given["arguments"])
     except FileFormatError as error:
-        sys.stdout.buffer.write(str(error).encode("utf-8", "surrogateescape"))
-        return _REFUSED
+        answer = b"-" + str(error).encode("utf-8", "surrogateescape")
     except MemoryError:
-        sys.stdout.buffer.write(b"needs more memory than there is for it")
-        return _REFUSED
-    sys.stdout.buffer.write(found)
-    return 0
+        answer = b"-needs more memory than there is for it"
+    sys.stdout.buffer.write(answer)
 
 
 def _limit_memory(most: int) -> None:

@@ -11,6 +11,7 @@ import click
 import pytest
 from commands import find_command, run_line
 
+from pmlopt.cli.group import COMMANDS
 from pmlopt.cli.meant_names import COMMANDS_MEANT
 from pmlopt.library.instances import BUILDERS
 
