@@ -31,8 +31,8 @@ from public_names import (
 )
 
 from pmlopt.cli import main
+from pmlopt.cli.exits import BAD_INPUT, BUG, CLAIM_FAILS, CLOSED, INTERRUPTED, NOT_SOLVED
 from pmlopt.cli.help_pages import find_example, group_options
-from pmlopt.cli.options import BAD_INPUT, BUG, CLAIM_FAILS, CLOSED, INTERRUPTED, NOT_SOLVED
 
 PROBLEMS = ROOT / "problems"
 FAMILIES = {

@@ -20,21 +20,13 @@ from pmlopt.cli.data_options import (
     warn_of_order,
     warn_of_seed,
 )
+from pmlopt.cli.exits import note_released
+from pmlopt.cli.group import main
 from pmlopt.cli.ledger import print_finished_publications, print_recorded
-from pmlopt.cli.options import (
-    ArgumentNote,
-    add_command,
-    main,
-    note_released,
-)
-from pmlopt.cli.printing import (
-    format_nats,
-    print_line,
-    print_table,
-    print_usefulness,
-    warn_of_exact_counts,
-)
+from pmlopt.cli.options import ArgumentNote, add_command
+from pmlopt.cli.printing import format_nats, print_table, print_usefulness, warn_of_exact_counts
 from pmlopt.cli.targets import PATH, TARGET_OR_FOLDER
+from pmlopt.cli.terminal import print_line
 from pmlopt.cli.worker_options import WorkerOptions
 from pmlopt.core import files
 from pmlopt.core.arrays import indices_of

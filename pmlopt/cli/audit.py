@@ -19,22 +19,10 @@ from pmlopt.cli.audit_tables import (
 from pmlopt.cli.composition import Attributes, audit_together
 from pmlopt.cli.data_options import describe_shares
 from pmlopt.cli.estimation import audit_samples
-from pmlopt.cli.exits import VERDICT_CODES
-from pmlopt.cli.options import (
-    CLAIM_FAILS,
-    ArgumentNote,
-    Json,
-    add_command,
-    imports,
-    main,
-)
-from pmlopt.cli.printing import (
-    format_nats,
-    print_json,
-    print_line,
-    print_table,
-    warn_of_exact_counts,
-)
+from pmlopt.cli.exits import CLAIM_FAILS, VERDICT_CODES
+from pmlopt.cli.group import main
+from pmlopt.cli.options import ArgumentNote, Json, add_command, imports
+from pmlopt.cli.printing import format_nats, print_json, print_table, warn_of_exact_counts
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.program_audit import ProgramOptions
 from pmlopt.cli.reading import (
@@ -44,6 +32,7 @@ from pmlopt.cli.reading import (
     read_saved_prior,
 )
 from pmlopt.cli.targets import TARGET
+from pmlopt.cli.terminal import print_line
 from pmlopt.cli.verification import print_verification
 from pmlopt.core import files
 from pmlopt.core.converters import finite_or_none

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from pmlopt.cli.printing import format_nats, print_json, print_line, print_table
+from pmlopt.cli.printing import format_nats, print_json, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import align_prior
+from pmlopt.cli.terminal import print_line
 from pmlopt.core.arrays import abbreviate
 from pmlopt.errors import InputError
 

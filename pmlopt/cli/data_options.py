@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import click
 
-from pmlopt.cli.options import prints_json
-from pmlopt.cli.printing import open_console, print_line
+from pmlopt.cli.exits import prints_json
+from pmlopt.cli.printing import open_console
 from pmlopt.cli.reading import read_prior, require_counts
+from pmlopt.cli.terminal import print_line
 from pmlopt.core.arrays import Label, join_words
 from pmlopt.core.display import pluralize
 from pmlopt.core.frames import Missing

@@ -11,14 +11,9 @@ import click
 
 from pmlopt.cli.completion import list_problem_names
 from pmlopt.cli.data_options import ColumnOptions
-from pmlopt.cli.options import (
-    CLAIM_FAILS,
-    ArgumentNote,
-    SolveOptions,
-    add_command,
-    exit_code_of,
-    main,
-)
+from pmlopt.cli.exits import CLAIM_FAILS
+from pmlopt.cli.group import main
+from pmlopt.cli.options import ArgumentNote, SolveOptions, add_command, exit_code_of
 from pmlopt.cli.printing import format_number
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.published_priors import (

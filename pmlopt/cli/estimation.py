@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pmlopt.cli.data_options import DataOptions, MissingCells
 from pmlopt.cli.exits import VERDICT_CODES
-from pmlopt.cli.options import (
-    ArgumentNote,
-    Json,
-    add_command,
-    main,
-)
-from pmlopt.cli.printing import format_nats, print_json, print_line, print_table
+from pmlopt.cli.group import main
+from pmlopt.cli.options import ArgumentNote, Json, add_command
+from pmlopt.cli.printing import format_nats, print_json, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import align_prior, read_prior, read_saved_prior
 from pmlopt.cli.sample_sizes import BoundOptions
+from pmlopt.cli.terminal import print_line
 from pmlopt.core.arrays import FloatArray, Label
 from pmlopt.core.converters import finite_or_none
 from pmlopt.core.display import pluralize

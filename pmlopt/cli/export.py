@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 
-from pmlopt.cli.options import CLAIM_FAILS, ArgumentNote, add_command, main
+from pmlopt.cli.exits import CLAIM_FAILS
+from pmlopt.cli.group import main
+from pmlopt.cli.options import ArgumentNote, add_command
 from pmlopt.cli.printing import (
     format_nats,
     format_number,
     print_json,
-    print_line,
     print_table,
     warn_of_exact_counts,
 )
 from pmlopt.cli.reading import read_saved_constraints, read_saved_prior
 from pmlopt.cli.targets import TARGET
+from pmlopt.cli.terminal import print_line
 from pmlopt.core.csv_rows import encode_csv
 from pmlopt.core.files import atomic_write, encode_json_bytes, read_bytes
 from pmlopt.core.sealing import check_not_sealed

@@ -10,17 +10,13 @@ import click
 import numpy as np
 
 from pmlopt.cli.data_options import ColumnOptions, DataOptions, PriorFile
-from pmlopt.cli.options import (
-    CLAIM_FAILS,
-    ArgumentNote,
-    Json,
-    add_command,
-    main,
-    note_released,
-)
-from pmlopt.cli.printing import format_nats, format_number, print_json, print_line, print_table
+from pmlopt.cli.exits import CLAIM_FAILS, note_released
+from pmlopt.cli.group import main
+from pmlopt.cli.options import ArgumentNote, Json, add_command
+from pmlopt.cli.printing import format_nats, format_number, print_json, print_table
 from pmlopt.cli.streams import stream_group
 from pmlopt.cli.targets import check_targets_not_inputs
+from pmlopt.cli.terminal import print_line
 from pmlopt.core.arrays import Label, abbreviate
 from pmlopt.core.converters import finite_or_none
 from pmlopt.core.display import pluralize

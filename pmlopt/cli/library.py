@@ -9,21 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from pmlopt.cli.options import (
-    CLAIM_FAILS,
-    ArgumentNote,
-    Json,
-    add_command,
-    main,
-)
-from pmlopt.cli.printing import (
-    format_number,
-    iterate_with_progress,
-    print_json,
-    print_line,
-    print_table,
-)
+from pmlopt.cli.exits import CLAIM_FAILS
+from pmlopt.cli.group import main
+from pmlopt.cli.options import ArgumentNote, Json, add_command
+from pmlopt.cli.printing import format_number, iterate_with_progress, print_json, print_table
 from pmlopt.cli.targets import TARGET
+from pmlopt.cli.terminal import print_line
 from pmlopt.core import files
 from pmlopt.errors import InputError
 

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import numpy as np
 
 from pmlopt.cli.data_options import DataOptions, Seed, warn_of_seed
-from pmlopt.cli.options import ArgumentNote, Json, add_command, main
-from pmlopt.cli.printing import format_nats, format_number, print_json, print_line, print_table
+from pmlopt.cli.group import main
+from pmlopt.cli.options import ArgumentNote, Json, add_command
+from pmlopt.cli.printing import format_nats, format_number, print_json, print_table
 from pmlopt.cli.reading import read_counts, read_prior
 from pmlopt.cli.targets import TARGET
+from pmlopt.cli.terminal import print_line
 from pmlopt.core import files
 from pmlopt.core.arrays import Label, parse_labels
 from pmlopt.core.csv_rows import encode_csv

@@ -31,27 +31,18 @@ from typing import (
 import click
 
 from pmlopt.cli.completion import complete_by
-from pmlopt.cli.exits import BAD_INPUT as BAD_INPUT
-from pmlopt.cli.exits import BUG as BUG
-from pmlopt.cli.exits import CLAIM_FAILS as CLAIM_FAILS
-from pmlopt.cli.exits import CLOSED as CLOSED
-from pmlopt.cli.exits import INTERRUPTED as INTERRUPTED
-from pmlopt.cli.exits import NOT_SOLVED as NOT_SOLVED
-from pmlopt.cli.exits import exit_with_error, handle_stream_errors
-from pmlopt.cli.exits import note_released as note_released
-from pmlopt.cli.exits import prints_json as prints_json
-from pmlopt.cli.group import main as main
+from pmlopt.cli.exits import BAD_INPUT, BUG, NOT_SOLVED, exit_with_error, handle_stream_errors
 from pmlopt.cli.number_option import NumberOption
 from pmlopt.cli.printing import (
     check_output,
     print_json,
-    print_line,
     print_result,
     show_status,
     warn_of_exact_counts,
 )
 from pmlopt.cli.strict_command import StrictCommand
 from pmlopt.cli.targets import PATH, PRINTS_APART, TARGET, check_file_formats, check_files
+from pmlopt.cli.terminal import print_line
 from pmlopt.core import files
 from pmlopt.core.failures import is_out_of_memory, is_worker_lost
 from pmlopt.core.files import redirect_standard_output
@@ -200,7 +191,7 @@ class OptionNote:
 
     help: str
     flags: tuple[str, ...]
-    type: click.ParamType[Any, Any] | None
+    type: Any
     complete: Callable[[], Iterable[str]] | None
 
     @classmethod
@@ -209,7 +200,7 @@ class OptionNote:
         notes = hint.__metadata__
         texts = [one for one in notes if isinstance(one, str)]
         flags = texts[1] if len(texts) > 1 else f"--{key.replace('_', '-')}"
-        kind = next((one for one in notes if isinstance(one, click.ParamType)), None)
+        kind = next((one for one in notes if isinstance(one, click.ParamType | tuple)), None)
         complete = next((one for one in notes if isfunction(one)), None)
         return cls(texts[0], tuple(flags.split("/")), kind, complete)
 

@@ -16,13 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pmlopt.cli.terminal import ERROR_FORMAT as ERROR_FORMAT
-from pmlopt.cli.terminal import is_terminal as is_terminal
-from pmlopt.cli.terminal import print_error as print_error
-from pmlopt.cli.terminal import print_line as print_line
-from pmlopt.cli.terminal import shows_styles as shows_styles
-from pmlopt.cli.terminal import style_verdicts as style_verdicts
-from pmlopt.cli.terminal import wrap_line as wrap_line
+from pmlopt.cli.terminal import print_line
 from pmlopt.core import files
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.display import align_cells

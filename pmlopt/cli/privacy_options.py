@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pmlopt.cli.data_options import ColumnOptions, describe_shares
-from pmlopt.cli.options import OptionNote, prints_json
-from pmlopt.cli.printing import print_line
+from pmlopt.cli.exits import prints_json
+from pmlopt.cli.options import OptionNote
 from pmlopt.cli.reading import find_known_name, read_distance, read_gains, read_known
+from pmlopt.cli.terminal import print_line
 from pmlopt.core.arrays import Label
 from pmlopt.core.letter_files import read_letters
 from pmlopt.core.records import find_tagged_class, find_tagged_classes, get_fields

@@ -12,10 +12,11 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED
-from pmlopt.cli.printing import MAX_TABLE_COLUMNS, format_nats, print_json, print_line, print_table
+from pmlopt.cli.exits import CLAIM_FAILS, NOT_SOLVED
+from pmlopt.cli.printing import MAX_TABLE_COLUMNS, format_nats, print_json, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import read_numbers
+from pmlopt.cli.terminal import print_line
 from pmlopt.core.arrays import NUMBER_HEADERS, Label
 from pmlopt.core.converters import finite_or_none
 from pmlopt.core.csv_rows import parse_number, parse_rows

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 import numpy as np
 
 from pmlopt.cli.completion import list_utility_names
-from pmlopt.cli.printing import print_line
+from pmlopt.cli.terminal import print_line
 from pmlopt.core import files
 from pmlopt.core.arrays import (
     SUM_ATOL,

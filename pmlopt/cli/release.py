@@ -19,24 +19,16 @@ from pmlopt.cli.data_options import (
     warn_of_order,
     warn_of_seed,
 )
-from pmlopt.cli.exits import VERDICT_CODES
-from pmlopt.cli.options import (
-    CLAIM_FAILS,
-    NOT_SOLVED,
-    ArgumentNote,
-    Json,
-    OptionNote,
-    add_command,
-    imports,
-    main,
-    note_released,
-)
-from pmlopt.cli.printing import format_nats, print_json, print_line, print_table, show_status
+from pmlopt.cli.exits import CLAIM_FAILS, NOT_SOLVED, VERDICT_CODES, note_released
+from pmlopt.cli.group import main
+from pmlopt.cli.options import ArgumentNote, Json, OptionNote, add_command, imports
+from pmlopt.cli.printing import format_nats, print_json, print_table, show_status
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import ExploredUtility, Minimise, read_utility
 from pmlopt.cli.release_options import SingleReleaseOptions
 from pmlopt.cli.sweeps import UNASKED, find_builder, read_grid
 from pmlopt.cli.targets import TARGET, check_targets_not_inputs
+from pmlopt.cli.terminal import print_line
 from pmlopt.cli.worker_options import WorkerOptions
 from pmlopt.core import files
 from pmlopt.core.arrays import join_words

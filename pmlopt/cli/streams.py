@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from pmlopt.cli.data_options import DataOptions, Seed
+from pmlopt.cli.exits import note_released
 from pmlopt.cli.group import CommandGroup
-from pmlopt.cli.options import ArgumentNote, Json, add_command, note_released
-from pmlopt.cli.printing import format_nats, print_json, print_line, print_table
+from pmlopt.cli.options import ArgumentNote, Json, add_command
+from pmlopt.cli.printing import format_nats, print_json, print_table
 from pmlopt.cli.reading import read_numbers
 from pmlopt.cli.targets import TARGET
+from pmlopt.cli.terminal import print_line
 from pmlopt.core import files
 from pmlopt.core.arrays import indices_of
 from pmlopt.core.converters import finite_or_none

@@ -14,26 +14,21 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import numpy as np
 
 from pmlopt.cli.completion import list_problem_names, list_utility_names
-from pmlopt.cli.options import (
-    NOT_SOLVED,
-    ArgumentNote,
-    SolverChoice,
-    add_command,
-    main,
-    read_solver_options,
-)
+from pmlopt.cli.exits import NOT_SOLVED
+from pmlopt.cli.group import main
+from pmlopt.cli.options import ArgumentNote, SolverChoice, add_command, read_solver_options
 from pmlopt.cli.printing import (
     format_number,
     open_console,
     print_exact_counts_warning,
     print_json,
-    print_line,
     print_table,
-)  # fmt: skip
+)
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.published_priors import RoundCounts, read_published_law
 from pmlopt.cli.reading import Minimise, read_numbers, read_utility
 from pmlopt.cli.targets import check_distinct_targets, check_file_formats
+from pmlopt.cli.terminal import print_line
 from pmlopt.cli.worker_options import WorkerOptions
 from pmlopt.core import files
 from pmlopt.errors import InputError, SweepStoppedError

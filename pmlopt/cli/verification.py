@@ -7,19 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pmlopt.cli.exits import VERDICT_CODES
+from pmlopt.cli.exits import CLAIM_FAILS, VERDICT_CODES
 from pmlopt.cli.export import SOURCE_ENDINGS, describe_for_registry, verify_source
-from pmlopt.cli.options import (
-    CLAIM_FAILS,
-    ArgumentNote,
-    Json,
-    add_command,
-    imports,
-    main,
-)
-from pmlopt.cli.printing import print_json, print_line, print_table
+from pmlopt.cli.group import main
+from pmlopt.cli.options import ArgumentNote, Json, add_command, imports
+from pmlopt.cli.printing import print_json, print_table
 from pmlopt.cli.reading import read_saved_prior
 from pmlopt.cli.targets import TARGET
+from pmlopt.cli.terminal import print_line
 from pmlopt.core.lazy_imports import tempfile
 from pmlopt.errors import InputError
 

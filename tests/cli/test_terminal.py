@@ -15,7 +15,8 @@ from click.testing import CliRunner
 from commands import find_command
 
 from pmlopt.cli import main
-from pmlopt.cli.printing import print_line, print_table, shows_styles
+from pmlopt.cli.printing import print_table
+from pmlopt.cli.terminal import print_line, shows_styles
 from pmlopt.library import load_all
 from pmlopt.model.utility import Utility, as_utility
 
