@@ -21,7 +21,7 @@ from pmlopt.cli.data_options import describe_shares
 from pmlopt.cli.estimation import audit_samples
 from pmlopt.cli.exits import CLAIM_FAILS, VERDICT_CODES
 from pmlopt.cli.group import main
-from pmlopt.cli.options import ArgumentNote, Json, add_command, imports
+from pmlopt.cli.options import ArgumentNote, Json, add_command, imports, refuse_options
 from pmlopt.cli.printing import format_nats, print_json, print_table, warn_of_exact_counts
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.program_audit import ProgramOptions
@@ -382,15 +382,14 @@ def _check_written(
     from pmlopt.core.sealing import check_not_sealed
     from pmlopt.programs.reports.pages import REPORT_FORMATS
 
-    if output is not None and (epsilon is None or without_matrix):
-        raise InputError(
-            "-o writes the proof of a claim on a matrix: give --epsilon, and no --from-samples"
-        )
+    refuse_options(
+        (output is not None and (epsilon is None or without_matrix),
+         "-o writes the proof of a claim on a matrix: give --epsilon, and no --from-samples"),
+        (page is not None and without_matrix, "--page is of the audit of a matrix: leave it out"),
+    )  # fmt: skip
     if page is not None:
         files.get_file_format(page, REPORT_FORMATS)
         check_not_sealed(page)
-        if without_matrix:
-            raise InputError("--page is of the audit of a matrix: leave it out")
 
 
 def _check_audit_options(
@@ -403,16 +402,13 @@ def _check_audit_options(
     """Raise an error for conflicting audit options."""
     if not has_prior:
         asked.check()
-    if samples and deltas is not None:
-        raise InputError(
-            "--envelope needs a mechanism, and --from-samples are counts: leave one out"
-        )
-    if confidence is not None and not samples:
-        raise InputError("--confidence belongs to --from-samples")
-    if asked.is_robust and deltas is not None and not samples:
-        raise InputError(
-            "--envelope is for the given prior only: leave out --radius and --confidence-delta"
-        )
+    refuse_options(
+        (samples and deltas is not None,
+         "--envelope needs a mechanism, and --from-samples are counts: leave one out"),
+        (confidence is not None and not samples, "--confidence belongs to --from-samples"),
+        (asked.is_robust and deltas is not None and not samples,
+         "--envelope is for the given prior only: leave out --radius and --confidence-delta"),
+    )  # fmt: skip
 
 
 def _can_audit_without_prior(asked: PrivacyOptions, deltas: str | None, needs_prior: bool) -> bool:

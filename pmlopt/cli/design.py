@@ -13,7 +13,7 @@ from pmlopt.cli.completion import list_problem_names
 from pmlopt.cli.data_options import ColumnOptions
 from pmlopt.cli.exits import CLAIM_FAILS
 from pmlopt.cli.group import main
-from pmlopt.cli.options import ArgumentNote, SolveOptions, add_command, exit_code_of
+from pmlopt.cli.options import ArgumentNote, SolveOptions, add_command, exit_code_of, refuse_options
 from pmlopt.cli.printing import format_number
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.published_priors import (
@@ -58,10 +58,12 @@ def _read_symmetric_design(
         one, _ = read_linear_utility(name, minimise, law)  # is added over the records
         every = (CoordinateGain if one.maximised else CoordinateLoss)(one.matrix)
         return IIDPrior(law, records), every, f"{records} records of {asked.title}"
-    if records is not None or asked.input_files:
-        raise InputError("--circle defines the prior: leave out --records, --prior and --counts")
-    if name not in LOSSES:
-        raise InputError(f"the utility {name!r} is not known on a circle: use {', '.join(LOSSES)}")
+    refuse_options(
+        (records is not None or asked.input_files,
+         "--circle defines the prior: leave out --records, --prior and --counts"),
+        (name not in LOSSES,
+         f"the utility {name!r} is not known on a circle: use {', '.join(LOSSES)}"),
+    )  # fmt: skip
     loss = DisplacementLoss(evaluate_on_circle(LOSSES[name], circle))
     return CirclePrior(circle), loss, f"a circle of {circle} letters"
 
@@ -180,22 +182,14 @@ def design(
     if (ledger_file is not None) != within_ledger or (epsilon is None and not within_ledger):
         raise InputError("give --epsilon, or --ledger FILE and --within-ledger, or all of them")
     if records is not None or circle is not None:
-        if within_ledger or epsilon is None:
-            raise InputError(
-                "--within-ledger does not go with --records or --circle: list the letters"
-            )
-        if outputs is not None:
-            raise InputError(
-                "--outputs does not go with --records or --circle: the outputs are letters"
-            )
-        if constraints:
-            raise InputError(
-                "--constraint does not go with --records or --circle: list the letters"
-            )
-        if round_counts:
-            raise InputError(
-                "--round-counts does not go with --records or --circle: list the letters"
-            )
+        apart = "does not go with --records or --circle"
+        refuse_options(
+            (within_ledger, f"--within-ledger {apart}: list the letters"),
+            (outputs is not None, f"--outputs {apart}: the outputs are letters"),
+            (constraints, f"--constraint {apart}: list the letters"),
+            (round_counts, f"--round-counts {apart}: list the letters"),
+        )
+        assert epsilon is not None
         whole, loss, title = _read_symmetric_design(asked, utility_name, minimise, records, circle)
         within = asked.build_orbit_requirement(epsilon, whole)
         run.solve_and_exit(lambda: build(whole, within, loss), f"Mechanism designed for {title}")

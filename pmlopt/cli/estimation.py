@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from pmlopt.cli.data_options import DataOptions, MissingCells
 from pmlopt.cli.exits import VERDICT_CODES
 from pmlopt.cli.group import main
-from pmlopt.cli.options import ArgumentNote, Json, add_command
+from pmlopt.cli.options import ArgumentNote, Json, add_command, refuse_options
 from pmlopt.cli.printing import format_nats, print_json, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import align_prior, read_prior, read_saved_prior
@@ -149,13 +149,13 @@ class ClearColumns:
 
     def check(self, *, is_folder: bool, has_data: bool, has_posterior: bool) -> None:
         """Raise an error where there are no data to have them."""
-        if self.names and not (is_folder or has_data):
-            raise InputError(
-                "--group-by, --within and --weight-column name columns of the data: give --data FILE, or the "
-                "folder of a release"
-            )
-        if self.within is not None and has_posterior:
-            raise InputError("--posterior is of all people: leave out --within")
+        refuse_options(
+            (self.names and not (is_folder or has_data),
+             "--group-by, --within and --weight-column name columns of the data: give --data FILE, or the "
+             "folder of a release"),
+            (self.within is not None and has_posterior,
+             "--posterior is of all people: leave out --within"),
+        )  # fmt: skip
 
 
 def _check_sources(

@@ -300,6 +300,23 @@ def _make_parameter(key: str, hint: Any, default: Any) -> click.Parameter:
     )  # fmt: skip
 
 
+def refuse_options(*rules: tuple[object, str]) -> None:
+    """Raise an error with the text of the first rule whose condition holds.
+
+    Args:
+        rules: whether options do not go together, and what to say then.
+
+    Raises:
+        InputError: a condition is true.
+
+    Examples:
+        >>> refuse_options((False, "give --prior"), (None, "give --epsilon"))
+    """
+    for is_wrong, text in rules:
+        if is_wrong:
+            raise InputError(text)
+
+
 Json: TypeAlias = Annotated[bool, "Print JSON.", "--json"]
 Plot: TypeAlias = Annotated[
     Path | None, "Draw the mechanism, or the curve: .png, .pdf or .svg.", TARGET

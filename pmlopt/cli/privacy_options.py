@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pmlopt.cli.data_options import ColumnOptions, describe_shares
 from pmlopt.cli.exits import prints_json
-from pmlopt.cli.options import OptionNote
+from pmlopt.cli.options import OptionNote, refuse_options
 from pmlopt.cli.reading import find_known_name, read_distance, read_gains, read_known
 from pmlopt.cli.terminal import print_line
 from pmlopt.core.arrays import Label
@@ -58,12 +58,12 @@ class PriorSetOptions:
 
     def check(self) -> None:
         """Raise an error for conflicting options."""
-        if self.radius is not None and self.confidence_delta is not None:
-            raise InputError(
-                "--radius and --confidence-delta both set the size of the set of priors: give one"
-            )
-        if self.region is not None and self.confidence_delta is None:
-            raise InputError("--region is about a sample: give --confidence-delta too")
+        refuse_options(
+            (self.radius is not None and self.confidence_delta is not None,
+             "--radius and --confidence-delta both set the size of the set of priors: give one"),
+            (self.region is not None and self.confidence_delta is None,
+             "--region is about a sample: give --confidence-delta too"),
+        )  # fmt: skip
 
     def build_prior_set(self, prior: Prior, sample: Prior | dict[Label, int]) -> PriorSet | None:
         """Build the set of priors; None where it is the given one only."""
@@ -247,33 +247,23 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
 
     def check(self) -> None:
         """Raise an error for conflicting options."""
-        given = self.prior_file is not None or self.counts_file is not None
-        if not self.has_prior_file:
-            raise InputError(
-                "give the prior by --prior FILE or by --counts FILE (CSV: a header, and in each row a letter "
-                "and its count), by either with --column NAME (data), or a joint law by --about FILE"
-            )
-        if given and self.about_file is not None:
-            raise InputError(
-                "--about has the law of the data in it: leave out --prior and --counts"
-            )
-        if (
-            self.prior_file is not None
-            and self.counts_file is not None
-            and self.confidence_delta is None
-        ):
-            raise InputError(
-                "--prior and --counts are both given: with --confidence-delta the counts are its sample"
-            )
-        if self.about_file is not None and len(self.columns) > 1:
-            raise InputError("--about has one column of the data: give --column once")
-        if (self.secret_column is None) != (not self.columns or self.about_file is None):
-            raise InputError(
-                "of data, --about takes --column and --secret-column, the column of the secret: give both"
-            )
+        about, both = self.about_file is not None, None not in (self.prior_file, self.counts_file)
+        refuse_options(
+            (not self.has_prior_file,
+             "give the prior by --prior FILE or by --counts FILE (CSV: a header, and in each row a letter "
+             "and its count), by either with --column NAME (data), or a joint law by --about FILE"),
+            (about and (self.prior_file or self.counts_file),
+             "--about has the law of the data in it: leave out --prior and --counts"),
+            (both and self.confidence_delta is None,
+             "--prior and --counts are both given: with --confidence-delta the counts are its sample"),
+            (about and len(self.columns) > 1,
+             "--about has one column of the data: give --column once"),
+            ((self.secret_column is None) != (not self.columns or not about),
+             "of data, --about takes --column and --secret-column, the column of the secret: give both"),
+        )  # fmt: skip
         self.check_belonging()
         super().check()
-        if self.region not in (None, "l1-ball") and self.about_file is not None:
+        if about and self.region not in (None, "l1-ball"):
             raise InputError(
                 f"--region {self.region} is for priors without a secret: with --about it is l1-ball"
             )

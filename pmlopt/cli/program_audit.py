@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 from pmlopt.cli.exits import CLAIM_FAILS, NOT_SOLVED
+from pmlopt.cli.options import refuse_options
 from pmlopt.cli.printing import MAX_TABLE_COLUMNS, format_nats, print_json, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import read_numbers
@@ -75,7 +76,7 @@ class ProgramOptions:
         traces, samples = self.traces_file is not None, self.samples_file is not None
         is_program, others = traces or samples, asked.is_robust or asked.privacy_name != "pml"
         no_claim = epsilon is None or not 0 <= (asked.delta or 0.0) < 1
-        for is_wrong, message in (
+        refuse_options(
             ((mechanism_file is not None) + traces + samples != 1,
              "give one of MECHANISM, --traces FILE and --samples FILE"),
             ((self.stop or self.edges or self.deterministic) and not samples,
@@ -90,9 +91,7 @@ class ProgramOptions:
              "--traces are exact, with their law: leave --confidence and --prior out"),
             (samples and deltas, "--envelope needs MECHANISM or --traces, and --samples are draws"),
             (self.stop and no_claim, "--stop stops when a claim is decided: give --epsilon, and --delta"),
-        ):  # fmt: skip
-            if is_wrong:
-                raise InputError(message)
+        )  # fmt: skip
 
     def audit(
         self, asked: PrivacyOptions, epsilon: float | None, deltas: str | None,
