@@ -50,9 +50,9 @@ UtilityName: TypeAlias = Annotated[
     "--utility",
     list_utility_names,
 ]
-ExploredUtility: TypeAlias = Annotated[
+OptionalUtility: TypeAlias = Annotated[
     str | None,
-    "As of pmlopt design: estimation-error, hamming, ...",
+    "hamming, absolute, squared (losses); estimation-error, mutual-information and others; a CSV matrix.",
     "--utility",
     list_utility_names,
 ]

@@ -24,7 +24,7 @@ from pmlopt.cli.group import main
 from pmlopt.cli.options import ArgumentNote, Json, OptionNote, add_command, imports
 from pmlopt.cli.printing import format_nats, print_json, print_table, show_status
 from pmlopt.cli.privacy_options import PrivacyOptions
-from pmlopt.cli.reading import ExploredUtility, Minimise, read_utility
+from pmlopt.cli.reading import Minimise, OptionalUtility, read_utility
 from pmlopt.cli.release_options import SingleReleaseOptions
 from pmlopt.cli.sweeps import UNASKED, find_builder, read_grid
 from pmlopt.cli.targets import TARGET, check_targets_not_inputs
@@ -311,7 +311,7 @@ def explore_command(
     asked: PrivacyOptions,
     output: _Page,
     saved: Annotated[str | None, ArgumentNote("[FILE]")] = None,
-    utility_name: ExploredUtility = None,
+    utility_name: OptionalUtility = None,
     minimise: Minimise = False,
     epsilons: _Epsilons = None,
     compare: _Compare = None,

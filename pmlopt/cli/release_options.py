@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pmlopt.cli.data_options import DataOptions, PersonColumn
+from pmlopt.cli.data_options import DataOptions, KeepOptions, PersonColumn
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SingleReleaseOptions:
+class SingleReleaseOptions(KeepOptions):
     """The options of a release without a plan file: one column or column tuple."""
 
     columns: Annotated[
@@ -40,9 +40,6 @@ class SingleReleaseOptions:
     mechanism_file: Annotated[
         Path | None, "With --column: a mechanism, in place of a design.", "--mechanism"
     ] = None
-    keep: Annotated[tuple[str, ...], "A column that stays, in clear. Give it once for each."] = ()
-    drop: Annotated[tuple[str, ...], "A column that is not released. Give it once for each."] = ()
-    drop_all: Annotated[bool, "No other column is released."] = False
     law: Annotated[
         Path | None,
         "Other data with the same columns: the stated shares, which the level is about, are theirs.",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 
-from pmlopt.cli.completion import list_problem_names, list_utility_names
+from pmlopt.cli.completion import list_problem_names
 from pmlopt.cli.exits import NOT_SOLVED
 from pmlopt.cli.group import main
 from pmlopt.cli.options import ArgumentNote, SolverChoice, add_command, read_solver_options
@@ -26,7 +26,7 @@ from pmlopt.cli.printing import (
 )
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.published_priors import RoundCounts, read_published_law
-from pmlopt.cli.reading import Minimise, read_numbers, read_utility
+from pmlopt.cli.reading import Minimise, OptionalUtility, read_numbers, read_utility
 from pmlopt.cli.targets import check_distinct_targets, check_file_formats
 from pmlopt.cli.terminal import print_line
 from pmlopt.cli.worker_options import WorkerOptions
@@ -114,12 +114,6 @@ _Values: TypeAlias = Annotated[
     "In place of --epsilon: a key of PROBLEM and its values, such as entropy=0,1,2 or threshold=1:5:5.",
     "--over",
 ]
-_UtilityName: TypeAlias = Annotated[
-    str | None,
-    "hamming, absolute, squared (losses); mutual-information and other informations; a CSV matrix.",
-    "--utility",
-    list_utility_names,
-]
 
 
 @add_command(main, "sweep")
@@ -130,7 +124,7 @@ def sweep_command(
     epsilons: _Epsilons = None,
     values: _Values = None,
     problem: Annotated[str | None, ArgumentNote("[PROBLEM]", list_problem_names)] = None,
-    utility_name: _UtilityName = None,
+    utility_name: OptionalUtility = None,
     minimise: Minimise = False,
     round_counts: RoundCounts = False,
 ) -> None:
