@@ -39,10 +39,46 @@ _Workload: TypeAlias = Annotated[
 _Confidence: TypeAlias = Annotated[float, "With which all intervals hold at once."]
 
 
+@dataclass(frozen=True)
+class ClearColumns:
+    """The columns in clear that an estimate takes into account."""
+
+    group_by: Annotated[
+        tuple[str, ...],
+        "With --data or a folder: a column that was left clear; frequencies are of its values, too.",
+    ] = ()
+    within: Annotated[
+        str | None,
+        "With --data or a folder: shares are those within each value of this clear column.",
+    ] = None
+    weight_column: Annotated[
+        str | None, "With --data or a folder: a clear column with the weight of each row's person."
+    ] = None
+
+    @property
+    def names(self) -> list[str]:
+        """Return all of them, the group and the weight last."""
+        return [
+            *self.group_by,
+            *(name for name in (self.within, self.weight_column) if name is not None),
+        ]
+
+    def check(self, *, is_folder: bool, has_data: bool, has_posterior: bool) -> None:
+        """Raise an error where there are no data to have them."""
+        refuse_options(
+            (self.names and not (is_folder or has_data),
+             "--group-by, --within and --weight-column name columns of the data: give --data FILE, or the "
+             "folder of a release"),
+            (self.within is not None and has_posterior,
+             "--posterior is of all people: leave out --within"),
+        )  # fmt: skip
+
+
 @add_command(main, "estimate")
 def estimate_command(
     mechanism_files: Annotated[tuple[Path, ...], ArgumentNote("MECHANISM...")],
     form: DataOptions,
+    clear: ClearColumns,
     counts_file: Annotated[
         Path | None, "CSV with a header and two columns: output, count.", "--counts"
     ] = None,
@@ -55,17 +91,6 @@ def estimate_command(
         "tuples.",
         "--column",
     ] = (),
-    group_by: Annotated[
-        tuple[str, ...],
-        "With --data or a folder: a column that was left clear; frequencies are of its values, too.",
-    ] = (),
-    within: Annotated[
-        str | None,
-        "With --data or a folder: shares are those within each value of this clear column.",
-    ] = None,
-    weight_column: Annotated[
-        str | None, "With --data or a folder: a clear column with the weight of each row's person."
-    ] = None,
     missing: MissingCells = "letter",
     workload: _Workload = None,
     method: Annotated[
@@ -98,7 +123,6 @@ def estimate_command(
     from pmlopt.releases.estimation.groups import estimate_within
 
     is_folder = len(mechanism_files) == 1 and mechanism_files[0].is_dir()
-    clear = ClearColumns(group_by, within, weight_column)
     clear.check(is_folder=is_folder, has_data=data is not None, has_posterior=posterior is not None)
     rows: ReleasedRows | None
     if is_folder:
@@ -115,12 +139,12 @@ def estimate_command(
     }  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the printed text states it
-        if within is not None:
+        if clear.within is not None:
             assert rows is not None
             samples = {
                 group: part.make_sample(mechanism) for group, part in rows.split_by_group().items()
             }
-            _print_groups(within, estimate_within(mechanism, samples, **options), as_json)
+            _print_groups(clear.within, estimate_within(mechanism, samples, **options), as_json)
             return
         sample = {"counts": counts_file} if rows is None else rows.make_sample(mechanism)
         found = estimate(mechanism, **sample, **options)
@@ -132,30 +156,6 @@ def estimate_command(
         several = is_folder or len(mechanism_files) > 1
         known = None if several else read_saved_prior(mechanism_files[0])
         _print_posterior(found, known, posterior, as_json)
-
-
-@dataclass(frozen=True)
-class ClearColumns:
-    """The columns in clear that an estimate takes into account."""
-
-    group_by: tuple[str, ...]
-    within: str | None
-    weight: str | None
-
-    @property
-    def names(self) -> list[str]:
-        """Return all of them, the group and the weight last."""
-        return [*self.group_by, *(name for name in (self.within, self.weight) if name is not None)]
-
-    def check(self, *, is_folder: bool, has_data: bool, has_posterior: bool) -> None:
-        """Raise an error where there are no data to have them."""
-        refuse_options(
-            (self.names and not (is_folder or has_data),
-             "--group-by, --within and --weight-column name columns of the data: give --data FILE, or the "
-             "folder of a release"),
-            (self.within is not None and has_posterior,
-             "--posterior is of all people: leave out --within"),
-        )  # fmt: skip
 
 
 def _check_sources(
@@ -180,7 +180,7 @@ def _read_folder(
     from pmlopt.publishing.estimating import read_outcomes
 
     parts, rows = read_outcomes(
-        folder, columns, clear.group_by, clear.within, clear.weight, missing
+        folder, columns, clear.group_by, clear.within, clear.weight_column, missing
     )
     if rows.left_out:
         print_line(rows.left_out, err=True)
@@ -202,12 +202,12 @@ def _read_data(
     if data is None:
         assert counts_file is not None
         return _read_mechanisms(mechanism_files, (), _read_outcomes(counts_file)), None
-    seen = form.count_tuples(data, [*columns, *clear.names], missing, clear.weight)
+    seen = form.count_tuples(data, [*columns, *clear.names], missing, clear.weight_column)
     parts = _read_mechanisms(mechanism_files, columns, list(seen))
     letters = dict(zip(clear.names, seen.letters[len(columns) :], strict=True))
     parts += [keep_values(name, letters[name]) for name in clear.group_by]
     groups = None if clear.within is None else letters[clear.within]
-    rows = ReleasedRows(seen, str(data), groups, clear.weight is not None)
+    rows = ReleasedRows(seen, str(data), groups, clear.weight_column is not None)
     return parts, rows
 
 
