@@ -14,10 +14,10 @@ from pmlopt.cli.printing import iterate_with_progress
 from pmlopt.model.closed_forms.parity import parity_prior
 from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, orbits
 from pmlopt.model.queries.channel import compute_loss_table
-from pmlopt.programs.record_leakage.alternating import compute_joint_law
-from pmlopt.programs.tradeoff.penalty import PenalizedProblem
 from pmlopt.programs.tradeoff.program import build_tradeoff_model, express_informations
 from pmlopt.programs.tradeoff.proof import Sense, TradeoffLosses
+from pmlopt.programs.wu2026entropy.alternating import compute_joint_law
+from pmlopt.programs.wu2026entropy.penalty import PenalizedProblem
 
 QUERIES: Mapping[str, Query] = {
     "parity": ModularSum(3, 2),

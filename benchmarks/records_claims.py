@@ -12,7 +12,7 @@ from pmlopt.cli.printing import iterate_with_progress
 from pmlopt.model.queries import ModularSum, Weight
 from pmlopt.model.queries.record_leakage_measures import compute_divergences
 from pmlopt.programs import Alternating
-from pmlopt.programs.record_leakage import alternating as steps
+from pmlopt.programs.wu2026entropy import alternating as steps
 
 BIT = math.log(2)
 

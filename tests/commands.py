@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from pathlib import Path
 from typing import Any
 
+import click
 import jsonschema
 from click.testing import CliRunner, Result
 
@@ -40,13 +40,9 @@ def check_output_schema(content: Any) -> None:
     assert not faults, f"{faults}; {sorted(set(content) ^ set(own))}"
 
 
-FORMER_LINE = re.compile(r"^warning: '[a-z-]+' is a former name, .*\n", re.MULTILINE)
-"""What a former name of a command prints on standard error, and nothing else prints."""
-
-
 def run(*arguments: object, code: int = 0) -> str:
-    """What a command prints, given its exit code, but for the line of a former name."""
-    return FORMER_LINE.sub("", run_fully(*arguments, code=code).output)
+    """What a command prints, given its exit code."""
+    return run_fully(*arguments, code=code).output
 
 
 def run_line(line: str, given: str | bytes | None = None, code: int = 0) -> Result:
@@ -54,6 +50,17 @@ def run_line(line: str, given: str | bytes | None = None, code: int = 0) -> Resu
     result = CliRunner().invoke(main, shlex.split(line), input=given)
     assert result.exit_code == code, result.output
     return result
+
+
+def find_command(name: str, group: click.Group = main) -> click.Command:
+    """The command of a name, which there is."""
+    found = group.get_command(click.Context(group), name)
+    assert found is not None
+    return found
+
+
+COUNTING = ("design", "--epsilon", 1, "--utility", "hamming", "--prior")
+"""A command that counts columns of a data file, which follows with `--column`."""
 
 
 def write(folder: Path, text: str) -> Path:

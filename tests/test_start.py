@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from commands import find_command
 
-from pmlopt.cli.group import COMMANDS, FORMER, main
+from pmlopt.cli.group import COMMANDS
 
 COMMON = """completion exits group help_pages meant_names number_option options printing reading
     strict_command targets terminal"""
@@ -142,17 +143,11 @@ def test_a_command_loads_what_it_needs(files: Path, command: str) -> None:
 def test_the_table_of_commands_is_that_of_the_modules() -> None:
     assert list(COMMANDS) == sorted(COMMANDS)
     for name, (module, sentence) in COMMANDS.items():
-        command = main.commands[name]
+        command = find_command(name)
         assert command.name == name
         assert " ".join((command.help or "").split("\n\n")[0].split()) == sentence
         function = getattr(command.callback, "__module__", "")
         assert function in (f"pmlopt.cli.{module}", "pmlopt.cli.options")
-    assert list(FORMER) == sorted(FORMER)
-    for name, (module, _) in FORMER.items():
-        assert main.commands[name].hidden
-        function = getattr(main.commands[name].callback, "__module__", "")
-        assert function in (f"pmlopt.cli.{module}", "pmlopt.cli.options")
-    assert set(main.commands) == {*COMMANDS, *FORMER}
 
 
 KINDS = """

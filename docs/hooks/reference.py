@@ -31,8 +31,8 @@ from public_names import (
 )
 
 from pmlopt.cli import main
+from pmlopt.cli.exits import BAD_INPUT, BUG, CLAIM_FAILS, CLOSED, INTERRUPTED, NOT_SOLVED
 from pmlopt.cli.help_pages import find_example, group_options
-from pmlopt.cli.options import BAD_INPUT, BUG, CLAIM_FAILS, CLOSED, INTERRUPTED, NOT_SOLVED
 
 PROBLEMS = ROOT / "problems"
 FAMILIES = {
@@ -256,9 +256,10 @@ def json_section() -> list[str]:
 
 def walk(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
     """The commands of a group, those of its groups below it."""
-    for name, command in sorted(group.commands.items()):
-        if command.hidden:
-            continue
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
         yield f"{path} {name}", command
         if isinstance(command, click.Group):
             yield from walk(command, f"{path} {name}")

@@ -20,31 +20,18 @@ from pmlopt.cli.data_options import (
     warn_of_order,
     warn_of_seed,
 )
+from pmlopt.cli.exits import note_released
+from pmlopt.cli.group import main
 from pmlopt.cli.ledger import print_finished_publications, print_recorded
-from pmlopt.cli.options import (
-    ArgumentNote,
-    Json,
-    OptionNote,
-    add_command,
-    main,
-    note_released,
-)
-from pmlopt.cli.printing import (
-    format_nats,
-    format_number,
-    print_json,
-    print_line,
-    print_table,
-    print_usefulness,
-    warn_of_exact_counts,
-)
-from pmlopt.cli.targets import PATH, TARGET, TARGET_OR_FOLDER
+from pmlopt.cli.options import ArgumentNote, add_command
+from pmlopt.cli.printing import format_nats, print_table, print_usefulness, warn_of_exact_counts
+from pmlopt.cli.targets import PATH, TARGET_OR_FOLDER
+from pmlopt.cli.terminal import print_line
 from pmlopt.cli.worker_options import WorkerOptions
 from pmlopt.core import files
 from pmlopt.core.arrays import indices_of
 from pmlopt.core.csv_rows import encode_csv
 from pmlopt.core.display import format_row_share
-from pmlopt.core.frames import Missing
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -60,9 +47,11 @@ if TYPE_CHECKING:
 class LedgerOptions:
     """The ledger options of a release."""
 
-    ledger_file: Annotated[Path | None, OptionNote(
-        "Check the release against this ledger, publish it and record it, together or not at all.", "--ledger"
-    )] = None  # fmt: skip
+    ledger_file: Annotated[
+        Path | None,
+        "Check the release against this ledger, publish it and record it, together or not at all.",
+        "--ledger",
+    ] = None
     person_column: PersonColumn = None
 
     @contextmanager
@@ -104,9 +93,11 @@ class LedgerOptions:
         print_recorded(book, self.ledger_file, outcomes)
 
 
-_Columns: TypeAlias = Annotated[tuple[str, ...], OptionNote(
-    "The column of DATA that holds the secret. Given several times, inputs are tuples of them.", "--column"
-)]  # fmt: skip
+_Columns: TypeAlias = Annotated[
+    tuple[str, ...],
+    "The column of DATA that holds the secret. Given several times, inputs are tuples of them.",
+    "--column",
+]
 
 
 @add_command(main, spends=True)
@@ -116,11 +107,9 @@ def apply(
     columns: _Columns,
     output: Annotated[
         Path,
-        OptionNote(
-            "The file to write, by its ending; - for standard output. For a folder: one to make.",
-            "-o/--output",
-            TARGET_OR_FOLDER,
-        ),
+        "The file to write, by its ending; - for standard output. For a folder: one to make.",
+        "-o/--output",
+        TARGET_OR_FOLDER,
     ],
     beside: KeepOptions,
     account: LedgerOptions,
@@ -128,14 +117,11 @@ def apply(
     workers: WorkerOptions,
     and_mechanism: Annotated[
         tuple[Any, ...],
-        OptionNote(
-            "Another mechanism for another column, in the same pass: MECHANISM COLUMN.",
-            type=(PATH, str),
-        ),
+        "Another mechanism for another column, in the same pass: MECHANISM COLUMN.",
+        (PATH, str),
     ] = (),
     assess: Annotated[
-        bool,
-        OptionNote("Print what each column that stays in clear reveals of the secret, in DATA."),
+        bool, "Print what each column that stays in clear reveals of the secret, in DATA."
     ] = False,
     missing: MissingCells = "refuse",
     keep_order: KeepOrder = False,
@@ -314,98 +300,3 @@ def _print_apply_summary(done: ApplyResult, data: Path, output: Path, held: Sequ
     print_line(f"{done.rows} rows written to {output}")
     for one in held:
         print_usefulness(one)
-
-
-@add_command(main, spends=True)
-def histogram(
-    data: Annotated[Path, ArgumentNote("DATA")],
-    column: Annotated[str, OptionNote("The column of DATA that holds the class of each record.")],
-    epsilon: Annotated[float, OptionNote("What it may leak about any one record, in nats.")],
-    output: Annotated[
-        Path, OptionNote("The CSV file to write: class and count.", "-o/--output", TARGET)
-    ],
-    form: DataOptions,
-    min_mass: Annotated[
-        float,
-        OptionNote(
-            "Each record is in each class with this probability or more; 0 is differential privacy."
-        ),
-    ] = 0.0,
-    classes: Annotated[
-        str | None,
-        OptionNote(
-            "All classes there can be, with commas between, fixed before the data was seen."
-        ),
-    ] = None,
-    public_classes: Annotated[
-        bool,
-        OptionNote(
-            "Instead: declare that the set of classes that occur is public; the output has a row for each."
-        ),
-    ] = False,
-    no_clip: Annotated[bool, OptionNote("Leave negative counts.")] = False,
-    no_round: Annotated[bool, OptionNote("Leave fractions.")] = False,
-    seed: Seed = None,
-    missing: MissingCells = "letter",
-    as_json: Json = False,
-) -> None:
-    """Release the counts of classes, with noise.
-
-    They are how often each class occurs in a column of DATA (CSV, Parquet or Arrow), with Laplace noise. What
-    it leaks is about any one record, where the number of records and the set of classes are public.
-    """
-    from pmlopt.releases.noise import LaplaceHistogram
-
-    if (classes is None) != public_classes:
-        raise InputError(
-            "a row for each class that occurs would reveal which classes occur, and no noise hides it: give "
-            "all classes by --classes, or declare by --public-classes (not both) that they are public"
-        )
-    warn_of_seed(seed)
-    counts = _count_classes(data, column, classes, missing, form)
-    noise = LaplaceHistogram.calibrate(epsilon=epsilon, min_mass=min_mass)
-    released = noise.release(
-        list(counts.values()), seed, clip=not no_clip, round_to_whole=not no_round
-    )
-    shown = [int(count) if not no_round else float(count) for count in released]
-    rows = zip(counts, shown, strict=True)
-    files.atomic_write(output, encode_csv([(column, "count"), *rows]))
-    if as_json:
-        print_json("histogram", {
-            "scale": noise.scale, "level": noise.level, "dp_level": noise.dp_level if noise.scale else None,
-            "min_mass": noise.min_mass, "public": ["number of records", _public_set(public_classes)],
-            "counts": dict(zip(counts, shown, strict=True)),
-        })  # fmt: skip
-        return
-    print_table(["", ""], [
-        ("leaks about a record", format_nats(noise.level)),
-        ("where these are public", f"the number of records, and the {_public_set(public_classes)}"),
-        ("scale of the noise", format_number(noise.scale) if noise.scale else "0: no noise is needed"),
-        ("differential privacy", format_nats(noise.dp_level)),
-        ("classes", f"{len(counts)}, written to {output}"),
-    ])  # fmt: skip
-
-
-def _public_set(public_classes: bool) -> str:
-    """Return the classes that are public knowledge."""
-    return "set of classes that occur" if public_classes else "classes given"
-
-
-def _count_classes(
-    data: Path, column: str, classes: str | None, missing: Missing, form: DataOptions
-) -> dict[str, int]:
-    """Count how often each class occurs in a column."""
-    found = {
-        str(label): count for label, count in form.count_values(data, [column], missing).items()
-    }
-    if classes is None:
-        return found
-    names = [name.strip() for name in classes.split(",")]
-    if len(set(names)) < len(names) or not all(names):
-        raise InputError(f"--classes {classes!r}: give each class once, none empty")
-    others = sorted(set(found) - set(names))
-    if others:
-        raise InputError(
-            f"{data}: the column {column!r} holds {others[0]!r}, which is none of --classes"
-        )
-    return {name: found.get(name, 0) for name in names}

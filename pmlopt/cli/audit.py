@@ -19,24 +19,10 @@ from pmlopt.cli.audit_tables import (
 from pmlopt.cli.composition import Attributes, audit_together
 from pmlopt.cli.data_options import describe_shares
 from pmlopt.cli.estimation import audit_samples
-from pmlopt.cli.options import (
-    CLAIM_FAILS,
-    ArgumentNote,
-    Json,
-    OptionNote,
-    add_command,
-    imports,
-    main,
-)
-from pmlopt.cli.printing import (
-    format_nats,
-    print_json,
-    print_line,
-    print_results,
-    print_table,
-    solve_from_largest,
-    warn_of_exact_counts,
-)
+from pmlopt.cli.exits import CLAIM_FAILS, VERDICT_CODES
+from pmlopt.cli.group import main
+from pmlopt.cli.options import ArgumentNote, Json, add_command, imports, refuse_options
+from pmlopt.cli.printing import format_nats, print_json, print_table, warn_of_exact_counts
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.program_audit import ProgramOptions
 from pmlopt.cli.reading import (
@@ -46,7 +32,8 @@ from pmlopt.cli.reading import (
     read_saved_prior,
 )
 from pmlopt.cli.targets import TARGET
-from pmlopt.cli.verification import CODES, print_verification
+from pmlopt.cli.terminal import print_line
+from pmlopt.cli.verification import print_verification
 from pmlopt.core import files
 from pmlopt.core.converters import finite_or_none
 from pmlopt.core.matrices.formats import read_matrix
@@ -76,7 +63,7 @@ def audit_saved(saved_file: Path, as_json: bool) -> int:
         levels = audit(prior, mechanism).levels
         AuditTables(saved_file.name, prior, source, mechanism, levels).print_all()
     print_verification(verdict, saved_file, as_json)
-    return CODES[verdict.holds]
+    return VERDICT_CODES[verdict.holds]
 
 
 def audit_orbits(
@@ -132,23 +119,30 @@ def audit_orbits(
     sys.exit(CLAIM_FAILS if holds is False else 0)
 
 
-_Deltas: TypeAlias = Annotated[str | None, OptionNote(
+_Deltas: TypeAlias = Annotated[
+    str | None,
     "Probabilities, with commas between: the leakage that no processing of the output exceeds but "
-    "with each of them.", "--envelope"
-)]  # fmt: skip
-_Samples: TypeAlias = Annotated[bool, OptionNote(
+    "with each of them.",
+    "--envelope",
+]
+_Samples: TypeAlias = Annotated[
+    bool,
     "MECHANISM is a CSV of counts instead: how often each output was drawn (columns) at each letter.",
     "--from-samples",
-)]  # fmt: skip
+]
 
 
-_Proof: TypeAlias = Annotated[Path | None, OptionNote(
+_Proof: TypeAlias = Annotated[
+    Path | None,
     "With --epsilon: where the claim holds, write the mechanism with its proof; of several, the product.",
-    "-o/--output", TARGET
-)]  # fmt: skip
-_Page: TypeAlias = Annotated[Path | None, OptionNote(
-    "Write the audit of a matrix as a page, .html or .md, also where the claim fails.", type=TARGET
-)]  # fmt: skip
+    "-o/--output",
+    TARGET,
+]
+_Page: TypeAlias = Annotated[
+    Path | None,
+    "Write the audit of a matrix as a page, .html or .md, also where the claim fails.",
+    TARGET,
+]
 
 
 @add_command(main, extra=(imports,))
@@ -157,14 +151,14 @@ def audit(
     program: ProgramOptions,
     mechanism_files: Annotated[tuple[Path, ...], ArgumentNote("[MECHANISM]...")] = (),
     epsilon: Annotated[
-        float | None, OptionNote("The claimed bound in nats; decided in exact arithmetic.")
+        float | None, "The claimed bound in nats; decided in exact arithmetic."
     ] = None,
     deltas: _Deltas = None,
     samples: _Samples = False,
     confidence: Annotated[
-        float | None, OptionNote("With --from-samples or --samples; 0.95 where left out.")
+        float | None, "With --from-samples or --samples; 0.95 where left out."
     ] = None,
-    no_header: Annotated[bool, OptionNote("The CSV matrix has numbers only, no labels.")] = False,
+    no_header: Annotated[bool, "The CSV matrix has numbers only, no labels."] = False,
     attributes: Attributes = False,
     output: _Proof = None,
     page: _Page = None,
@@ -187,7 +181,6 @@ def audit(
     from pmlopt.data.symmetry.orbit_mechanism import is_orbit_file
     from pmlopt.programs.claims import decide_requirement
     from pmlopt.programs.compliance import prove
-    from pmlopt.programs.envelope.program import envelope
     from pmlopt.programs.exact.rounding import has_exact_rows
 
     if len(mechanism_files) > 1 or attributes:
@@ -258,7 +251,7 @@ def audit(
         decided,
     )
     wanted = [] if deltas is None else read_numbers(deltas, "--envelope")
-    curve = solve_from_largest(lambda delta: envelope(prior, mechanism, delta), wanted)
+    curve = _solve_envelopes(prior, mechanism, wanted)
     _print_audit(tables, asked, epsilon, curve, as_json)
     if holds and output is not None:
         assert claim is not None
@@ -274,6 +267,21 @@ def audit(
         write_audit_page(page, tables, [mechanism_file, *asked.input_files])
         print_line(f"Wrote {page}.", err=as_json)
     sys.exit(CLAIM_FAILS if holds is False else 0)
+
+
+def _solve_envelopes(
+    prior: Prior, mechanism: Mechanism, deltas: Sequence[float]
+) -> list[Result[Any]]:
+    """Compute the envelope at each delta, from the largest down, each warm-started."""
+    from pmlopt.programs.envelope.program import envelope
+    from pmlopt.programs.solving import solve
+
+    found: dict[float, Result[Any]] = {}
+    start = None
+    for delta in sorted(set(deltas), reverse=True):
+        found[delta] = solve(envelope(prior, mechanism, delta), warm_start=start)
+        start = found[delta].restart
+    return [found[delta] for delta in deltas]
 
 
 def _read_audited_prior(
@@ -303,9 +311,11 @@ def _print_audit(
     claim = tables.claim
     if not as_json:
         tables.print_all()
-        most = {"at most, after any processing": lambda one: format_nats(one.bound)}
-        columns = {"delta": lambda one: f"{one.certificate.delta:g}"} | most
-        print_results(curve, columns, seconds=False)
+        if curve:
+            print_table(["delta", "at most, after any processing", "gap", "status"], [
+                (f"{e.certificate.delta:g}", format_nats(e.bound), f"{e.gap:.1e}", e.status.value)
+                for e in curve
+            ])  # fmt: skip
         for line in () if claim is None else claim.list_sentences():
             print_line(line)
         return
@@ -372,15 +382,14 @@ def _check_written(
     from pmlopt.core.sealing import check_not_sealed
     from pmlopt.programs.reports.pages import REPORT_FORMATS
 
-    if output is not None and (epsilon is None or without_matrix):
-        raise InputError(
-            "-o writes the proof of a claim on a matrix: give --epsilon, and no --from-samples"
-        )
+    refuse_options(
+        (output is not None and (epsilon is None or without_matrix),
+         "-o writes the proof of a claim on a matrix: give --epsilon, and no --from-samples"),
+        (page is not None and without_matrix, "--page is of the audit of a matrix: leave it out"),
+    )  # fmt: skip
     if page is not None:
         files.get_file_format(page, REPORT_FORMATS)
         check_not_sealed(page)
-        if without_matrix:
-            raise InputError("--page is of the audit of a matrix: leave it out")
 
 
 def _check_audit_options(
@@ -393,16 +402,13 @@ def _check_audit_options(
     """Raise an error for conflicting audit options."""
     if not has_prior:
         asked.check()
-    if samples and deltas is not None:
-        raise InputError(
-            "--envelope needs a mechanism, and --from-samples are counts: leave one out"
-        )
-    if confidence is not None and not samples:
-        raise InputError("--confidence belongs to --from-samples")
-    if asked.is_robust and deltas is not None and not samples:
-        raise InputError(
-            "--envelope is for the given prior only: leave out --radius and --confidence-delta"
-        )
+    refuse_options(
+        (samples and deltas is not None,
+         "--envelope needs a mechanism, and --from-samples are counts: leave one out"),
+        (confidence is not None and not samples, "--confidence belongs to --from-samples"),
+        (asked.is_robust and deltas is not None and not samples,
+         "--envelope is for the given prior only: leave out --radius and --confidence-delta"),
+    )  # fmt: skip
 
 
 def _can_audit_without_prior(asked: PrivacyOptions, deltas: str | None, needs_prior: bool) -> bool:

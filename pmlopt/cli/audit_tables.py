@@ -12,13 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmlopt.cli.printing import (
-    MAX_TABLE_COLUMNS,
-    format_nats,
-    format_number,
-    print_line,
-    print_table,
-)
+from pmlopt.cli.printing import MAX_TABLE_COLUMNS, format_nats, format_number, print_table
+from pmlopt.cli.terminal import print_line
 from pmlopt.core.arrays import FloatArray, Label, join_words, make_label_key
 from pmlopt.core.converters import finite_or_none
 from pmlopt.core.display import format_nats as format_short_nats

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from pmlopt.cli.options import ArgumentNote, Json, OptionNote, add_command, main
-from pmlopt.cli.printing import format_nats, print_json, print_line, print_table
+from pmlopt.cli.printing import format_nats, print_json, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import align_prior
-from pmlopt.cli.targets import TARGET
+from pmlopt.cli.terminal import print_line
 from pmlopt.core.arrays import abbreviate
 from pmlopt.errors import InputError
 
@@ -19,24 +18,10 @@ if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
 
 
-Attributes: TypeAlias = Annotated[bool, OptionNote(
-    "One mechanism for each attribute: the prior has a column for each, in this order, then count."
-)]  # fmt: skip
-
-
-@add_command(main)
-def compose(
-    mechanism_files: Annotated[tuple[Path, ...], ArgumentNote("MECHANISM...")],
-    asked: PrivacyOptions,
-    attributes: Attributes = False,
-    output: Annotated[
-        Path | None,
-        OptionNote("Write the product mechanism, whose labels are tuples.", "-o/--output", TARGET),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Bound what several releases leak together, as audit does of several mechanisms."""
-    audit_together(mechanism_files, asked, attributes, output, as_json)
+Attributes: TypeAlias = Annotated[
+    bool,
+    "One mechanism for each attribute: the prior has a column for each, in this order, then count.",
+]
 
 
 def audit_together(

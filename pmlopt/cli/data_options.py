@@ -7,17 +7,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import click
 
-from pmlopt.cli.options import ArgumentNote, OptionNote, add_command, main, prints_json
-from pmlopt.cli.printing import open_console, print_line
+from pmlopt.cli.exits import prints_json
+from pmlopt.cli.printing import open_console
 from pmlopt.cli.reading import read_prior, require_counts
-from pmlopt.cli.targets import TARGET
-from pmlopt.core import files
+from pmlopt.cli.terminal import print_line
 from pmlopt.core.arrays import Label, join_words
-from pmlopt.core.csv_rows import encode_csv
 from pmlopt.core.display import pluralize
 from pmlopt.core.frames import Missing
 from pmlopt.errors import InputError
@@ -29,38 +27,40 @@ if TYPE_CHECKING:
 
 
 Delimiter: TypeAlias = Annotated[
-    str | None, OptionNote("Of a CSV data file: one character, or tab; else it is found.")
+    str | None, "Of a CSV data file: one character, or tab; else it is found."
 ]
 Encoding: TypeAlias = Annotated[
-    str | None,
-    OptionNote("Of a CSV data file, such as cp1252; else UTF-8, or by its byte order mark."),
+    str | None, "Of a CSV data file, such as cp1252; else UTF-8, or by its byte order mark."
 ]
 PriorFile: TypeAlias = Annotated[
-    Path,
-    OptionNote("CSV with a header and two columns: letter, and count or probability.", "--prior"),
+    Path, "CSV with a header and two columns: letter, and count or probability.", "--prior"
 ]
-Columns: TypeAlias = Annotated[tuple[str, ...], OptionNote(
+Columns: TypeAlias = Annotated[
+    tuple[str, ...],
     "The file of the prior is data instead (CSV, Parquet or Arrow): count this column of it, or the tuples "
-    "of several.", "--column"
-)]  # fmt: skip
-MissingCells: TypeAlias = Annotated[Missing, OptionNote(
+    "of several.",
+    "--column",
+]
+MissingCells: TypeAlias = Annotated[
+    Missing,
     "What to do with rows that have a missing cell: refuse them; drop them, for shares among the others; or "
-    "letter: count the cell as a value of its own, ''."
-)]  # fmt: skip
-Normalise: TypeAlias = Annotated[bool, OptionNote(
+    "letter: count the cell as a value of its own, ''.",
+]
+Normalise: TypeAlias = Annotated[
+    bool,
     "Divide shares that sum to one but for rounding (within 0.01) by their sum; with `audit` the rows of "
-    "the matrix too."
-)]  # fmt: skip
-KeepOrder: TypeAlias = Annotated[bool, OptionNote(
-    "Keep the order of the rows, which may reveal what DATA are sorted by; else it is random.", "--keep-order"
-)]  # fmt: skip
+    "the matrix too.",
+]
+KeepOrder: TypeAlias = Annotated[
+    bool,
+    "Keep the order of the rows, which may reveal what DATA are sorted by; else it is random.",
+    "--keep-order",
+]
 PersonColumn: TypeAlias = Annotated[
-    str | None,
-    OptionNote("With --ledger: the column of DATA with the numbers of the people, from 0."),
+    str | None, "With --ledger: the column of DATA with the numbers of the people, from 0."
 ]
 Seed: TypeAlias = Annotated[
-    int | None,
-    OptionNote("For tests: the seed determines the draws.", type=click.IntRange(min=0)),
+    int | None, "For tests: the seed determines the draws.", click.IntRange(min=0)
 ]
 
 
@@ -187,50 +187,6 @@ def _suggest_column(names: Sequence[str]) -> str:
     )
 
 
-@add_command(main, "count")
-def count_command(
-    data: Annotated[Path, ArgumentNote("DATA")],
-    columns: Annotated[
-        tuple[str, ...],
-        OptionNote("The column of DATA to count; of several, their tuples.", "--column"),
-    ],
-    form: DataOptions,
-    secret_column: Annotated[
-        str | None,
-        OptionNote(
-            "The column of DATA that holds a secret: count its pairs with the other column, as a crosstab."
-        ),
-    ] = None,
-    missing: MissingCells = "refuse",
-    output: Annotated[
-        Path,
-        OptionNote("The CSV file to write; standard output if left out.", "-o/--output", TARGET),
-    ] = Path("-"),
-) -> None:
-    """Count the values in columns of DATA.
-
-    DATA is CSV, Parquet or Arrow. The file that is written has exact counts, and is a prior for --prior and
-    --counts, whose letters are tuples if several columns are counted. With --secret-column it is a joint law
-    for --about: a row for each value of the secret, and a column for each value of the other column.
-    """
-    if secret_column is not None and len(columns) > 1:
-        raise InputError("--secret-column counts the pairs with one column: give --column once")
-    if secret_column is None:
-        found = form.count_tuples(data, columns, missing)
-        rows: list[list[Any]] = [
-            [*columns, "count"],
-            *([*label, count] for label, count in found.items()),
-        ]
-    else:
-        pairs = form.count_tuples(data, [secret_column, columns[0]], missing)
-        values, letters = pairs.letters
-        rows = [
-            [secret_column, *letters],
-            *([value, *(pairs.get((value, letter), 0) for letter in letters)] for value in values),
-        ]
-    files.atomic_write(output, encode_csv(rows), private=True)  # they are true counts
-
-
 @contextmanager
 def show_row_progress(table: Table) -> Iterator[Callable[[int], None]]:
     """Show a progress line of rows on a terminal, and yield the function that advances it."""
@@ -285,12 +241,10 @@ class KeepOptions:
 
     keep: Annotated[
         tuple[str, ...],
-        OptionNote("Another column that stays, in clear; the rest goes. Give it once for each."),
+        "Another column that stays, in clear; the rest goes. Give it once for each.",
     ] = ()
-    drop: Annotated[
-        tuple[str, ...], OptionNote("Another column that goes. Give it once for each.")
-    ] = ()
-    drop_all: Annotated[bool, OptionNote("All other columns go.")] = False
+    drop: Annotated[tuple[str, ...], "Another column that goes. Give it once for each."] = ()
+    drop_all: Annotated[bool, "All other columns go."] = False
 
     def list_kept(
         self, names: Sequence[str], taken: Sequence[str], where: object, assessed: bool

@@ -9,19 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pmlopt.cli.data_options import DataOptions, MissingCells
-from pmlopt.cli.options import (
-    CLAIM_FAILS,
-    NOT_SOLVED,
-    ArgumentNote,
-    Json,
-    OptionNote,
-    add_command,
-    main,
-)
-from pmlopt.cli.printing import format_nats, print_json, print_line, print_table
+from pmlopt.cli.exits import VERDICT_CODES
+from pmlopt.cli.group import main
+from pmlopt.cli.options import ArgumentNote, Json, add_command, refuse_options
+from pmlopt.cli.printing import format_nats, print_json, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import align_prior, read_prior, read_saved_prior
 from pmlopt.cli.sample_sizes import BoundOptions
+from pmlopt.cli.terminal import print_line
 from pmlopt.core.arrays import FloatArray, Label
 from pmlopt.core.converters import finite_or_none
 from pmlopt.core.display import pluralize
@@ -39,68 +34,79 @@ if TYPE_CHECKING:
 
 
 _Workload: TypeAlias = Annotated[
-    str | None,
-    OptionNote("identity (each frequency; the default), prefix, range, mean or marginals."),
+    str | None, "identity (each frequency; the default), prefix, range, mean or marginals."
 ]
-_Confidence: TypeAlias = Annotated[float, OptionNote("With which all intervals hold at once.")]
+_Confidence: TypeAlias = Annotated[float, "With which all intervals hold at once."]
+
+
+@dataclass(frozen=True)
+class ClearColumns:
+    """The columns in clear that an estimate takes into account."""
+
+    group_by: Annotated[
+        tuple[str, ...],
+        "With --data or a folder: a column that was left clear; frequencies are of its values, too.",
+    ] = ()
+    within: Annotated[
+        str | None,
+        "With --data or a folder: shares are those within each value of this clear column.",
+    ] = None
+    weight_column: Annotated[
+        str | None, "With --data or a folder: a clear column with the weight of each row's person."
+    ] = None
+
+    @property
+    def names(self) -> list[str]:
+        """Return all of them, the group and the weight last."""
+        return [
+            *self.group_by,
+            *(name for name in (self.within, self.weight_column) if name is not None),
+        ]
+
+    def check(self, *, is_folder: bool, has_data: bool, has_posterior: bool) -> None:
+        """Raise an error where there are no data to have them."""
+        refuse_options(
+            (self.names and not (is_folder or has_data),
+             "--group-by, --within and --weight-column name columns of the data: give --data FILE, or the "
+             "folder of a release"),
+            (self.within is not None and has_posterior,
+             "--posterior is of all people: leave out --within"),
+        )  # fmt: skip
 
 
 @add_command(main, "estimate")
 def estimate_command(
     mechanism_files: Annotated[tuple[Path, ...], ArgumentNote("MECHANISM...")],
     form: DataOptions,
+    clear: ClearColumns,
     counts_file: Annotated[
-        Path | None, OptionNote("CSV with a header and two columns: output, count.", "--counts")
+        Path | None, "CSV with a header and two columns: output, count.", "--counts"
     ] = None,
     data: Annotated[
-        Path | None,
-        OptionNote("Instead: the data (CSV, Parquet or Arrow) with the released column."),
+        Path | None, "Instead: the data (CSV, Parquet or Arrow) with the released column."
     ] = None,
     columns: Annotated[
         tuple[str, ...],
-        OptionNote(
-            "With --data: the released column; once for each MECHANISM, or for each part of outputs that are "
-            "tuples.",
-            "--column",
-        ),
+        "With --data: the released column; once for each MECHANISM, or for each part of outputs that are "
+        "tuples.",
+        "--column",
     ] = (),
-    group_by: Annotated[
-        tuple[str, ...],
-        OptionNote(
-            "With --data or a folder: a column that was left clear; frequencies are of its values, too."
-        ),
-    ] = (),
-    within: Annotated[
-        str | None,
-        OptionNote(
-            "With --data or a folder: shares are those within each value of this clear column."
-        ),
-    ] = None,
-    weight_column: Annotated[
-        str | None,
-        OptionNote("With --data or a folder: a clear column with the weight of each row's person."),
-    ] = None,
     missing: MissingCells = "letter",
     workload: _Workload = None,
     method: Annotated[
-        Literal["ml", "linear"], OptionNote("Maximum likelihood, or linear without bias.")
+        Literal["ml", "linear"], "Maximum likelihood, or linear without bias."
     ] = "ml",
     intervals: Annotated[
         Literal["score", "bernstein", "exact", "wald"],
-        OptionNote(
-            "The kind: approximate coverage (score, wald), or guaranteed for any number of people."
-        ),
+        "The kind: approximate coverage (score, wald), or guaranteed for any number of people.",
     ] = "score",
     confidence: _Confidence = 0.95,
     min_p_value: Annotated[
-        float,
-        OptionNote("Counts that fit the mechanism with a lower p-value are refused; 0: never."),
+        float, "Counts that fit the mechanism with a lower p-value are refused; 0: never."
     ] = 1e-6,
     posterior: Annotated[
         float | None,
-        OptionNote(
-            "Instead: means and credible intervals, the prior of MECHANISM being worth so many people."
-        ),
+        "Instead: means and credible intervals, the prior of MECHANISM being worth so many people.",
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -117,7 +123,6 @@ def estimate_command(
     from pmlopt.releases.estimation.groups import estimate_within
 
     is_folder = len(mechanism_files) == 1 and mechanism_files[0].is_dir()
-    clear = ClearColumns(group_by, within, weight_column)
     clear.check(is_folder=is_folder, has_data=data is not None, has_posterior=posterior is not None)
     rows: ReleasedRows | None
     if is_folder:
@@ -134,12 +139,12 @@ def estimate_command(
     }  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the printed text states it
-        if within is not None:
+        if clear.within is not None:
             assert rows is not None
             samples = {
                 group: part.make_sample(mechanism) for group, part in rows.split_by_group().items()
             }
-            _print_groups(within, estimate_within(mechanism, samples, **options), as_json)
+            _print_groups(clear.within, estimate_within(mechanism, samples, **options), as_json)
             return
         sample = {"counts": counts_file} if rows is None else rows.make_sample(mechanism)
         found = estimate(mechanism, **sample, **options)
@@ -151,30 +156,6 @@ def estimate_command(
         several = is_folder or len(mechanism_files) > 1
         known = None if several else read_saved_prior(mechanism_files[0])
         _print_posterior(found, known, posterior, as_json)
-
-
-@dataclass(frozen=True)
-class ClearColumns:
-    """The columns in clear that an estimate takes into account."""
-
-    group_by: tuple[str, ...]
-    within: str | None
-    weight: str | None
-
-    @property
-    def names(self) -> list[str]:
-        """Return all of them, the group and the weight last."""
-        return [*self.group_by, *(name for name in (self.within, self.weight) if name is not None)]
-
-    def check(self, *, is_folder: bool, has_data: bool, has_posterior: bool) -> None:
-        """Raise an error where there are no data to have them."""
-        if self.names and not (is_folder or has_data):
-            raise InputError(
-                "--group-by, --within and --weight-column name columns of the data: give --data FILE, or the "
-                "folder of a release"
-            )
-        if self.within is not None and has_posterior:
-            raise InputError("--posterior is of all people: leave out --within")
 
 
 def _check_sources(
@@ -199,7 +180,7 @@ def _read_folder(
     from pmlopt.publishing.estimating import read_outcomes
 
     parts, rows = read_outcomes(
-        folder, columns, clear.group_by, clear.within, clear.weight, missing
+        folder, columns, clear.group_by, clear.within, clear.weight_column, missing
     )
     if rows.left_out:
         print_line(rows.left_out, err=True)
@@ -221,12 +202,12 @@ def _read_data(
     if data is None:
         assert counts_file is not None
         return _read_mechanisms(mechanism_files, (), _read_outcomes(counts_file)), None
-    seen = form.count_tuples(data, [*columns, *clear.names], missing, clear.weight)
+    seen = form.count_tuples(data, [*columns, *clear.names], missing, clear.weight_column)
     parts = _read_mechanisms(mechanism_files, columns, list(seen))
     letters = dict(zip(clear.names, seen.letters[len(columns) :], strict=True))
     parts += [keep_values(name, letters[name]) for name in clear.group_by]
     groups = None if clear.within is None else letters[clear.within]
-    rows = ReleasedRows(seen, str(data), groups, clear.weight is not None)
+    rows = ReleasedRows(seen, str(data), groups, clear.weight_column is not None)
     return parts, rows
 
 
@@ -301,22 +282,18 @@ def people_needed_command(
     mechanism_file: Annotated[Path | None, ArgumentNote("MECHANISM")] = None,
     prior_file: Annotated[
         Path | None,
-        OptionNote(
-            "CSV with a header and two columns: letter, and count or probability.", "--prior"
-        ),
+        "CSV with a header and two columns: letter, and count or probability.",
+        "--prior",
     ] = None,
     half_width: Annotated[
-        float | None,
-        OptionNote("The largest half-width of the intervals; 0.01 is one in a hundred people."),
+        float | None, "The largest half-width of the intervals; 0.01 is one in a hundred people."
     ] = None,
     for_bound: Annotated[
-        bool,
-        OptionNote("Instead, of a bound on the true law: two of three options are given."),
+        bool, "Instead, of a bound on the true law: two of three options are given."
     ] = False,
     workload: _Workload = None,
     intervals: Annotated[
-        Literal["score", "bernstein", "wald"],
-        OptionNote("Those that `pmlopt estimate` is to print."),
+        Literal["score", "bernstein", "wald"], "Those that `pmlopt estimate` is to print."
     ] = "score",
     confidence: _Confidence = 0.95,
     as_json: Json = False,
@@ -483,8 +460,7 @@ def audit_samples(
     if epsilon is not None:
         decided = True if found.confirms(epsilon) else False if found.refutes(epsilon) else None
     _print_level(path, found, epsilon, decided, as_json)
-    if epsilon is not None and decided is not True:
-        sys.exit(NOT_SOLVED if decided is None else CLAIM_FAILS)
+    sys.exit(0 if epsilon is None else VERDICT_CODES[decided])
 
 
 def _print_level(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
@@ -14,6 +14,8 @@ from pmlopt.cli.terminal import print_error, print_line
 from pmlopt.core.failures import describe_os_error, is_out_of_memory
 
 CLAIM_FAILS, BAD_INPUT, NOT_SOLVED, BUG, INTERRUPTED, CLOSED = 1, 2, 3, 70, 130, 141
+VERDICT_CODES: Mapping[bool | None, int] = {True: 0, False: CLAIM_FAILS, None: NOT_SOLVED}
+"""The exit code of a verdict: not all of it was checked is no yes."""
 
 
 @contextmanager

@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 
-from pmlopt.cli.options import CLAIM_FAILS, ArgumentNote, OptionNote, add_command, main
+from pmlopt.cli.exits import CLAIM_FAILS
+from pmlopt.cli.group import main
+from pmlopt.cli.options import ArgumentNote, add_command
 from pmlopt.cli.printing import (
     format_nats,
     format_number,
     print_json,
-    print_line,
     print_table,
     warn_of_exact_counts,
 )
 from pmlopt.cli.reading import read_saved_constraints, read_saved_prior
 from pmlopt.cli.targets import TARGET
+from pmlopt.cli.terminal import print_line
 from pmlopt.core.csv_rows import encode_csv
 from pmlopt.core.files import atomic_write, encode_json_bytes, read_bytes
 from pmlopt.core.sealing import check_not_sealed
@@ -32,17 +34,16 @@ if TYPE_CHECKING:
 
 Language = Annotated[
     str | None,
-    OptionNote(
-        "js, mjs (a module), ts, c, rust, kotlin, swift, r, sql (PostgreSQL) or python; left out, by "
-        "the ending of the file. Or xlsform or spreadsheet, as .xlsx: rounded to the bits that they keep. Or "
-        "ptable: the noise of a mechanism on counts, in the form of the cell key method.",
-        "--to",
-    ),
+    "js, mjs (a module), ts, c, rust, kotlin, swift, r, sql (PostgreSQL) or python; left out, by "
+    "the ending of the file. Or xlsform or spreadsheet, as .xlsx: rounded to the bits that they keep. Or "
+    "ptable: the noise of a mechanism on counts, in the form of the cell key method.",
+    "--to",
 ]
 
-Keys: TypeAlias = Annotated[int | None, OptionNote(
-    "With --to ptable: round to so many whole cell keys; left out, keys are numbers from 0 to 1."
-)]  # fmt: skip
+Keys: TypeAlias = Annotated[
+    int | None,
+    "With --to ptable: round to so many whole cell keys; left out, keys are numbers from 0 to 1.",
+]
 
 SOURCE_ENDINGS = frozenset(language.ending.lower() for language in LANGUAGES.values())
 """The endings of generated source code."""
@@ -51,31 +52,23 @@ SOURCE_ENDINGS = frozenset(language.ending.lower() for language in LANGUAGES.val
 @add_command(main, "export")
 def export_command(
     saved_file: Annotated[Path, ArgumentNote("MECHANISM")],
-    output: Annotated[Path, OptionNote("The file to write.", "-o/--output", TARGET)],
+    output: Annotated[Path, "The file to write.", "-o/--output", TARGET],
     language: Language = None,
     keys: Keys = None,
     bits: Annotated[
         int | None,
-        OptionNote(
-            "Round the draws to so many random bits (1 to 53): for platforms that have fewer, and for "
-            "matrices that are not in multiples of 2^-53. The level is computed again."
-        ),
+        "Round the draws to so many random bits (1 to 53): for platforms that have fewer, and for "
+        "matrices that are not in multiples of 2^-53. The level is computed again.",
     ] = None,
     max_level: Annotated[
         float | None,
-        OptionNote(
-            "Refuse draws with a level of the requirement above this, in nats, after rounding."
-        ),
+        "Refuse draws with a level of the requirement above this, in nats, after rounding.",
     ] = None,
-    name: Annotated[
-        str, OptionNote("Distinguishes the functions of several mechanisms in one program.")
-    ] = "",
+    name: Annotated[str, "Distinguishes the functions of several mechanisms in one program."] = "",
     decode: Annotated[
         bool,
-        OptionNote(
-            "Write what estimates frequencies from counts of the outcomes instead (js, mjs, r, sql), with "
-            "standard errors."
-        ),
+        "Write what estimates frequencies from counts of the outcomes instead (js, mjs, r, sql), with "
+        "standard errors.",
     ] = False,
 ) -> None:
     """Write a mechanism as source code in a language.
@@ -202,17 +195,6 @@ def _read_source(path: Path) -> SamplerSource | SamplerWorkbook:
         raise FileFormatError(f"{path}: is no source code in UTF-8") from None
 
 
-@add_command(main, "deployment")
-def deployment_command(
-    folder: Annotated[Path, ArgumentNote("FOLDER")],
-    output: Annotated[
-        Path | None, OptionNote("The file to write; printed where left out.", "-o/--output", TARGET)
-    ] = None,
-) -> None:
-    """Describe a release for a registry of deployments, as report --registry does."""
-    describe_for_registry(folder, output)
-
-
 def describe_for_registry(folder: Path, output: Path | None) -> None:
     """Print or write the record of a release for registries."""
     from pmlopt.publishing.deployment import describe_deployment
@@ -224,16 +206,6 @@ def describe_for_registry(folder: Path, output: Path | None) -> None:
     check_not_sealed(output)
     atomic_write(output, encode_json_bytes(record))
     print_line(f"Wrote {output}.")
-
-
-@add_command(main, "noise-table")
-def noise_table(
-    mechanism_file: Annotated[Path, ArgumentNote("MECHANISM")],
-    output: Annotated[Path, OptionNote("The CSV file to write.", "-o/--output", TARGET)],
-    keys: Keys = None,
-) -> None:
-    """Write a mechanism on counts as a table of noise, as export --to ptable does."""
-    write_noise_table(mechanism_file, output, keys)
 
 
 def write_noise_table(mechanism_file: Path, output: Path, keys: int | None) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
 import click
 
 from pmlopt.cli.exits import JSON_ERRORS, handle_stream_errors, print_usage_errors_as_json
-from pmlopt.cli.meant_names import COMMANDS_MEANT
+from pmlopt.cli.meant_names import suggest_command
 from pmlopt.cli.strict_command import StrictCommand, name_manual_page
 from pmlopt.cli.terminal import print_line
-from pmlopt.core.suggestions import did_you_mean
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "answer": ("noisy_answer", "Answer counts, sums and means of columns with noise."),
@@ -32,27 +31,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "release": ("release", "Release columns of DATA, with a report to sign."),
     "report": ("verification", "Write a page on what a saved result guarantees."),
     "solve": ("design", "Solve a problem file, or one of the library."),
-    "sweep": ("queries", "Design mechanisms for many privacy bounds."),
+    "sweep": ("sweeps", "Solve a problem for many values of one of its numbers."),
     "verify": ("verification", "Check what a saved result claims."),
 }
 """The module of `pmlopt.cli` that each command is in, and the sentence by which the help lists it."""
-
-_PROBLEM = "pmlopt problems new {} -o FILE.toml, and pmlopt solve FILE.toml"
-FORMER: Mapping[str, tuple[str, str]] = {
-    "compose": ("composition", "pmlopt audit MECHANISM MECHANISM"),
-    "count": ("data_options", "pmlopt design --prior DATA --column NAME, or estimate of clear columns"),
-    "deployment": ("export", "pmlopt report FOLDER --registry"),
-    "histogram": ("apply", "pmlopt answer DATA --count COLUMN=CLASS,CLASS"),
-    "leakage-distortion": ("queries", _PROBLEM.format("leakage-distortion")),
-    "least-leakage": ("library", _PROBLEM.format("least-leakage")),
-    "noise-table": ("export", "pmlopt export MECHANISM --to ptable"),
-    "noisy-answer": ("noisy_answer", "pmlopt answer"),
-    "record-leakage": ("queries", _PROBLEM.format("record-leakage")),
-    "sample-size": ("sample_sizes", "pmlopt people-needed --for-bound"),
-    "stream": ("streams", "pmlopt ledger stream"),
-    "worst-case": ("library", _PROBLEM.format("worst-case-utility")),
-}  # fmt: skip
-"""Commands that the help does not list: the module of each, and what to type in its place."""
 
 START = (
     "release a column    pmlopt release DATA --column NAME --epsilon 0.3 --drop-all -o out",
@@ -76,9 +58,7 @@ class CommandGroup(StrictCommand, click.Group):
         """Find a command by name, with a suggestion for unknown ones."""
         name = args[0] if args else ""
         if name and not name.startswith("-") and self.get_command(ctx, name) is None:
-            meant = COMMANDS_MEANT.get(name.lower())
-            known = f"the commands are {', '.join(self.list_commands(ctx))}"
-            near = f"type {meant}" if meant else did_you_mean(name, self.list_commands(ctx), known)
+            near = suggest_command(args, self.list_commands(ctx))
             ctx.fail(f"No such command {name!r:.80}: {near} ({name_manual_page(ctx)})")
         return super().resolve_command(ctx, args)
 
@@ -101,45 +81,20 @@ class CommandGroup(StrictCommand, click.Group):
             return super().invoke(ctx)
 
 
-class CommandTable(MutableMapping[str, click.Command]):
-    """Commands by name, each of which is in the table once its module is imported.
-
-    Args:
-        modules: the module of each.
-    """
-
-    def __init__(self, modules: Mapping[str, str]) -> None:
-        self._modules = modules
-        self._loaded: dict[str, click.Command] = {}
-
-    def __getitem__(self, name: str) -> click.Command:
-        if name not in self._loaded and name in self._modules:
-            import_module(self._modules[name])
-        return self._loaded[name]
-
-    def __setitem__(self, name: str, command: click.Command) -> None:
-        command.hidden = command.hidden or name in FORMER
-        self._loaded[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._loaded[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter({**self._modules, **self._loaded})
-
-    def __len__(self) -> int:
-        return len({**self._modules, **self._loaded})
-
-
 class MainGroup(CommandGroup):
     """The group of all commands."""
 
     group_class = CommandGroup
 
-    def __init__(self, *args: Any, **more: Any) -> None:
-        known = {**COMMANDS, **FORMER}
-        modules = {name: f"pmlopt.cli.{module}" for name, (module, _) in known.items()}
-        super().__init__(*args, commands=CommandTable(modules), **more)
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """List the names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, whose module registers it when it is imported."""
+        if cmd_name in COMMANDS:
+            import_module(f"pmlopt.cli.{COMMANDS[cmd_name][0]}")
+        return self.commands.get(cmd_name)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the options before the command; where nothing is asked, print how to start."""
@@ -148,22 +103,6 @@ class MainGroup(CommandGroup):
                 print_line(line)
             ctx.exit()
         return super().parse_args(ctx, args)
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """List the commands but for former names."""
-        return [name for name in super().list_commands(ctx) if name not in FORMER]
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command by name; of a former name print what to type in its place."""
-        if args and args[0] in FORMER and not ctx.resilient_parsing:
-            new = FORMER[args[0]][1]
-            print_line(
-                f"warning: {args[0]!r} is a former name, which the next version does not take: type {new}",
-                err=True,
-            )
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands with a sentence on each, without importing them."""

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import click
 
-OPTION_GROUPS = {
-    "Input": """prior counts column delimiter encoding missing about secret-column data query records modulus
-        letters circle mechanism law from-samples no-header normalise traces samples edges stop deterministic
-        group-by within
-        weight-column time-column person-column person state keep drop drop-all classes public-classes count
-        sum mean people keys plan of for-bound""",
-    "Requirement": """privacy epsilon distance gain delta alpha guesses known lower radius confidence-delta
-        region total ledger within-ledger envelope min-mass entropy caps kappa min-probability attributes
-        and-mechanism allow-duplicate""",
-    "Utility": """utility minimise outputs constraint target expected worst distortion leakage ties threshold
-        workload half-width designs smoothing compare""",
-    "Inference": "method intervals confidence min-p-value posterior",
-    "Solver": """solver solver-option tolerance time-limit isolated verbose workers scheduler repeats""",
-    "Output": """output page plot json mps dry-run issuer exact-counts round-counts keep-order seed
-        no-clip no-round mechanisms assess to bits max-level name decode vipr registry""",
+_LISTED = {
+    "Input": """prior* counts* column* delimiter encoding missing about* secret-column data records
+        letters circle mechanism* law* from-samples* no-header* normalise traces* samples* edges
+        stop deterministic group-by within weight-column time-column person-column* person* state
+        keep* drop* drop-all* public-classes count sum mean people keys plan* of for-bound""",
+    "Requirement": """privacy* epsilon* over* distance gain delta alpha guesses known lower radius*
+        confidence-delta* region total* ledger* within-ledger* envelope* min-mass caps kappa
+        min-probability attributes* and-mechanism allow-duplicate""",
+    "Utility": """utility* minimise* outputs* constraint* target* workload half-width* designs smoothing
+        compare*""",
+    "Inference": "method intervals confidence* min-p-value posterior",
+    "Solver": """solver solver-option tolerance time-limit isolated verbose workers scheduler
+        repeats""",
+    "Output": """output* page* plot* json* mps dry-run* issuer exact-counts round-counts* keep-order seed
+        mechanisms* assess to bits max-level name decode vipr registry""",
 }
+OPTION_GROUPS = {title: names.replace("*", "") for title, names in _LISTED.items()}
 """The options of the commands by the heading under which the help lists them."""
+
+SHOWN_OF_MANY = frozenset(
+    name.rstrip("*") for names in _LISTED.values() for name in names.split() if name.endswith("*")
+) | {"help"}
+"""The options that the help shows of a command that has too many to show all: those with an asterisk."""
 
 EXAMPLES = {
     "answer": "answer people.csv --mean education=1..16 --epsilon 0.5 -o mean.csv",
@@ -28,18 +34,11 @@ EXAMPLES = {
     "audit": "audit mechanism.json --prior counts.csv --epsilon 0.5",
     "bench": "bench --only 'robust-uniform-*'",
     "check": "check out",
-    "compose": "compose first-wave.json second-wave.json --prior counts.csv",
-    "count": "count people.csv --column sex -o counts.csv",
-    "deployment": "deployment out -o deployment.json",
     "design": "design --prior counts.csv --epsilon 0.5 --utility hamming -o mechanism.json",
     "estimate": "estimate out",
     "example": "example people.csv",
     "explore": "explore --prior counts.csv --utility hamming --epsilon 0.5,1 -o page.html",
     "export": "export mechanism.json -o answer.js",
-    "histogram": "histogram people.csv --column sex --classes Female,Male --epsilon 0.5 -o classes.csv",
-    "leakage-distortion": "leakage-distortion --query modular-sum --records 3 --modulus 3 --entropy 1 "
-    "--distortion 0.2",
-    "least-leakage": "least-leakage --prior counts.csv --utility hamming --target 0.2 -o least.json",
     "ledger check": "ledger check ledger.npz mechanism.json",
     "ledger new": "ledger new ledger.npz --prior counts.csv --people 45000 --total 2",
     "ledger record": "ledger record ledger.npz mechanism.json drawn.csv --column sex",
@@ -48,29 +47,17 @@ EXAMPLES = {
     "-o streams.json",
     "ledger stream release": "ledger stream release streams.json --person ann --state home",
     "ledger stream show": "ledger stream show streams.json --person ann",
-    "noise-table": "noise-table noise.json -o ptable.csv",
-    "noisy-answer": "noisy-answer people.csv --mean education=1..16 --epsilon 0.5 -o mean.csv",
     "people-needed": "people-needed mechanism.json --prior counts.csv --half-width 0.03",
     "problems": "problems counting query",
     "prove": "prove mechanism.json -o proof",
-    "record-leakage": "record-leakage parity.csv --query modular-sum --records 4 --modulus 2 --entropy 1",
     "release": "release people.csv --column sex --epsilon 0.3 --utility estimation-error --drop-all -o out",
     "report": "report mechanism.json -o report.html",
-    "sample-size": "sample-size --letters 5 --epsilon 1 --target 1.1 --confidence-delta 1e-6",
     "solve": "solve record-parity-laplace-b2",
     "sweep": "sweep --prior counts.csv --utility hamming --epsilon 0.1:1:4 -o curve.csv",
     "verify": "verify mechanism.json",
-    "worst-case": "worst-case --prior counts.csv --utility hamming --epsilon 0.5",
 }
 """A command line for each command, which runs on a file of its kind."""
 
-
-_SHOWN = """prior counts privacy about radius confidence-delta column utility output plot json epsilon ledger
-    within-ledger minimise outputs constraint round-counts traces samples envelope from-samples confidence
-    no-header attributes page mechanism keep drop drop-all law total person-column plan dry-run mechanisms
-    compare person half-width target expected worst threshold help"""
-SHOWN_OF_MANY = frozenset(_SHOWN.split())
-"""The options that the help shows of a command that has too many to show all."""
 
 HELP_ALL = "--help-all"
 

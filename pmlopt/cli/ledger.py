@@ -10,18 +10,13 @@ import click
 import numpy as np
 
 from pmlopt.cli.data_options import ColumnOptions, DataOptions, PriorFile
-from pmlopt.cli.options import (
-    CLAIM_FAILS,
-    ArgumentNote,
-    Json,
-    OptionNote,
-    add_command,
-    main,
-    note_released,
-)
-from pmlopt.cli.printing import format_nats, format_number, print_json, print_line, print_table
+from pmlopt.cli.exits import CLAIM_FAILS, note_released
+from pmlopt.cli.group import main
+from pmlopt.cli.options import ArgumentNote, Json, add_command
+from pmlopt.cli.printing import format_nats, format_number, print_json, print_table
 from pmlopt.cli.streams import stream_group
 from pmlopt.cli.targets import check_targets_not_inputs
+from pmlopt.cli.terminal import print_line
 from pmlopt.core.arrays import Label, abbreviate
 from pmlopt.core.converters import finite_or_none
 from pmlopt.core.display import pluralize
@@ -50,13 +45,12 @@ def new_ledger(
     ledger_file: LedgerFile,
     prior_file: PriorFile,
     source: ColumnOptions,
-    people: Annotated[int, OptionNote("How many people.", type=click.IntRange(min=1))],
+    people: Annotated[int, "How many people.", click.IntRange(min=1)],
     total: Annotated[
-        float | None, OptionNote("The total leakage level in nats that no person may exceed.")
+        float | None, "The total leakage level in nats that no person may exceed."
     ] = None,
     round_counts: Annotated[
-        bool,
-        OptionNote("Keep the total under the counts of people rounded as a release states them."),
+        bool, "Keep the total under the counts of people rounded as a release states them."
     ] = False,
 ) -> None:
     """Begin the ledger LEDGER (.npz) for so many people."""
@@ -72,9 +66,11 @@ def new_ledger(
     print_line(f"{ledger_file}: {pluralize(people, 'person', 'people')}, nothing released")
 
 
-_Columns: TypeAlias = Annotated[tuple[str, ...], OptionNote(
-    "The column of DATA with what was released, a row a person. Several where outputs are tuples.", "--column"
-)]  # fmt: skip
+_Columns: TypeAlias = Annotated[
+    tuple[str, ...],
+    "The column of DATA with what was released, a row a person. Several where outputs are tuples.",
+    "--column",
+]
 
 
 @add_command(ledger, "record", spends=True)
@@ -85,13 +81,10 @@ def record_release(
     columns: _Columns,
     form: DataOptions,
     person_column: Annotated[
-        str | None,
-        OptionNote(
-            "The column of DATA with the numbers of the people, from 0; else all, in order."
-        ),
+        str | None, "The column of DATA with the numbers of the people, from 0; else all, in order."
     ] = None,
     allow_duplicate: Annotated[
-        bool, OptionNote("Record a release that equals a recorded one: it was made once more.")
+        bool, "Record a release that equals a recorded one: it was made once more."
     ] = False,
 ) -> None:
     """Record in LEDGER what MECHANISM released, a column of DATA (CSV, Parquet or Arrow).
@@ -144,12 +137,10 @@ def check_release(
     mechanism_file: MechanismFile,
     form: DataOptions,
     data: Annotated[
-        Path | None,
-        OptionNote("A data file (CSV, Parquet or Arrow) with the people in the release."),
+        Path | None, "A data file (CSV, Parquet or Arrow) with the people in the release."
     ] = None,
     person_column: Annotated[
-        str | None,
-        OptionNote("The column of --data with their numbers, from 0; else all people are in it."),
+        str | None, "The column of --data with their numbers, from 0; else all people are in it."
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -187,9 +178,7 @@ def check_release(
 @add_command(ledger, "show")
 def show_ledger(
     ledger_file: LedgerFile,
-    person: Annotated[
-        int | None, OptionNote("Show the letters of one person.", type=click.IntRange(min=0))
-    ] = None,
+    person: Annotated[int | None, "Show the letters of one person.", click.IntRange(min=0)] = None,
     as_json: Json = False,
 ) -> None:
     """Print what LEDGER holds: how much has leaked, or of one person the posterior and what is left."""

@@ -2,57 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from pmlopt.cli.data_options import ColumnOptions, PriorFile
-from pmlopt.cli.options import (
-    CLAIM_FAILS,
-    NOT_SOLVED,
-    ArgumentNote,
-    Json,
-    OptionNote,
-    SolveOptions,
-    add_command,
-    exit_code_of,
-    main,
-)
-from pmlopt.cli.printing import (
-    format_nats,
-    format_number,
-    iterate_with_progress,
-    print_json,
-    print_line,
-    print_table,
-    show_status,
-    solve_in_turn,
-)
-from pmlopt.cli.privacy_options import PriorSetOptions, PrivacyOptions
-from pmlopt.cli.published_priors import RoundCounts, read_published_law
-from pmlopt.cli.reading import (
-    LinearName,
-    Minimise,
-    Outputs,
-    UtilityName,
-    read_linear_utility,
-    read_outputs,
-    read_utility,
-)
+from pmlopt.cli.exits import CLAIM_FAILS
+from pmlopt.cli.group import main
+from pmlopt.cli.options import ArgumentNote, Json, add_command
+from pmlopt.cli.printing import format_number, iterate_with_progress, print_json, print_table
 from pmlopt.cli.targets import TARGET
+from pmlopt.cli.terminal import print_line
 from pmlopt.core import files
-from pmlopt.core.converters import finite_or_none
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
     from pmlopt.library import Instance
     from pmlopt.library.bench import ComparisonRow
-    from pmlopt.model.uncertainty import PriorSet
-    from pmlopt.programs.program import Program
 
 
 INDENT = "    "
@@ -62,8 +30,7 @@ INDENT = "    "
 def problems(
     words: Annotated[tuple[str, ...], ArgumentNote("[WORDS]...")] = (),
     output: Annotated[
-        Path | None,
-        OptionNote("With new FAMILY: the problem file to write (.toml).", "-o/--output", TARGET),
+        Path | None, "With new FAMILY: the problem file to write (.toml).", "-o/--output", TARGET
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -116,21 +83,15 @@ def _begin_problem(words: tuple[str, ...], output: Path) -> None:
 @add_command(main)
 def bench(
     repeats: Annotated[
-        int,
-        OptionNote(
-            "Runs of each, after one to warm up; medians are shown.", type=click.IntRange(min=1)
-        ),
+        int, "Runs of each, after one to warm up; medians are shown.", click.IntRange(min=1)
     ] = 3,
     only: Annotated[
-        tuple[str, ...],
-        OptionNote("A pattern of names, such as 'robust-*': only these; may be repeated."),
+        tuple[str, ...], "A pattern of names, such as 'robust-*': only these; may be repeated."
     ] = (),
     letters: Annotated[
         tuple[int, ...],
-        OptionNote(
-            "A number of letters: linear programs of that size in place of the library; may be repeated.",
-            type=click.IntRange(min=3, max=1000),
-        ),
+        "A number of letters: linear programs of that size in place of the library; may be repeated.",
+        click.IntRange(min=3, max=1000),
     ] = (),
     as_json: Json = False,
 ) -> None:
@@ -203,137 +164,3 @@ def _print_comparison(solved: str, rows: list[ComparisonRow]) -> None:
             for row in rows
         ],
     )
-
-
-@add_command(main, "least-leakage")
-def least_leakage(
-    asked: PrivacyOptions,
-    utility_name: UtilityName,
-    run: SolveOptions,
-    minimise: Minimise = False,
-    target: Annotated[
-        float | None,
-        OptionNote(
-            "The target: what a gain or an information is at least, and a loss or an error at most."
-        ),
-    ] = None,
-    expected: Annotated[
-        float | None, OptionNote("The same of an expected gain or loss; with --worst both hold.")
-    ] = None,
-    worst: Annotated[
-        float | None,
-        OptionNote("PML only: the same for every letter and output that can occur together."),
-    ] = None,
-    outputs: Outputs = None,
-    round_counts: RoundCounts = False,
-) -> None:
-    """Find the least level that allows a utility.
-
-    It is the least level of the requirement, in nats, at which the utility can be promised; PML where
-    --privacy is left out.
-    """
-    from pmlopt.programs.least_leakage.program import least_leakage as build
-
-    run.check()
-    prior, secret = read_published_law(asked, round_counts)
-    privacy = asked.build_requirement(0.0, prior, asked.read_fields(prior, secret))
-    utility, columns = read_utility(utility_name, minimise, prior)
-    letters = read_outputs(outputs, prior.labels) if outputs is not None else columns
-    run.solve_and_exit(
-        lambda: build(
-            prior, privacy, utility, target, expected=expected, worst=worst, outputs=letters
-        ),
-        f"Least leakage for {asked.title}",
-    )
-
-
-@add_command(main, "worst-case")
-def worst_case(
-    prior_file: PriorFile,
-    source: ColumnOptions,
-    utility_name: LinearName,
-    around: PriorSetOptions,
-    run: SolveOptions,
-    minimise: Minimise = False,
-    ties: Annotated[
-        Literal["first", "grouped"],
-        OptionNote("Equal utilities: the first output ranks lower, or they rank together."),
-    ] = "first",
-    threshold: Annotated[
-        int | None, OptionNote("No output below this rank; left out, a table of all.")
-    ] = None,
-    epsilon: Annotated[
-        float | None, OptionNote("The highest threshold within this PML level, in nats.")
-    ] = None,
-) -> None:
-    """Release no output of a low rank.
-
-    Rank 1 is each letter's worst output, and the highest rank its best.
-    """
-    from pmlopt.model.utility.orders import utility_order
-    from pmlopt.programs.least_leakage.program import worst_case_utility
-    from pmlopt.programs.worst_case.program import best_worst_case
-
-    if threshold is not None and epsilon is not None:
-        raise InputError("--threshold and --epsilon both determine the rank: give one")
-    around.check()
-    run.check()
-    prior = source.read_law(prior_file)
-    over = around.build_prior_set(prior, prior)
-    utility, columns = read_linear_utility(utility_name, minimise, prior)
-    outputs = prior.labels if columns is None else tuple(columns)
-    order = utility_order(utility.evaluate_gains(prior.labels, outputs), ties)
-
-    if threshold is None and epsilon is None:
-        _print_thresholds(prior, order, over, run)
-        return
-
-    def declare_program() -> Program[Any]:
-        if epsilon is not None:
-            return best_worst_case(prior, order, epsilon, outputs, over)
-        assert threshold is not None
-        return worst_case_utility(prior, order, threshold, outputs, over)
-
-    result = run.solve_and_write(declare_program)
-    kept = threshold if threshold is not None else int(result.value)
-    rows = [("threshold", f"{kept} of {len(outputs)}")]
-    known: dict[str, Any] = {"threshold": kept}
-    if epsilon is not None:
-        beyond = result.certificate.next_bound
-        why = "none" if math.isinf(beyond) else f"leaks at least {format_nats(beyond)}"
-        why = f"{result.bound:.0f} is not ruled out at {epsilon!r}" if result.gap > 0 else why
-        rows.append(("next threshold", why))
-        known |= {"next_bound": finite_or_none(beyond), "proved": result.gap == 0}
-    run.print_answer(result, f"Worst case for {prior_file.name}", rows, known)
-    sys.exit(exit_code_of(result))
-
-
-def _print_thresholds(prior: Any, order: Any, over: PriorSet | None, run: SolveOptions) -> None:
-    """Print the least leakage of every threshold, in descending order with warm starts."""
-    from pmlopt.programs.least_leakage.certificate import find_highest_rank
-    from pmlopt.programs.least_leakage.program import worst_case_utility
-
-    if run.output is not None or run.mps is not None or run.plot is not None:
-        raise InputError(
-            "a table of all thresholds has no one mechanism to write: give --threshold"
-        )
-    ranks = range(find_highest_rank(order, over), 0, -1)
-    with show_status("solving", run.as_json):
-        outputs = order.shape[1]
-        programs = (
-            worst_case_utility(prior, order, threshold, outputs, over) for threshold in ranks
-        )
-        rows = list(zip(ranks, solve_in_turn(programs, **run.solve_arguments), strict=True))[::-1]
-    closed = range(len(rows) + 1, find_highest_rank(order) + 1)
-    if run.as_json:
-        names = ("value", "bound", "gap")
-        print_json("curve", {"curve": [
-            {"threshold": threshold, "status": result.status.value, **{n: getattr(result, n) for n in names}}
-            for threshold, result in rows
-        ]})  # fmt: skip
-    else:
-        print_table(["threshold", "least leakage", "gap", "status"], [
-            (str(threshold), format_nats(result.value), f"{result.gap:.1e}", result.status.value)
-            for threshold, result in rows
-        ] + [(str(threshold), "none is finite", "", "") for threshold in closed])  # fmt: skip
-    sys.exit(max((exit_code_of(result) for _, result in rows), default=NOT_SOLVED))

@@ -1,5 +1,12 @@
 """Names of options and commands that people type and that there are not, with what to type instead."""
 
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from pmlopt.core.suggestions import did_you_mean
+
 OPTIONS_MEANT = {
     "--again": ("--allow-duplicate",),
     "--also": ("--and-mechanism",),
@@ -17,22 +24,52 @@ OPTIONS_MEANT = {
 }
 """What to write for names of options that there are not: the first that the command has."""
 
+_PROBLEM = "pmlopt problems new {} -o p.toml, fill it in, and type pmlopt solve p.toml"
 COMMANDS_MEANT = {
-    "pram": "pmlopt design --constraint invariant, and then pmlopt apply (post-randomization)",
-    "post-randomization": "pmlopt design --constraint invariant, and then pmlopt apply",
-    "randomize": "pmlopt apply MECHANISM DATA",
-    "sample": "pmlopt apply MECHANISM DATA",
-    "perturb": "pmlopt apply MECHANISM DATA",
-    "decode": "pmlopt estimate MECHANISM",
-    "unbias": "pmlopt estimate MECHANISM",
-    "optimize": "pmlopt design, or pmlopt solve PROBLEM",
-    "optimise": "pmlopt design, or pmlopt solve PROBLEM",
-    "leakage": "pmlopt audit MECHANISM",
-    "level": "pmlopt audit MECHANISM",
     "budget": "pmlopt ledger",
-    "ptable": "pmlopt export MECHANISM --to ptable",
+    "compose": "pmlopt audit *",
     "convert": "pmlopt design ... -o FILE, whose ending names the format",
+    "count": "pmlopt design --prior DATA --column NAME, which counts the column",
+    "decode": "pmlopt estimate MECHANISM",
+    "deployment": "pmlopt report * --registry",
+    "histogram": "pmlopt answer DATA --count COLUMN=CLASS,CLASS",
+    "leakage": "pmlopt audit MECHANISM",
+    "leakage-distortion": _PROBLEM.format("leakage-distortion"),
+    "least-leakage": _PROBLEM.format("least-leakage"),
+    "level": "pmlopt audit MECHANISM",
     "list": "pmlopt problems",
+    "noise-table": "pmlopt export * --to ptable",
+    "noisy-answer": "pmlopt answer *",
+    "optimise": "pmlopt design, or pmlopt solve PROBLEM",
+    "optimize": "pmlopt design, or pmlopt solve PROBLEM",
+    "perturb": "pmlopt apply MECHANISM DATA",
     "plan": "pmlopt people-needed, or pmlopt release --plan FILE",
+    "post-randomization": "pmlopt design --constraint invariant, and then pmlopt apply",
+    "pram": "pmlopt design --constraint invariant, and then pmlopt apply (post-randomization)",
+    "ptable": "pmlopt export MECHANISM --to ptable",
+    "randomize": "pmlopt apply MECHANISM DATA",
+    "record-leakage": _PROBLEM.format("record-leakage"),
+    "sample": "pmlopt apply MECHANISM DATA",
+    "sample-size": "pmlopt people-needed --for-bound *",
+    "stream": "pmlopt ledger stream *",
+    "unbias": "pmlopt estimate MECHANISM",
+    "worst-case": _PROBLEM.format("worst-case-utility"),
 }
-"""What to type for names of commands that there are not."""
+"""What to type for names of commands that there are not; * stands for what was typed after the name."""
+
+
+def suggest_command(words: Sequence[str], known: Sequence[str]) -> str:
+    """Return what to type in place of a command that there is not, with the arguments that were given.
+
+    Args:
+        words: what was typed: the name, and its arguments.
+        known: the names of the commands.
+
+    Examples:
+        >>> suggest_command(["compose", "a.csv", "b.csv"], ["audit"])
+        'type pmlopt audit a.csv b.csv'
+    """
+    meant = COMMANDS_MEANT.get(words[0].lower())
+    if meant is None:
+        return did_you_mean(words[0], known, f"the commands are {', '.join(known)}")
+    return f"type {meant.replace('*', shlex.join(words[1:]) or '...')}"

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import numpy as np
 
 from pmlopt.cli.data_options import DataOptions, Seed, warn_of_seed
-from pmlopt.cli.options import ArgumentNote, Json, OptionNote, add_command, main
-from pmlopt.cli.printing import format_nats, format_number, print_json, print_line, print_table
+from pmlopt.cli.group import main
+from pmlopt.cli.options import ArgumentNote, Json, add_command
+from pmlopt.cli.printing import format_nats, format_number, print_json, print_table
 from pmlopt.cli.reading import read_counts, read_prior
 from pmlopt.cli.targets import TARGET
+from pmlopt.cli.terminal import print_line
 from pmlopt.core import files
 from pmlopt.core.arrays import Label, parse_labels
 from pmlopt.core.csv_rows import encode_csv
@@ -23,6 +24,7 @@ from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
     from pmlopt.core.arrays import FloatArray
+    from pmlopt.core.counts import CountedTuples
     from pmlopt.data.prior import Prior
     from pmlopt.model.uncertainty.prior_set import PriorSet
     from pmlopt.releases.noise import QueryNoise
@@ -49,6 +51,11 @@ class Answer:
     column: str
     classes: tuple[str, ...] = ()
     bounds: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def takes_occurring(self) -> bool:
+        """Return whether the classes are those that occur."""
+        return self.kind == "count" and not self.classes
 
     @property
     def names(self) -> list[str]:
@@ -93,13 +100,16 @@ def _read_number(value: Label, column: str) -> float:
     return number
 
 
-def _parse_count(text: str) -> Answer:
-    """Return the answer of an option `--count COLUMN=a,b,c`."""
+def _parse_count(text: str, public: bool) -> Answer:
+    """Return the answer of an option `--count COLUMN=a,b,c`, or COLUMN where the classes are public."""
     column, equals, listed = text.partition("=")
+    if public and column and not equals:
+        return Answer("count", column)
     names = tuple(name.strip() for name in listed.split(","))
     if not equals or not column or not all(names) or len(set(names)) < len(names):
         raise InputError(
-            f"--count {text!r}: give COLUMN=a,b,c with all classes there can be, each once"
+            f"--count {text!r}: give COLUMN=a,b,c with all classes there can be, each once; or COLUMN and "
+            "--public-classes, which declares that it is public which ones occur"
         )
     return Answer("count", column, names)
 
@@ -143,10 +153,24 @@ class RecordLaw:
         return [row[self.columns.index(answer.column)] for row in rows]
 
 
-def _read_record_law(path: Path | None, delta: float | None, columns: Sequence[str]) -> RecordLaw:
-    """Read the law of one record over the columns."""
+def _read_record_law(
+    path: Path | None, delta: float | None, min_mass: float | None, answers: Sequence[Answer]
+) -> RecordLaw:
+    """Read the law of one record over the columns of the answers."""
     from pmlopt import AllPriors, Prior, confidence_ball
+    from pmlopt.model.uncertainty import MinimumMass
 
+    columns = list(dict.fromkeys(answer.column for answer in answers))
+    if min_mass is not None:
+        if path is not None or [one.kind for one in answers] != ["count"]:
+            raise InputError(
+                "--min-mass is about the classes of one --count, without --prior: leave out the others"
+            )
+        classes = answers[0].classes
+        scope = f"it is in each class with probability {min_mass:g} or more"
+        rows = [(name,) for name in classes]
+        laws = MinimumMass(len(classes), min_mass)
+        return RecordLaw(columns, Prior.uniform(len(classes), classes), laws, scope, rows)
     if path is None:
         if delta is not None:
             raise InputError(
@@ -168,47 +192,42 @@ def _read_record_law(path: Path | None, delta: float | None, columns: Sequence[s
 @add_command(main, "answer", spends=True)
 def answer_command(
     data: Annotated[Path, ArgumentNote("DATA")],
-    epsilon: Annotated[
-        float, OptionNote("What all answers together may leak about any one record, in nats.")
-    ],
+    epsilon: Annotated[float, "What all answers together may leak about any one record, in nats."],
     output: Annotated[
-        Path, OptionNote("The CSV file to write: answer, value, low, high.", "-o/--output", TARGET)
+        Path, "The CSV file to write: answer, value, low, high.", "-o/--output", TARGET
     ],
     form: DataOptions,
     counts: Annotated[
         tuple[str, ...],
-        OptionNote(
-            "Count classes: COLUMN=a,b,c, all that there can be, fixed before the data was seen.",
-            "--count",
-        ),
+        "Count classes: COLUMN=a,b,c, all that there can be, fixed before the data was seen.",
+        "--count",
     ] = (),
     sums: Annotated[
         tuple[str, ...],
-        OptionNote(
-            "A sum: COLUMN=LOW..HIGH; values are clipped to these numbers, fixed before the data was seen.",
-            "--sum",
-        ),
+        "A sum: COLUMN=LOW..HIGH; values are clipped to these numbers, fixed before the data was seen.",
+        "--sum",
     ] = (),
     means: Annotated[
         tuple[str, ...],
-        OptionNote(
-            "A mean: COLUMN=LOW..HIGH, as for a sum; the number of records is public.", "--mean"
-        ),
+        "A mean: COLUMN=LOW..HIGH, as for a sum; the number of records is public.",
+        "--mean",
     ] = (),
     prior: Annotated[
         Path | None,
-        OptionNote(
-            "The law of one record, not from DATA: letter, and count or probability; of several columns, "
-            "tuples. Left out, a record may have any law, as in differential privacy."
-        ),
+        "The law of one record, not from DATA: letter, and count or probability; of several columns, "
+        "tuples. Left out, a record may have any law, as in differential privacy.",
     ] = None,
     confidence_delta: Annotated[
         float | None,
-        OptionNote(
-            "The counts of --prior are a sample: hold for the true law, but for this probability."
-        ),
+        "The counts of --prior are a sample: hold for the true law, but for this probability.",
     ] = None,
-    confidence: Annotated[float, OptionNote("Of each interval, over the noise.")] = 0.95,
+    min_mass: Annotated[
+        float | None, "Of one --count: each record is in each class with this probability or more."
+    ] = None,
+    public_classes: Annotated[
+        bool, "Declare that it is public which classes occur: --count COLUMN takes all of them."
+    ] = False,
+    confidence: Annotated[float, "Of each interval, over the noise."] = 0.95,
     seed: Seed = None,
     as_json: Json = False,
 ) -> None:
@@ -220,7 +239,7 @@ def answer_command(
     be missing.
     """  # fmt: skip
     answers = [
-        *map(_parse_count, counts),
+        *(_parse_count(text, public_classes) for text in counts),
         *(_parse_bounds("sum", text) for text in sums),
         *(_parse_bounds("mean", text) for text in means),
     ]
@@ -230,8 +249,9 @@ def answer_command(
         raise InputError(f"--confidence {confidence:g}: give a number between 0 and 1")
     warn_of_seed(seed)
     columns = list(dict.fromkeys(answer.column for answer in answers))
-    law = _read_record_law(prior, confidence_delta, columns)
     table = form.count_tuples(data, columns)
+    answers = [_find_classes(one, table, columns) for one in answers]
+    law = _read_record_law(prior, confidence_delta, min_mass, answers)
     people = sum(table.values())
     if people == 0:
         raise InputError(f"{data}: has no records")
@@ -259,7 +279,12 @@ def answer_command(
     )
 
 
-main.add_command(copy(answer_command), "noisy-answer")
+def _find_classes(answer: Answer, table: CountedTuples, columns: Sequence[str]) -> Answer:
+    """Return the answer with the classes that occur, where it states none."""
+    if not answer.takes_occurring:
+        return answer
+    letters = table.letters[columns.index(answer.column)]
+    return replace(answer, classes=tuple(map(str, letters)))
 
 
 def _calibrate(

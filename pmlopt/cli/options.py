@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from importlib import import_module
-from inspect import Parameter, signature
+from inspect import Parameter, isfunction, signature
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -31,27 +31,18 @@ from typing import (
 import click
 
 from pmlopt.cli.completion import complete_by
-from pmlopt.cli.exits import BAD_INPUT as BAD_INPUT
-from pmlopt.cli.exits import BUG as BUG
-from pmlopt.cli.exits import CLAIM_FAILS as CLAIM_FAILS
-from pmlopt.cli.exits import CLOSED as CLOSED
-from pmlopt.cli.exits import INTERRUPTED as INTERRUPTED
-from pmlopt.cli.exits import NOT_SOLVED as NOT_SOLVED
-from pmlopt.cli.exits import exit_with_error, handle_stream_errors
-from pmlopt.cli.exits import note_released as note_released
-from pmlopt.cli.exits import prints_json as prints_json
-from pmlopt.cli.group import main as main
+from pmlopt.cli.exits import BAD_INPUT, BUG, NOT_SOLVED, exit_with_error, handle_stream_errors
 from pmlopt.cli.number_option import NumberOption
 from pmlopt.cli.printing import (
     check_output,
     print_json,
-    print_line,
     print_result,
     show_status,
     warn_of_exact_counts,
 )
 from pmlopt.cli.strict_command import StrictCommand
 from pmlopt.cli.targets import PATH, PRINTS_APART, TARGET, check_file_formats, check_files
+from pmlopt.cli.terminal import print_line
 from pmlopt.core import files
 from pmlopt.core.failures import is_out_of_memory, is_worker_lost
 from pmlopt.core.files import redirect_standard_output
@@ -192,16 +183,26 @@ imports = click.Option(
 
 @dataclass(frozen=True)
 class OptionNote:
-    """An annotation that makes a parameter an option: help text, flag names, type and what completes it."""
+    """What an annotation `Annotated[kind, help, flags, type, complete]` states of the option of a parameter.
+
+    The texts are the help and, where they are not the name of the parameter, the flags, such as
+    "-o/--output"; the click type and what completes the option follow where there are any.
+    """
 
     help: str
-    names: str = ""
-    type: Any = None
-    complete: Callable[[], Iterable[str]] | None = None
+    flags: tuple[str, ...]
+    type: Any
+    complete: Callable[[], Iterable[str]] | None
 
-    def list_flags(self, key: str) -> list[str]:
-        """Return the flag names of an option."""
-        return (self.names or f"--{key.replace('_', '-')}").split("/")
+    @classmethod
+    def read(cls, key: str, hint: Any) -> OptionNote:
+        """Read the note of a parameter from its name and its annotation."""
+        notes = hint.__metadata__
+        texts = [one for one in notes if isinstance(one, str)]
+        flags = texts[1] if len(texts) > 1 else f"--{key.replace('_', '-')}"
+        kind = next((one for one in notes if isinstance(one, click.ParamType | tuple)), None)
+        complete = next((one for one in notes if isfunction(one)), None)
+        return cls(texts[0], tuple(flags.split("/")), kind, complete)
 
 
 @dataclass(frozen=True)
@@ -264,7 +265,8 @@ def _list_options(kind: Any) -> list[click.Parameter]:
 
 def _make_parameter(key: str, hint: Any, default: Any) -> click.Parameter:
     """Build the click option or argument of one parameter."""
-    kind, note = hint.__origin__, hint.__metadata__[-1]
+    kind, last = hint.__origin__, hint.__metadata__[-1]
+    note = last if isinstance(last, ArgumentNote) else OptionNote.read(key, hint)
     optional = type(None) in get_args(kind)
     kind = next(one for one in get_args(kind) if one is not type(None)) if optional else kind
     several = get_origin(kind) is tuple
@@ -293,31 +295,32 @@ def _make_parameter(key: str, hint: Any, default: Any) -> click.Parameter:
     shown = bool(more) and kind is not bool and given != Path("-")
     more |= {"is_flag": True} if kind is bool else {"type": note.type or choice}
     return NumberOption(
-        [*note.list_flags(key), key], help=note.help, multiple=several,
+        [*note.flags, key], help=note.help, multiple=several,
         required=required, show_default=shown, **more,
     )  # fmt: skip
 
 
-Json: TypeAlias = Annotated[bool, OptionNote("Print JSON.", "--json")]
+def refuse_options(*rules: tuple[object, str]) -> None:
+    """Raise an error with the text of the first rule whose condition holds.
+
+    Args:
+        rules: whether options do not go together, and what to say then.
+
+    Raises:
+        InputError: a condition is true.
+
+    Examples:
+        >>> refuse_options((False, "give --prior"), (None, "give --epsilon"))
+    """
+    for is_wrong, text in rules:
+        if is_wrong:
+            raise InputError(text)
+
+
+Json: TypeAlias = Annotated[bool, "Print JSON.", "--json"]
 Plot: TypeAlias = Annotated[
-    Path | None, OptionNote("Draw the mechanism, or the curve: .png, .pdf or .svg.", type=TARGET)
+    Path | None, "Draw the mechanism, or the curve: .png, .pdf or .svg.", TARGET
 ]
-
-
-def draw_curves(
-    path: Path,
-    points: Iterable[Sequence[float]],
-    names: Sequence[str],
-    height: str,
-    across: str = "epsilon [nats]",
-) -> None:
-    """Plot curves from points of (grid position, heights)."""
-    from pmlopt.programs.plots import draw_curves, save_figure
-
-    grid, *heights = zip(*sorted(points, key=lambda point: point[0]), strict=True)
-    save_figure(
-        draw_curves(grid, dict(zip(names, heights, strict=True)), height, across=across), path
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -325,21 +328,20 @@ class SolverChoice:
     """The options on how to solve and what to print."""
 
     solver: Annotated[
-        str,
-        OptionNote(
-            "auto, or a method by name: one that does not solve the problem lists those that do."
-        ),
+        str, "auto, or a method by name: one that does not solve the problem lists those that do."
     ] = "auto"
     time_limit: Annotated[
-        float | None, OptionNote("Seconds for all methods together; in a sweep for each point.")
+        float | None, "Seconds for all methods together; in a sweep for each point."
     ] = None
-    tolerance: Annotated[float | None, OptionNote(
+    tolerance: Annotated[
+        float | None,
         "Largest certified gap: a share of the utility's range, or nats where a level is sought; 1e-7 where "
-        "left out (1e-6 for trade-offs)."
-    )] = None  # fmt: skip
-    solver_option: Annotated[tuple[str, ...], OptionNote(
-        "An option of the solver that --solver names, as key=value; may be given several times."
-    )] = ()  # fmt: skip
+        "left out (1e-6 for trade-offs).",
+    ] = None
+    solver_option: Annotated[
+        tuple[str, ...],
+        "An option of the solver that --solver names, as key=value; may be given several times.",
+    ] = ()
     plot: Plot = None
     as_json: Json = False
 
@@ -366,18 +368,19 @@ def read_solver_options(pairs: Sequence[str]) -> dict[str, Any]:
 class SolveOptions(SolverChoice):
     """The common options of solving commands: solver, output and report files."""
 
-    output: Annotated[Path | None, OptionNote(
+    output: Annotated[
+        Path | None,
         "Write .json or .npz (with the certificate), or the matrix as .csv, .tsv, .npy, .mat, .parquet or "
         ".xlsx; - for JSON to standard output.",
-        "-o/--output", TARGET
-    )] = None  # fmt: skip
-    isolated: Annotated[bool, OptionNote(
-        "Run each solver in a process of its own: one that hangs is stopped, and the next is tried."
-    )] = False  # fmt: skip
-    verbose: Annotated[bool, OptionNote("Print the solver's log.")] = False
-    mps: Annotated[Path | None, OptionNote("Write the LP in the MPS format too.", type=TARGET)] = (
-        None
-    )
+        "-o/--output",
+        TARGET,
+    ] = None
+    isolated: Annotated[
+        bool,
+        "Run each solver in a process of its own: one that hangs is stopped, and the next is tried.",
+    ] = False
+    verbose: Annotated[bool, "Print the solver's log."] = False
+    mps: Annotated[Path | None, "Write the LP in the MPS format too.", TARGET] = None
 
     EXTRA: ClassVar = (imports,)
 

@@ -9,20 +9,14 @@ import os
 import select
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pmlopt.cli.terminal import ERROR_FORMAT as ERROR_FORMAT
-from pmlopt.cli.terminal import is_terminal as is_terminal
-from pmlopt.cli.terminal import print_error as print_error
-from pmlopt.cli.terminal import print_line as print_line
-from pmlopt.cli.terminal import shows_styles as shows_styles
-from pmlopt.cli.terminal import style_verdicts as style_verdicts
-from pmlopt.cli.terminal import wrap_line as wrap_line
+from pmlopt.cli.terminal import print_line
 from pmlopt.core import files
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.display import align_cells
@@ -30,7 +24,6 @@ from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
     from pmlopt.data.mechanism import Mechanism
-    from pmlopt.programs.program import Program
     from pmlopt.programs.result import Result
 
 MAX_TABLE_COLUMNS = 12
@@ -103,28 +96,6 @@ def iterate_with_progress(items: Iterable[T], total: int, text: str) -> Iterator
     from rich.progress import track
 
     yield from track(items, description=text, total=total, console=console, transient=True)
-
-
-def solve_in_turn(
-    programs: Iterable[Program[Any]], solver: str = "auto", **options: Any
-) -> list[Result[Any]]:
-    """Solve related programs in turn, each warm-started from the previous result."""
-    from pmlopt.programs.solving import solve
-
-    found: list[Result[Any]] = []
-    for program in programs:
-        found.append(solve(program, solver, found[-1].restart if found else None, **options))
-    return found
-
-
-def solve_from_largest(
-    build: Callable[[float], Program[Any]], values: Sequence[float], **options: Any
-) -> list[Result[Any]]:
-    """Solve programs from the largest value down, with warm starts; return results in the given order."""
-    order = sorted(set(values), reverse=True)
-    programs = iterate_with_progress([build(value) for value in order], len(order), "bounding")
-    known = dict(zip(order, solve_in_turn(programs, **options), strict=True))
-    return [known[value] for value in values]
 
 
 def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str]]) -> None:
@@ -257,22 +228,6 @@ def _list_proved_rows(result: Result[Any]) -> list[tuple[str, str]]:
     ):  # small enough for its rank
         rows.append(("can be estimated", str(result.estimable)))
     return rows
-
-
-def print_results(
-    results: Sequence[Result[Any]],
-    columns: Mapping[str, Callable[[Result[Any]], str]],
-    seconds: bool = True,
-) -> None:
-    """Print one table row per result: columns, gap, status and time."""
-    if not results:
-        return
-    rows = [
-        [*(cell(one) for cell in columns.values()), f"{one.gap:.1e}", one.status.value,
-         *([f"{one.timings.total:.2f}"] if seconds else [])]
-        for one in results
-    ]  # fmt: skip
-    print_table([*columns, "gap", "status", *(["seconds"] if seconds else [])], rows)
 
 
 def print_matrix(mechanism: Mechanism) -> None:

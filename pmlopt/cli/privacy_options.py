@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pmlopt.cli.data_options import ColumnOptions, describe_shares
-from pmlopt.cli.options import OptionNote, prints_json
-from pmlopt.cli.printing import print_line
+from pmlopt.cli.exits import prints_json
+from pmlopt.cli.options import OptionNote, refuse_options
 from pmlopt.cli.reading import find_known_name, read_distance, read_gains, read_known
+from pmlopt.cli.terminal import print_line
 from pmlopt.core.arrays import Label
 from pmlopt.core.letter_files import read_letters
 from pmlopt.core.records import find_tagged_class, find_tagged_classes, get_fields
@@ -42,24 +43,27 @@ class SetsFields:
 class PriorSetOptions:
     """The options of the set of priors: a radius, or a sample's confidence."""
 
-    radius: Annotated[float | None, OptionNote(
-        "PML only: for every prior within this l1 distance of the given one; with --about joint law."
-    )] = None  # fmt: skip
-    confidence_delta: Annotated[float | None, OptionNote(
-        "PML only: for the true distribution, except with this probability over the sample."
-    )] = None  # fmt: skip
-    region: Annotated[Literal["l1-ball", "clopper-pearson", "likelihood"] | None, OptionNote(
-        "With --confidence-delta: the set that holds the true distribution; else the l1 ball."
-    )] = None  # fmt: skip
+    radius: Annotated[
+        float | None,
+        "PML only: for every prior within this l1 distance of the given one; with --about joint law.",
+    ] = None
+    confidence_delta: Annotated[
+        float | None,
+        "PML only: for the true distribution, except with this probability over the sample.",
+    ] = None
+    region: Annotated[
+        Literal["l1-ball", "clopper-pearson", "likelihood"] | None,
+        "With --confidence-delta: the set that holds the true distribution; else the l1 ball.",
+    ] = None
 
     def check(self) -> None:
         """Raise an error for conflicting options."""
-        if self.radius is not None and self.confidence_delta is not None:
-            raise InputError(
-                "--radius and --confidence-delta both set the size of the set of priors: give one"
-            )
-        if self.region is not None and self.confidence_delta is None:
-            raise InputError("--region is about a sample: give --confidence-delta too")
+        refuse_options(
+            (self.radius is not None and self.confidence_delta is not None,
+             "--radius and --confidence-delta both set the size of the set of priors: give one"),
+            (self.region is not None and self.confidence_delta is None,
+             "--region is about a sample: give --confidence-delta too"),
+        )  # fmt: skip
 
     def build_prior_set(self, prior: Prior, sample: Prior | dict[Label, int]) -> PriorSet | None:
         """Build the set of priors; None where it is the given one only."""
@@ -94,53 +98,76 @@ def list_privacy_names() -> list[str]:
 class PrivacyOptions(ColumnOptions, PriorSetOptions):
     """The common options of `design` and `audit`: prior, requirement and set of priors."""
 
-    prior_file: Annotated[Path | None, OptionNote(
+    prior_file: Annotated[
+        Path | None,
         "CSV with a header and two columns: letter, and count or probability. Letters of several attributes "
-        "take a column each, and are tuples then.", "--prior"
-    )] = None  # fmt: skip
-    counts_file: Annotated[Path | None, OptionNote(
+        "take a column each, and are tuples then.",
+        "--prior",
+    ] = None
+    counts_file: Annotated[
+        Path | None,
         "The same with whole counts only: the sample size counts. If --prior is given too, the utility is "
         "measured under --prior, and these counts are the sample of --confidence-delta, in which letters may "
-        "be missing.", "--counts"
-    )] = None  # fmt: skip
-    privacy_name: Annotated[str, OptionNote(
+        "be missing.",
+        "--counts",
+    ] = None
+    privacy_name: Annotated[
+        str,
         "pml, pml-given-known, ldp, lip, pmc, maximal-leakage, vulnerability, approximate-pml, renyi-pml, "
         "sibson-leakage, maximal-alpha-leakage, metric, pufferfish, g-leakage, guess-leakage, or the name of "
-        "a requirement of your own (--import).", "--privacy", complete=list_privacy_names
-    )] = "pml"  # fmt: skip
-    about_file: Annotated[Path | None, SetsFields(("about", "secret")), OptionNote(
+        "a requirement of your own (--import).",
+        "--privacy",
+        list_privacy_names,
+    ] = "pml"
+    about_file: Annotated[
+        Path | None,
+        SetsFields(("about", "secret")),
         "PML (also of finite order, or given known attributes), vulnerability and Pufferfish: protect a "
         "secret that is correlated with the data, not the data. "
         "CSV with a header: secret and letter of each person; the two and a count or probability; or a "
-        "crosstab, a row for each value of the secret. The prior is the law of the letters in it.", "--about"
-    )] = None  # fmt: skip
-    distance_name: Annotated[str | None, SetsFields(("distance",), read_distance), OptionNote(
-        "Metric privacy only: absolute, hamming, or a CSV matrix of distances (inf for none).", "--distance"
-    )] = None  # fmt: skip
-    gain_file: Annotated[Path | None, SetsFields(("gain",), read_gains), OptionNote(
-        "g-leakage and vulnerability: CSV matrix of gains, a row for each letter and a column for each "
-        "guess.", "--gain"
-    )] = None  # fmt: skip
-    delta: Annotated[float | None, SetsFields(("delta",)), OptionNote(
-        "Approximate PML: the delta that is added to e^epsilon P(E). With --traces or --samples of `audit`: "
-        "the probability with which the leakage may exceed epsilon."
-    )] = None  # fmt: skip
-    alpha: Annotated[float | None, SetsFields(("alpha",)), OptionNote(
-        "PML of finite order, Sibson's information and maximal alpha-leakage: the order, above 1."
-    )] = None  # fmt: skip
-    guesses: Annotated[int | None, SetsFields(("guesses",)), OptionNote(
-        "Guess leakage only: how many guesses an adversary has."
-    )] = None  # fmt: skip
-    known: Annotated[str | None, SetsFields(("known",), read_known), OptionNote(
-        "pml-given-known only: the attributes that an adversary may know, by positions in the letters, as "
-        "0,2; or any."
-    )] = None  # fmt: skip
-    lower: Annotated[float | None, SetsFields(("lower",)), OptionNote(
-        "LIP only: the bound on the other side; else epsilon."
-    )] = None  # fmt: skip
-    secret_column: Annotated[
+        "crosstab, a row for each value of the secret. The prior is the law of the letters in it.",
+        "--about",
+    ] = None
+    distance_name: Annotated[
         str | None,
-        OptionNote("With --about DATA and --column: the column of DATA that holds the secret."),
+        SetsFields(("distance",), read_distance),
+        "Metric privacy only: absolute, hamming, or a CSV matrix of distances (inf for none).",
+        "--distance",
+    ] = None
+    gain_file: Annotated[
+        Path | None,
+        SetsFields(("gain",), read_gains),
+        "g-leakage and vulnerability: CSV matrix of gains, a row for each letter and a column for each "
+        "guess.",
+        "--gain",
+    ] = None
+    delta: Annotated[
+        float | None,
+        SetsFields(("delta",)),
+        "Approximate PML: the delta that is added to e^epsilon P(E). With --traces or --samples of `audit`: "
+        "the probability with which the leakage may exceed epsilon.",
+    ] = None
+    alpha: Annotated[
+        float | None,
+        SetsFields(("alpha",)),
+        "PML of finite order, Sibson's information and maximal alpha-leakage: the order, above 1.",
+    ] = None
+    guesses: Annotated[
+        int | None,
+        SetsFields(("guesses",)),
+        "Guess leakage only: how many guesses an adversary has.",
+    ] = None
+    known: Annotated[
+        str | None,
+        SetsFields(("known",), read_known),
+        "pml-given-known only: the attributes that an adversary may know, by positions in the letters, as "
+        "0,2; or any.",
+    ] = None
+    lower: Annotated[
+        float | None, SetsFields(("lower",)), "LIP only: the bound on the other side; else epsilon."
+    ] = None
+    secret_column: Annotated[
+        str | None, "With --about DATA and --column: the column of DATA that holds the secret."
     ] = None
 
     @cached_property
@@ -220,33 +247,23 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
 
     def check(self) -> None:
         """Raise an error for conflicting options."""
-        given = self.prior_file is not None or self.counts_file is not None
-        if not self.has_prior_file:
-            raise InputError(
-                "give the prior by --prior FILE or by --counts FILE (CSV: a header, and in each row a letter "
-                "and its count), by either with --column NAME (data), or a joint law by --about FILE"
-            )
-        if given and self.about_file is not None:
-            raise InputError(
-                "--about has the law of the data in it: leave out --prior and --counts"
-            )
-        if (
-            self.prior_file is not None
-            and self.counts_file is not None
-            and self.confidence_delta is None
-        ):
-            raise InputError(
-                "--prior and --counts are both given: with --confidence-delta the counts are its sample"
-            )
-        if self.about_file is not None and len(self.columns) > 1:
-            raise InputError("--about has one column of the data: give --column once")
-        if (self.secret_column is None) != (not self.columns or self.about_file is None):
-            raise InputError(
-                "of data, --about takes --column and --secret-column, the column of the secret: give both"
-            )
+        about, both = self.about_file is not None, None not in (self.prior_file, self.counts_file)
+        refuse_options(
+            (not self.has_prior_file,
+             "give the prior by --prior FILE or by --counts FILE (CSV: a header, and in each row a letter "
+             "and its count), by either with --column NAME (data), or a joint law by --about FILE"),
+            (about and (self.prior_file or self.counts_file),
+             "--about has the law of the data in it: leave out --prior and --counts"),
+            (both and self.confidence_delta is None,
+             "--prior and --counts are both given: with --confidence-delta the counts are its sample"),
+            (about and len(self.columns) > 1,
+             "--about has one column of the data: give --column once"),
+            ((self.secret_column is None) != (not self.columns or not about),
+             "of data, --about takes --column and --secret-column, the column of the secret: give both"),
+        )  # fmt: skip
         self.check_belonging()
         super().check()
-        if self.region not in (None, "l1-ball") and self.about_file is not None:
+        if about and self.region not in (None, "l1-ball"):
             raise InputError(
                 f"--region {self.region} is for priors without a secret: with --about it is l1-ball"
             )
@@ -376,7 +393,7 @@ def _list_requirements_with(fields: set[str]) -> list[str]:
 def _find_field_setters() -> dict[str, tuple[str, SetsFields]]:
     """Find the options that set requirement fields, with those fields."""
     return {
-        name: (hint.__metadata__[-1].list_flags(name)[0], hint.__metadata__[0])
+        name: (OptionNote.read(name, hint).flags[0], hint.__metadata__[0])
         for name, hint in get_type_hints(PrivacyOptions, include_extras=True).items()
         if isinstance(hint.__metadata__[0], SetsFields)
     }

@@ -12,10 +12,12 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, OptionNote
-from pmlopt.cli.printing import MAX_TABLE_COLUMNS, format_nats, print_json, print_line, print_table
+from pmlopt.cli.exits import CLAIM_FAILS, NOT_SOLVED
+from pmlopt.cli.options import refuse_options
+from pmlopt.cli.printing import MAX_TABLE_COLUMNS, format_nats, print_json, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import read_numbers
+from pmlopt.cli.terminal import print_line
 from pmlopt.core.arrays import NUMBER_HEADERS, Label
 from pmlopt.core.converters import finite_or_none
 from pmlopt.core.csv_rows import parse_number, parse_rows
@@ -43,23 +45,28 @@ OUTPUTS_ALONE = (
 class ProgramOptions:
     """The options of `audit` that name a program in place of a mechanism."""
 
-    traces_file: Annotated[Path | None, OptionNote(
+    traces_file: Annotated[
+        Path | None,
         "Instead of MECHANISM, a deterministic program: a table of its traces with a column count or "
-        "probability. A column input holds what an attacker chooses.", "--traces",
-    )] = None  # fmt: skip
-    samples_file: Annotated[Path | None, OptionNote(
+        "probability. A column input holds what an attacker chooses.",
+        "--traces",
+    ] = None
+    samples_file: Annotated[
+        Path | None,
         "Instead of MECHANISM, a black box: one output in each line, or letter,output with --prior; - for a "
-        "pipe.", "--samples",
-    )] = None  # fmt: skip
-    deterministic: Annotated[bool, OptionNote(
-        "With --samples without --prior: the program draws nothing, so that rare outputs leak."
-    )] = False  # fmt: skip
-    stop: Annotated[bool, OptionNote(
-        "With --samples and --epsilon: stop reading when the claim is decided."
-    )] = False  # fmt: skip
-    edges: Annotated[str | None, OptionNote(
-        "With --samples that are numbers: the edges of cells, with commas between."
-    )] = None  # fmt: skip
+        "pipe.",
+        "--samples",
+    ] = None
+    deterministic: Annotated[
+        bool,
+        "With --samples without --prior: the program draws nothing, so that rare outputs leak.",
+    ] = False
+    stop: Annotated[
+        bool, "With --samples and --epsilon: stop reading when the claim is decided."
+    ] = False
+    edges: Annotated[
+        str | None, "With --samples that are numbers: the edges of cells, with commas between."
+    ] = None
 
     def check(
         self, mechanism_file: Path | None, asked: PrivacyOptions, epsilon: float | None,
@@ -69,7 +76,7 @@ class ProgramOptions:
         traces, samples = self.traces_file is not None, self.samples_file is not None
         is_program, others = traces or samples, asked.is_robust or asked.privacy_name != "pml"
         no_claim = epsilon is None or not 0 <= (asked.delta or 0.0) < 1
-        for is_wrong, message in (
+        refuse_options(
             ((mechanism_file is not None) + traces + samples != 1,
              "give one of MECHANISM, --traces FILE and --samples FILE"),
             ((self.stop or self.edges or self.deterministic) and not samples,
@@ -84,9 +91,7 @@ class ProgramOptions:
              "--traces are exact, with their law: leave --confidence and --prior out"),
             (samples and deltas, "--envelope needs MECHANISM or --traces, and --samples are draws"),
             (self.stop and no_claim, "--stop stops when a claim is decided: give --epsilon, and --delta"),
-        ):  # fmt: skip
-            if is_wrong:
-                raise InputError(message)
+        )  # fmt: skip
 
     def audit(
         self, asked: PrivacyOptions, epsilon: float | None, deltas: str | None,

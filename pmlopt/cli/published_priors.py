@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from pmlopt.cli.options import OptionNote
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,9 +15,10 @@ if TYPE_CHECKING:
     from pmlopt.data.secret import Secret
     from pmlopt.model.privacy import Requirement
 
-RoundCounts: TypeAlias = Annotated[bool, OptionNote(
-    "Design for the counts of people rounded as in a release, so that the file has no exact count."
-)]  # fmt: skip
+RoundCounts: TypeAlias = Annotated[
+    bool,
+    "Design for the counts of people rounded as in a release, so that the file has no exact count.",
+]
 
 
 def read_remaining(ledger_file: Path, prior: Prior, round_counts: bool) -> Requirement:

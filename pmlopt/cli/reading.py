@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 import numpy as np
 
 from pmlopt.cli.completion import list_utility_names
-from pmlopt.cli.options import OptionNote
-from pmlopt.cli.printing import print_line
+from pmlopt.cli.terminal import print_line
 from pmlopt.core import files
 from pmlopt.core.arrays import (
     SUM_ATOL,
@@ -39,29 +38,23 @@ if TYPE_CHECKING:
     from pmlopt.model.utility import EstimationError, LinearUtility, SubConvex
     from pmlopt.programs.linear.certificate import AffineConstraint
 
-Minimise: TypeAlias = Annotated[bool, OptionNote("The matrix of --utility holds losses.")]
+Minimise: TypeAlias = Annotated[bool, "The matrix of --utility holds losses."]
 Outputs: TypeAlias = Annotated[
-    str | None, OptionNote("The outputs: their number, or their labels with commas between.")
+    str | None, "The outputs: their number, or their labels with commas between."
 ]
-LinearName: TypeAlias = Annotated[
+UtilityName: TypeAlias = Annotated[
     str,
-    OptionNote(
-        "hamming, absolute, squared, or a matrix of gains in a file, such as gains.csv.",
-        "--utility",
-    ),
-]
-UtilityName: TypeAlias = Annotated[str, OptionNote(
     "hamming, absolute, squared (losses); mutual-information, total-variation, chi-square, "
     "hellinger, guessing-probability; estimation-error, or estimation-error:WORKLOAD (prefix, range, "
-    "mean, marginals); or a CSV matrix of gains.", "--utility", complete=list_utility_names
-)]  # fmt: skip
-ExploredUtility: TypeAlias = Annotated[
+    "mean, marginals); or a CSV matrix of gains.",
+    "--utility",
+    list_utility_names,
+]
+OptionalUtility: TypeAlias = Annotated[
     str | None,
-    OptionNote(
-        "As of pmlopt design: estimation-error, hamming, ...",
-        "--utility",
-        complete=list_utility_names,
-    ),
+    "hamming, absolute, squared (losses); estimation-error, mutual-information and others; a CSV matrix.",
+    "--utility",
+    list_utility_names,
 ]
 
 

@@ -19,23 +19,16 @@ from pmlopt.cli.data_options import (
     warn_of_order,
     warn_of_seed,
 )
-from pmlopt.cli.options import (
-    CLAIM_FAILS,
-    NOT_SOLVED,
-    ArgumentNote,
-    Json,
-    OptionNote,
-    add_command,
-    imports,
-    main,
-    note_released,
-)
-from pmlopt.cli.printing import format_nats, print_json, print_line, print_table, show_status
+from pmlopt.cli.exits import CLAIM_FAILS, NOT_SOLVED, VERDICT_CODES, note_released
+from pmlopt.cli.group import main
+from pmlopt.cli.options import ArgumentNote, Json, OptionNote, add_command, imports
+from pmlopt.cli.printing import format_nats, print_json, print_table, show_status
 from pmlopt.cli.privacy_options import PrivacyOptions
-from pmlopt.cli.queries import UNASKED, find_builder, read_grid
-from pmlopt.cli.reading import ExploredUtility, Minimise, read_utility
+from pmlopt.cli.reading import Minimise, OptionalUtility, read_utility
 from pmlopt.cli.release_options import SingleReleaseOptions
+from pmlopt.cli.sweeps import UNASKED, find_builder, read_grid
 from pmlopt.cli.targets import TARGET, check_targets_not_inputs
+from pmlopt.cli.terminal import print_line
 from pmlopt.cli.worker_options import WorkerOptions
 from pmlopt.core import files
 from pmlopt.core.arrays import join_words
@@ -56,21 +49,17 @@ def release_command(
     form: DataOptions,
     workers: WorkerOptions,
     plan_file: Annotated[
-        Path | None, OptionNote("A plan file (TOML): how each column is released.", "--plan")
+        Path | None, "A plan file (TOML): how each column is released.", "--plan"
     ] = None,
-    output: Annotated[Path | None, OptionNote("The folder to make.", "-o/--output")] = None,
+    output: Annotated[Path | None, "The folder to make.", "-o/--output"] = None,
     issuer: Annotated[
-        str | None, OptionNote("Who answers for the release, named in the report to sign.")
+        str | None, "Who answers for the release, named in the report to sign."
     ] = None,
     exact_counts: Annotated[
         bool,
-        OptionNote(
-            "Publish the exact number of people with each value; else counts are rounded to tens or more."
-        ),
+        "Publish the exact number of people with each value; else counts are rounded to tens or more.",
     ] = False,
-    dry_run: Annotated[
-        bool, OptionNote("Print what the release would reveal, and write nothing.")
-    ] = False,
+    dry_run: Annotated[bool, "Print what the release would reveal, and write nothing."] = False,
     seed: Seed = None,
     missing: MissingCells = "refuse",
     keep_order: KeepOrder = False,
@@ -270,7 +259,7 @@ def check_command(folder: Annotated[Path, ArgumentNote("FOLDER")], as_json: Json
         notes = ("What this folder cannot show:", *(f"  {line}" for line in verdict.notes))
         for line in (*explain_undecided(verdict), *warnings, *notes):
             print_line(line)
-    sys.exit({True: 0, False: CLAIM_FAILS, None: NOT_SOLVED}[verdict.holds])
+    sys.exit(VERDICT_CODES[verdict.holds])
 
 
 @add_command(main, "example")
@@ -295,27 +284,25 @@ def example_command(target: Annotated[Path, ArgumentNote("FILE")]) -> None:
 PRIOR = {"prior_file", "counts_file", "columns", "missing", "normalise", "delimiter", "encoding"}
 """The options of the prior, which every requirement that is compared shares."""
 
-_Page: TypeAlias = Annotated[Path, OptionNote("The page to write (.html).", "-o/--output", TARGET)]
-_Epsilons: TypeAlias = Annotated[str | None, OptionNote(
+_Page: TypeAlias = Annotated[Path, "The page to write (.html).", "-o/--output", TARGET]
+_Epsilons: TypeAlias = Annotated[
+    str | None,
     "The levels in nats: with commas between, or START:STOP:COUNT; left out, 40 up to 3 nats at most.",
-    "--epsilon"
-)]  # fmt: skip
-_Compare: TypeAlias = Annotated[str | None, OptionNote(
+    "--epsilon",
+]
+_Compare: TypeAlias = Annotated[
+    str | None,
     "What a design is compared with, with commas between: ldp, response (randomized response), nothing (what "
-    "releasing nothing is worth); left out, all of them; none for none."
-)]  # fmt: skip
+    "releasing nothing is worth); left out, all of them; none for none.",
+]
 _Total: TypeAlias = Annotated[
     float | None,
-    OptionNote(
-        "With --about: release both columns of it, and split this level over them, in nats."
-    ),
+    "With --about: release both columns of it, and split this level over them, in nats.",
 ]
-_Person: TypeAlias = Annotated[str | None, OptionNote("Whose, where FILE has streams.")]
+_Person: TypeAlias = Annotated[str | None, "Whose, where FILE has streams."]
 _HalfWidth: TypeAlias = Annotated[
     float | None,
-    OptionNote(
-        "Of the intervals of estimated frequencies for which people are counted; else 0.01."
-    ),
+    "Of the intervals of estimated frequencies for which people are counted; else 0.01.",
 ]
 
 
@@ -324,19 +311,16 @@ def explore_command(
     asked: PrivacyOptions,
     output: _Page,
     saved: Annotated[str | None, ArgumentNote("[FILE]")] = None,
-    utility_name: ExploredUtility = None,
+    utility_name: OptionalUtility = None,
     minimise: Minimise = False,
     epsilons: _Epsilons = None,
     compare: _Compare = None,
     total: _Total = None,
     person: _Person = None,
     half_width: _HalfWidth = None,
-    time_limit: Annotated[float | None, OptionNote("Seconds for each point.")] = None,
+    time_limit: Annotated[float | None, "Seconds for each point."] = None,
     exact_counts: Annotated[
-        bool,
-        OptionNote(
-            "Show the exact counts of people of the prior; else they are rounded to tens or more."
-        ),
+        bool, "Show the exact counts of people of the prior; else they are rounded to tens or more."
     ] = False,
 ) -> None:
     """Write a page to explore a trade-off.
@@ -524,7 +508,7 @@ def format_options(record: Any, names: set[str] | None = None) -> list[str]:
     for one in fields(record):
         value = getattr(record, one.name)
         if value != one.default and (names is None or one.name in names):
-            flag = hints[one.name].__metadata__[-1].list_flags(one.name)[0]
+            flag = OptionNote.read(one.name, hints[one.name]).flags[0]
             found += [
                 text
                 for part in (value if isinstance(value, tuple) else (value,))

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pmlopt.cli.data_options import DataOptions, PersonColumn
-from pmlopt.cli.options import OptionNote
+from pmlopt.cli.data_options import DataOptions, KeepOptions, PersonColumn
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,50 +14,51 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SingleReleaseOptions:
+class SingleReleaseOptions(KeepOptions):
     """The options of a release without a plan file: one column or column tuple."""
 
     columns: Annotated[
         tuple[str, ...],
-        OptionNote("Without a plan: the column; several are released as one tuple.", "--column"),
+        "Without a plan: the column; several are released as one tuple.",
+        "--column",
     ] = ()
-    epsilon: Annotated[float | None, OptionNote("With --column: the bound in nats.")] = None
-    privacy_name: Annotated[str, OptionNote(
-        "With --epsilon: which bound, pml or ldp, or another one that an epsilon states.", "--privacy"
-    )] = "pml"  # fmt: skip
-    confidence_delta: Annotated[float | None, OptionNote(
-        "With --epsilon: the data are a sample; the bound holds for its population but with this probability."
-    )] = None  # fmt: skip
-    utility: Annotated[str | None, OptionNote(
-        "With --column: what stays useful: estimation-error (frequencies), hamming, absolute, ..."
-    )] = None  # fmt: skip
-    mechanism_file: Annotated[
-        Path | None, OptionNote("With --column: a mechanism, in place of a design.", "--mechanism")
+    epsilon: Annotated[float | None, "With --column: the bound in nats."] = None
+    privacy_name: Annotated[
+        str,
+        "With --epsilon: which bound, pml or ldp, or another one that an epsilon states.",
+        "--privacy",
+    ] = "pml"
+    confidence_delta: Annotated[
+        float | None,
+        "With --epsilon: the data are a sample; the bound holds for its population but with this "
+        "probability.",
     ] = None
-    keep: Annotated[
-        tuple[str, ...], OptionNote("A column that stays, in clear. Give it once for each.")
-    ] = ()
-    drop: Annotated[
-        tuple[str, ...], OptionNote("A column that is not released. Give it once for each.")
-    ] = ()
-    drop_all: Annotated[bool, OptionNote("No other column is released.")] = False
-    law: Annotated[Path | None, OptionNote(
-        "Other data with the same columns: the stated shares, which the level is about, are theirs."
-    )] = None  # fmt: skip
+    utility: Annotated[
+        str | None,
+        "With --column: what stays useful: estimation-error (frequencies), hamming, absolute, ...",
+    ] = None
+    mechanism_file: Annotated[
+        Path | None, "With --column: a mechanism, in place of a design.", "--mechanism"
+    ] = None
+    law: Annotated[
+        Path | None,
+        "Other data with the same columns: the stated shares, which the level is about, are theirs.",
+    ] = None
     total: Annotated[
         float | None,
-        OptionNote(
-            "The largest level of all that leaves, in clear too, in nats: above it nothing is written."
-        ),
+        "The largest level of all that leaves, in clear too, in nats: above it nothing is written.",
     ] = None
 
-    ledger_file: Annotated[Path | None, OptionNote(
-        "A ledger that must allow the release, and records it when it is published.", "--ledger"
-    )] = None  # fmt: skip
+    ledger_file: Annotated[
+        Path | None,
+        "A ledger that must allow the release, and records it when it is published.",
+        "--ledger",
+    ] = None
     person_column: PersonColumn = None
-    within_ledger: Annotated[bool, OptionNote(
-        "With --ledger: design within what it leaves to each of the people, with or without --epsilon."
-    )] = False  # fmt: skip
+    within_ledger: Annotated[
+        bool,
+        "With --ledger: design within what it leaves to each of the people, with or without --epsilon.",
+    ] = False
 
     def build_plan(self, data: Path, form: DataOptions) -> ReleasePlan:
         """Build the plan of a single release."""

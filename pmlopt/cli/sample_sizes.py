@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from pmlopt.cli.options import Json, OptionNote, add_command, main
 from pmlopt.cli.printing import format_nats, print_json, print_table
 from pmlopt.core.converters import finite_or_none
 from pmlopt.errors import InputError
@@ -15,33 +14,26 @@ from pmlopt.errors import InputError
 class BoundOptions:
     """The options of a bound on the level under the true law, of which two of three are given."""
 
-    letters: Annotated[int | None, OptionNote("With --for-bound: N, the number of letters.")] = None
+    letters: Annotated[int | None, "With --for-bound: N, the number of letters."] = None
     epsilon: Annotated[
-        float | None, OptionNote("With --for-bound: the PML level at the estimate, in nats.")
+        float | None, "With --for-bound: the PML level at the estimate, in nats."
     ] = None
     target: Annotated[
-        float | None,
-        OptionNote("With --for-bound: the level above it under the true distribution, in nats."),
+        float | None, "With --for-bound: the level above it under the true distribution, in nats."
     ] = None
     confidence_delta: Annotated[
-        float | None, OptionNote("With --for-bound: the probability over the sample that it fails.")
+        float | None, "With --for-bound: the probability over the sample that it fails."
     ] = None
-    samples: Annotated[int | None, OptionNote("With --for-bound: the number of observations.")] = (
-        None
-    )
+    samples: Annotated[int | None, "With --for-bound: the number of observations."] = None
     kappa: Annotated[
         float | None,
-        OptionNote(
-            "At least the balance of the true distribution, where it is known: shrinks the radius; 0.5 where "
-            "left out."
-        ),
+        "At least the balance of the true distribution, where it is known: shrinks the radius; 0.5 where "
+        "left out.",
     ] = None
     min_probability: Annotated[
         float | None,
-        OptionNote(
-            "A lower bound on the smallest probability of the estimate, where it is known: for the first "
-            "privacy region."
-        ),
+        "A lower bound on the smallest probability of the estimate, where it is known: for the first "
+        "privacy region.",
     ] = None
 
     def print_third(self, as_json: bool) -> None:
@@ -88,9 +80,3 @@ class BoundOptions:
             ("failure probability", f"{confidence_delta:.3g}"),
             ("samples", f"{samples:,}"),
         ])  # fmt: skip
-
-
-@add_command(main, "sample-size")
-def compute_sample_size(bound: BoundOptions, as_json: Json = False) -> None:
-    """Compute the sample size that a bound needs, as people-needed --for-bound does."""
-    bound.print_third(as_json)

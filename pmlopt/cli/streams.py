@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from pmlopt.cli.data_options import DataOptions, Seed
+from pmlopt.cli.exits import note_released
 from pmlopt.cli.group import CommandGroup
-from pmlopt.cli.options import ArgumentNote, Json, OptionNote, add_command, main, note_released
-from pmlopt.cli.printing import format_nats, print_json, print_line, print_table
+from pmlopt.cli.options import ArgumentNote, Json, add_command
+from pmlopt.cli.printing import format_nats, print_json, print_table
 from pmlopt.cli.reading import read_numbers
 from pmlopt.cli.targets import TARGET
+from pmlopt.cli.terminal import print_line
 from pmlopt.core import files
 from pmlopt.core.arrays import indices_of
 from pmlopt.core.converters import finite_or_none
@@ -34,31 +35,26 @@ def stream_group() -> None:
 def new_stream(
     data: Annotated[Path, ArgumentNote("DATA")],
     form: DataOptions,
-    person_column: Annotated[str, OptionNote("The column of DATA with the person of each row.")],
-    column: Annotated[str, OptionNote("The column with the states.")],
-    epsilon: Annotated[
-        float, OptionNote("The leakage level of all releases about each state, in nats.")
-    ],
+    person_column: Annotated[str, "The column of DATA with the person of each row."],
+    column: Annotated[str, "The column with the states."],
+    epsilon: Annotated[float, "The leakage level of all releases about each state, in nats."],
     output: Annotated[
         Path,
-        OptionNote(
-            "The streams to write (.json); or, for very many people, a stream population (.npz).",
-            "-o/--output",
-            TARGET,
-        ),
+        "The streams to write (.json); or, for very many people, a stream population (.npz).",
+        "-o/--output",
+        TARGET,
     ],
     time_column: Annotated[
-        str | None,
-        OptionNote("The column with the times; left out, earlier rows stand above later ones."),
+        str | None, "The column with the times; left out, earlier rows stand above later ones."
     ] = None,
-    utility: Annotated[str, OptionNote("hamming, absolute or squared.")] = "hamming",
-    smoothing: Annotated[float, OptionNote("What is added to the count of each move.")] = 0.5,
-    about: Annotated[str, OptionNote("state, path, or a number of states in a row.")] = "state",
+    utility: Annotated[str, "hamming, absolute or squared."] = "hamming",
+    smoothing: Annotated[float, "What is added to the count of each move."] = 0.5,
+    about: Annotated[str, "state, path, or a number of states in a row."] = "state",
     caps: Annotated[
-        str | None, OptionNote("Levels up to which the first releases may go, with commas between.")
+        str | None, "Levels up to which the first releases may go, with commas between."
     ] = None,
     designs: Annotated[
-        int, OptionNote("Of a population (.npz): how many designs there are at each step, at most.")
+        int, "Of a population (.npz): how many designs there are at each step, at most."
     ] = 32,
 ) -> None:
     """Begin streams for a chain that is counted in DATA.
@@ -91,21 +87,20 @@ def new_stream(
 def release_states(
     file: Annotated[Path, ArgumentNote("STREAMS")],
     form: DataOptions,
-    person: Annotated[str | None, OptionNote("The person whose state is released.")] = None,
-    state: Annotated[str | None, OptionNote("With --person: the present state.")] = None,
+    person: Annotated[str | None, "The person whose state is released."] = None,
+    state: Annotated[str | None, "With --person: the present state."] = None,
     data: Annotated[
-        Path | None,
-        OptionNote("Instead: a data file with a row for each person and the present state."),
+        Path | None, "Instead: a data file with a row for each person and the present state."
     ] = None,
     person_column: Annotated[
-        str | None, OptionNote("With --data: the column with the person of each row.")
+        str | None, "With --data: the column with the person of each row."
     ] = None,
-    column: Annotated[str | None, OptionNote("With --data: the column with the states.")] = None,
+    column: Annotated[str | None, "With --data: the column with the states."] = None,
     output: Annotated[
         Path | None,
-        OptionNote(
-            "With --data: the file to write (CSV, Parquet or Arrow).", "-o/--output", TARGET
-        ),
+        "With --data: the file to write (CSV, Parquet or Arrow).",
+        "-o/--output",
+        TARGET,
     ] = None,
     seed: Seed = None,
     as_json: Json = False,
@@ -174,7 +169,7 @@ def release_states(
 @add_command(stream_group, "show")
 def show_stream(
     file: Annotated[Path, ArgumentNote("STREAMS")],
-    person: Annotated[str | None, OptionNote("Of whom; left out, of all.")] = None,
+    person: Annotated[str | None, "Of whom; left out, of all."] = None,
     as_json: Json = False,
 ) -> None:
     """Show what was released, about whom and at which time."""
@@ -215,9 +210,6 @@ def show_stream(
     print_table(
         ["time", "output"], [[f"{time}", f"{output}"] for time, output in enumerate(history, 1)]
     )
-
-
-main.add_command(copy(stream_group), "stream")
 
 
 def _get_stream_class(file: Path) -> Any:

@@ -7,20 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from pmlopt.cli.exits import CLAIM_FAILS, VERDICT_CODES
 from pmlopt.cli.export import SOURCE_ENDINGS, describe_for_registry, verify_source
-from pmlopt.cli.options import (
-    CLAIM_FAILS,
-    NOT_SOLVED,
-    ArgumentNote,
-    Json,
-    OptionNote,
-    add_command,
-    imports,
-    main,
-)
-from pmlopt.cli.printing import print_json, print_line, print_table
+from pmlopt.cli.group import main
+from pmlopt.cli.options import ArgumentNote, Json, add_command, imports
+from pmlopt.cli.printing import print_json, print_table
 from pmlopt.cli.reading import read_saved_prior
 from pmlopt.cli.targets import TARGET
+from pmlopt.cli.terminal import print_line
 from pmlopt.core.lazy_imports import tempfile
 from pmlopt.errors import InputError
 
@@ -32,12 +26,10 @@ if TYPE_CHECKING:
 def report_command(
     saved_file: Annotated[Path, ArgumentNote("FILE")],
     output: Annotated[
-        Path | None,
-        OptionNote("The file to write, .html or .md; else next to FILE.", "-o/--output", TARGET),
+        Path | None, "The file to write, .html or .md; else next to FILE.", "-o/--output", TARGET
     ] = None,
     registry: Annotated[
-        bool,
-        OptionNote("FILE is the folder of a release: describe it for a registry of deployments."),
+        bool, "FILE is the folder of a release: describe it for a registry of deployments."
     ] = False,
 ) -> None:
     """Write a page on what a saved result guarantees.
@@ -78,9 +70,6 @@ def check_saved_result(path: Path) -> None:
         )
 
 
-CODES: Mapping[bool | None, int] = {True: 0, False: CLAIM_FAILS, None: NOT_SOLVED}
-"""The exit codes of a verdict: not all of it was checked is no yes."""
-
 WORDS: Mapping[bool | None, str] = {
     True: "All that the file claims holds.",
     False: "A claim of the file is FALSE.",
@@ -94,18 +83,14 @@ def verify_command(
     as_json: Json = False,
     checker: Annotated[
         str | None,
-        OptionNote(
-            "The command of a checker of VIPR certificates, such as viprchk. FILE is then the folder of a "
-            "proof (`pmlopt prove`), one certificate of it, or a saved result, which is proved first.",
-            "--vipr",
-        ),
+        "The command of a checker of VIPR certificates, such as viprchk. FILE is then the folder of a "
+        "proof (`pmlopt prove`), one certificate of it, or a saved result, which is proved first.",
+        "--vipr",
     ] = None,
     mechanism_file: Annotated[
         Path | None,
-        OptionNote(
-            "FILE is source code, or a workbook, that `pmlopt export` wrote: compare it with this mechanism.",
-            "--of",
-        ),
+        "FILE is source code, or a workbook, that `pmlopt export` wrote: compare it with this mechanism.",
+        "--of",
     ] = None,
 ) -> None:
     """Check what a saved result claims.
@@ -126,7 +111,7 @@ def verify_command(
             "folder of a proof, and this saved results"
         )
     if mechanism_file is not None:
-        sys.exit(CODES[verify_source(saved_file, mechanism_file, as_json)])
+        sys.exit(VERDICT_CODES[verify_source(saved_file, mechanism_file, as_json)])
     if saved_file.suffix.lower() in SOURCE_ENDINGS:
         raise InputError(f"{saved_file}: is source code: name its mechanism by --of MECHANISM")
     if saved_file.suffix.lower() == ".xlsx":
@@ -137,13 +122,13 @@ def verify_command(
     check_saved_result(saved_file)
     verdict = verify_file(saved_file)
     print_verification(verdict, saved_file, as_json)
-    sys.exit(CODES[verdict.holds])
+    sys.exit(VERDICT_CODES[verdict.holds])
 
 
 @add_command(main, "prove", extra=(imports,))
 def prove_command(
     saved_file: Annotated[Path, ArgumentNote("FILE")],
-    output: Annotated[Path, OptionNote("The folder to make.", "-o/--output")],
+    output: Annotated[Path, "The folder to make.", "-o/--output"],
     as_json: Json = False,
 ) -> None:
     """Write the proof of a result for independent checkers.

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from pmlopt.cli.options import OptionNote
 from pmlopt.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -22,12 +21,13 @@ class WorkerOptions:
     """The parallel execution option; results do not depend on it."""
 
     # Processes of one command: each takes about 0.2 GB.
-    workers: Annotated[int, OptionNote(
-        "Processes that work side by side, at most 256.", type=click.IntRange(1, 256)
-    )] = 1  # fmt: skip
-    scheduler: Annotated[str | None, OptionNote(
-        "The address of a dask scheduler, such as tcp://head:8786, whose workers work instead."
-    )] = None  # fmt: skip
+    workers: Annotated[
+        int, "Processes that work side by side, at most 256.", click.IntRange(1, 256)
+    ] = 1
+    scheduler: Annotated[
+        str | None,
+        "The address of a dask scheduler, such as tcp://head:8786, whose workers work instead.",
+    ] = None
 
     def open_executor(self) -> AbstractContextManager[Executor | None]:
         """Open the executor of the option; None for serial execution.

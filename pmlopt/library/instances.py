@@ -8,14 +8,14 @@ import inspect
 import math
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.core.files import is_standard_stream, read_bytes
 from pmlopt.core.records import Context, Range, Shape, read_record
 from pmlopt.core.suggestions import did_you_mean
@@ -30,7 +30,8 @@ from pmlopt.model import closed_forms
 from pmlopt.model.closed_forms.catalogue import CLOSED_FORMS
 from pmlopt.model.closed_forms.worst_case import build_uniform_on
 from pmlopt.model.queries.channel import compute_loss_table
-from pmlopt.model.utility import as_utility
+from pmlopt.model.utility import LinearUtility, as_utility
+from pmlopt.model.utility.orders import utility_order
 from pmlopt.programs.designs import design
 from pmlopt.programs.envelope.program import EnvelopeProgram, envelope, failure_after_processing
 from pmlopt.programs.envelope_design.program import envelope_design
@@ -96,6 +97,28 @@ class ExpectedOptimum:
     def agrees_with(self, optimum: float) -> bool:
         """Return whether an optimum satisfies the stated relation."""
         return RELATIONS[self.relation](optimum, self.value, self.tolerance)
+
+    def compare(self, value: float, bound: float, is_optimal: bool) -> bool | None:
+        """Return whether a result agrees with the relation; None where its gap is too wide to decide.
+
+        Args:
+            value: that was found.
+            bound: no mechanism has a better value.
+            is_optimal: whether they are equal up to the tolerance.
+
+        Examples:
+            >>> claim = ExpectedOptimum("derived", "<=", 0.2)
+            >>> claim.compare(0.1, 0.3, False), claim.compare(0.1, 0.15, False)
+            (None, True)
+        """
+        agrees = self.agrees_with(value)
+        if is_optimal:
+            return agrees
+        if self.relation == "==":
+            return agrees or (
+                None if min(value, bound) <= self.value <= max(value, bound) else False
+            )
+        return agrees if agrees == self.agrees_with(bound) else None
 
     @property
     def tolerance(self) -> float:
@@ -195,16 +218,16 @@ class Instance:
         return compute_closed_value(self.program(), self.expected.closed_form)
 
 
-def _read_arguments(builder: Callable[..., Any], params: Mapping[str, Any]) -> dict[str, Any]:
-    """Read a builder's arguments in order, each knowing the earlier ones."""
+def _read_arguments(
+    builder: Callable[..., Any], params: Mapping[str, Any], known_values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Read a builder's arguments in order, each knowing the earlier ones; some are known already."""
     known = {
         name: one for name, one in inspect.signature(builder).parameters.items() if name in FIELDS
     }
     names = [name for name in FIELDS if name in known or name == "secret"]
-    for key in params:
-        if key not in names:
-            near = did_you_mean(key, names, f"the keys here are {', '.join(names)}")
-            raise InstanceError(f"params.{key} is not a known key: {near}")
+    _check_keys(params, names, "is not a known key")
+    _check_keys(known_values, names, f"is no parameter of {builder.__name__}")
     given: dict[str, Any] = {"labels": None}
     for name in names:
         context = Context(
@@ -214,7 +237,9 @@ def _read_arguments(builder: Callable[..., Any], params: Mapping[str, Any]) -> d
             number=parse_logarithm,
             forms=SHORTHAND_CONSTRUCTORS,
         )
-        if name in params:
+        if name in known_values:
+            given[name] = known_values[name]
+        elif name in params:
             given[name] = read_record(FIELDS[name], params[name], f"params.{name}", context)
             if name == "utility":
                 given[name] = as_utility(given[name])
@@ -224,7 +249,27 @@ def _read_arguments(builder: Callable[..., Any], params: Mapping[str, Any]) -> d
             raise InstanceError(f"params.{name} is missing: add it")
         if name == "prior" and name in given:
             given |= given[name].context.given
+    if isinstance(given.get("order"), str):
+        given["order"] = _rank_outputs(given)
     return {name: given[name] for name in known if name in given}
+
+
+def _check_keys(keys: Iterable[str], names: Sequence[str], problem: str) -> None:
+    """Raise an error for a key that is none of the names."""
+    for key in keys:
+        if key not in names:
+            near = did_you_mean(key, names, f"the keys here are {', '.join(names)}")
+            raise InstanceError(f"params.{key} {problem}: {near}")
+
+
+def _rank_outputs(given: Mapping[str, Any]) -> IntArray:
+    """Rank the outputs by the loss or gain that stands in place of an order."""
+    prior, utility = given["prior"], as_utility(given["order"])
+    if not isinstance(utility, LinearUtility):
+        raise InstanceError(f"params.order is {given['order']!r}: name a loss, or give the ranks")
+    outputs = given.get("outputs")
+    letters = outputs if isinstance(outputs, tuple) else prior.labels
+    return utility_order(utility.evaluate_gains(prior.labels, letters))
 
 
 def load_all() -> list[Instance]:
@@ -234,24 +279,32 @@ def load_all() -> list[Instance]:
     )
 
 
-def find(name: str | os.PathLike[str]) -> Instance:
+def find(name: str | os.PathLike[str], known: Mapping[str, Any] | None = None) -> Instance:
     """Find an instance by file path or library id.
+
+    Args:
+        name: the path or id.
+        known: parameters that replace those of the file, such as the prior of counted data.
 
     Raises:
         InstanceError: there is neither, or the file breaks the schema.
     """
     path = Path(name)
     if path.suffix == ".toml" or is_standard_stream(path):
-        return load(path)
+        return load(path, known)
     files = {file.stem: file for file in library().glob("*/*.toml")}
     if str(name) in files:
-        return load(files[str(name)])
+        return load(files[str(name)], known)
     near = did_you_mean(str(name), files, "`pmlopt problems` lists them")
     raise InstanceError(f"{name}: there is no problem of that name, nor a .toml file; {near}")
 
 
-def load(path: str | os.PathLike[str]) -> Instance:
+def load(path: str | os.PathLike[str], known: Mapping[str, Any] | None = None) -> Instance:
     """Read and validate a problem file.
+
+    Args:
+        path: of the file.
+        known: parameters that replace those of the file; what refers to them is read with them.
 
     Raises:
         FileFormatError: the file cannot be read.
@@ -273,7 +326,7 @@ def load(path: str | os.PathLike[str]) -> Instance:
                 f"id is {found.id!r} and the file's name {file.stem!r}: make them the same"
             )
         builder = BUILDERS[found.builder]
-        arguments = _read_arguments(builder, found.params)
+        arguments = _read_arguments(builder, found.params, known or {})
     except InputError as cause:
         raise InstanceError(f"{file}: {cause}") from None
     source = found.source

@@ -181,7 +181,8 @@ SHORTHAND_CONSTRUCTORS: Mapping[type, Mapping[str, Callable[..., Any]]] = {
 Matrix: TypeAlias = Annotated[FloatArray, Shape("letters", "outputs")]
 FIELDS: Mapping[str, Any] = {
     "secret": Secret, "prior": Prior, "chain": Chain, "query": Query, "mechanism": Mechanism,
-    "privacy": Requirement | str, "utility": Utility | str, "order": Matrix, "threshold": int,
+    "over": PriorSet, "privacy": Requirement | str, "utility": Utility | str, "order": Matrix | str,
+    "threshold": int,
     "epsilon": float, "delta": float, "reach": float, "expected": float, "worst": float,
     "entropy": float, "distortion": float, "leakage": float, "loss": Matrix,
     "outputs": Count | tuple[Label, ...], "constraints": tuple[Constraint, ...],

@@ -19,6 +19,7 @@ VALUES: Mapping[str, str] = {
     "chain": '{ initial = [0.5, 0.5], kernels = [[[0.9, 0.1], [0.1, 0.9]]], labels = ["home", "out"] }',
     "query": '{ kind = "modular-sum", records = 3, modulus = 2 }',
     "mechanism": '{ kind = "randomized-response", epsilon = 1.0 }',
+    "over": '{ kind = "l1-ball", radius = 0.1 }',
     "privacy": '{ name = "pml", epsilon = 0.5 }',
     "utility": '"hamming"',
     "order": "[[3, 2, 1], [1, 3, 2], [2, 1, 3]]",

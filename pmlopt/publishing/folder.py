@@ -33,11 +33,6 @@ from pmlopt.releases.attributes import AttributeLevels, attribute_levels, comput
 from pmlopt.releases.joint import check_product_size
 
 FORMAT = "pmlopt release 2"
-OLDER: Mapping[str, Mapping[str, object]] = {
-    "pmlopt release 1": {"step": 1, "date": "", "issuer": "", "order": "that of the data"},
-}
-"""Older formats that are read, with what they did not state: counts were exact, no one signed, and rows kept
-their order."""
 People: TypeAlias = Annotated[int, Range(1, MAX_EXACT_INTEGER)]
 DESCRIPTION = SEALED_BY
 MECHANISMS = "mechanisms"
@@ -152,7 +147,7 @@ class ReleaseFile:
 
     def __post_init__(self) -> None:
         # the format first: other checks of a newer one would give a misleading message
-        if self.format != FORMAT and self.format not in OLDER:
+        if self.format != FORMAT:
             raise FileFormatError(
                 f"the format is {self.format!r}: this version of pmlopt reads {FORMAT!r}"
             )
@@ -244,13 +239,6 @@ class ReleaseFile:
         path = folder / DESCRIPTION
         content = files.read_bytes(path)
         data = parse_json(content, str(path))
-        if isinstance(data, dict) and isinstance(data.get("format"), str):
-            added = OLDER.get(data["format"], {})
-            if both := sorted(added.keys() & data.keys()):
-                raise FileFormatError(
-                    f"{path}: the format {data['format']!r} has no key {both[0]!r}"
-                )
-            data = {**added, **data}
         return read_record(
             cls, data, str(path), Context(room=max(MAX_UNLISTED_LETTERS, len(content)))
         )

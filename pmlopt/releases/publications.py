@@ -29,7 +29,7 @@ class PendingPublication:
         draft: the base name of its draft; behind a draft folder of pmlopt's, `/whole`.
         target: the base name that it gets.
         folder: a key of the folder where both are, with which folders are compared.
-        digest: of the content; None in ledgers of older versions, which have none.
+        digest: of the content.
 
     Raises:
         ValueError: the draft is none of pmlopt's, or a name leaves its folder.
@@ -38,7 +38,7 @@ class PendingPublication:
     draft: str
     target: str
     folder: str
-    digest: str | None
+    digest: str
 
     def __post_init__(self) -> None:
         outer, _, inner = self.draft.partition("/")
@@ -53,34 +53,26 @@ class PendingPublication:
         """Build the record from a draft and its target in one folder.
 
         Raises:
-            ValueError: the draft is none of pmlopt's.
+            ValueError: the draft is none of pmlopt's, or not there.
         """
-        return cls(
-            source.relative_to(target.parent).as_posix(), target.name, compute_folder_key(target.parent),
-            drafts.digest_content(source),
-        )  # fmt: skip
+        digest = drafts.digest_content(source)
+        if digest is None:
+            raise ValueError("it is no file or folder")
+        draft = source.relative_to(target.parent).as_posix()
+        return cls(draft, target.name, compute_folder_key(target.parent), digest)
 
     @classmethod
     def from_entry(cls, entry: Any) -> PendingPublication:
-        """Read the record from a ledger entry, of current or older format.
+        """Read the record from a ledger entry.
 
         Raises:
-            ValueError: it is neither, or names what is no draft.
+            ValueError: it is none, or names what is no draft.
         """
-        if isinstance(entry, dict) and set(entry) == {"draft", "target", "folder", "digest"}:
-            if all(isinstance(value, str) for value in entry.values()):
-                return cls(**entry)
-        elif (
-            isinstance(entry, list)
-            and len(entry) == 2
-            and all(isinstance(one, str) for one in entry)
-        ):
-            draft, target = map(Path, entry)
-            if draft.parent == target.parent:
-                return cls(draft.name, target.name, compute_folder_key(target.parent), None)
-        raise ValueError(
-            f"what is to be published is {entry!r:.80}, which names no draft next to its target"
-        )
+        keys = {"draft", "target", "folder", "digest"}
+        is_record = isinstance(entry, dict) and set(entry) == keys
+        if not is_record or not all(isinstance(value, str) for value in entry.values()):
+            raise ValueError(f"what is to be published is {entry!r:.80}, which names no draft")
+        return cls(**entry)
 
     def finish(self, folder: Path, owner: str) -> bool:
         """Rename the draft to its target if needed; return whether the target is now in place.
@@ -97,7 +89,7 @@ class PendingPublication:
         """
         source, target = folder / self.draft, folder / self.target
         try:
-            if self._is_published(source, target):  # it was interrupted after that
+            if self._is_content(target):  # it was interrupted after that
                 self._remove_rest(folder, owner)
                 return True
             if (
@@ -119,11 +111,6 @@ class PendingPublication:
             ) from None
         if self.folder != compute_folder_key(folder):
             return False
-        if self.digest is None and os.path.lexists(source):
-            raise FileFormatError(
-                f"{source}: a ledger of an older version is to publish it as {target}, and does not say what "
-                "it holds: if it is that release, give it this name yourself, and repeat this"
-            )
         raise FileFormatError(
             f"the last release is recorded, and was to be published as {target}, but neither that file is "
             f"there as it was recorded nor a draft of this ledger, {source}: put back the one that was moved "
@@ -157,14 +144,8 @@ class PendingPublication:
             files.remove_path(outer)
 
     def _is_content(self, path: Path) -> bool:
-        """Return whether a path has the recorded content; an older ledger recorded none."""
-        return self.digest is not None and drafts.digest_content(path) == self.digest
-
-    def _is_published(self, source: Path, target: Path) -> bool:
-        """Return whether the target has the recorded content, or of an older ledger its name."""
-        if self.digest is not None:
-            return self._is_content(target)
-        return os.path.lexists(target) and not os.path.lexists(source)
+        """Return whether a path has the recorded content."""
+        return drafts.digest_content(path) == self.digest
 
 
 def describe_draft(
@@ -190,10 +171,6 @@ def describe_draft(
         raise FileFormatError(
             f"{draft}: cannot be published: {cause}; its name must begin with {PREFIX}"
         ) from None
-    if publication.digest is None:
-        raise FileFormatError(
-            f"{draft}: is not there as a file or folder: nothing can be published"
-        )
     return publication, name.parent
 
 

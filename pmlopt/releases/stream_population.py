@@ -344,7 +344,7 @@ class StreamPopulation:
             # by the people whose histories the file holds: an array without rows claims any number
             if told.ndim != 2 or arrays["place"].shape != told.shape[1:]:
                 raise ValueError(f"its outputs are of the shape {told.shape}")
-            # files of earlier versions have numbers
+            # people without names have none
             people = (
                 told.shape[1] if names is None else read_record(tuple[Label, ...], names, "people")
             )

@@ -108,10 +108,11 @@ def test_shares_and_rows_are_divided_by_their_sums_on_request_only(
 ) -> None:
     (folder / "off.csv").write_text(f"age,share\n60+,{share}\n45-59,0.27\n30-44,0.25\n18-29,0.20\n")
     total = 0.72 + float(share)
+    run("problems", "new", "least-leakage", "-o", "own.toml")
     for command in (
         ("audit", "matrix.csv", "--epsilon", "2", "--prior"),
         ("design", "--epsilon", "1", "--utility", "hamming", "--prior"),
-        ("least-leakage", "--utility", "hamming", "--target", "0.3", "--prior"),
+        ("solve", "own.toml", "--prior"),
     ):
         refused = run(*command, "off.csv", code=2)
         assert f"the shares sum to {total:.2f}, not to 1" in refused

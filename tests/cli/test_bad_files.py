@@ -39,7 +39,7 @@ DESIGN = "design --prior bad.csv --epsilon 1 --utility hamming -o out.json"
 OTHERS = (
     "audit m.json --prior bad.csv",
     "sweep --prior bad.csv --epsilon 1,2 --utility hamming -o out.csv",
-    "least-leakage --prior bad.csv --utility hamming --expected 0.4 -o out.json",
+    "solve small.toml --prior bad.csv -o out.json",
 )
 
 
@@ -85,7 +85,7 @@ def test_an_endless_file_is_read_no_further_than_the_limit(
 TAKING = (
     "audit {} --prior p.csv",
     "apply {} data.csv --column level -o out.csv",
-    "record-leakage {} --query modular-sum --modulus 3 --records 2 --entropy 1",
+    "solve record-parity-laplace-b2 --mechanism {}",
 )
 MECHANISMS: dict[str, str | bytes] = {
     "cut.csv": ",a,b\na,0.5,0.5\nb,0.5\n",

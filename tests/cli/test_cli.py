@@ -29,9 +29,11 @@ from pmlopt import (
     leakage_level,
     least_leakage,
     solve,
+    worst_case_utility,
 )
 from pmlopt.library import find, library
 from pmlopt.model.utility import absolute, list_informations
+from pmlopt.model.utility.orders import utility_order
 
 
 def run_json(*arguments: object, code: int = 0) -> dict[str, Any]:
@@ -354,7 +356,7 @@ class TestSamples:
         assert "0.05 over the sample" in run("audit", out, *asked).output
 
     def test_a_plan_has_each_of_the_three(self) -> None:
-        asked = ("sample-size", "--letters", "20", "--epsilon", math.log(5))
+        asked = ("people-needed", "--for-bound", "--letters", "20", "--epsilon", math.log(5))
         samples = run_json(*asked, "--target", math.log(6), "--confidence-delta", "1e-5")["samples"]
         # (log(2^20 - 2) - log 1e-5) / (2 (1/5 - 1/6)^2), rounded up
         assert samples == math.ceil((math.log(2**20 - 2) - math.log(1e-5)) * 450)
@@ -365,7 +367,8 @@ class TestSamples:
         assert math.log(6) - 1e-4 <= reached <= math.log(6)
         assert "11,420" in run(*asked, "--target", math.log(6), "--confidence-delta", "1e-5").output
         # what is known beforehand: width (1 - e^(eps - eps')) least / (e^eps - 1)
-        two = f"sample-size --letters 2 --epsilon {math.log(1.5)} --target {math.log(1.6)}".split()
+        two = f"people-needed --for-bound --letters 2 --epsilon {math.log(1.5)}".split()
+        two += ["--target", str(math.log(1.6))]
         two += ["--confidence-delta", "0.01"]
         width = (1 - 1.5 / 1.6) * 0.4 / 0.5
         known = run_json(*two, "--min-probability", "0.4")["samples"]
@@ -408,54 +411,44 @@ class TestLeast:
     EXAMPLE = np.array([[2.0, 1.0, 0.0], [0.0, 2.0, 1.0], [1.0, 0.0, 2.0]])
     """Gains in the order of WCU, eq. (8)."""
 
-    @pytest.fixture
-    def prior(self, tmp_path: Path) -> Path:
-        path = tmp_path / "prior.csv"
-        path.write_text("letter,probability\na,0.6\nb,0.2\nc,0.2\n")
+    @staticmethod
+    def save(folder: Path, builder: str, *lines: str) -> Path:
+        path = folder / "own.toml"
+        head = f'id = "own"\ntitle = "Own"\nbuilder = "{builder}"\n'
+        source = 'source = { cite = "own", where = "here" }\n[params]\n'
+        path.write_text(head + source + "\n".join(lines) + "\n")
         return path
 
-    @pytest.fixture
-    def gains(self, tmp_path: Path) -> Path:
-        path = tmp_path / "gains.csv"
-        rows = [
-            f"{x}," + ",".join(map(str, row)) for x, row in zip("abc", self.EXAMPLE, strict=True)
-        ]
-        path.write_text("\n".join([",u,v,w", *rows]) + "\n")
-        return path
+    def ranks(self, folder: Path, *lines: str, builder: str = "worst_case_utility") -> Path:
+        prior = 'prior = { probabilities = [0.6, 0.2, 0.2], labels = ["a", "b", "c"] }'
+        order = f"order = {(self.EXAMPLE + 1).tolist()}"
+        return self.save(folder, builder, prior, order, *lines)
 
-    def test_the_worst_case_is_a_table_of_every_threshold(
-        self, prior: Path, gains: Path, counts: Path
-    ) -> None:
-        asked = ("worst-case", "--prior", prior, "--utility", gains)
-        text = run(*asked).output
-        assert all(
-            part in text for part in ("threshold", "0.693147181", "1.60943791")
-        )  # log 2 and log 5
-        curve = run_json(*asked)["curve"]
-        assert [point["threshold"] for point in curve] == [1, 2, 3]
-        assert [math.exp(point["value"]) for point in curve] == pytest.approx([1, 2, 5], abs=1e-8)
-        assert all(
-            point["status"] == "optimal" and point["bound"] <= point["value"] for point in curve
-        )
-        for epsilon, threshold in ((0.69, 1), (0.7, 2), (1.7, 3)):
-            data = run_json(*asked, "--epsilon", epsilon)
-            assert data["threshold"] == data["value"] == threshold
-            assert data["level"] <= epsilon
-        # grouped, every wrong output has rank 3: a threshold of 3 forbids nothing
-        tied = run_json(
-            "worst-case", "--prior", counts, "--utility", "hamming", "--ties", "grouped"
-        )["curve"]
-        assert [point["value"] for point in tied] == pytest.approx(
-            [0, 0, 0, math.log(10)], abs=1e-9
-        )
+    def test_a_sweep_is_a_table_of_every_threshold(self, tmp_path: Path) -> None:
+        path = self.ranks(tmp_path, "threshold = 1")
+        rows = run_json("sweep", path, "--over", "threshold=1:3:3")["rows"]
+        assert [point["threshold"] for point in rows] == [1, 2, 3]
+        assert [math.exp(point["value"]) for point in rows] == pytest.approx([1, 2, 5], abs=1e-8)
+        assert all(one["status"] == "optimal" and one["bound"] <= one["value"] for one in rows)
+        best = self.ranks(tmp_path, "epsilon = 0.5", builder="best_worst_case")
+        rows = run_json("sweep", best, "--epsilon", "0.69,0.7,1.7")["rows"]
+        assert [point["value"] for point in rows] == [1, 2, 3]
 
-    def test_one_threshold_is_designed_and_written(
-        self, prior: Path, gains: Path, tmp_path: Path
-    ) -> None:
+    def test_an_order_may_be_that_of_a_loss(self, counts: Path, tmp_path: Path) -> None:
+        prior = "prior = { uniform = 2 }"
+        path = self.save(
+            tmp_path, "worst_case_utility", prior, 'order = "absolute"', "threshold = 4"
+        )
+        value = run_json("solve", path, "--prior", counts)["value"]
+        order = utility_order(ExpectedLoss(absolute).evaluate_gains(COUNTED.labels, COUNTED.labels))
+        assert value == solve(worst_case_utility(COUNTED, order, 4)).value
+        path.write_text(path.read_text().replace("absolute", "mutual-information"))
+        assert "name a loss" in run("solve", path, code=2).output
+
+    def test_one_threshold_is_designed_and_written(self, tmp_path: Path) -> None:
         out, lp = tmp_path / "safe.json", tmp_path / "lp.mps"
-        asked = ("worst-case", "--prior", prior, "--utility", gains, "--threshold")
-        data = run_json(*asked, 2, "-o", out, "--mps", lp)
-        assert data["threshold"] == 2
+        path = self.ranks(tmp_path, "threshold = 2", 'outputs = ["u", "v", "w"]')
+        data = run_json("solve", path, "-o", out, "--mps", lp)
         assert data["value"] == pytest.approx(math.log(2), abs=1e-9)
         assert (data["mechanism"]["inputs"], data["mechanism"]["outputs"]) == ([*"abc"], [*"uvw"])
         matrix = np.array(data["mechanism"]["matrix"])
@@ -466,57 +459,50 @@ class TestLeast:
         assert "entries[0]" in named
         assert "rows[a]" in named
         assert "pml[a]" not in named  # they are of outputs, which are as many as the letters
-        text = run(*asked, 2).output
-        assert "2 of 3" in text
-        check_proved(text)
-        for extra, best in (((), 2), (("--minimise",), 0)):  # losses rank the other way round
-            allowed = np.where(best == self.EXAMPLE, 1.0, 0.0).tolist()
-            assert run_json(*asked, 3, *extra)["mechanism"]["matrix"] == allowed
+        check_proved(run("solve", path).output)
 
-    def test_a_radius_is_for_every_prior_within_it(self, prior: Path, gains: Path) -> None:
-        asked = ("worst-case", "--prior", prior, "--utility", gains, "--radius")
-        curve = run_json(*asked, 0.1)["curve"]
+    def test_a_radius_is_for_every_prior_within_it(self, tmp_path: Path) -> None:
+        ball = 'over = {{ kind = "l1-ball", radius = {} }}'
+        path = self.ranks(tmp_path, ball.format(0.1), "threshold = 2")
+        rows = run_json("sweep", path, "--over", "threshold=1,2,3")["rows"]
         # the least mean of (1/2, 1, 0) is 9/20, that of (1, 0, 0) 3/20
-        assert [math.exp(point["value"]) for point in curve] == pytest.approx(
+        assert [math.exp(point["value"]) for point in rows] == pytest.approx(
             [1, 20 / 9, 20 / 3], abs=1e-8
         )
-        said = run(*asked, 0.1, "--threshold", 2).output
+        said = run("solve", path).output
         assert "for every prior within l1 distance 0.1 of the centre" in said
-        assert [
-            run_json(*asked, 0.1, "--epsilon", level)["threshold"] for level in (0.79, 0.8)
-        ] == [1, 2]
-        assert "none is finite" in run(*asked, 0.5).output
-        assert (
-            "no mechanism has a finite level" in run(*asked, 0.5, "--threshold", 3, code=2).output
-        )
+        best = self.ranks(tmp_path, ball.format(0.1), "epsilon = 1.0", builder="best_worst_case")
+        rows = run_json("sweep", best, "--epsilon", "0.79,0.8")["rows"]
+        assert [point["value"] for point in rows] == [1, 2]
+        wide = self.ranks(tmp_path, ball.format(0.5), "threshold = 3")
+        assert "no mechanism has a finite level" in run("solve", wide, code=2).output
 
     def test_least_leakage_equals_the_python_route(self, counts: Path, tmp_path: Path) -> None:
         out = tmp_path / "least.json"
-        asked = ("least-leakage", "--prior", counts, "--utility", "absolute")
         cases: list[dict[str, Any]] = [
             {"expected": 0.5},
             {"worst": 1.0},
             {"expected": 0.5, "worst": 1.0},
         ]
         for floors in cases:
-            extra = [word for name, value in floors.items() for word in (f"--{name}", value)]
-            data = run_json(*asked, *extra, "-o", out)
+            lines = [f"{name} = {value}" for name, value in floors.items()]
+            path = self.save(tmp_path, "least_leakage", 'utility = "absolute"', *lines)
+            data = run_json("solve", path, "--prior", counts, "-o", out)
             result = solve(least_leakage(COUNTED, ExpectedLoss(absolute), **floors))
             assert (data["status"], data["value"]) == ("optimal", result.value)
             assert data["mechanism"]["matrix"] == result.matrix.tolist()
             assert np.array_equal(Mechanism.load(out).matrix, result.matrix)
-        text = run(*asked, "--expected", 0.5).output
-        assert "Least leakage for counts.csv" in text
-        assert "optimal" in text
-        assert run_json(*asked, "--worst", 1, "--outputs", "2,3")["mechanism"]["outputs"] == [2, 3]
-        assert "for the letter 4" in run(*asked, "--worst", 1, "--outputs", "1,2", code=2).output
+        few = 'utility = "absolute"', "worst = 1.0", "outputs = [1, 2]"
+        path = self.save(tmp_path, "least_leakage", *few)
+        assert "for the letter 4" in run("solve", path, "--prior", counts, code=2).output
 
     def test_least_level_of_other_requirements_and_utilities(
         self, counts: Path, tmp_path: Path
     ) -> None:
         out = tmp_path / "least.json"
-        asked = ("least-leakage", "--prior", counts, "--target", 0.2, "-o", out)
-        data = run_json(*asked, "--utility", "mutual-information", "--privacy", "ldp")
+        lines = 'utility = "mutual-information"', 'privacy = "ldp"', "reach = 0.2"
+        path = self.save(tmp_path, "least_leakage", *lines)
+        data = run_json("solve", path, "--prior", counts, "-o", out)
         result = solve(least_leakage(COUNTED, LDP, MutualInformation(), 0.2))
         assert (data["status"], data["value"], data["bound"]) == (
             "optimal",
@@ -524,10 +510,15 @@ class TestLeast:
             result.bound,
         )
         assert "All that the file claims holds." in run("verify", out).output
-        ball = run_json(*asked, "--utility", "absolute", "--radius", 0.1)
+        ball = (
+            'privacy = { name = "pml", epsilon = 0.0, over = { kind = "l1-ball", radius = 0.1 } }'
+        )
+        path = self.save(tmp_path, "least_leakage", 'utility = "absolute"', ball, "reach = 0.2")
+        data = run_json("solve", path, "--prior", counts)
         over = least_leakage(COUNTED, ExpectedLoss(absolute), reach=0.2, over=L1Ball(COUNTED, 0.1))
-        assert ball["value"] == solve(over).value
-        assert "give `reach`" in run(*asked[:3], "--utility", "mutual-information", code=2).output
+        assert data["value"] == solve(over).value
+        path = self.save(tmp_path, "least_leakage", *lines[:2])
+        assert "give `reach`" in run("solve", path, "--prior", counts, code=2).output
 
 
 def test_a_reader_that_leaves_is_no_bug() -> None:

@@ -11,7 +11,7 @@ import pytest
 from cli.hostile import refused, write
 from commands import run
 
-from pmlopt import Ledger, Mechanism, Prior, leakage_level
+from pmlopt import Ledger, Mechanism, Prior, leakage_level, load
 from pmlopt.releases import attribute_levels
 
 RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])
@@ -28,7 +28,7 @@ def pairs(folder: Path) -> Path:
 
 def test_the_product_of_one_secret_is_written(pairs: Path) -> None:
     write(pairs, "prior.csv", "smokes,count\nno,1\nyes,1\n")
-    text = run("compose", "smokes.csv", "smokes.csv", "--prior", "prior.csv", "-o", "twice.json")
+    text = run("audit", "smokes.csv", "smokes.csv", "--prior", "prior.csv", "-o", "twice.json")
     assert "twice.json" in text
     twice = Mechanism.load(pairs / "twice.json")
     assert twice.inputs == ("no", "yes")
@@ -40,14 +40,14 @@ def test_the_product_of_one_secret_is_written(pairs: Path) -> None:
 
 def test_attributes_have_a_column_each_in_the_prior(pairs: Path) -> None:
     arguments = ["smokes.csv", "sex.csv", "--attributes", "--prior", "pairs.csv"]
-    shown = json.loads(run("compose", *arguments, "--json"))
+    shown = json.loads(run("audit", *arguments, "--json"))
     known = attribute_levels(np.array([[4, 1], [1, 4]]), [RESPONSE, RESPONSE])
     assert shown["level"] == pytest.approx(known.together)
     assert list(shown["joint_levels"].values()) == pytest.approx(known.each)
     assert shown["levels"] == pytest.approx(dict.fromkeys(arguments[:2], math.log(1.5)))
     # outputs that point at a pair which is rare are the most evidence for it
     assert shown["letter"] in (["no", "m"], ["yes", "f"])
-    assert "all attributes together" in run("compose", *arguments, "-o", "both.json")
+    assert "all attributes together" in run("audit", *arguments, "-o", "both.json")
     both = Mechanism.load(pairs / "both.json")
     assert both.inputs == (("no", "f"), ("no", "m"), ("yes", "f"), ("yes", "m"))
     np.testing.assert_array_equal(both.matrix, np.kron(RESPONSE, RESPONSE))
@@ -62,7 +62,7 @@ def test_what_cannot_be_composed_is_told(pairs: Path) -> None:
         "smokes.csv --attributes --prior pairs.csv", "smokes.csv --prior pairs.csv --radius 0.1",
         "--prior pairs.csv", f"{both} -o pairs.csv", f"{both} -o missing/both.csv", f"{both} -o both.dat",
     ):  # fmt: skip
-        refused(pairs, f"compose {words}")
+        refused(pairs, f"audit {words}")
 
 
 def test_a_claim_that_holds_is_handed_on_with_its_proof(pairs: Path) -> None:
@@ -80,9 +80,10 @@ def test_a_claim_that_holds_is_handed_on_with_its_proof(pairs: Path) -> None:
 
 def test_several_columns_are_counted_as_tuples(pairs: Path) -> None:
     write(pairs, "people.csv", "smokes,sex\nno,f\nno,m\nno,f\nyes,f\n")
-    assert run("count", "people.csv", "--column", "smokes", "--column", "sex").split() == [
-        "smokes,sex,count", "no,f,2", "no,m,1", "yes,f,1",
-    ]  # fmt: skip
+    columns = ("--column", "smokes", "--column", "sex")
+    asked = ("--epsilon", 1, "--utility", "hamming", "-o", "d.json")
+    run("design", "--prior", "people.csv", *columns, *asked)
+    assert load(pairs / "d.json").certificate.listed_prior.counts == (2, 1, 1)
     run("ledger", "new", "book.npz", "--prior", "people.csv", "--column", "smokes", "--column", "sex",
         "--people", 4, "--total", 2)  # fmt: skip
     assert Ledger.load(pairs / "book.npz").initial.labels == (
@@ -90,7 +91,6 @@ def test_several_columns_are_counted_as_tuples(pairs: Path) -> None:
         ("no", "m"),
         ("yes", "f"),
     )
-    refused(pairs, "count people.csv --column smokes --column sex --secret-column sex")
     run("apply", "smokes.csv", "people.csv", "--column", "smokes", "--and-mechanism", "sex.csv", "sex",
         "--ledger", "book.npz", "-o", "wave.csv")  # fmt: skip
     assert Ledger.load(pairs / "book.npz").releases == 1
@@ -101,10 +101,10 @@ def test_the_level_after_each_draw_is_printed(pairs: Path) -> None:
     write(pairs, "prior.csv", "smokes,count\nno,1\nyes,1\n")
     Mechanism(RESPONSE[::-1], ["yes", "no"], ["no", "yes"]).save(pairs / "turned.csv")
     draws = ["smokes.csv", "turned.csv", "smokes.csv"]
-    shown = json.loads(run("compose", *draws, "--prior", "prior.csv", "--json"))
+    shown = json.loads(run("audit", *draws, "--prior", "prior.csv", "--json"))
     expected = [math.log(2 * 3**k / (3**k + 1)) for k in (1, 2, 3)]
     assert shown["levels_together"] == pytest.approx(expected)
     assert shown["level"] == pytest.approx(expected[-1])
-    lines = run("compose", *draws, "--prior", "prior.csv").splitlines()
+    lines = run("audit", *draws, "--prior", "prior.csv").splitlines()
     assert "with those above" in lines[0] or "with those above" in lines[1]
     assert any("turned.csv" in line and f"{expected[1]:.9g} nats" in line for line in lines)

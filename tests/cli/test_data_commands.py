@@ -10,7 +10,6 @@ import pyarrow
 import pyarrow.ipc
 import pytest
 from cli.hostile import refused, write
-from commands import FORMER_LINE
 from commands import run_line as run
 from tables.tables_of_any_kind import write_table
 
@@ -41,9 +40,8 @@ def test_a_prior_is_counted_from_a_column(folder: Path, people: Path, name: str)
     )
     assert found["about"]["secret"] == "ill"
     assert found["about"]["values"] == ["no", "yes"]
-    run(
-        f"least-leakage --prior {name} --column level --utility hamming --expected 0.2 -o least.json"
-    )
+    run(f"solve small.toml --prior {name} --column level -o small.json")
+    assert json.loads((folder / "small.json").read_text())["metadata"]["prior"]["counts"] == [4] * 3
     run(f"ledger new book-{name}.npz --prior {name} --column level --people 2")
 
 
@@ -58,9 +56,10 @@ def test_what_cannot_be_meant_is_refused(folder: Path, people: Path) -> None:
             f"{level} --encoding none-such", "--about people.csv --column level",
             "--prior people.csv --secret-column ill",
         )),
-        "count people.csv --column level --encoding undefined",
-        "count people.csv --column nowhere",
-        "count people.csv --column level -o people.csv",
+        "solve small.toml --column level", "solve small.toml --round-counts",
+        "solve small.toml --prior people.csv", "solve small.toml --prior people.csv --column nowhere",
+        "solve small.toml --prior people.csv --column level -o people.csv",
+        "solve small.toml --mechanism m.json", "solve record-parity-laplace-b2 --prior p.csv",
         f"{apply} --column nowhere -o out.csv",
         f"{apply} --and-mechanism m.json level -o out.csv",
         f"{apply} --and-mechanism m.json ill --assess -o out.csv",
@@ -70,10 +69,7 @@ def test_what_cannot_be_meant_is_refused(folder: Path, people: Path) -> None:
 
 
 def test_counts_are_priors_and_joint_laws_without_missing_cells(folder: Path, people: Path) -> None:
-    assert run("count people.csv --column level").stdout == "level,count\na,4\nb,4\nc,4\n"
-    crosstab = run("count people.csv --column level --secret-column ill").stdout
-    assert crosstab == "ill,a,b,c\nno,3,3,3\nyes,1,1,1\n"
-    write(folder, "cross.csv", crosstab)
+    write(folder, "cross.csv", "ill,a,b,c\nno,3,3,3\nyes,1,1,1\n")
     by_file = json.loads(run("audit m.json --about cross.csv --json").stdout)
     by_data = json.loads(
         run("audit m.json --about people.csv --column level --secret-column ill --json").stdout
@@ -81,17 +77,16 @@ def test_counts_are_priors_and_joint_laws_without_missing_cells(folder: Path, pe
     assert by_file["about"]["level"] == by_data["about"]["level"]
     write(folder, "gaps.csv", "id,level\n1,a\n2,\n3,b\n")
     count, apply = (
-        "count gaps.csv --column level",
+        "design --prior gaps.csv --column level --epsilon 1 --utility hamming --json",
         "apply m.json gaps.csv --column level --keep id -o out.csv",
     )
     assert "row 3" in refused(folder, count)
     left, counted = run(f"{count} --missing drop"), run(f"{count} --missing letter")
-    assert left.stdout == "level,count\na,1\nb,1\n"
+    assert json.loads(left.stdout)["prior"]["counts"] == [1, 1]
     assert (
-        FORMER_LINE.sub("", left.stderr)
-        == "gaps.csv: 1 of 3 rows (33.3 %) have no value of 'level' and are left out\n"
+        left.stderr == "gaps.csv: 1 of 3 rows (33.3 %) have no value of 'level' and are left out\n"
     )
-    assert counted.stdout == "level,count\na,1\nb,1\n,1\n"
+    assert json.loads(counted.stdout)["mechanism"]["inputs"] == ["a", "b", ""]
     assert "(33.3 %) have no value of 'level' and count as the value ''" in counted.stderr
     assert "row 3" in refused(folder, apply)
     said = run(f"{apply} --missing drop")
@@ -119,7 +114,6 @@ def test_what_stays_in_clear_is_assessed_over_the_rows_that_are_written(folder: 
 
 def test_standard_input_and_output(folder: Path, people: Path) -> None:
     data = people.read_bytes()
-    assert run("count - --column level", data).stdout.startswith("level,count\n")
     released = run("apply m.json - --column level --drop-all -o -", data)
     assert released.stdout_bytes.startswith(b"level\n")
     assert len(released.stdout_bytes.splitlines()) == 13
@@ -133,13 +127,11 @@ def test_standard_input_and_output(folder: Path, people: Path) -> None:
     assert "pml" in run("audit - --prior p.csv", (folder / "m.csv").read_bytes()).stdout
     assert "pml" in run("audit - --prior p.csv", (folder / "m.npz").read_bytes()).stdout
     assert run("solve -", (folder / "small.toml").read_bytes()).exit_code == 0
-    histogram = "histogram - --column level --classes a,b,c --epsilon 1 -o -"
-    assert run(histogram, data).stdout_bytes.startswith(b"level,count\n")
+    answer = "answer - --count level=a,b,c --epsilon 1 -o -"
+    assert run(answer, data).stdout_bytes.startswith(b"answer,value,low,high\n")
     write_table(folder / "t.parquet", {"level": ["a", "b"]})
-    assert (
-        run("count - --column level", (folder / "t.parquet").read_bytes()).stdout
-        == "level,count\na,1\nb,1\n"
-    )
+    counted = run(f"{design} --column level", (folder / "t.parquet").read_bytes())
+    assert json.loads(counted.stdout)["metadata"]["prior"]["counts"] == [1, 1]
     assert not (folder / "-").exists()
 
 

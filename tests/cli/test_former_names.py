@@ -1,4 +1,4 @@
-"""Former names of commands: they print what the new ones print, and one line on these."""
+"""Names of commands that there are not: they tell what to type, with what was given."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ import math
 import shlex
 from pathlib import Path
 
+import click
 import pytest
-from commands import FORMER_LINE, run_line
+from commands import find_command, run_line
+
+from pmlopt.cli.group import COMMANDS
+from pmlopt.cli.meant_names import COMMANDS_MEANT
+from pmlopt.library.instances import BUILDERS
 
 BOUND = "--letters 5 --epsilon 1 --target 1.1 --confidence-delta 1e-6"
-SAME = {
+RENAMED = {
     "compose first.csv second.csv --prior prior.csv": "audit first.csv second.csv --prior prior.csv",
-    "compose first.csv first.csv --prior prior.csv --json":
-        "audit first.csv first.csv --prior prior.csv --json",
     f"sample-size {BOUND}": f"people-needed --for-bound {BOUND}",
-    f"sample-size {BOUND} --json": f"people-needed --for-bound {BOUND} --json",
-    "noise-table counts.csv -o table.csv": "export counts.csv --to ptable -o table.csv",
-    "noise-table counts.csv --keys 64 -o t.csv": "export counts.csv --to ptable --keys 64 -o t.csv",
-    "noisy-answer people.csv --count a=yes,no --epsilon 1 --seed 3 -o told.csv":
-        "answer people.csv --count a=yes,no --epsilon 1 --seed 3 -o told.csv",
-    "stream new moves.csv --person-column who --column at --epsilon 1 -o s.json":
-        "ledger stream new moves.csv --person-column who --column at --epsilon 1 -o s.json",
+    "noise-table counts.csv --keys 64 -o t.csv": "export counts.csv --keys 64 -o t.csv --to ptable",
+    "noisy-answer people.csv --count a=yes,no --epsilon 1 -o told.csv":
+        "answer people.csv --count a=yes,no --epsilon 1 -o told.csv",
+    "stream new moves.csv --person-column who --column at --epsilon 1 -o 'my s.json'":
+        "ledger stream new moves.csv --person-column who --column at --epsilon 1 -o 'my s.json'",
 }  # fmt: skip
 
 
@@ -38,12 +39,28 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("old", SAME)
-def test_a_former_name_prints_what_the_new_one_prints(old: str, folder: Path) -> None:
-    former, new = run_line(old), run_line(SAME[old])
-    assert former.stdout == new.stdout
-    assert FORMER_LINE.match(former.stderr)
-    assert FORMER_LINE.sub("", former.stderr) == new.stderr
+@pytest.mark.parametrize("old", RENAMED)
+def test_a_renamed_command_tells_the_line_to_type_which_runs(old: str, folder: Path) -> None:
+    refused = run_line(old, code=2)
+    assert f": type pmlopt {RENAMED[old]} (manual: " in refused.stderr
+    assert refused.stdout == ""
+    run_line(RENAMED[old])
+
+
+@pytest.mark.parametrize("name", COMMANDS_MEANT)
+def test_what_is_meant_has_commands_options_and_families_that_there_are(name: str) -> None:
+    told = run_line(f"{name} --json", code=2).stderr
+    assert json.loads(told)["exit_code"] == 2
+    assert name not in COMMANDS
+    for part in COMMANDS_MEANT[name].split("pmlopt ")[1:]:
+        words = part.replace(",", " ").split()
+        command: click.Command = find_command(words[0])
+        if isinstance(command, click.Group) and len(words) > 1 and words[1].isalpha():
+            command = find_command(words[1], command)
+        known = {flag for one in command.params for flag in one.opts}
+        assert {word for word in words if word.startswith("-")} <= known, part
+        if words[:2] == ["problems", "new"]:
+            assert words[2].replace("-", "_") in BUILDERS
 
 
 def test_the_level_of_two_equal_releases_is_that_of_theory(folder: Path) -> None:

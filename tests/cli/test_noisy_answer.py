@@ -1,4 +1,4 @@
-"""`pmlopt noisy-answer`: counts, sums and means of a file, what is stated of them, and what is refused."""
+"""`pmlopt answer`: counts, sums and means of a file, what is stated of them, and what is refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from commands import run_fully as run
 
 from pmlopt import Prior, confidence_ball, estimate
-from pmlopt.releases.noise import Geometric, QueryNoise, derive_differences
+from pmlopt.releases.noise import Geometric, LaplaceHistogram, QueryNoise, derive_differences
 
 
 def run_json(*arguments: object) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_without_a_law_the_scales_are_those_of_differential_privacy(folder: Path) -> None:
-    found = run_json("noisy-answer", "people.csv", "--count", "sex=f,m", "--mean", "age=0..100",
+    found = run_json("answer", "people.csv", "--count", "sex=f,m", "--mean", "age=0..100",
                      "--sum", "age=10..50", "--epsilon", 0.6, "-o", "out.csv", "--seed", 1)  # fmt: skip
     # 2, 100 and 40 over their scales are equal shares of 0.6
     assert found["scales"] == pytest.approx([2 / 0.2, 40 / 0.2, 100 / 0.2], rel=1e-9)
@@ -51,7 +51,7 @@ def test_without_a_law_the_scales_are_those_of_differential_privacy(folder: Path
 
 
 def test_with_a_law_there_is_less_noise_and_a_sample_takes_more(folder: Path) -> None:
-    asked = ("noisy-answer", "people.csv", "--mean", "age=0..100", "--prior", "age.csv", "--epsilon", 0.5,
+    asked = ("answer", "people.csv", "--mean", "age=0..100", "--prior", "age.csv", "--epsilon", 0.5,
              "-o", "out.csv", "--seed", 1)  # fmt: skip
     known = run_json(*asked)
     prior = Prior.from_counts([50, 30, 20], [20, 40, 60])
@@ -70,7 +70,7 @@ def test_with_a_law_there_is_less_noise_and_a_sample_takes_more(folder: Path) ->
 
 def test_intervals_hold_as_often_as_stated(folder: Path) -> None:
     clipped, times = float(np.clip(AGES, 0, 50).mean()), 60
-    found = run_json("noisy-answer", "people.csv", *["--mean", "age=0..50"] * times, "--epsilon", times,
+    found = run_json("answer", "people.csv", *["--mean", "age=0..50"] * times, "--epsilon", times,
                      "--confidence", 0.8, "-o", "out.csv", "--seed", 1)  # fmt: skip
     assert found["scales"] == pytest.approx([50.0] * times, rel=1e-9)
     hits = sum(one["low"] <= clipped <= one["high"] for one in found["answers"])
@@ -79,12 +79,56 @@ def test_intervals_hold_as_often_as_stated(folder: Path) -> None:
 
 def test_it_is_stated_in_words(folder: Path) -> None:
     said = run(
-        "noisy-answer", "people.csv", "--count", "sex=f,m", "--epsilon", 0.5, "-o", "out.csv"
+        "answer", "people.csv", "--count", "sex=f,m", "--epsilon", 0.5, "-o", "out.csv"
     ).output
     flat = " ".join(said.split())
     for words in ("leak at most 0.5 nats", "any one record, whatever its law is",
                   "other records may have any law", "number of records (100)"):  # fmt: skip
         assert words in flat
+
+
+def test_a_least_mass_of_each_class_takes_the_noise_of_a_histogram(folder: Path) -> None:
+    asked = ("answer", "people.csv", "--count", "sex=x, m,f", "--epsilon", 0.5, "-o", "out.csv")
+    found = run_json(*asked, "--min-mass", 0.3, "--seed", 4)
+    noise = LaplaceHistogram.calibrate(epsilon=0.5, min_mass=0.3)
+    assert found["scales"] == pytest.approx([noise.scale], rel=1e-9)
+    assert found["level"] == pytest.approx(noise.level, rel=1e-9)
+    assert "each class with probability 0.3 or more" in found["scope"]
+    assert [one["answer"] for one in found["answers"]] == [f"count sex {name}" for name in "xmf"]
+    quiet = run_json(*asked[:3], "sex=m,f", "--epsilon", 1.7, "-o", "out.csv", "--min-mass", 0.2)
+    assert [one["value"] for one in quiet["answers"]] == [
+        34,
+        66,
+    ]  # -log 0.2 = 1.61: no noise is needed
+
+
+def test_which_classes_occur_is_published_only_if_declared_public(folder: Path) -> None:
+    asked = ("answer", "people.csv", "--count", "sex", "--epsilon", 0.5, "-o", "out.csv")
+    assert "--public-classes" in run(*asked, code=2).output
+    assert not (folder / "out.csv").exists()
+    found = run_json(*asked, "--public-classes")
+    assert [one["answer"] for one in found["answers"]] == ["count sex f", "count sex m"]
+
+
+def test_classes_that_occur_come_in_the_order_that_their_column_declares(folder: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    scale, path = ["low", "medium", "high"], folder / "data.parquet"
+    column = pandas.Categorical(["high", "low", "medium", "low"], scale, ordered=True)
+    pandas.DataFrame({"class": column}).to_parquet(path)
+    asked = (
+        "answer",
+        path,
+        "--count",
+        "class",
+        "--public-classes",
+        "--epsilon",
+        0.5,
+        "-o",
+        "o.csv",
+    )
+    assert [one["answer"] for one in run_json(*asked)["answers"]] == [
+        f"count class {one}" for one in scale
+    ]
 
 
 @pytest.mark.parametrize(
@@ -104,10 +148,13 @@ def test_it_is_stated_in_words(folder: Path) -> None:
         ("--count sex=f,m --prior age.csv", "none of the classes"),
         ("--mean age=0..100 --prior young.csv", "no letter"),
         ("--count sex=f,m --mean age=0..1 --prior age.csv", "age.csv"),
+        ("--count sex=f,m --mean age=0..1 --min-mass 0.1", "one --count"),
+        ("--mean age=0..100 --prior age.csv --min-mass 0.1", "one --count"),
+        ("--count sex=f,m --min-mass 0.6", "minimum mass"),
     ],
 )
 def test_what_is_refused(folder: Path, options: str, words: str) -> None:
-    asked = ("noisy-answer", "people.csv", *options.split(), "--epsilon", 0.5, "-o", "out.csv")
+    asked = ("answer", "people.csv", *options.split(), "--epsilon", 0.5, "-o", "out.csv")
     assert words in run(*asked, code=2).output
     assert not (folder / "out.csv").exists()
 

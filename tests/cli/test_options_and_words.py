@@ -10,7 +10,7 @@ import click
 import pytest
 from cli.hostile import refused, write
 from click.testing import CliRunner
-from commands import run
+from commands import find_command, run
 
 from pmlopt.cli import main
 from pmlopt.cli.printing import format_number
@@ -18,7 +18,8 @@ from pmlopt.cli.printing import format_number
 
 def commands(group: click.Group = main, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """The names of all commands, each with those of its groups."""
-    for name, command in group.commands.items():
+    for name in group.list_commands(click.Context(group)):
+        command = find_command(name, group)
         if isinstance(command, click.Group):
             yield from commands(command, (*path, name))
         else:
@@ -29,7 +30,7 @@ def command_of(path: tuple[str, ...]) -> click.Command:
     command: click.Command = main
     for name in path:
         assert isinstance(command, click.Group)
-        command = command.commands[name]
+        command = find_command(name, command)
     return command
 
 

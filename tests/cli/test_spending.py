@@ -22,7 +22,7 @@ from pmlopt.core.failures import is_out_of_memory
 from pmlopt.errors import FileFormatError, MissingExtraError, PrivacyError
 
 LETTERS = ["a", "b", "c"]
-STREAMS = "stream new moves.csv --person-column who --column place --epsilon 0.8 -o s.json"
+STREAMS = "ledger stream new moves.csv --person-column who --column place --epsilon 0.8 -o s.json"
 
 
 @pytest.fixture
@@ -38,6 +38,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("moves.csv").write_text("who,place\np,home\nq,out\np,home\nq,out\np,out\nq,home\np,home\n")
     run(
         *[
+            "ledger",
             "stream",
             "new",
             "moves.csv",
@@ -55,13 +56,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 SPENDING = [
-    "stream release s.json --person ann --state out",
-    "stream release s.json --person ann --state out --json",
+    "ledger stream release s.json --person ann --state out",
+    "ledger stream release s.json --person ann --state out --json",
     "apply m.json people.csv --column level --drop who -o wave.csv",
     "apply m.json people.csv --column level --drop who -o wave.csv --ledger ledger.npz",
     "release people.csv --column level --drop who --mechanism m.json -o out --ledger ledger.npz",
     "ledger record ledger.npz m.json people.csv --column level",
-    "histogram people.csv --column level --epsilon 1 --public-classes -o counts.csv",
+    "answer people.csv --count level --public-classes --epsilon 1 -o counts.csv",
 ]
 CLOSED = [">&-", "> /dev/full", "1< /dev/null"]
 
@@ -91,7 +92,7 @@ def leave(text):
     os.close({reader})  # whoever reads leaves after the release
     kept(text)
 streams.note_released = leave
-main("stream release s.json --person ann --state out".split())
+main("ledger stream release s.json --person ann --state out".split())
 """
     process = subprocess.Popen(
         [sys.executable, "-c", code],
@@ -134,8 +135,7 @@ def test_the_message_has_the_largest_epsilon_and_how_to_design_for_the_rest(plac
 def test_a_design_within_a_ledger_is_applied_with_it(place: Path) -> None:
     data = ["people.csv", "--column", "level"]
     run("apply", "m.json", *data, "--drop", "who", "-o", "one.csv", "--ledger", "ledger.npz")
-    run("count", *data, "-o", "prior.csv")
-    words = ["design", "--prior", "prior.csv", "--utility", "hamming", "-o", "second.json"]
+    words = ["design", "--prior", *data, "--utility", "hamming", "-o", "second.json"]
     assert "--epsilon" in run(*words, code=2)
     assert "--within-ledger" in run(*words, "--ledger", "ledger.npz", code=2)
     run(*words, "--ledger", "ledger.npz", "--within-ledger")

@@ -38,7 +38,7 @@ def stored(tmp_path: Path) -> Path:
         "--caps",
         "0.3,0.6,0.72",
     )
-    run("stream", "new", data, *asked, "-o", tmp_path / "p.json")
+    run("ledger", "stream", "new", data, *asked, "-o", tmp_path / "p.json")
     return tmp_path / "p.json"
 
 
@@ -47,24 +47,27 @@ def test_one_person_is_released_and_shown(stored: Path) -> None:
     own = Streams(Stream(chain, PML(0.8), "hamming", caps=[0.3, 0.6, 0.72]))
     for state in ("home", "out", "out"):
         asked = ("--person", "ann", "--state", state, "--seed", 5, "--json")
-        told = json.loads(run("stream", "release", stored, *asked).stdout)
+        told = json.loads(run("ledger", "stream", "release", stored, *asked).stdout)
         assert told == {
             "format": "pmlopt stream-release",
             "released": own.release({"ann": state}, 5),
             "level": own.level,
         }
-    shown = json.loads(run("stream", "show", stored, "--person", "ann", "--json").stdout)
+    shown = json.loads(run("ledger", "stream", "show", stored, "--person", "ann", "--json").stdout)
     assert [one["output"] for one in shown["history"]] == list(own.stream("ann").history)
     assert shown["level"] == own.level <= shown["epsilon"] == 0.8
-    assert "3 releases" in run("stream", "show", stored, "--person", "ann").output
-    assert json.loads(run("stream", "show", stored, "--json").stdout)["levels"] == own.levels
-    assert "1 person" in run("stream", "show", stored).output
+    assert "3 releases" in run("ledger", "stream", "show", stored, "--person", "ann").output
+    assert (
+        json.loads(run("ledger", "stream", "show", stored, "--json").stdout)["levels"] == own.levels
+    )
+    assert "1 person" in run("ledger", "stream", "show", stored).output
 
 
 def test_a_table_of_people_is_released(stored: Path, tmp_path: Path) -> None:
     today, out = tmp_path / "today.csv", tmp_path / "out.csv"
     today.write_text("who,place\nann,home\nbob,out\n")
     asked = (
+        "ledger",
         "stream",
         "release",
         stored,
@@ -110,11 +113,11 @@ def test_tables_may_be_parquet_or_arrow_and_have_times(stored: Path, tmp_path: P
         "--epsilon",
         0.8,
     )
-    run("stream", "new", moves, *asked, "--caps", "0.3,0.6,0.72", "-o", people)
+    run("ledger", "stream", "new", moves, *asked, "--caps", "0.3,0.6,0.72", "-o", people)
     before = people.read_bytes()
     assert before == stored.read_bytes()
     write_table(today, {"who": ["ann", "bob"], "place": ["home", "out"]})
-    daily = ("stream", "release", people, "--data", today, *asked[:4], "-o")
+    daily = ("ledger", "stream", "release", people, "--data", today, *asked[:4], "-o")
     assert "not written in that format" in run(*daily, tmp_path / "out.xlsx", code=2).output
     assert people.read_bytes() == before
     run(*daily, tmp_path / "out.parquet")
@@ -126,6 +129,7 @@ def test_tables_may_be_parquet_or_arrow_and_have_times(stored: Path, tmp_path: P
 def test_what_cannot_be_meant_is_refused(stored: Path) -> None:
     data = stored.with_name("moves.csv")
     asked = (
+        "ledger",
         "stream",
         "new",
         data,
@@ -140,14 +144,14 @@ def test_what_cannot_be_meant_is_refused(stored: Path) -> None:
     assert "'state', 'path'" in run(*asked, "--column", "place", "--about", "0", code=2).output
     assert "about is '2,3'" in run(*asked, "--column", "place", "--about", "2,3", code=2).output
     assert not stored.with_name("other.json").exists()
-    assert "moves.csv" in run("stream", "show", data, code=2).output
+    assert "moves.csv" in run("ledger", "stream", "show", data, code=2).output
     assert (
         "give --person NAME and --state STATE, or --data"
-        in run("stream", "release", stored, "--person", "a", code=2).output
+        in run("ledger", "stream", "release", stored, "--person", "a", code=2).output
     )
     assert (
         "nothing was released of 'zoe'"
-        in run("stream", "show", stored, "--person", "zoe", code=2).output
+        in run("ledger", "stream", "show", stored, "--person", "zoe", code=2).output
     )
 
 
@@ -157,15 +161,15 @@ def test_a_crowd_is_of_the_people_of_the_data(tmp_path: Path) -> None:
     )
     data.write_text("who,place\n" + "".join(f"{who},{place}\n" for who, place in ROWS))
     asked = ("--person-column", "who", "--column", "place")
-    run("stream", "new", data, *asked, "--epsilon", 0.8, "--designs", 4, "-o", crowd)
+    run("ledger", "stream", "new", data, *asked, "--epsilon", 0.8, "--designs", 4, "-o", crowd)
     assert StreamPopulation.load(crowd).names == ("p", "q")
     again = StreamPopulation(StreamPopulation.load(crowd).new_stream, ["p", "q"], 4)
     told = again.release({"p": "home", "q": "out"}, 2)
-    daily = ("stream", "release", crowd, "--data", today, *asked, "--seed", 2, "-o", out)
+    daily = ("ledger", "stream", "release", crowd, "--data", today, *asked, "--seed", 2, "-o", out)
     today.write_text("who,place\nq,out\np,home\n")
     assert "2 outputs" in run(*daily).output
     assert out.read_text() == "who,place\n" + "".join(f"{who},{told[who]}\n" for who in ("p", "q"))
-    show = ("stream", "show", crowd)
+    show = ("ledger", "stream", "show", crowd)
     assert json.loads(run(*show, "--json").stdout)["levels"] == again.levels_by_name
     one = json.loads(run(*show, "--person", "q", "--json").stdout)
     assert one == {

@@ -12,9 +12,11 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
+from commands import find_command
 
 from pmlopt.cli import main
-from pmlopt.cli.printing import print_line, print_table, shows_styles
+from pmlopt.cli.printing import print_table
+from pmlopt.cli.terminal import print_line, shows_styles
 from pmlopt.library import load_all
 from pmlopt.model.utility import Utility, as_utility
 
@@ -164,7 +166,7 @@ def test_help_wraps_to_the_width_of_the_terminal(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     with main.make_context("pmlopt", ["design"]) as parent:
-        command = main.commands["design"]
+        command = find_command("design")
         text = command.make_context("design", [], parent, resilient_parsing=True).get_help()
     described = [line for line in text.splitlines() if not line.lstrip().startswith("-")]
     assert least <= max(map(len, described)) <= most
@@ -172,8 +174,8 @@ def test_help_wraps_to_the_width_of_the_terminal(
 
 def complete(option: str, begun: str, command: str = "design") -> list[str]:
     """What a shell completes for the value of an option or argument."""
-    (parameter,) = (one for one in main.commands[command].params if option in (*one.opts, one.name))
-    context = click.Context(main.commands[command])
+    (parameter,) = (one for one in find_command(command).params if option in (*one.opts, one.name))
+    context = click.Context(find_command(command))
     return [item.value for item in parameter.shell_complete(context, begun) if item.type == "plain"]
 
 
@@ -188,7 +190,7 @@ def test_names_of_utilities_are_completed_and_each_is_one() -> None:
 
 def test_names_of_requirements_are_completed_where_options_make_them() -> None:
     names = complete("--privacy", "")
-    (option,) = (one for one in main.commands["design"].params if "--privacy" in one.opts)
+    (option,) = (one for one in find_command("design").params if "--privacy" in one.opts)
     assert isinstance(option, click.Option)
     listed = re.sub(r", or the name.*", "", option.help or "", flags=re.DOTALL).split(", ")
     assert set(listed) <= set(names)  # tests before this one may have requirements of their own
@@ -203,6 +205,6 @@ def test_problems_are_completed_by_id() -> None:
 
 
 def test_files_are_completed_next_to_names() -> None:
-    (parameter,) = (one for one in main.commands["solve"].params if one.name == "problem")
-    items = parameter.shell_complete(click.Context(main.commands["solve"]), "my")
+    (parameter,) = (one for one in find_command("solve").params if one.name == "problem")
+    items = parameter.shell_complete(click.Context(find_command("solve")), "my")
     assert [(item.type, item.value) for item in items] == [("file", "my")]

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
-from commands import run
+from commands import COUNTING, run
 
 from pmlopt import Prior
 from pmlopt.core.file_kinds import describe_foreign_file
@@ -95,7 +95,7 @@ def test_a_foreign_file_is_named_before_its_encoding_is_doubted(
     path = tmp_path / "people.csv"
     path.write_bytes(content)
     for options in ([], ["--encoding", "latin-1"], ["--encoding", "cp1252", "--delimiter", ";"]):
-        assert expected in run("count", path, "--column", "sex", *options, code=2)
+        assert expected in run(*COUNTING, path, "--column", "sex", *options, code=2)
     for words in (
         ("design", "--prior", path, "--epsilon", "1", "--utility", "hamming"),
         ("audit", path, "--prior", path, "--epsilon", "1"),

@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from commands import run
+from commands import COUNTING, run
 
 from pmlopt import Prior
 from pmlopt.core.near_labels import describe_difference, describe_near_labels
@@ -52,7 +52,7 @@ def test_labels_that_are_written_otherwise_only_are_named_once(
         cross_counts({"c": labels, "d": [1] * len(labels)}, "c", "d")
     with pytest.warns(LabelWarning, match="the samples"):
         Prior.from_samples(labels)
-    output = run("count", path, "--column", "c")
+    output = run(*COUNTING, path, "--column", "c")
     assert output.count("warning: ") == 1
     assert expected in output
 

@@ -150,9 +150,10 @@ def test_commands_read_a_matrix_with_semicolons(folder: Path) -> None:
         "apply m.csv people.csv --column x --drop-all -o out.csv",
         "people-needed m.csv --prior prior.csv --half-width 0.1",
         "export m.csv --bits 53 -o m.js",
-        "compose m.csv m.csv --prior prior.csv",
+        "audit m.csv m.csv --prior prior.csv",
         "release people.csv --column x --mechanism m.csv --drop-all --exact-counts -o release",
-        "record-leakage parity.csv --query modular-sum --records 2 --modulus 2 --entropy 0.5",
+        "problems new record-leakage -o record.toml",
+        "solve record.toml --mechanism parity.csv",
     ):
         run(*line.split())
 

@@ -14,7 +14,7 @@ from markdown import Markdown
 from refusals import refused
 
 import pmlopt
-from pmlopt.cli import options
+from pmlopt.cli import exits
 
 notation, public_names, check, mathematics, ranking, notebooks, outputs = map(
     module,
@@ -272,8 +272,8 @@ def test_a_notebook_has_the_blocks_of_its_page_in_order(page: Path) -> None:
 
 def test_every_exit_code_has_a_meaning() -> None:
     reference = module("reference")
-    codes = (options.CLAIM_FAILS, options.BAD_INPUT, options.NOT_SOLVED, options.BUG,
-             options.INTERRUPTED, options.CLOSED)  # fmt: skip
+    codes = (exits.CLAIM_FAILS, exits.BAD_INPUT, exits.NOT_SOLVED, exits.BUG,
+             exits.INTERRUPTED, exits.CLOSED)  # fmt: skip
     assert set(reference.EXIT_CODES) == {0, *codes}
     assert all(f"\n| {code} | " in reference.commands_page() for code in codes)
 

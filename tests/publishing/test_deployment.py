@@ -68,12 +68,12 @@ def test_a_false_release_has_no_record(folder: Path) -> None:
 
 def test_the_command_writes_it_elsewhere_only(folder: Path, tmp_path: Path) -> None:
     within = CliRunner().invoke(
-        main, ["deployment", str(folder), "-o", str(folder / "record.json")]
+        main, ["report", str(folder), "--registry", "-o", str(folder / "record.json")]
     )
     assert within.exit_code == 2
     assert "seal" in within.output
     done = CliRunner().invoke(
-        main, ["deployment", str(folder), "-o", str(tmp_path / "record.json")]
+        main, ["report", str(folder), "--registry", "-o", str(tmp_path / "record.json")]
     )
     assert done.exit_code == 0, done.output
     assert json.loads((tmp_path / "record.json").read_text())["deployment"]["product"]

@@ -272,20 +272,6 @@ class TestFilesOfOthers:
         folder = rewrite(copied(sealed, tmp_path / "out"), step=100)
         assert {"rows", "report"} <= {claim.name for claim in check(folder).failures}
 
-    def test_a_folder_of_the_older_format_is_checked_in_full(
-        self, sealed: Path, tmp_path: Path
-    ) -> None:
-        folder = copied(sealed, tmp_path / "out")
-        path = folder / "release.json"
-        told = json.loads(path.read_text())
-        for name in ("step", "date", "issuer", "order"):
-            del told[name]
-        path.write_text(json.dumps({**told, "format": "pmlopt release 1"}))
-        found = {claim.name: claim.holds for claim in check(folder).parts}
-        assert found["level together"] is found["fit"] is True
-        assert found["order"] is None  # such a folder kept the order of the data
-        assert found["report"] is False  # it is another one that follows from such a description
-
     def test_no_command_writes_into_a_sealed_folder(self, sealed: Path, tmp_path: Path) -> None:
         saved = sealed / "mechanisms" / "ill.json"
         assert "is in the folder of a release" in run("report", saved, code=2)

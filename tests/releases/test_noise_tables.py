@@ -87,7 +87,7 @@ def test_the_shell_writes_both_forms(tmp_path: Path) -> None:
     prior = Prior([0.5, 0.5], [1, 2])
     found = solve(design(prior, PML(0.4), "squared", range(4), noise))
     found.save(tmp_path / "noise.json")
-    told = run("noise-table", tmp_path / "noise.json", "-o", tmp_path / "p.csv").output
+    told = run("export", tmp_path / "noise.json", "--to", "ptable", "-o", tmp_path / "p.csv").output
     assert "9 rows; PML 0.4" in told
     with (tmp_path / "p.csv").open() as stream:
         table = list(csv.reader(stream))
@@ -100,7 +100,7 @@ def test_the_shell_writes_both_forms(tmp_path: Path) -> None:
     near = round_to_keys(found.mechanism, 100, found.certificate.added_rows or ())
     level = leakage_level(prior, near)
     told = run(
-        "noise-table", tmp_path / "noise.json", "--keys", 100, "-o", tmp_path / "k.csv"
+        "export", tmp_path / "noise.json", "--to", "ptable", "--keys", 100, "-o", tmp_path / "k.csv"
     ).output
     assert f"PML {level:.9g} nats" in told
     assert "before it was rounded" in told
@@ -167,14 +167,32 @@ def test_the_shell_exits_with_1_where_keys_break_what_was_proved(tmp_path: Path)
     noise = [constraints.Unbiased(), constraints.Variance(2), constraints.Within(5)]
     counts = Prior.from_counts({1: 50, 2: 25, 3: 17, 4: 12, 5: 10})
     solve(design(counts, PML(1.3), "squared", range(11), noise)).save(tmp_path / "noise.json")
-    kept = run("noise-table", tmp_path / "noise.json", "--keys", 66, "-o", tmp_path / "k.csv")
+    kept = run(
+        "export", tmp_path / "noise.json", "--to", "ptable", "--keys", 66, "-o", tmp_path / "k.csv"
+    )
     assert "bias at most 0, variance at most 2" in kept.output
     broken = run(
-        "noise-table", tmp_path / "noise.json", "--keys", 64, "-o", tmp_path / "k.csv", code=1
+        "export",
+        tmp_path / "noise.json",
+        "--to",
+        "ptable",
+        "--keys",
+        64,
+        "-o",
+        tmp_path / "k.csv",
+        code=1,
     )
     assert "64 keys break the constraint 'unbiased'" in broken.output
     assert "--keys 66 keeps it" in broken.output
     refused = run(
-        "noise-table", tmp_path / "noise.json", "--keys", 10**9, "-o", tmp_path / "k.csv", code=2
+        "export",
+        tmp_path / "noise.json",
+        "--to",
+        "ptable",
+        "--keys",
+        10**9,
+        "-o",
+        tmp_path / "k.csv",
+        code=2,
     )
     assert "at most 800,000 keys" in refused.output

@@ -15,7 +15,7 @@ import pyarrow
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
-from commands import run
+from commands import COUNTING, run
 
 from pmlopt import Mechanism
 from pmlopt.errors import FileFormatError, InputError
@@ -58,7 +58,7 @@ def test_values_in_the_names_of_folders_are_those_that_engines_read(hive: Path) 
 
 
 def test_a_missing_name_of_a_folder_is_refused_by_the_commands(hive: Path, tmp_path: Path) -> None:
-    assert "the cell of 'region' is missing" in run("count", hive, "--column", "region", code=2)
+    assert "the cell of 'region' is missing" in run(*COUNTING, hive, "--column", "region", code=2)
     SAME.save(tmp_path / "same.json")
     run(
         "apply",
@@ -105,7 +105,7 @@ def test_a_part_without_rows_is_a_part(tmp_path: Path, kind: Any, place: int) ->
     write(data / f"part-{place}.parquet", c=pyarrow.array([], kind))
     assert column_counts(data, "c") == {"no": 1, "yes": 1}
     SAME.save(tmp_path / "same.json")
-    run("count", data, "--column", "c")
+    run(*COUNTING, data, "--column", "c")
     for name, words in {
         "applied": ("apply", tmp_path / "same.json", data, "--column", "c"),
         "released": ("release", data, "--column", "c", "--mechanism", tmp_path / "same.json"),
@@ -170,7 +170,7 @@ def test_text_that_is_not_utf8_is_refused_with_its_column_and_row(
         with pyarrow.ipc.new_file(data, table.schema) as sink:
             sink.write_table(table)
     SAME.save(tmp_path / "same.json")
-    commands = [
+    commands: list[tuple[object, ...]] = [
         ("apply", tmp_path / "same.json", data, "--column", "c", "--keep", "k", "-o", tmp_path / "out.csv"),
         ("apply", tmp_path / "same.json", data, "--column=c", "--keep=k", "-o", tmp_path / "out.parquet"),
         ("apply", tmp_path / "same.json", data, "--column", "c", "--assess", "-o", tmp_path / "out.csv"),
@@ -179,7 +179,7 @@ def test_text_that_is_not_utf8_is_refused_with_its_column_and_row(
     ]  # fmt: skip
     if kind in ("string", "dictionary"):
         commands += [
-            ("count", data, "--column", "k"),
+            (*COUNTING, data, "--column", "k"),
             (
                 "apply",
                 tmp_path / "same.json",
@@ -205,7 +205,7 @@ def test_a_name_of_a_column_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
         schema=pyarrow.schema([pyarrow.field(b"caf\xe9", pyarrow.string())]),
     )
     pyarrow.parquet.write_table(table, tmp_path / "people.parquet")
-    found = run("count", tmp_path / "people.parquet", "--column", "c", code=2)
+    found = run(*COUNTING, tmp_path / "people.parquet", "--column", "c", code=2)
     assert r"the name b'caf\xe9' of a column is text that is not UTF-8" in found
 
 

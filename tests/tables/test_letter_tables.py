@@ -82,9 +82,8 @@ def test_commands_do_not_count_a_table_of_shares(tmp_path: Path) -> None:
     for words in (
         ("audit", matrix, *source, "--epsilon", "1.25"),
         ("design", *source, "--epsilon", "1", "--utility", "hamming"),
-        ("worst-case", *source, "--utility", "hamming", "--epsilon", "1"),
+        ("solve", "emp-example-1", *source),
         ("ledger", "new", tmp_path / "l.npz", *source, "--people", "4"),
-        ("count", law, "--column", "age"),
         ("release", law, "--column", "age", "--drop-all", "--epsilon", "1", "--utility", "hamming",
          "--dry-run"),
     ):  # fmt: skip

@@ -2,27 +2,25 @@
 
 Labels are cell arrays: text is a row of characters, a whole number int64, another number double, a truth
 value logical, and a tuple a cell array again. A side that no one named has no variable.
+
+scipy reads and writes the files. Some damaged ones end the process in which it reads: files are read in
+another one.
 """
 
 from __future__ import annotations
 
 import io
 import math
-import struct
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from pmlopt.core.arrays import DefaultLabels, Label
+from pmlopt.core.child_process import call_in_child
 from pmlopt.core.files import MAX_FILE_BYTES
-from pmlopt.core.matrices.mat_reader import (
-    CLASS_TYPES,
-    MatCells,
-    MatText,
-    MatVariable,
-    read_variables,
-)
+from pmlopt.core.matrices.formats import decode_npz, encode_npz
 from pmlopt.core.matrices.matrix_file import (
     OTHER_FORMATS,
     MatrixFile,
@@ -34,7 +32,23 @@ from pmlopt.errors import FileFormatError
 
 MATRIX = "P"
 SIDES = ("inputs", "outputs")
-OBJECT_CLASSES = {"opaque", "object", "function", "unknown"}
+NUMBER_CLASSES = frozenset(
+    [
+        "double",
+        "single",
+        "int8",
+        "uint8",
+        "int16",
+        "uint16",
+        "int32",
+        "uint32",
+        "int64",
+        "uint64",
+        "sparse",
+    ]
+)
+"""Classes of MATLAB whose matrices may be the one to read."""
+OBJECT_CLASSES = frozenset({"opaque", "object", "function", "unknown"})
 _SAVE = "in MATLAB: save(file, 'P', 'inputs', 'outputs', '-v7')"
 
 
@@ -48,12 +62,8 @@ def encode_mat(stored: MatrixFile) -> bytes:
     }
     if cells:
         source = Source("labels", _encode_variables(cells))
-        for side, variable in _describe_variables(source).items():
-            check_kept(
-                named[side],
-                _parse_labels(_load_variable(variable, source), side, source),
-                "a .mat file",
-            )
+        for side, value in _load_variables(source, list(cells)).items():
+            check_kept(named[side], _parse_labels(value, side, source), "a .mat file")
     return _encode_variables({MATRIX: stored.matrix, **cells})
 
 
@@ -62,38 +72,49 @@ def decode_mat(source: Source) -> MatrixFile:
 
     The matrix is the variable that was named, else `P`, else the only matrix of numbers.
     """
+    try:
+        content = call_in_child(
+            read_as_npz, source.content, packages=["scipy.io"], max_bytes=3 * MAX_FILE_BYTES,
+            name=source.name,
+        )  # fmt: skip
+    except FileFormatError as error:
+        raise source.refuse(str(error).removeprefix(": ")) from None
+    return decode_npz(Source(source.path, content))
+
+
+def read_as_npz(content: bytes, name: str | None) -> bytes:
+    """Read a file of MATLAB in this process, and return the same content in NPZ."""
+    return encode_npz(_parse_mat(Source("", content, name=name)))
+
+
+def _parse_mat(source: Source) -> MatrixFile:
+    """Read the matrix of a file of MATLAB in this process."""
     contents = _describe_variables(source)
-    # Classes of MATLAB whose matrices may be the one to read.
     candidates = [
-        name
-        for name, variable in contents.items()
-        if variable.kind in (CLASS_TYPES.keys() - {"logical"}) | {"sparse"} and name not in SIDES
+        name for name, (_, kind) in contents.items() if kind in NUMBER_CLASSES and name not in SIDES
     ]
     if not candidates:
-        found = ", ".join(
-            f"{name} ({variable.kind})" for name, variable in list(contents.items())[:12]
-        )
+        found = ", ".join(f"{name} ({kind})" for name, (_, kind) in list(contents.items())[:12])
         raise source.refuse(
             f"has no matrix of numbers; it has {found or 'no variable'}: save the matrix as the variable P, "
             f"{_SAVE}"
         )
     if MATRIX in contents and MATRIX not in candidates and source.name is None:
         raise source.refuse(
-            f"its variable P is of the class {contents[MATRIX].kind}, and no matrix of numbers"
+            f"its variable P is of the class {contents[MATRIX][1]}, and no matrix of numbers"
         )
     name = source.choose_part(candidates, "variable", MATRIX)
-    if contents[name].kind == "sparse":
+    shape, kind = contents[name]
+    if kind == "sparse":
         raise source.refuse(f"its variable {name} is sparse: save it as full({name})")
-    if math.prod(contents[name].shape) * 8 > MAX_FILE_BYTES:
-        shape = contents[name].shape
+    if math.prod(shape) * 8 > MAX_FILE_BYTES:
         raise source.refuse(
             f"its variable {name} has the shape {shape}, more than {MAX_FILE_BYTES} bytes"
         )
-    matrix = to_real_matrix(_load_variable(contents[name], source), source, f"its variable {name}")
+    values = _load_variables(source, [name, *(side for side in SIDES if side in contents)])
+    matrix = to_real_matrix(values[name], source, f"its variable {name}")
     inputs, outputs = (
-        _parse_labels(_load_variable(contents[side], source), side, source)
-        if side in contents
-        else DefaultLabels(length)
+        _parse_labels(values[side], side, source) if side in values else DefaultLabels(length)
         for side, length in zip(SIDES, matrix.shape, strict=True)
     )
     return MatrixFile(matrix, inputs, outputs)
@@ -141,45 +162,71 @@ def _encode_variables(variables: dict[str, Any]) -> bytes:
     return stream.getvalue()
 
 
-def _describe_variables(source: Source) -> dict[str, MatVariable]:
-    """List a file's variables by name, headers only."""
+def _describe_variables(source: Source) -> dict[str, tuple[tuple[int, ...], str]]:
+    """List the shape and the class of a file's variables by name."""
+    from scipy.io import matlab
+
     if source.content.startswith((b"MATLAB 7.3", b"\x89HDF")):
         raise source.refuse(
             f"is a file of MATLAB 7.3 (HDF5), which is not read: save it with -v7, {_SAVE}"
         )
     try:
-        listed = read_variables(source.content)
-    except (ValueError, struct.error) as cause:
+        if matlab.matfile_version(source.stream)[0] != 1:
+            raise ValueError("it has another version")
+        listed = matlab.whosmat(source.stream)
+    except MemoryError:
+        raise
+    except Exception as cause:  # what is raised on foreign bytes has no bounds
         raise source.refuse(f"is not a whole file of MATLAB (-v7 or -v6): {cause}") from None
-    contents = {variable.name: variable for variable in listed}
-    if any(variable.kind in OBJECT_CLASSES for variable in listed):
+    if any(kind in OBJECT_CLASSES for _, _, kind in listed):
         raise source.refuse(
             "holds an object of MATLAB, such as a table or a string array, which is not read: save the "
             f"matrix, and labels as cellstr(...), {_SAVE}"
         )
+    contents = {name: (shape, kind) for name, shape, kind in listed}
     if len(contents) < len(listed):
         raise source.refuse("has a variable twice: save it again")
     return contents
 
 
-def _load_variable(variable: MatVariable, source: Source) -> Any:
-    """Load a variable's data."""
+def _load_variables(source: Source, names: list[str]) -> dict[str, Any]:
+    """Load variables: numbers of their class, cells as objects, and text as arrays of characters."""
+    from scipy.io import loadmat
+
     try:
-        return variable.value(MAX_FILE_BYTES)
-    except (ValueError, struct.error) as cause:
+        with warnings.catch_warnings():
+            # else scipy drops imaginary parts
+            warnings.simplefilter("error", np.exceptions.ComplexWarning)
+            found = loadmat(
+                source.stream, variable_names=names, mat_dtype=True, chars_as_strings=False
+            )
+    except np.exceptions.ComplexWarning:
         raise source.refuse(
-            f"its variable {variable.name} is damaged or not read: {cause}"
+            f"one of its variables {', '.join(names)} has complex numbers: a matrix has real ones"
         ) from None
+    except MemoryError:
+        raise
+    except Exception as cause:  # what is raised on foreign bytes has no bounds
+        raise source.refuse(
+            f"one of its variables {', '.join(names)} is damaged or not read: {cause}"
+        ) from None
+    return {name: found[name] for name in names}
+
+
+def _join_characters(value: Any) -> list[str]:
+    """Join the rows of an array of characters; of none, one empty text."""
+    rows = value.reshape(len(value), -1).tolist() if value.size else [[]]
+    return ["".join(character or "\0" for character in row) for row in rows]  # numpy drops zeros
 
 
 def _parse_labels(value: Any, side: str, source: Source) -> tuple[Label, ...]:
     """Parse labels from cells, numbers or character rows."""
-    if isinstance(value, MatText):
-        padded = len(value.rows) > 1  # MATLAB fills rows of characters up with spaces
-        return tuple(text.rstrip(" ") if padded else text for text in value.rows)
-    if len(value.shape) == 2 and 1 in value.shape and not np.iscomplexobj(value):
-        parts = value.parts if isinstance(value, MatCells) else value.ravel()
-        return tuple(_parse_label(part, side, source) for part in parts)
+    if value.dtype.kind == "U":
+        texts = _join_characters(value)
+        padded = len(texts) > 1  # MATLAB fills rows of characters up with spaces
+        return tuple(text.rstrip(" ") if padded else text for text in texts)
+    if value.ndim == 2 and 1 in value.shape and not np.iscomplexobj(value):
+        return tuple(_parse_label(part, side, source) for part in value.ravel())
     raise source.refuse(
         f"its variable {side} is no row or column of labels: give a cell array of text and numbers, such as "
         f"{side} = {{'low'; 'high'}}"
@@ -188,11 +235,12 @@ def _parse_labels(value: Any, side: str, source: Source) -> tuple[Label, ...]:
 
 def _parse_label(part: Any, side: str, source: Source) -> Label:
     """Parse the label of one cell."""
-    if isinstance(part, MatText) and len(part.rows) == 1:
-        return part.rows[0]
-    if isinstance(part, MatCells):
-        return tuple(_parse_label(inner, side, source) for inner in part.parts)
-    if isinstance(part, np.ndarray | np.generic) and part.size == 1 and not np.iscomplexobj(part):
-        label: Label = part.item()
+    found = np.asarray(part)
+    if found.dtype.kind == "U" and len(texts := _join_characters(found)) == 1:
+        return texts[0]
+    if found.dtype.kind == "O":
+        return tuple(_parse_label(inner, side, source) for inner in found.ravel(order="F"))
+    if found.dtype.kind in "biuf" and found.size == 1:
+        label: Label = found.item()
         return label
     raise source.refuse(f"its variable {side} has a cell that is neither one text nor one number")

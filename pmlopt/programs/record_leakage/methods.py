@@ -6,10 +6,10 @@ from pmlopt.errors import ProgramError
 from pmlopt.programs.certificate import WarmStartLike, get_warm_start
 from pmlopt.programs.program import Method, MethodRegistry, refuse_to_certify
 from pmlopt.programs.record_leakage.adversary import BoundedAdversary
-from pmlopt.programs.record_leakage.alternating import Alternating
 from pmlopt.programs.record_leakage.exact_leakage import BranchAndBound, RecordStart, get_array_name
 from pmlopt.programs.record_leakage.program import RecordLeakage
 from pmlopt.programs.registry import register_question
+from pmlopt.programs.wu2026entropy.alternating import Alternating
 from pmlopt.solvers.solver_result import Deadline
 
 

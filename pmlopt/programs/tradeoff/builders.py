@@ -19,7 +19,6 @@ from pmlopt.model.queries.query import check_query
 from pmlopt.model.queries.symmetry import check_dataset_law
 from pmlopt.programs.program import CvxpyModel, build_problem
 from pmlopt.programs.record_leakage.adversary import BoundedAdversary, check_entropy
-from pmlopt.programs.record_leakage.alternating import compute_joint_law
 from pmlopt.programs.tradeoff.cutting_planes import TradeoffSearch, search_tradeoff
 from pmlopt.programs.tradeoff.grouped_rows import WorstCasePrior, list_binding_priors
 from pmlopt.programs.tradeoff.program import (
@@ -28,6 +27,7 @@ from pmlopt.programs.tradeoff.program import (
     express_informations,
 )
 from pmlopt.programs.tradeoff.proof import LOSS_RTOL, Sense, TradeoffLosses, make_tradeoff_losses
+from pmlopt.programs.wu2026entropy.alternating import compute_joint_law
 from pmlopt.solvers.solver_result import NO_DEADLINE
 
 PriorOfDatasets: TypeAlias = ArrayLike | WorstCasePrior

@@ -35,9 +35,9 @@ from pmlopt.programs.tradeoff.grouped_rows import (
     list_binding_priors,
     read_warm_priors,
 )
-from pmlopt.programs.tradeoff.penalty import solve_by_penalties
 from pmlopt.programs.tradeoff.program import TradeoffProgram
 from pmlopt.programs.tradeoff.proof import TradeoffProof
+from pmlopt.programs.wu2026entropy.penalty import solve_by_penalties
 from pmlopt.solvers.solver_result import Deadline, MethodOptions
 
 CURVE_END_TIME_FRACTION = 0.3

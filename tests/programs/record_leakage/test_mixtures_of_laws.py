@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pmlopt.errors import SolverUnavailableError
-from pmlopt.programs.record_leakage.alternating import check_dataset_count, mix_until_allowed
+from pmlopt.programs.wu2026entropy.alternating import check_dataset_count, mix_until_allowed
 
 
 @pytest.mark.parametrize("inner", [np.zeros(4), np.log([3.0, 1.0, 2.0, 1.0])])

@@ -27,7 +27,8 @@ from pmlopt.programs import Alternating, BranchAndBound, Status
 from pmlopt.programs.certificate import WarmStart
 from pmlopt.programs.record_leakage import branch_and_bound
 from pmlopt.programs.record_leakage import closed_bounds as one_class_each
-from pmlopt.programs.record_leakage.alternating import (
+from pmlopt.programs.record_leakage.certificate import RecordCertificate
+from pmlopt.programs.wu2026entropy.alternating import (
     compute_conditional_gradient,
     compute_entropies,
     compute_information,
@@ -38,7 +39,6 @@ from pmlopt.programs.record_leakage.alternating import (
     project_to_entropy,
     project_to_simplex,
 )
-from pmlopt.programs.record_leakage.certificate import RecordCertificate
 
 QUERY = Weight(3)
 MECHANISM = symmetric_channel(QUERY, 0.2)

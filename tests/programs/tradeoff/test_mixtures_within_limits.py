@@ -20,8 +20,8 @@ from pmlopt.programs.tradeoff.grouped_rows import (
     find_family_member,
     plan_groupings,
 )
-from pmlopt.programs.tradeoff.penalty import _build_interior_start
 from pmlopt.programs.tradeoff.program import combine_convexly
+from pmlopt.programs.wu2026entropy.penalty import _build_interior_start
 
 
 def test_a_mixture_uses_the_limit_on_the_distortion_up() -> None:

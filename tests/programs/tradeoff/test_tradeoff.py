@@ -33,7 +33,6 @@ from pmlopt.programs.tradeoff.builders import build_penalty_model
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.grouped_rows import GroupedRows, WorstCasePrior
 from pmlopt.programs.tradeoff.methods import PenaltyMethod, TradeoffStart
-from pmlopt.programs.tradeoff.penalty import PenalizedProblem, descend_multiplicatively
 from pmlopt.programs.tradeoff.program import build_tradeoff_model
 from pmlopt.programs.tradeoff.proof import (
     PriorCut,
@@ -43,6 +42,7 @@ from pmlopt.programs.tradeoff.proof import (
     bound_in_decimals,
     compute_tradeoff_bound,
 )
+from pmlopt.programs.wu2026entropy.penalty import PenalizedProblem, descend_multiplicatively
 from pmlopt.solvers.solver_result import Deadline, MethodOptions
 
 LOG2 = math.log(2)

@@ -11,9 +11,9 @@ from oracles.designs import FloatArray
 
 from pmlopt import distortion_leakage, leakage_distortion
 from pmlopt.model.queries import ModularSum
-from pmlopt.programs.tradeoff import penalty
-from pmlopt.programs.tradeoff.penalty import _certify_end, solve_by_penalties
 from pmlopt.programs.tradeoff.program import TradeoffProgram, combine_convexly
+from pmlopt.programs.wu2026entropy import penalty
+from pmlopt.programs.wu2026entropy.penalty import _certify_end, solve_by_penalties
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
 LEAKAGE = leakage_distortion(ModularSum(2, 3), 0.2, 0.7)

@@ -11,9 +11,10 @@ from oracles.designs import FloatArray
 from scipy.special import softmax
 
 from pmlopt.measures.leakage import mutual_information
-from pmlopt.programs.record_leakage import alternating, local_ascent
+from pmlopt.programs.record_leakage import local_ascent
 from pmlopt.programs.record_leakage.adversary import BoundedAdversary
-from pmlopt.programs.record_leakage.alternating import (
+from pmlopt.programs.wu2026entropy import alternating
+from pmlopt.programs.wu2026entropy.alternating import (
     AlternatingRun,
     LocalOptimum,
     compute_conditional_gradient,

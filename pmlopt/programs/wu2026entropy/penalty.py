@@ -25,12 +25,6 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import special
 from pmlopt.programs.program import MethodResult
-from pmlopt.programs.record_leakage.alternating import (
-    AlternatingRun,
-    check_dataset_count,
-    compute_joint_law,
-    run_until_deadline,
-)
 from pmlopt.programs.record_leakage.local_ascent import compute_informations
 from pmlopt.programs.tradeoff.build_certificate import (
     audit_leakage,
@@ -40,6 +34,12 @@ from pmlopt.programs.tradeoff.build_certificate import (
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.program import TradeoffProgram, combine_convexly
 from pmlopt.programs.tradeoff.proof import Sense
+from pmlopt.programs.wu2026entropy.alternating import (
+    AlternatingRun,
+    check_dataset_count,
+    compute_joint_law,
+    run_until_deadline,
+)
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
 PENALTY_MARGIN = 0.01

@@ -11,16 +11,16 @@ from oracles.designs import FloatArray
 
 from pmlopt import distortion_leakage, leakage_distortion
 from pmlopt.model.queries import ModularSum
-from pmlopt.programs.tradeoff import penalty
-from pmlopt.programs.tradeoff.penalty import (
+from pmlopt.programs.tradeoff.program import TradeoffProgram
+from pmlopt.programs.tradeoff.proof import Sense
+from pmlopt.programs.wu2026entropy import penalty
+from pmlopt.programs.wu2026entropy.penalty import (
     PenalizedProblem,
     _build_interior_start,
     _compute_merit,
     adapt_weight,
     descend_multiplicatively,
 )
-from pmlopt.programs.tradeoff.program import TradeoffProgram
-from pmlopt.programs.tradeoff.proof import Sense
 from pmlopt.solvers.solver_result import Deadline
 
 JOINT = np.array([[0.4, 0.1, 0.05], [0.05, 0.1, 0.3]])
