@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,8 +12,9 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import InfeasibleError
+from pmlopt.programs import linear
 from pmlopt.programs.certificate import ClosedForm
-from pmlopt.programs.linear import feasible
+from pmlopt.programs.linear import constraint_generation, feasible
 from pmlopt.programs.linear.build_certificate import (
     certify_linear,
     certify_symmetric,
@@ -24,23 +25,31 @@ from pmlopt.programs.linear.certificate import (
     LinearCertificate,
     SymmetricCertificate,
 )
-from pmlopt.programs.linear.formulation import (
+from pmlopt.programs.linear.encodings import (
+    BANDS,
     BLOCKS,
-    CLOSED_FORM,
-    COLOR_REFINEMENT,
+    CLASSES,
+    CONES,
+    FORMULA,
     MUTUAL_PAIRS,
     PAIRS,
-    TIGHT_TOLERANCES,
-    Formulation,
-    KnownOptimum,
-    find_better_form,
-    find_known_optimum,
-    formulate,
+    RATIO_ROWS,
+    ROWS,
+    Encoding,
     read_multipliers,
-    run_solver,
-    solve_by_cvxpy,
+    return_closed_form,
+    solve_by_clarabel,
+    solve_by_partition,
+    solve_declared_design,
 )
 from pmlopt.programs.linear.program import MAX_SIMPLEX_ENTRIES, LinearDesign, SymmetricDesign
+from pmlopt.programs.linear.starts import (
+    KnownOptimum,
+    LinearStart,
+    find_better_form,
+    find_known_optimum,
+    make_start,
+)
 from pmlopt.programs.program import (
     Method,
     MethodError,
@@ -53,66 +62,82 @@ from pmlopt.programs.program import (
 )
 from pmlopt.programs.registry import register_question
 from pmlopt.solvers import highs
-from pmlopt.solvers.cvxpy_interface import SOLUTION_FILE
-from pmlopt.solvers.solver_result import TIME_LIMIT, MethodOptions
+from pmlopt.solvers.cvxpy_interface import SOLUTION_FILE, solve_declared
+from pmlopt.solvers.solver_result import TIME_LIMIT, MethodOptions, SolverResult
 
-OWN_METHODS = (
-    CLOSED_FORM,
-    COLOR_REFINEMENT,
-    MUTUAL_PAIRS,
-    PAIRS,
-    BLOCKS,
+TIGHT_TOLERANCES: Mapping[str, Any] = dict.fromkeys(
+    ("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-12
 )
-"""Methods that pass no options to a solver."""
+"""Clarabel's tolerances, for multipliers to the last digits."""
 
 
-def _solve_and_certify(
-    row: str, name: str, program: LinearDesign, options: MethodOptions, form: Formulation
-) -> MethodResult[LinearCertificate]:
-    """Solve, repair and certify; reject a point that violates a user's own constraint."""
-    solver = form.solvers.get(row) or partial(solve_by_cvxpy, program, name, {})
-    outcome = solver(options)
-    if outcome.state == "infeasible" and program.added:
-        if rare := _explain_rare_letter(
-            program
-        ):  # what fits below a solver's tolerance it may call infeasible
-            raise MethodError(f"{outcome.message}: {', '.join(program.added)}{rare}")
-        # a solver may call a model infeasible that it cannot read: another one has to agree
-        other = "clarabel" if name in highs.METHOD_OPTIONS else "highs"
-        if other == "highs" and not program.problem.is_lp():
-            other = "scs"
-        if run_solver(other, {}, program, options).state != "infeasible":
-            raise MethodError(f"{outcome.message}, and {other} does not find it infeasible")
-        raise InfeasibleError(
-            f"no mechanism satisfies the constraints ({name}: {outcome.message}); a design "
-            "without added constraints is always feasible, so check those that were added: "
-            f"{', '.join(program.added)}"
-        )
-    if outcome.point is None:
-        raise MethodError(outcome.message)
-    solved_at = time.perf_counter()
-    point = outcome.point
-    certificate = certify_linear(program, point.matrix, point.multipliers, point.dual_certificate)
-    # the optimum by formula is the best of the forms; a solution that was given is not replaced
-    is_known = form.known is not None and point.matrix is form.known.matrix
-    stays = is_known or name == SOLUTION_FILE or options.deadline.expired
-    better = None if stays else find_better_form(program, certificate)
-    if better is not None:
-        certificate = certify_linear(program, better, point.multipliers, point.dual_certificate)
-    for one in program.added:
-        if certificate.residuals[one] > MAX_RELATIVE_RESIDUAL:
-            raise MethodError(
-                f"the repaired mechanism violates your constraint {one!r} by "
-                f"{certificate.residuals[one]:.3g} of its size{_explain_rare_letter(program)}"
+@dataclass(frozen=True)
+class Solver:
+    """A solver of encoded designs, whose points are repaired and certified.
+
+    Attributes:
+        name: by which it is requested.
+        takes: the function that solves each encoding that it takes, the best one first; it is called with
+            what the encoding has built, and with `options`.
+    """
+
+    name: str
+    takes: Mapping[Encoding, Callable[..., SolverResult]]
+
+    def accepts(self, program: LinearDesign, start: LinearStart) -> bool:
+        """Return whether a design can be written as one of what it takes."""
+        return any(one.accepts(program, start) for one in self.takes)
+
+    def __call__(
+        self, program: LinearDesign, options: MethodOptions, start: LinearStart
+    ) -> MethodResult[LinearCertificate]:
+        """Solve, repair and certify; reject a point that violates a user's own constraint."""
+        encoding = next(one for one in self.takes if one.accepts(program, start))
+        outcome = self.takes[encoding](**encoding.build(program, start), options=options)
+        outcome = encoding.recover(program, outcome)
+        if outcome.state == "infeasible" and program.added:
+            if rare := _explain_rare_letter(
+                program
+            ):  # what fits below a solver's tolerance it may call infeasible
+                raise MethodError(f"{outcome.message}: {', '.join(program.added)}{rare}")
+            # a solver may call a model infeasible that it cannot read: another one has to agree
+            other = "clarabel" if self.name in highs.METHOD_OPTIONS else "highs"
+            if other == "highs" and not program.problem.is_lp():
+                other = "scs"
+            if solve_declared(program.problem, other, options).state != "infeasible":
+                raise MethodError(f"{outcome.message}, and {other} does not find it infeasible")
+            raise InfeasibleError(
+                f"no mechanism satisfies the constraints ({self.name}: {outcome.message}); a design "
+                "without added constraints is always feasible, so check those that were added: "
+                f"{', '.join(program.added)}"
             )
-    return make_method_result(
-        outcome,
-        certificate,
-        time.perf_counter() - solved_at,
-        detail=_explain_mixing(program, certificate),
-        closed_form=_compare_closed_form(form.known, certificate),
-        arrays={"matrix": certificate.mechanism.matrix, **outcome.warm_start_arrays},
-    )
+        if outcome.point is None:
+            raise MethodError(outcome.message)
+        solved_at = time.perf_counter()
+        point = outcome.point
+        certificate = certify_linear(
+            program, point.matrix, point.multipliers, point.dual_certificate
+        )
+        # the optimum by formula is the best of the forms; a solution that was given is not replaced
+        is_known = start.known is not None and point.matrix is start.known.matrix
+        stays = is_known or self.name == SOLUTION_FILE or options.deadline.expired
+        better = None if stays else find_better_form(program, certificate)
+        if better is not None:
+            certificate = certify_linear(program, better, point.multipliers, point.dual_certificate)
+        for one in program.added:
+            if certificate.residuals[one] > MAX_RELATIVE_RESIDUAL:
+                raise MethodError(
+                    f"the repaired mechanism violates your constraint {one!r} by "
+                    f"{certificate.residuals[one]:.3g} of its size{_explain_rare_letter(program)}"
+                )
+        return make_method_result(
+            outcome,
+            certificate,
+            time.perf_counter() - solved_at,
+            detail=_explain_mixing(program, certificate),
+            closed_form=_compare_closed_form(start.known, certificate),
+            arrays={"matrix": certificate.mechanism.matrix, **outcome.warm_start_arrays},
+        )
 
 
 def _explain_rare_letter(program: LinearDesign) -> str:
@@ -138,120 +163,137 @@ def _compare_closed_form(
     )
 
 
-def _make_method(
-    row: str, name: str, reason: str, takes: str | None = None
-) -> Method[LinearDesign, Formulation, LinearCertificate]:
-    """Build the method of one solver form; it applies where the formulation has that form.
+LinearMethod = Method[LinearDesign, LinearStart, LinearCertificate]
 
-    Where `takes` is given it is run by name only.
-    """
-    run = partial(_solve_and_certify, row, name)
+OWN_METHODS = ("closed-form", "pair-ipm", "constraint-generation", "color-refinement", "block-ipm")
+"""Methods that pass no options to a solver."""
+
+
+def _pair(
+    row: str,
+    solver: Solver,
+    reason: str,
+    tries: Callable[[LinearDesign, LinearStart], bool] = accept_all,
+) -> LinearMethod:
+    """Make the method of a solver, for designs that it accepts and that are to be tried."""
+
+    def is_applicable(program: LinearDesign, start: LinearStart) -> bool:
+        return tries(program, start) and solver.accepts(program, start)
+
+    accepts_options = solver.name not in OWN_METHODS
     return Method(
-        name,
-        reason,
-        run,
-        lambda _, form: row in form.solvers,
-        takes is None,
-        takes or "",
-        row,
-        name not in OWN_METHODS,
+        solver.name, reason, solver, is_applicable, id=row, accepts_options=accepts_options
     )
 
 
-def _has_classes(program: LinearDesign, _: Formulation) -> bool:
-    """Return whether letters and outputs fall into few classes; it takes a while where they are many."""
-    return program.equitable_partition is not None
+def _by_name(solver: Solver, takes: str = "") -> LinearMethod:
+    """Make the method of a solver that runs where it is requested, on whatever it accepts."""
+    made = _pair(f"{solver.name}-by-name", solver, "chosen by name")
+    return replace(made, automatic=False, requirements_text=takes)
 
 
-def _make_named_method(
-    name: str, takes: str = ""
-) -> Method[LinearDesign, Formulation, LinearCertificate]:
-    """Build a method that runs only when selected by its pmlopt name."""
-    return _make_method(f"{name}-by-name", name, "chosen by name", takes)
+def _by_cvxpy(name: str, **settings: Any) -> Solver:
+    """Return a solver of cvxpy with settings of its own."""
+    return Solver(name, {CONES: partial(solve_declared_design, name, settings)})
 
 
-def _make_cvxpy_method(name: str) -> Method[LinearDesign, Formulation, LinearCertificate]:
-    """Build the method of a cvxpy solver that is selected by name and takes any program."""
-    return replace(_make_named_method(name), applies=accept_all)
+def _starts_simplex(program: LinearDesign, start: LinearStart) -> bool:
+    """Return whether there is a mechanism that the simplex can start from."""
+    return start.vertex is not None and BANDS.accepts(program, start)
 
+
+def _is_small(program: LinearDesign) -> bool:
+    """Return whether the simplex comes first."""
+    return program.table.size <= MAX_SIMPLEX_ENTRIES
+
+
+SIMPLEX = Solver(
+    "highs",
+    {
+        BANDS: highs.solve_by_simplex,
+        RATIO_ROWS: constraint_generation.solve_by_simplex,
+        ROWS: partial(solve_declared_design, "highs", {}),
+    },
+)
 
 AUTOMATIC_METHODS = (
-    _make_method(
-        CLOSED_FORM,
-        CLOSED_FORM,
+    _pair(
+        "closed-form",
+        Solver("closed-form", {FORMULA: return_closed_form}),
         "a dual bound has proved a closed form optimal: nothing to solve",
+        lambda _, start: start.is_optimal,
     ),
-    _make_method(
-        MUTUAL_PAIRS,
-        MUTUAL_PAIRS,
+    _pair(
+        "pair-ipm",
+        Solver("pair-ipm", {MUTUAL_PAIRS: lambda **given: linear.solve_pairs(**given)}),
         "many bounds on pairs of letters, each both ways: interior point with a matrix for each output, "
         "which only the row sums couple",
+        lambda _, start: not start.is_optimal,
     ),
-    _make_method(
-        PAIRS,
-        PAIRS,
+    _pair(
+        "constraint-generation",
+        Solver("constraint-generation", {PAIRS: constraint_generation.generate_constraints}),
         "many bounds on pairs of letters: those that others nearly imply come in as they are broken",
+        lambda _, start: not start.is_optimal,
     ),
-    _make_method(
+    _pair(
         "highs-warm",
-        "highs",
+        Solver("highs", {BANDS: highs.solve_by_simplex}),
         f"LP with a start, of at most {MAX_SIMPLEX_ENTRIES} entries: simplex, warm",
+        lambda program, start: _is_small(program) and _starts_simplex(program, start),
     ),
-    _make_method(
+    _pair(
         "highs-small",
-        "highs",
+        SIMPLEX,
         f"LP of at most {MAX_SIMPLEX_ENTRIES} entries: HiGHS dual simplex ends at a vertex, with exact zeros",
+        lambda program, start: _is_small(program) and not _starts_simplex(program, start),
     ),
-    _make_method(
-        COLOR_REFINEMENT,
-        COLOR_REFINEMENT,
+    _pair(
+        "color-refinement",
+        Solver("color-refinement", {CLASSES: solve_by_partition}),
         "letters and outputs fall into few classes that look alike: LP with a variable for each class",
+        lambda program, start: not (start.is_optimal or _starts_simplex(program, start)),
     ),
-    _make_method(
-        BLOCKS,
-        BLOCKS,
+    _pair(
+        "block-ipm",
+        Solver("block-ipm", {BLOCKS: lambda **given: linear.solve_block_lp(**given)}),
         "few numbers couple the columns: structured interior point, a system of the size of the smaller side",
     ),
-    _make_method(
+    _pair(
         "clarabel",
-        "clarabel",
+        Solver("clarabel", {CONES: solve_by_clarabel}),
         "cones, or rows that are not in blocks: Clarabel's interior point",
     ),
-    _make_method(
+    _pair(
         "clarabel-sharp",
-        "clarabel",
+        _by_cvxpy("clarabel", **TIGHT_TOLERANCES),
         "Clarabel's interior point, to 1e-12: where bounds are curved, multipliers must be sharp",
     ),
 )
 """Tried from top to bottom until one reaches a certified gap within tolerance; measured by
 benchmarks/solvers.py and benchmarks/large.py."""
 
+TAKES = {
+    "closed-form": "designs of which a closed form is known to be optimal",
+    "color-refinement": "designs with few classes of letters and outputs that look alike",
+    "pair-ipm": "designs under many bounds on pairs of letters, each both ways, and nothing else",
+    "constraint-generation": "designs under many bounds on pairs of letters and nothing else",
+    "block-ipm": "designs with an expected gain or loss, under a bound above 0 nats and with at most as many "
+    "added linear constraints as there are letters",
+    "highs-small": "linear programs",
+}
+"""What the solvers of these rows take where they are requested by name."""
+
 NAMED_METHODS = (
-    _make_named_method(
-        CLOSED_FORM,
-        "designs of which a closed form is known to be optimal",
+    *(
+        _by_name(row.run, TAKES[row.id])
+        for row in AUTOMATIC_METHODS
+        if row.id in TAKES and isinstance(row.run, Solver)
     ),
-    replace(
-        _make_named_method(
-            COLOR_REFINEMENT,
-            "designs with few classes of letters and outputs that look alike",
-        ),
-        applies=_has_classes,
+    _by_name(
+        Solver("highs-ipm", {ROWS: partial(solve_declared_design, "highs-ipm", {})}),
+        "linear programs",
     ),
-    _make_named_method(
-        MUTUAL_PAIRS,
-        "designs under many bounds on pairs of letters, each both ways, and nothing else",
-    ),
-    _make_named_method(
-        PAIRS,
-        "designs under many bounds on pairs of letters and nothing else",
-    ),
-    _make_named_method(
-        BLOCKS,
-        "designs with an expected gain or loss, under a bound above 0 nats and with at most as many added "
-        "linear constraints as there are letters",
-    ),
-    *(_make_named_method(name, "linear programs") for name in highs.METHOD_OPTIONS),
 )
 
 
@@ -289,9 +331,9 @@ def _explain_mixing(program: LinearDesign, certificate: LinearCertificate) -> st
 METHODS = MethodRegistry(
     LinearDesign,
     (*AUTOMATIC_METHODS, *NAMED_METHODS),
-    formulate,
+    make_start,
     _certify_given_matrix,
-    make_cvxpy_method=_make_cvxpy_method,
+    make_cvxpy_method=lambda name: _by_name(_by_cvxpy(name)),
     find_first_result=feasible.find_first_mechanism,
     compares_first=True,
     replace_mechanism=replace_mechanism,
@@ -314,7 +356,7 @@ def _solve_by_orbits(
     # cvxpy takes 1.5e-5 s to compile each orbit of pairs, which no time limit ends
     if options.deadline.expired_for(-1.5e-5 * program.space.orbits.count):
         raise MethodError(f"{TIME_LIMIT}: compiling takes longer than there is")
-    outcome = run_solver(name, settings, program, options)
+    outcome = solve_declared(program.problem, name, options, settings)
     if outcome.state != "point":
         raise MethodError(outcome.message)
     solved_at = time.perf_counter()

@@ -211,7 +211,7 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
             return None
         return ratios if ratios.exponents.min() > 0 else None
 
-    @property
+    @cached_property
     def mutual_bounds(self) -> RatioBounds | None:
         """Return the pair bounds that an interior point by pairs can handle; else None.
 
@@ -236,7 +236,7 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
         task = BlockLP(self.prior, costs / scale, scale, self.column_block)
         if not self.added:
             return task
-        rows = self.build_added_rows()
+        rows = self.added_rows
         return None if rows is None else rows.add_to(task)
 
     def to_affine_rows(
@@ -262,8 +262,9 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
         value = np.asarray(constraint.expr.value).flatten(order="F")
         return rows, value - rows @ np.asarray(self.mechanism.value).ravel()
 
-    def build_added_rows(self) -> AddedConstraintRows | None:
-        """Convert the added constraints to at most N linear rows; None where they are more or not affine."""
+    @cached_property
+    def added_rows(self) -> AddedConstraintRows | None:
+        """Return the added constraints as at most N linear rows; None where they are more or not affine."""
         added = tuple(self.added.values())
         sizes = [constraint.size for constraint in added]
         if sum(sizes) > self.prior.size:

@@ -32,13 +32,9 @@ from pmlopt.model.utility import hamming
 from pmlopt.programs import Status
 from pmlopt.programs.certificate import WarmStart
 from pmlopt.programs.linear.certificate import LinearCertificate
-from pmlopt.programs.linear.formulation import (
-    Formulation,
-    KnownOptimum,
-    build_formulation,
-)
 from pmlopt.programs.linear.methods import METHODS
 from pmlopt.programs.linear.program import MAX_SIMPLEX_ENTRIES, LinearDesign
+from pmlopt.programs.linear.starts import KnownOptimum, LinearStart
 from pmlopt.programs.program import CvxpyModel, Method
 
 PARTS: list[tuple[Requirement, set[str], set[str]]] = [
@@ -263,10 +259,8 @@ def test_what_is_not_linear_or_too_many_is_left_to_generic_solvers() -> None:
     assert refused(program.with_constraints(peak=cp.max(matrix) <= 0.9))
     assert refused(program.with_constraints(other=matrix[0, 0] <= free, least=free <= 0.5))
     assert refused(program.with_constraints(many=matrix <= 0.9))
-    assert (
-        program.with_constraints(few=matrix[0] <= 0.9).build_added_rows() is None
-    )  # N + 1 of them
-    assert program.with_constraints(few=matrix[0, :N] <= 0.9).build_added_rows() is not None
+    assert program.with_constraints(few=matrix[0] <= 0.9).added_rows is None  # N + 1 of them
+    assert program.with_constraints(few=matrix[0, :N] <= 0.9).added_rows is not None
 
 
 def test_constraints_that_no_mechanism_meets_are_found_by_another_solver() -> None:
@@ -279,7 +273,7 @@ def test_constraints_that_no_mechanism_meets_are_found_by_another_solver() -> No
 # ---------------------------------------------------------------- the decision list
 
 
-Row = Method[LinearDesign, Formulation, LinearCertificate]
+Row = Method[LinearDesign, LinearStart, LinearCertificate]
 
 
 def linear(n: int) -> LinearDesign:
@@ -295,14 +289,14 @@ def names(program: LinearDesign, start: str | None = None, solver: str = "auto")
     return [route.name for route in routes(program, solver, begin(program, start))]
 
 
-def begin(program: LinearDesign, start: str | None) -> Formulation:
+def begin(program: LinearDesign, start: str | None) -> LinearStart:
     matrix = np.full(program.mechanism.shape, 1 / program.mechanism.shape[1])
     names = {"closed form": "uniform", "constant": "constant"}
     known = KnownOptimum(names[start], matrix, 0.0) if start in names else None
-    return build_formulation(program, known, None if start is None else matrix)
+    return LinearStart(known, None if start is None else matrix)
 
 
-def routes(program: LinearDesign, solver: str, start: Formulation) -> list[Row]:
+def routes(program: LinearDesign, solver: str, start: LinearStart) -> list[Row]:
     return list(METHODS.select_methods(program, solver, start))
 
 
@@ -364,7 +358,7 @@ def test_many_constraints_of_ones_own_and_levels_of_zero_have_no_structure() -> 
     still = design(Prior.uniform(LARGE), PML(0.0), ExpectedGain(np.eye(LARGE)))
     assert "block-ipm" not in names(still)
     with pytest.raises(SolverUnavailableError, match="above 0 nats"):
-        routes(still, "block-ipm", build_formulation(still))
+        routes(still, "block-ipm", LinearStart())
 
 
 @pytest.mark.parametrize("name", ["highs", "highs-ipm", "clarabel", "scs", "SCS", "block-ipm"])
@@ -376,14 +370,14 @@ def test_a_solver_asked_for_is_the_only_one(name: str) -> None:
 def test_names_that_cannot_be_meant_are_refused() -> None:
     for name in ("nothing", ""):
         with pytest.raises(SolverUnavailableError, match="auto"):
-            routes(linear(2), name, build_formulation(linear(2)))
+            routes(linear(2), name, LinearStart())
     for name, other in (
         ("highs", "linear programs"),
         ("highs-ipm", "linear programs"),
         ("block-ipm", "Use auto"),
     ):
         with pytest.raises(SolverUnavailableError, match=other):
-            routes(curved(2), name, build_formulation(curved(2)))
+            routes(curved(2), name, LinearStart())
 
 
 def test_a_metric_design_out_of_time_needs_no_linear_program_for_its_proof(

@@ -1,0 +1,305 @@
+"""What the methods of a linear design start from: a closed form that is proved optimal, or a mechanism."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmlopt.core.arrays import FloatArray, IntArray, bound_sum_rounding
+from pmlopt.core.blocks import iterate_column_blocks, iterate_row_blocks, sum_row_products
+from pmlopt.core.lazy_imports import optimize, sparse
+from pmlopt.data.mechanism import as_mechanism, pair_with_prior
+from pmlopt.model.closed_forms.catalogue import build_closed_forms, is_within_limits
+from pmlopt.model.utility.linear import (
+    build_best_constant,
+    build_best_deterministic,
+)
+from pmlopt.programs.certificate import WarmStart, WarmStartLike, get_mechanism, get_warm_start
+from pmlopt.programs.linear.build_certificate import CLOSED_FORM_GAP
+from pmlopt.programs.linear.certificate import LinearCertificate
+from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.programs.program import check_shape
+from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
+
+
+@dataclass(frozen=True, eq=False)
+class KnownOptimum:
+    """An optimal closed-form mechanism by name, with the (N,) row multipliers that prove it."""
+
+    name: str
+    matrix: FloatArray
+    value: float
+    multipliers: FloatArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class LinearStart:
+    """What the methods of a linear design start from.
+
+    Attributes:
+        known: the closed form that is proved optimal, or None.
+        matrix: (N, M) the mechanism to start from: that of the closed form, or one that was given.
+        arrays: how the simplex ended on a neighbour, where that was given.
+    """
+
+    known: KnownOptimum | None = None
+    matrix: FloatArray | None = None
+    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    @property
+    def is_optimal(self) -> bool:
+        """Return whether it is the closed form that is proved optimal."""
+        return self.known is not None and self.matrix is self.known.matrix
+
+    @property
+    def vertex(self) -> FloatArray | None:
+        """Return the (N, M) mechanism that the simplex starts from; None where it starts cold."""
+        # a constant is too degenerate a vertex for the simplex to gain by it
+        is_constant = self.known is not None and self.known.name == "constant"
+        return None if self.is_optimal and is_constant else self.matrix
+
+
+def make_start(
+    program: LinearDesign, warm_start: WarmStartLike, deadline: Deadline = NO_DEADLINE
+) -> LinearStart:
+    """Find what the methods start from: a warm start that was given, or an optimal closed form."""
+    known = find_known_optimum(program, deadline)
+    if warm_start is False:
+        return LinearStart(known)
+    restart = get_warm_start(warm_start)
+    arrays = restart.arrays if restart is not None and restart.solver == "highs" else {}
+    if warm_start is None or isinstance(warm_start, WarmStart):
+        matrix = None if restart is None else restart.matrix
+        if matrix is not None and matrix.shape == program.table.shape:
+            return LinearStart(known, matrix, arrays)
+        return LinearStart(known, None if known is None else known.matrix)
+    given = as_mechanism(get_mechanism(warm_start))
+    check_shape(given.matrix, program.table)
+    return LinearStart(known, pair_with_prior(program.prior, given)[1].matrix, arrays)
+
+
+@dataclass(frozen=True, eq=False)
+class _Form:
+    """A closed-form mechanism by name, with its columns and their outputs where several share an output."""
+
+    name: str
+    matrix: FloatArray
+    parts: tuple[FloatArray, IntArray] | None = None
+
+
+def find_known_optimum(
+    program: LinearDesign, deadline: Deadline = NO_DEADLINE
+) -> KnownOptimum | None:
+    """Find the first closed form that a dual bound proves optimal; None without one in time.
+
+    Programs with added constraints have none.
+    """
+    if program.added or deadline.expired:
+        return None
+    # of bounds on pairs in all columns, where they are many
+    ratios = program.bounds_on_pairs
+    bounds = 0 if ratios is None else len(ratios.exponents) * program.table.shape[1]
+    # the linear programs of a proof then take longer than the interior point by pairs; on a line, of which a
+    # closed form is known, letters have few pairs
+    is_dense = ratios is not None and len(ratios.exponents) > 10 * program.prior.size
+    if (is_dense and bounds > 40_000) or deadline.expired_for(-SECONDS_A_PAIR * bounds):
+        return None
+    prior, gains, near = program.prior, program.centered_gains, CLOSED_FORM_GAP * program.scale
+    found, seconds = list_feasible_forms(program), SECONDS_A_PRICE * bounds
+    # a form below another feasible one by more than rounding cannot be optimal
+    max_gain = max(found, key=itemgetter(0))[0]
+    columns = program.privacy.list_some_columns(prior)
+    # with thousands of letters rounding is all that is left, and no other solution has less of it
+    max_gap = max(near, bound_sum_rounding(program.columns.terms, 4 * program.scale))
+    for gain, form in found:
+        if gain < max_gain - near:
+            continue
+        for multipliers in _iterate_multipliers(program, form):
+            # much cheaper than the bound itself
+            if columns.size and _bound_from_columns(program, columns, multipliers) > gain + near:
+                continue
+            if deadline.expired_for(
+                -seconds
+            ):  # judged by the last bound, the next one would not end in time
+                return None
+            begin = deadline.read()
+            above = program.columns.unrounded_bound(gains, multipliers) - gain
+            seconds = deadline.read() - begin
+            proved = above + program.columns.bound_rounding(gains, multipliers)
+            if above <= near and proved <= max_gap:
+                value = program.columns.compute_expectation(program.table, form.matrix)
+                return KnownOptimum(form.name, form.matrix, value, multipliers)
+    return None
+
+
+SECONDS_A_PAIR, SECONDS_A_PRICE = 6e-8, 5e-6
+"""What a bound on a pair in a column takes: to check whether closed forms meet it, and in a dual bound."""
+
+
+def _bound_from_columns(
+    program: LinearDesign, columns: FloatArray, multipliers: FloatArray
+) -> float:
+    """Compute a lower bound on the dual bound of multipliers, from some allowed columns."""
+    reduced_gains = program.prior.pmf[:, None] * (program.centered_gains - multipliers[:, None])
+    return float(program.prior.pmf @ multipliers + (columns.T @ reduced_gains).max())
+
+
+def find_better_form(program: LinearDesign, certificate: LinearCertificate) -> FloatArray | None:
+    """Return a closed form with a larger gain than a mechanism whose gap is open; None without one.
+
+    A solver's noise can be larger than the entries of a mechanism: those of metric privacy go down to
+    e^(-epsilon d).
+    """
+    if program.added or certificate.proved_gap <= CLOSED_FORM_GAP * program.scale:
+        return None
+    gain = program.columns.compute_expectation(program.centered_gains, certificate.mechanism.matrix)
+    best, form = max(list_feasible_forms(program), key=lambda found: found[0])
+    return form.matrix if best > gain else None
+
+
+def list_feasible_forms(program: LinearDesign) -> list[tuple[float, _Form]]:
+    """List the feasible closed forms, but those below an earlier one, with their expected gains."""
+    found: list[tuple[float, _Form]] = []
+    prior, near, best = program.prior, CLOSED_FORM_GAP * program.scale, -math.inf
+    for form in _iterate_candidates(program):
+        # a constant meets every requirement
+        if form.name == "constant" or is_within_limits(prior, program.privacy, form.matrix):
+            gain = program.columns.compute_expectation(program.centered_gains, form.matrix)
+            # a form below another one by more than rounding is not kept: it has the size of a mechanism
+            if gain >= best - near:
+                found.append((gain, form))
+            best = max(best, gain)
+    return found
+
+
+def _iterate_candidates(program: LinearDesign) -> Iterator[_Form]:
+    """Yield the closed forms that may be optimal for a program."""
+    prior, gains = program.prior, program.centered_gains
+    yield _Form("constant", build_best_constant(prior.probabilities, gains))
+    # forms of so many entries are built only where they may be optimal
+    many = gains.size > 40_000
+    if not many or _may_be_deterministic(program):
+        yield _Form("deterministic", build_best_deterministic(gains))
+    # the other forms have a column for each letter
+    if prior.size > len(program.outputs):
+        return
+    for name, form in build_closed_forms(
+        prior, program.privacy
+    ):  # privacy has no labels: who values a column has it
+        is_large = many and form.matrix.shape == gains.shape
+        if is_large and _keeps_labels(prior.pmf, form.matrix, gains):
+            yield _Form(name, form.matrix)
+            continue
+        # (K, M): what each column of the form gains if it is labelled by each output
+        gains_by_output = (prior.pmf[:, None] * form.matrix).T @ gains
+        columns, outputs = np.arange(len(gains_by_output)), gains_by_output.argmax(axis=1)
+        if name == "geometric":  # several to one maybe
+            matrix = form.matrix @ (np.arange(gains_by_output.shape[1]) == outputs[:, None])
+            yield _Form(name, np.asarray(matrix), (form.matrix, outputs))
+            continue
+        if len(set(outputs.tolist())) < len(outputs):  # several columns want one output
+            if is_large and _needs_merged_outputs(gains_by_output, CLOSED_FORM_GAP * program.scale):
+                continue
+            columns, outputs = optimize.linear_sum_assignment(gains_by_output, maximize=True)
+        matrix = np.zeros(program.table.shape)
+        matrix[:, outputs] = form.matrix[:, columns]
+        yield _Form(name, matrix)
+
+
+def _needs_merged_outputs(gains_by_output: FloatArray, near: float) -> bool:
+    """Return whether no assignment of outputs to columns, one to one, gives each column its best output.
+
+    The columns with their best outputs, several to one, are a processing of the form that gains more. The
+    form is then not optimal, and an assignment of thousands of columns, which takes a while, is not needed.
+    """
+    best = gains_by_output.max(axis=1, keepdims=True)
+    wanted = (gains_by_output >= best - near / len(best)).any(axis=0)
+    return int(wanted.sum()) < len(best)
+
+
+def _may_be_deterministic(program: LinearDesign) -> bool:
+    """Return whether the best deterministic mechanism may meet the requirement.
+
+    Its least likely output against all others is a processing of it, which leaks no more: where that breaks a
+    limit, a matrix of all outputs is not built.
+    """
+    prior, best = program.prior, program.centered_gains.argmax(axis=1)
+    masses = np.bincount(best, weights=prior.pmf, minlength=len(program.outputs))
+    rarest = int(np.where(masses > 0, masses, np.inf).argmin())
+    pair = np.stack([best == rarest, best != rarest], axis=1).astype(float)
+    return is_within_limits(prior, program.privacy, pair)
+
+
+def _keeps_labels(p: FloatArray, matrix: FloatArray, gains: FloatArray) -> bool:
+    """Return whether no column of a large form gains more by the label of another letter than by its own.
+
+    It is looked at where most outputs of a letter gain the same, as under the Hamming loss: then few pairs
+    have to be multiplied with the form, and with many letters all pairs take a minute.
+    """
+    # what two of three outputs gain
+    common = np.median(gains[:, [0, len(gains) // 2, len(gains) - 1]], axis=1)
+    parts = [gains[rows] != common[rows, None] for rows in iterate_row_blocks(gains.shape)]
+    if sum(map(np.count_nonzero, parts)) > gains.size // 50:
+        return False
+    letters, outputs = np.nonzero(np.concatenate(parts))
+    values = p[letters] * (gains[letters, outputs] - common[letters])
+    rest = sparse.csr_array((values, (outputs, letters)), shape=gains.shape)
+    for block in iterate_column_blocks(gains.shape):
+        # the common part of a letter is the same for every label
+        by_output = rest @ np.ascontiguousarray(matrix[:, block])
+        own = by_output[block, :].diagonal()
+        if (by_output.max(axis=0) > own).any():
+            return False
+    return True
+
+
+def _iterate_multipliers(program: LinearDesign, form: _Form) -> Iterator[FloatArray]:
+    """Yield candidate multipliers for a closed form, such as those of complementary slackness.
+
+    The last comes first where a bound takes linear programs: of a form that is optimal, each column gains
+    nothing over the multipliers.
+    """
+    gains = program.centered_gains
+    own = sum_row_products(form.matrix, gains)
+    # these prove the form if any do: of the largest gains no output gains more, and where a constant is
+    # strictly within the bound, its column must gain the same on each letter over the multipliers
+    if form.name == "deterministic" or (form.name == "constant" and _has_interior(program)):
+        yield own
+        return
+    # The largest alphabet for which multipliers are fitted to a closed form.
+    solved = program.prior.size <= 200
+    if solved and program.column_block is None:
+        yield _solve_complementary_slackness(program, form)
+    yield own
+    yield gains.min(axis=1)
+    if solved and program.column_block is not None:
+        yield _solve_complementary_slackness(program, form)
+
+
+def _has_interior(program: LinearDesign) -> bool:
+    """Return whether a constant mechanism is strictly within the bounds on its columns."""
+    if program.column_block is not None:
+        return True
+    return program.list_ratios() is not None and not program.privacy.has_empty_interior(
+        program.prior
+    )
+
+
+def _solve_complementary_slackness(program: LinearDesign, form: _Form) -> FloatArray:
+    """Solve for the multipliers at which every column of the closed form has zero reduced gain."""
+    if form.parts is None:
+        outputs = np.flatnonzero(form.matrix.max(axis=0) > 0)
+        columns = form.matrix[:, outputs]
+    else:
+        columns, outputs = form.parts
+    joint = (program.prior.pmf[:, None] * columns).T
+    # (K, N): posteriors, under which each column's gain equals its mean multiplier
+    joint = joint / joint.sum(axis=1, keepdims=True)
+    gained = (joint * program.centered_gains[:, outputs].T).sum(axis=1)
+    return np.asarray(np.linalg.lstsq(joint, gained, rcond=None)[0])
