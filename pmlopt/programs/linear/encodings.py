@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -34,73 +35,60 @@ class Encoding:
 
     Attributes:
         argument: the name of what a solver takes.
-        find: finds in a design, and in what there is to start from, that by which it can be written so; else
-            None.
+        find: finds that by which a design can be written so, in it or in what it starts from; else None.
     """
 
     argument: str
-    find: Callable[[LinearDesign, LinearStart], Any]
+    find: Callable[[LinearStart], Any]
 
-    def accepts(self, program: LinearDesign, start: LinearStart) -> bool:
-        """Return whether a design can be written so."""
-        return self.find(program, start) is not None
-
-    def build(self, program: LinearDesign, start: LinearStart) -> dict[str, Any]:
+    def build(self, start: LinearStart) -> dict[str, Any]:
         """Build the arguments, by name, of a function that solves it, but for the options."""
-        return {"program": program, self.argument: self.find(program, start)}
+        return {"program": start.program, self.argument: self.find(start)}
 
-    def recover(self, program: LinearDesign, outcome: SolverResult) -> SolverResult:
-        """Return the result with its mechanism, which most functions have put there themselves."""
-        return outcome
+    def recover(self, program: LinearDesign) -> PrimalDualPoint:
+        """Recover the point of a function that did not return it, but left it in the program."""
+        raise NotImplementedError
 
 
 class _Blocks(Encoding):
     """Design and blocks, which are built where they are solved: they have the size of the table."""
 
-    def build(self, program: LinearDesign, start: LinearStart) -> dict[str, Any]:
-        return {"program": program, self.argument: program.build_block_lp()}
+    def build(self, start: LinearStart) -> dict[str, Any]:
+        return {"program": start.program, self.argument: start.program.build_block_lp()}
 
 
 class _Bands(Encoding):
     """Blocks alone, and what the simplex starts from."""
 
-    def build(self, program: LinearDesign, start: LinearStart) -> dict[str, Any]:
-        task = program.build_block_lp()
-        return {self.argument: task, "matrix": start.vertex, "basis": start.arrays}
+    def build(self, start: LinearStart) -> dict[str, Any]:
+        task = start.program.build_block_lp()
+        return {self.argument: task, "matrix": start.vertex, "basis": start.arrays or None}
 
 
 class _Declared(Encoding):
     """The design as cvxpy has it, whose variables and constraints have the answer."""
 
-    def build(self, program: LinearDesign, start: LinearStart) -> dict[str, Any]:
-        return {self.argument: program}
+    def build(self, start: LinearStart) -> dict[str, Any]:
+        return {self.argument: start.program}
 
-    def recover(self, program: LinearDesign, outcome: SolverResult) -> SolverResult:
-        if outcome.state != "point":
-            return outcome
+    def recover(self, program: LinearDesign) -> PrimalDualPoint:
         # of many, what a bound costs is a linear program for each output
         pairs = program.generated_bounds
         witness = None if pairs is None else constraint_generation.read_weights(program, pairs)
         multipliers = read_multipliers(program, program.prior.pmf)
         matrix = np.asarray(program.mechanism.value)
-        return replace(
-            outcome, point=PrimalDualPoint(matrix, multipliers, dual_certificate=witness)
-        )
+        return PrimalDualPoint(matrix, multipliers, dual_certificate=witness)
 
 
-def _find_bands(program: LinearDesign, _: LinearStart) -> ColumnBlock | None:
-    """Find the interval constraints on columns, where there are no others."""
-    block = program.column_block
-    return None if block is None or not block.is_banded or program.added else block
-
-
-def _find_blocks(program: LinearDesign, _: LinearStart) -> ColumnBlock | None:
+def _find_blocks(start: LinearStart) -> ColumnBlock | None:
     """Find the block of a column, where few constraints were added, and these are affine."""
+    program = start.program
     return None if program.added and program.added_rows is None else program.column_block
 
 
-def _find_small_ratios(program: LinearDesign, _: LinearStart) -> RatioBounds | None:
+def _find_small_ratios(start: LinearStart) -> RatioBounds | None:
     """Find the ratio bounds of a small design that has nothing else, and not many on pairs of letters."""
+    program = start.program
     if program.added or program.table.size > MAX_SIMPLEX_ENTRIES:
         return None
     if program.mutual_bounds is not None or program.generated_bounds is not None:
@@ -110,36 +98,36 @@ def _find_small_ratios(program: LinearDesign, _: LinearStart) -> RatioBounds | N
 
 def is_linear(program: LinearDesign) -> bool:
     """Return whether a design is a linear program; cvxpy is asked where its bounds do not tell."""
-    block = program.column_block
-    is_told = (block is not None and block.is_banded) or program.list_ratios() is not None
-    return (is_told and not program.added) or bool(program.problem.is_lp())
+    if program.bands is not None or (not program.added and program.list_ratios() is not None):
+        return True
+    return bool(program.problem.is_lp())
 
 
-FORMULA = Encoding("known", lambda _, start: start.known)
+FORMULA = Encoding("known", attrgetter("known"))
 """A closed form that a dual bound has proved optimal."""
 
-BANDS = _Bands("task", _find_bands)
+BANDS = _Bands("task", attrgetter("program.bands"))
 """The entries of each column between two ends that one number moves, with a start for the simplex."""
 
 BLOCKS = _Blocks("task", _find_blocks)
 """A block for each column, which few numbers couple."""
 
-MUTUAL_PAIRS = Encoding("ratios", lambda program, _: program.mutual_bounds)
+MUTUAL_PAIRS = Encoding("ratios", attrgetter("program.mutual_bounds"))
 """Many bounds on pairs of letters, each both ways."""
 
-PAIRS = Encoding("ratios", lambda program, _: program.generated_bounds)
+PAIRS = Encoding("ratios", attrgetter("program.generated_bounds"))
 """Many bounds on pairs of letters, of which few matter for an output."""
 
 RATIO_ROWS = Encoding("ratios", _find_small_ratios)
 """Ratio bounds of a small design as sparse rows, without cvxpy."""
 
-CLASSES = Encoding("classes", lambda program, _: program.equitable_partition)
+CLASSES = Encoding("classes", attrgetter("program.equitable_partition"))
 """A variable for each class of pairs of letters and outputs that look alike."""
 
-CONES = _Declared("program", lambda program, _: program)
+CONES = _Declared("program", attrgetter("program"))
 """The problem as cvxpy has it."""
 
-ROWS = _Declared("program", lambda program, _: program if is_linear(program) else None)
+ROWS = _Declared("program", lambda start: start.program if is_linear(start.program) else None)
 """The same, where all of it is linear."""
 
 

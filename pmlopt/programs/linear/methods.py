@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -84,17 +85,22 @@ class Solver:
     name: str
     takes: Mapping[Encoding, Callable[..., SolverResult]]
 
-    def accepts(self, program: LinearDesign, start: LinearStart) -> bool:
-        """Return whether a design can be written as one of what it takes."""
-        return any(one.accepts(program, start) for one in self.takes)
+    def choose_encoding(self, start: LinearStart) -> Encoding | None:
+        """Return the first encoding by which a design can be written; None where there is none."""
+        for one in self.takes:
+            if one.find(start) is not None:
+                return one
+        return None
 
     def __call__(
         self, program: LinearDesign, options: MethodOptions, start: LinearStart
     ) -> MethodResult[LinearCertificate]:
         """Solve, repair and certify; reject a point that violates a user's own constraint."""
-        encoding = next(one for one in self.takes if one.accepts(program, start))
-        outcome = self.takes[encoding](**encoding.build(program, start), options=options)
-        outcome = encoding.recover(program, outcome)
+        encoding = self.choose_encoding(start)
+        assert encoding is not None
+        outcome = self.takes[encoding](**encoding.build(start), options=options)
+        if outcome.state == "point" and outcome.point is None:
+            outcome = replace(outcome, point=encoding.recover(program))
         if outcome.state == "infeasible" and program.added:
             if rare := _explain_rare_letter(
                 program
@@ -173,12 +179,12 @@ def _pair(
     row: str,
     solver: Solver,
     reason: str,
-    tries: Callable[[LinearDesign, LinearStart], bool] = accept_all,
+    tries: Callable[[LinearStart], bool] = accept_all,
 ) -> LinearMethod:
     """Make the method of a solver, for designs that it accepts and that are to be tried."""
 
-    def is_applicable(program: LinearDesign, start: LinearStart) -> bool:
-        return tries(program, start) and solver.accepts(program, start)
+    def is_applicable(_: LinearDesign, start: LinearStart) -> bool:
+        return tries(start) and solver.choose_encoding(start) is not None
 
     accepts_options = solver.name not in OWN_METHODS
     return Method(
@@ -197,14 +203,19 @@ def _by_cvxpy(name: str, **settings: Any) -> Solver:
     return Solver(name, {CONES: partial(solve_declared_design, name, settings)})
 
 
-def _starts_simplex(program: LinearDesign, start: LinearStart) -> bool:
-    """Return whether there is a mechanism that the simplex can start from."""
-    return start.vertex is not None and BANDS.accepts(program, start)
+def _has_no_optimum(start: LinearStart) -> bool:
+    """Return whether no closed form that is optimal is at hand."""
+    return not start.is_optimal
 
 
-def _is_small(program: LinearDesign) -> bool:
-    """Return whether the simplex comes first."""
-    return program.table.size <= MAX_SIMPLEX_ENTRIES
+def _starts_warm(start: LinearStart) -> bool:
+    """Return whether the simplex comes first, and has a mechanism to start from."""
+    return start.program.table.size <= MAX_SIMPLEX_ENTRIES and start.vertex is not None
+
+
+def _starts_cold(start: LinearStart) -> bool:
+    """Return whether the simplex comes first, without a start."""
+    return start.program.table.size <= MAX_SIMPLEX_ENTRIES and start.vertex is None
 
 
 SIMPLEX = Solver(
@@ -221,38 +232,38 @@ AUTOMATIC_METHODS = (
         "closed-form",
         Solver("closed-form", {FORMULA: return_closed_form}),
         "a dual bound has proved a closed form optimal: nothing to solve",
-        lambda _, start: start.is_optimal,
+        attrgetter("is_optimal"),
     ),
     _pair(
         "pair-ipm",
         Solver("pair-ipm", {MUTUAL_PAIRS: lambda **given: linear.solve_pairs(**given)}),
         "many bounds on pairs of letters, each both ways: interior point with a matrix for each output, "
         "which only the row sums couple",
-        lambda _, start: not start.is_optimal,
+        _has_no_optimum,
     ),
     _pair(
         "constraint-generation",
         Solver("constraint-generation", {PAIRS: constraint_generation.generate_constraints}),
         "many bounds on pairs of letters: those that others nearly imply come in as they are broken",
-        lambda _, start: not start.is_optimal,
+        _has_no_optimum,
     ),
     _pair(
         "highs-warm",
         Solver("highs", {BANDS: highs.solve_by_simplex}),
         f"LP with a start, of at most {MAX_SIMPLEX_ENTRIES} entries: simplex, warm",
-        lambda program, start: _is_small(program) and _starts_simplex(program, start),
+        _starts_warm,
     ),
     _pair(
         "highs-small",
         SIMPLEX,
         f"LP of at most {MAX_SIMPLEX_ENTRIES} entries: HiGHS dual simplex ends at a vertex, with exact zeros",
-        lambda program, start: _is_small(program) and not _starts_simplex(program, start),
+        _starts_cold,
     ),
     _pair(
         "color-refinement",
         Solver("color-refinement", {CLASSES: solve_by_partition}),
         "letters and outputs fall into few classes that look alike: LP with a variable for each class",
-        lambda program, start: not (start.is_optimal or _starts_simplex(program, start)),
+        lambda start: not start.is_optimal and start.vertex is None,
     ),
     _pair(
         "block-ipm",

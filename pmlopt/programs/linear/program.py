@@ -173,6 +173,12 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
         """Return the conic constraint on a single column; None where the requirement has no such form."""
         return self.privacy.cone_block(self.prior)
 
+    @property
+    def bands(self) -> ColumnBlock | None:
+        """Return the interval constraint on a column, where there are no other constraints; else None."""
+        block = self.column_block
+        return None if block is None or not block.is_banded or self.added else block
+
     @cached_property
     def equitable_partition(self) -> EquitablePartition | None:
         """Return the equitable partition of letters and outputs; None where it is no smaller problem.
@@ -480,9 +486,7 @@ def linear_design(
         outputs=outputs,
         table=table,
     )
-    block = program.column_block
-    is_banded = block is not None and block.is_banded
-    if not is_banded and program.list_ratios() is None:
+    if program.bands is None and program.list_ratios() is None:
         # of others than bands and ratios solvers ask for the cvxpy side anyway, and its complaints come early
         program = replace(program, build_model=program.build_model().get_self)
     constraints = tuple(constraints)

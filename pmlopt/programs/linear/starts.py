@@ -40,14 +40,16 @@ class KnownOptimum:
 
 @dataclass(frozen=True, eq=False)
 class LinearStart:
-    """What the methods of a linear design start from.
+    """A linear design, and what its methods start from.
 
     Attributes:
+        program: the design.
         known: the closed form that is proved optimal, or None.
         matrix: (N, M) the mechanism to start from: that of the closed form, or one that was given.
         arrays: how the simplex ended on a neighbour, where that was given.
     """
 
+    program: LinearDesign
     known: KnownOptimum | None = None
     matrix: FloatArray | None = None
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
@@ -59,10 +61,10 @@ class LinearStart:
 
     @property
     def vertex(self) -> FloatArray | None:
-        """Return the (N, M) mechanism that the simplex starts from; None where it starts cold."""
+        """Return the (N, M) mechanism that the simplex starts from, in bands; None where it starts cold."""
         # a constant is too degenerate a vertex for the simplex to gain by it
-        is_constant = self.known is not None and self.known.name == "constant"
-        return None if self.is_optimal and is_constant else self.matrix
+        is_constant = self.is_optimal and self.known is not None and self.known.name == "constant"
+        return self.matrix if self.program.bands is not None and not is_constant else None
 
 
 def make_start(
@@ -71,17 +73,17 @@ def make_start(
     """Find what the methods start from: a warm start that was given, or an optimal closed form."""
     known = find_known_optimum(program, deadline)
     if warm_start is False:
-        return LinearStart(known)
+        return LinearStart(program, known)
     restart = get_warm_start(warm_start)
     arrays = restart.arrays if restart is not None and restart.solver == "highs" else {}
     if warm_start is None or isinstance(warm_start, WarmStart):
         matrix = None if restart is None else restart.matrix
         if matrix is not None and matrix.shape == program.table.shape:
-            return LinearStart(known, matrix, arrays)
-        return LinearStart(known, None if known is None else known.matrix)
+            return LinearStart(program, known, matrix, arrays)
+        return LinearStart(program, known, None if known is None else known.matrix)
     given = as_mechanism(get_mechanism(warm_start))
     check_shape(given.matrix, program.table)
-    return LinearStart(known, pair_with_prior(program.prior, given)[1].matrix, arrays)
+    return LinearStart(program, known, pair_with_prior(program.prior, given)[1].matrix, arrays)
 
 
 @dataclass(frozen=True, eq=False)

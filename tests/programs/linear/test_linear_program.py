@@ -293,7 +293,7 @@ def begin(program: LinearDesign, start: str | None) -> LinearStart:
     matrix = np.full(program.mechanism.shape, 1 / program.mechanism.shape[1])
     names = {"closed form": "uniform", "constant": "constant"}
     known = KnownOptimum(names[start], matrix, 0.0) if start in names else None
-    return LinearStart(known, None if start is None else matrix)
+    return LinearStart(program, known, None if start is None else matrix)
 
 
 def routes(program: LinearDesign, solver: str, start: LinearStart) -> list[Row]:
@@ -358,7 +358,7 @@ def test_many_constraints_of_ones_own_and_levels_of_zero_have_no_structure() -> 
     still = design(Prior.uniform(LARGE), PML(0.0), ExpectedGain(np.eye(LARGE)))
     assert "block-ipm" not in names(still)
     with pytest.raises(SolverUnavailableError, match="above 0 nats"):
-        routes(still, "block-ipm", LinearStart())
+        routes(still, "block-ipm", LinearStart(still))
 
 
 @pytest.mark.parametrize("name", ["highs", "highs-ipm", "clarabel", "scs", "SCS", "block-ipm"])
@@ -370,14 +370,14 @@ def test_a_solver_asked_for_is_the_only_one(name: str) -> None:
 def test_names_that_cannot_be_meant_are_refused() -> None:
     for name in ("nothing", ""):
         with pytest.raises(SolverUnavailableError, match="auto"):
-            routes(linear(2), name, LinearStart())
+            routes(linear(2), name, LinearStart(linear(2)))
     for name, other in (
         ("highs", "linear programs"),
         ("highs-ipm", "linear programs"),
         ("block-ipm", "Use auto"),
     ):
         with pytest.raises(SolverUnavailableError, match=other):
-            routes(curved(2), name, LinearStart())
+            routes(curved(2), name, LinearStart(curved(2)))
 
 
 def test_a_metric_design_out_of_time_needs_no_linear_program_for_its_proof(
