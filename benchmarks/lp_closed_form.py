@@ -20,7 +20,7 @@ from common import growth_figure, interleaved, machine, report, report_times, su
 from pmlopt import solve
 from pmlopt.library import bench, load_all
 from pmlopt.library.bench import list_families
-from pmlopt.programs.linear.starts import find_known_optimum
+from pmlopt.programs.linear.formulation import find_known_optimum
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.plots import save_figure
 

@@ -21,8 +21,8 @@ from pmlopt.model.privacy import LDP, PML
 from pmlopt.model.uncertainty import L1Ball
 from pmlopt.model.utility import ExpectedGain, ExpectedLoss, LinearUtility, hamming
 from pmlopt.programs.designs import design
+from pmlopt.programs.linear.formulation import find_known_optimum
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
-from pmlopt.programs.linear.starts import find_known_optimum
 from pmlopt.programs.program import Program
 from pmlopt.programs.solving import solve
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
 from functools import cached_property, lru_cache
 from numbers import Real
@@ -410,13 +410,7 @@ class MethodRegistry(Generic[P, S, C]):
 
     def list_automatic(self, program: P, start: S) -> list[Method[P, S, C]]:
         """List the methods that `solver="auto"` tries, in order."""
-        return list(self._iterate_automatic(program, start))
-
-    def _iterate_automatic(self, program: P, start: S) -> Iterator[Method[P, S, C]]:
-        """Yield the same, each looked at when it is its turn."""
-        for one in self.methods:
-            if one.automatic and one.applies(program, start):
-                yield one
+        return list(self.select_methods(program, "auto", start))
 
     def list_by_name_only(self, program: P, start: S) -> list[Method[P, S, C]]:
         """List the methods that run only when selected by name."""
@@ -466,7 +460,10 @@ class MethodRegistry(Generic[P, S, C]):
             return [solver]
         if isinstance(solver, str):
             if solver.lower() == "auto":
-                return self._iterate_automatic(program, start)
+                # each is looked at when it is its turn
+                return (
+                    one for one in self.methods if one.automatic and one.applies(program, start)
+                )
             return [self.find_by_name(program, solver.lower(), start)]
         if not callable(solver):
             raise ProgramError(

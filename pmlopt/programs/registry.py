@@ -222,12 +222,6 @@ PROPAGATED_ERRORS = (
 """What ends `solve` wherever it comes from; whatever else a method raises is its own failure."""
 
 
-MethodRun = Callable[
-    [Method[Any, Any, C_co], Program[C_co], MethodOptions, Any], MethodResult[C_co]
-]
-"""How a method is run on a program, with its options and what it starts from."""
-
-
 def describe_failure(method: Method[Any, Any, Any], cause: BaseException) -> str:
     """Describe in one line the error with which a method ended."""
     return f"{method.id}: {cause if isinstance(cause, MethodError) else describe_error(cause)}"
@@ -255,7 +249,7 @@ def try_methods(
     options: MethodOptions,
     start: Any,
     report: Callable[[Method[Any, Any, Any], BaseException], object],
-    run: MethodRun[C_co] | None = None,
+    run: Callable[..., MethodResult[C_co]] | None = None,
     check: Callable[[Method[Any, Any, C_co], MethodResult[C_co]], object] = accept_all,
 ) -> Iterator[tuple[Method[Any, Any, C_co], MethodResult[C_co]]]:
     """Run methods in turn, and yield each that has a result, until the time limit.
@@ -268,7 +262,7 @@ def try_methods(
         options: for them; the deadline is of all of them together.
         start: what they start from.
         report: is called with each method that ends without a result, and the error that it ended with.
-        run: how each is run; left out, in the current process.
+        run: runs a method, with program, options and start; left out, in the current process.
         check: looks at what each found; what it or a run raises counts as the failure of the method.
 
     Raises:

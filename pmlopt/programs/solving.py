@@ -147,7 +147,7 @@ def solve(
         _check_accepts_options(methods, solver, options)
 
     def report(method: Method[Any, Any, Any], cause: BaseException) -> None:
-        attempts.add_failure(method, cause, _is_foreign(method, solver))
+        attempts.add_failure(method, cause, method is solver)
 
     check = partial(_check_foreign_claims, solver, program, allowed)
     run = run_in_process if isolated else None
@@ -299,17 +299,12 @@ def _check_foreign_claims(
 ) -> None:
     """Raise a FalseCertificateError where classes or methods of others claim what is false."""
     # they may be wrong: then the certificate decides
-    if not (_is_foreign(method, solver) or has_foreign_parts(program)):
+    if method is not solver and method.is_own and not has_foreign_parts(program):
         return
     status = _choose_status(found, allowed)
     if status is Status.OPTIMAL and found.certificate.failures:
         failures = "; ".join(map(str, found.certificate.failures))
         raise FalseCertificateError(f"its certificate fails: {failures}")
-
-
-def _is_foreign(method: Method[Any, Any, Any], solver: object) -> bool:
-    """Return whether a method was passed as an object, or belongs to another package."""
-    return method is solver or not method.is_own
 
 
 def _check_accepts_options(

@@ -18,8 +18,8 @@ from pmlopt.programs.linear.certificate import (
     LinearCertificate,
     SymmetricCertificate,
 )
+from pmlopt.programs.linear.formulation import list_feasible_forms
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
-from pmlopt.programs.linear.starts import list_feasible_forms
 from pmlopt.programs.program import C, MethodError, MethodResult
 from pmlopt.solvers import cvxpy_interface
 from pmlopt.solvers.solver_result import Deadline, MethodOptions

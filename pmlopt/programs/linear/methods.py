@@ -15,7 +15,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import InfeasibleError
 from pmlopt.programs import linear
 from pmlopt.programs.certificate import ClosedForm
-from pmlopt.programs.linear import constraint_generation, feasible
+from pmlopt.programs.linear import constraint_generation, feasible, formulation
 from pmlopt.programs.linear.build_certificate import (
     certify_linear,
     certify_symmetric,
@@ -26,31 +26,7 @@ from pmlopt.programs.linear.certificate import (
     LinearCertificate,
     SymmetricCertificate,
 )
-from pmlopt.programs.linear.encodings import (
-    BANDS,
-    BLOCKS,
-    CLASSES,
-    CONES,
-    FORMULA,
-    MUTUAL_PAIRS,
-    PAIRS,
-    RATIO_ROWS,
-    ROWS,
-    Encoding,
-    read_multipliers,
-    return_closed_form,
-    solve_by_clarabel,
-    solve_by_partition,
-    solve_declared_design,
-)
 from pmlopt.programs.linear.program import MAX_SIMPLEX_ENTRIES, LinearDesign, SymmetricDesign
-from pmlopt.programs.linear.starts import (
-    KnownOptimum,
-    LinearStart,
-    find_better_form,
-    find_known_optimum,
-    make_start,
-)
 from pmlopt.programs.program import (
     Method,
     MethodError,
@@ -83,9 +59,9 @@ class Solver:
     """
 
     name: str
-    takes: Mapping[Encoding, Callable[..., SolverResult]]
+    takes: Mapping[formulation.Encoding, Callable[..., SolverResult]]
 
-    def choose_encoding(self, start: LinearStart) -> Encoding | None:
+    def choose_encoding(self, start: formulation.Formulation) -> formulation.Encoding | None:
         """Return the first encoding by which a design can be written; None where there is none."""
         for one in self.takes:
             if one.find(start) is not None:
@@ -93,7 +69,7 @@ class Solver:
         return None
 
     def __call__(
-        self, program: LinearDesign, options: MethodOptions, start: LinearStart
+        self, program: LinearDesign, options: MethodOptions, start: formulation.Formulation
     ) -> MethodResult[LinearCertificate]:
         """Solve, repair and certify; reject a point that violates a user's own constraint."""
         encoding = self.choose_encoding(start)
@@ -127,7 +103,7 @@ class Solver:
         # the optimum by formula is the best of the forms; a solution that was given is not replaced
         is_known = start.known is not None and point.matrix is start.known.matrix
         stays = is_known or self.name == SOLUTION_FILE or options.deadline.expired
-        better = None if stays else find_better_form(program, certificate)
+        better = None if stays else formulation.find_better_form(program, certificate)
         if better is not None:
             certificate = certify_linear(program, better, point.multipliers, point.dual_certificate)
         for one in program.added:
@@ -159,7 +135,7 @@ def _explain_rare_letter(program: LinearDesign) -> str:
 
 
 def _compare_closed_form(
-    known: KnownOptimum | None, certificate: LinearCertificate
+    known: formulation.KnownOptimum | None, certificate: LinearCertificate
 ) -> ClosedForm | None:
     """Compare a certified value with the closed form's; None without one."""
     return (
@@ -169,7 +145,7 @@ def _compare_closed_form(
     )
 
 
-LinearMethod = Method[LinearDesign, LinearStart, LinearCertificate]
+LinearMethod = Method[LinearDesign, formulation.Formulation, LinearCertificate]
 
 OWN_METHODS = ("closed-form", "pair-ipm", "constraint-generation", "color-refinement", "block-ipm")
 """Methods that pass no options to a solver."""
@@ -179,11 +155,11 @@ def _pair(
     row: str,
     solver: Solver,
     reason: str,
-    tries: Callable[[LinearStart], bool] = accept_all,
+    tries: Callable[[formulation.Formulation], bool] = accept_all,
 ) -> LinearMethod:
     """Make the method of a solver, for designs that it accepts and that are to be tried."""
 
-    def is_applicable(_: LinearDesign, start: LinearStart) -> bool:
+    def is_applicable(_: LinearDesign, start: formulation.Formulation) -> bool:
         return tries(start) and solver.choose_encoding(start) is not None
 
     accepts_options = solver.name not in OWN_METHODS
@@ -200,20 +176,22 @@ def _by_name(solver: Solver, takes: str = "") -> LinearMethod:
 
 def _by_cvxpy(name: str, **settings: Any) -> Solver:
     """Return a solver of cvxpy with settings of its own."""
-    return Solver(name, {CONES: partial(solve_declared_design, name, settings)})
+    return Solver(
+        name, {formulation.CONES: partial(formulation.solve_declared_design, name, settings)}
+    )
 
 
-def _has_no_optimum(start: LinearStart) -> bool:
+def _has_no_optimum(start: formulation.Formulation) -> bool:
     """Return whether no closed form that is optimal is at hand."""
     return not start.is_optimal
 
 
-def _starts_warm(start: LinearStart) -> bool:
+def _starts_warm(start: formulation.Formulation) -> bool:
     """Return whether the simplex comes first, and has a mechanism to start from."""
     return start.program.table.size <= MAX_SIMPLEX_ENTRIES and start.vertex is not None
 
 
-def _starts_cold(start: LinearStart) -> bool:
+def _starts_cold(start: formulation.Formulation) -> bool:
     """Return whether the simplex comes first, without a start."""
     return start.program.table.size <= MAX_SIMPLEX_ENTRIES and start.vertex is None
 
@@ -221,35 +199,37 @@ def _starts_cold(start: LinearStart) -> bool:
 SIMPLEX = Solver(
     "highs",
     {
-        BANDS: highs.solve_by_simplex,
-        RATIO_ROWS: constraint_generation.solve_by_simplex,
-        ROWS: partial(solve_declared_design, "highs", {}),
+        formulation.BANDS: highs.solve_by_simplex,
+        formulation.RATIO_ROWS: constraint_generation.solve_by_simplex,
+        formulation.ROWS: partial(formulation.solve_declared_design, "highs", {}),
     },
 )
 
 AUTOMATIC_METHODS = (
     _pair(
         "closed-form",
-        Solver("closed-form", {FORMULA: return_closed_form}),
+        Solver("closed-form", {formulation.FORMULA: formulation.return_closed_form}),
         "a dual bound has proved a closed form optimal: nothing to solve",
         attrgetter("is_optimal"),
     ),
     _pair(
         "pair-ipm",
-        Solver("pair-ipm", {MUTUAL_PAIRS: lambda **given: linear.solve_pairs(**given)}),
+        Solver("pair-ipm", {formulation.MUTUAL_PAIRS: lambda **given: linear.solve_pairs(**given)}),
         "many bounds on pairs of letters, each both ways: interior point with a matrix for each output, "
         "which only the row sums couple",
         _has_no_optimum,
     ),
     _pair(
         "constraint-generation",
-        Solver("constraint-generation", {PAIRS: constraint_generation.generate_constraints}),
+        Solver(
+            "constraint-generation", {formulation.PAIRS: constraint_generation.generate_constraints}
+        ),
         "many bounds on pairs of letters: those that others nearly imply come in as they are broken",
         _has_no_optimum,
     ),
     _pair(
         "highs-warm",
-        Solver("highs", {BANDS: highs.solve_by_simplex}),
+        Solver("highs", {formulation.BANDS: highs.solve_by_simplex}),
         f"LP with a start, of at most {MAX_SIMPLEX_ENTRIES} entries: simplex, warm",
         _starts_warm,
     ),
@@ -261,18 +241,18 @@ AUTOMATIC_METHODS = (
     ),
     _pair(
         "color-refinement",
-        Solver("color-refinement", {CLASSES: solve_by_partition}),
+        Solver("color-refinement", {formulation.CLASSES: formulation.solve_by_partition}),
         "letters and outputs fall into few classes that look alike: LP with a variable for each class",
         lambda start: not start.is_optimal and start.vertex is None,
     ),
     _pair(
         "block-ipm",
-        Solver("block-ipm", {BLOCKS: lambda **given: linear.solve_block_lp(**given)}),
+        Solver("block-ipm", {formulation.BLOCKS: lambda **given: linear.solve_block_lp(**given)}),
         "few numbers couple the columns: structured interior point, a system of the size of the smaller side",
     ),
     _pair(
         "clarabel",
-        Solver("clarabel", {CONES: solve_by_clarabel}),
+        Solver("clarabel", {formulation.CONES: formulation.solve_by_clarabel}),
         "cones, or rows that are not in blocks: Clarabel's interior point",
     ),
     _pair(
@@ -302,7 +282,10 @@ NAMED_METHODS = (
         if row.id in TAKES and isinstance(row.run, Solver)
     ),
     _by_name(
-        Solver("highs-ipm", {ROWS: partial(solve_declared_design, "highs-ipm", {})}),
+        Solver(
+            "highs-ipm",
+            {formulation.ROWS: partial(formulation.solve_declared_design, "highs-ipm", {})},
+        ),
         "linear programs",
     ),
 )
@@ -314,7 +297,7 @@ def _certify_given_matrix(
     """Repair and certify a given matrix, with given or cheap multipliers."""
     certificate = certify_linear(program, matrix, multipliers)
     return wrap_given_certificate(
-        certificate, _compare_closed_form(find_known_optimum(program), certificate)
+        certificate, _compare_closed_form(formulation.find_known_optimum(program), certificate)
     )
 
 
@@ -342,7 +325,7 @@ def _explain_mixing(program: LinearDesign, certificate: LinearCertificate) -> st
 METHODS = MethodRegistry(
     LinearDesign,
     (*AUTOMATIC_METHODS, *NAMED_METHODS),
-    make_start,
+    formulation.formulate,
     _certify_given_matrix,
     make_cvxpy_method=lambda name: _by_name(_by_cvxpy(name)),
     find_first_result=feasible.find_first_mechanism,
@@ -371,7 +354,7 @@ def _solve_by_orbits(
     if outcome.state != "point":
         raise MethodError(outcome.message)
     solved_at = time.perf_counter()
-    multipliers = read_multipliers(program, program.columns.masses)
+    multipliers = formulation.read_multipliers(program, program.columns.masses)
     certificate = certify_symmetric(
         program, np.asarray(program.variables["orbits"].value), multipliers
     )
@@ -379,62 +362,43 @@ def _solve_by_orbits(
     return make_method_result(outcome, certificate, time.perf_counter() - solved_at, detail)
 
 
-def _make_orbit_method(
-    row: str,
-    name: str,
-    reason: str,
-    few: bool | None = None,
-    automatic: bool = True,
-    **settings: float,
+def _has_few_orbits(program: SymmetricDesign, _: None) -> bool:
+    """Return whether the simplex comes first."""
+    return program.space.orbits.count <= MAX_SIMPLEX_ORBITS
+
+
+def _by_orbits(
+    name: str, settings: Mapping[str, Any], reason: str, **more: Any
 ) -> Method[SymmetricDesign, None, SymmetricCertificate]:
-    """Build the method that solves on orbits of pairs with a certain solver.
-
-    Args:
-        row: its id.
-        name: of the solver.
-        reason: when and why; of a method for few or many orbits, why.
-        few: whether it is for at most `MAX_SIMPLEX_ORBITS` orbits, or for more; None: for any number.
-        automatic: whether `auto` tries it.
-        settings: of the solver.
-    """
-    if few is not None:
-        reason = f"LP in {'few' if few else 'many'} orbits of pairs: {reason}"
-
-    def is_applicable(program: SymmetricDesign, _: None) -> bool:
-        return few is None or few == (program.space.orbits.count <= MAX_SIMPLEX_ORBITS)
-
-    return Method(
-        name,
-        reason,
-        partial(_solve_by_orbits, name, settings),
-        is_applicable,
-        automatic,
-        "",
-        row,
-        True,
-    )
+    """Make the method that solves on orbits of pairs with a solver and its settings."""
+    run = partial(_solve_by_orbits, name, settings)
+    return Method(name, reason, run, accepts_options=True, **more)
 
 
 ORBIT_METHODS = MethodRegistry(
     SymmetricDesign,
     (
-        _make_orbit_method(
-            "highs-few-orbits", "highs", "HiGHS dual simplex ends at a vertex", few=True
+        _by_orbits(
+            "highs",
+            {},
+            "LP in few orbits of pairs: HiGHS dual simplex ends at a vertex",
+            applies=_has_few_orbits,
+            id="highs-few-orbits",
         ),
-        _make_orbit_method(
-            "highs-ipm-many-orbits",
+        _by_orbits(
             "highs-ipm",
-            "HiGHS interior point without crossover",
-            few=False,
+            {},
+            "LP in many orbits of pairs: HiGHS interior point without crossover",
+            applies=lambda program, start: not _has_few_orbits(program, start),
+            id="highs-ipm-many-orbits",
         ),
-        _make_orbit_method(
+        _by_orbits(
             "clarabel",
-            "clarabel",
+            TIGHT_TOLERANCES,
             "cones in orbits of pairs, or not solved by HiGHS: Clarabel's interior point, to 1e-12",
-            **TIGHT_TOLERANCES,
         ),
         *(
-            _make_orbit_method(f"{name}-by-name", name, "chosen by name", automatic=False)
+            _by_orbits(name, {}, "chosen by name", automatic=False, id=f"{name}-by-name")
             for name in highs.METHOD_OPTIONS
         ),
     ),
@@ -442,8 +406,8 @@ ORBIT_METHODS = MethodRegistry(
     refuse_to_certify(
         "a mechanism by orbits is no matrix: a matrix without orbits has no certificate here"
     ),
-    make_cvxpy_method=lambda name: _make_orbit_method(
-        name, name, "chosen by name, through cvxpy", automatic=False
+    make_cvxpy_method=lambda name: _by_orbits(
+        name, {}, "chosen by name, through cvxpy", automatic=False
     ),
     find_first_result=feasible.find_first_by_orbits,
     compares_first=True,

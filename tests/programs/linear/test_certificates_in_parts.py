@@ -37,8 +37,8 @@ from pmlopt.programs.linear.build_certificate import (
 )
 from pmlopt.programs.linear.certificate import AffineConstraint, LinearCertificate
 from pmlopt.programs.linear.columns import DenseColumns
+from pmlopt.programs.linear.formulation import find_known_optimum
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
-from pmlopt.programs.linear.starts import find_known_optimum
 from pmlopt.solvers.solver_result import make_options
 from pmlopt.solvers.structured.interior_point import follow_used_columns
 

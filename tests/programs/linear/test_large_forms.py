@@ -11,13 +11,13 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.model.closed_forms.catalogue import build_closed_forms, is_within_limits
 from pmlopt.model.utility.linear import build_best_deterministic
 from pmlopt.programs.linear import color_refinement
-from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.programs.linear.starts import (
+from pmlopt.programs.linear.formulation import (
     _keeps_labels,
     _may_be_deterministic,
     _needs_merged_outputs,
     find_known_optimum,
 )
+from pmlopt.programs.linear.program import LinearDesign
 
 SIZE = 230
 

@@ -32,9 +32,9 @@ from pmlopt.model.utility import hamming
 from pmlopt.programs import Status
 from pmlopt.programs.certificate import WarmStart
 from pmlopt.programs.linear.certificate import LinearCertificate
+from pmlopt.programs.linear.formulation import Formulation, KnownOptimum
 from pmlopt.programs.linear.methods import METHODS
 from pmlopt.programs.linear.program import MAX_SIMPLEX_ENTRIES, LinearDesign
-from pmlopt.programs.linear.starts import KnownOptimum, LinearStart
 from pmlopt.programs.program import CvxpyModel, Method
 
 PARTS: list[tuple[Requirement, set[str], set[str]]] = [
@@ -273,7 +273,7 @@ def test_constraints_that_no_mechanism_meets_are_found_by_another_solver() -> No
 # ---------------------------------------------------------------- the decision list
 
 
-Row = Method[LinearDesign, LinearStart, LinearCertificate]
+Row = Method[LinearDesign, Formulation, LinearCertificate]
 
 
 def linear(n: int) -> LinearDesign:
@@ -289,14 +289,14 @@ def names(program: LinearDesign, start: str | None = None, solver: str = "auto")
     return [route.name for route in routes(program, solver, begin(program, start))]
 
 
-def begin(program: LinearDesign, start: str | None) -> LinearStart:
+def begin(program: LinearDesign, start: str | None) -> Formulation:
     matrix = np.full(program.mechanism.shape, 1 / program.mechanism.shape[1])
     names = {"closed form": "uniform", "constant": "constant"}
     known = KnownOptimum(names[start], matrix, 0.0) if start in names else None
-    return LinearStart(program, known, None if start is None else matrix)
+    return Formulation(program, known, None if start is None else matrix)
 
 
-def routes(program: LinearDesign, solver: str, start: LinearStart) -> list[Row]:
+def routes(program: LinearDesign, solver: str, start: Formulation) -> list[Row]:
     return list(METHODS.select_methods(program, solver, start))
 
 
@@ -358,7 +358,7 @@ def test_many_constraints_of_ones_own_and_levels_of_zero_have_no_structure() -> 
     still = design(Prior.uniform(LARGE), PML(0.0), ExpectedGain(np.eye(LARGE)))
     assert "block-ipm" not in names(still)
     with pytest.raises(SolverUnavailableError, match="above 0 nats"):
-        routes(still, "block-ipm", LinearStart(still))
+        routes(still, "block-ipm", Formulation(still))
 
 
 @pytest.mark.parametrize("name", ["highs", "highs-ipm", "clarabel", "scs", "SCS", "block-ipm"])
@@ -370,14 +370,14 @@ def test_a_solver_asked_for_is_the_only_one(name: str) -> None:
 def test_names_that_cannot_be_meant_are_refused() -> None:
     for name in ("nothing", ""):
         with pytest.raises(SolverUnavailableError, match="auto"):
-            routes(linear(2), name, LinearStart(linear(2)))
+            routes(linear(2), name, Formulation(linear(2)))
     for name, other in (
         ("highs", "linear programs"),
         ("highs-ipm", "linear programs"),
         ("block-ipm", "Use auto"),
     ):
         with pytest.raises(SolverUnavailableError, match=other):
-            routes(curved(2), name, LinearStart(curved(2)))
+            routes(curved(2), name, Formulation(curved(2)))
 
 
 def test_a_metric_design_out_of_time_needs_no_linear_program_for_its_proof(

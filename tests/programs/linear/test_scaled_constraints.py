@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pmlopt import PML, design, solve
-from pmlopt.programs.linear import encodings
+from pmlopt.programs.linear import formulation
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.solvers.solver_result import SolverResult
 
@@ -49,12 +49,14 @@ def test_one_solver_alone_does_not_call_a_program_infeasible(
     """The first one that runs states it, falsely; the second does not agree."""
     program = make_program()
     program = program.with_constraints(own=program.mechanism[2, 2] >= 0.3)
-    real = encodings.solve_declared_design
+    real = formulation.solve_declared_design
 
     def state_infeasible(*arguments: Any, **named: Any) -> SolverResult:
         return replace(real(*arguments, **named), state="infeasible", point=None)
 
-    monkeypatch.setattr("pmlopt.programs.linear.methods.solve_declared_design", state_infeasible)
+    monkeypatch.setattr(
+        "pmlopt.programs.linear.formulation.solve_declared_design", state_infeasible
+    )
     found = solve(program, "scipy")
     assert found.matrix[2, 2] >= 0.3 - 1e-6
     assert "does not find it infeasible" in str(found.attempts)

@@ -44,7 +44,7 @@ from pmlopt.model.utility import (
     LinearUtility,
     SumOfParts,
 )
-from pmlopt.programs.linear import encodings
+from pmlopt.programs.linear import formulation
 from pmlopt.programs.linear.build_certificate import certify_linear, certify_symmetric
 from pmlopt.programs.linear.color_refinement import EquitablePartition, refine_colors
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
@@ -347,7 +347,7 @@ def test_wrong_classes_cost_the_optimum_and_the_gap_says_so() -> None:
     assert isinstance(program, LinearDesign)
     wrong = refine_colors(Prior.uniform(256), distance, 2**16)
     assert wrong is not None
-    outcome = encodings.solve_by_partition(
+    outcome = formulation.solve_by_partition(
         program, replace(wrong, prior=prior), MethodOptions(NO_DEADLINE, 1e-7)
     )
     assert outcome.point is not None
