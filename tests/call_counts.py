@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable
+from inspect import CO_OPTIMIZED
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -31,6 +32,34 @@ def count_calls(run: Callable[[], Any]) -> Counter[tuple[str, str]]:
     finally:
         sys.setprofile(before)
     return found
+
+
+def list_steps(run: Callable[[], Any]) -> list[tuple[str, str, int]]:
+    """List the functions of pmlopt as they are called and returned to: file, name and depth of each.
+
+    What runs while a module or a class is loaded is left out.
+    """
+    steps: list[tuple[str, str, int]] = []
+    stack: list[tuple[str, str]] = []
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        if not (code.co_filename.startswith(ROOT) and code.co_flags & CO_OPTIMIZED):
+            return
+        if event == "call":
+            stack.append((str(Path(code.co_filename).relative_to(ROOT)), code.co_qualname))
+        elif event == "return":
+            stack.pop()
+        if stack and event in ("call", "return"):
+            steps.append((*stack[-1], len(stack)))
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(before)
+    return steps
 
 
 def count_files(calls: Counter[tuple[str, str]]) -> int:

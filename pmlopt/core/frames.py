@@ -141,7 +141,8 @@ def is_frame(found: Any) -> bool:
 
 def get_pandas_index(found: Any) -> Any:
     """Return a pandas index; None for other libraries."""
-    return import_optional("narwhals", "frames and series").maybe_get_index(found)
+    # loaded, for it has wrapped the object
+    return sys.modules["narwhals"].maybe_get_index(found)
 
 
 def get_row_names(found: Any) -> list[Any] | None:

@@ -23,6 +23,7 @@ from pmlopt.core.arrays import (
     DefaultLabels,
     Label,
     abbreviate,
+    are_plain_labels,
     check_labels_of_size,
     check_unmasked,
     indices_of,
@@ -465,8 +466,8 @@ def _clean_labels(
     """Convert labels of input data; raise an error for missing ones."""
     if labels is None:
         return None
-    found = list(labels)
-    for place in list_missing(found):
+    found = tuple(labels)
+    for place in () if are_plain_labels(found) else list_missing(found):
         raise error(
             f"{what}: the label at position {place} is {found[place]!r}, a missing cell: leave it out, or "
             "make it a letter, such as the empty text ''"
