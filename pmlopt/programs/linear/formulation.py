@@ -22,11 +22,14 @@ from pmlopt.core.lazy_imports import optimize, sparse
 from pmlopt.data.mechanism import as_mechanism, pair_with_prior
 from pmlopt.model.closed_forms.catalogue import build_closed_forms, is_within_limits
 from pmlopt.model.privacy.ratios import RatioBounds
-from pmlopt.model.utility.linear import (
-    build_best_constant,
-    build_best_deterministic,
+from pmlopt.model.utility.linear import build_best_constant, build_best_deterministic
+from pmlopt.programs.certificate import (
+    ClosedForm,
+    WarmStart,
+    WarmStartLike,
+    get_mechanism,
+    get_warm_start,
 )
-from pmlopt.programs.certificate import WarmStart, WarmStartLike, get_mechanism, get_warm_start
 from pmlopt.programs.linear import constraint_generation
 from pmlopt.programs.linear.build_certificate import CLOSED_FORM_GAP
 from pmlopt.programs.linear.certificate import LinearCertificate
@@ -54,6 +57,10 @@ class KnownOptimum:
     matrix: FloatArray
     value: float
     multipliers: FloatArray | None = None
+
+    def compare(self, certificate: LinearCertificate) -> ClosedForm:
+        """Compare a certified value with its own."""
+        return ClosedForm(self.name, self.value, certificate.value - self.value)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,6 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import InfeasibleError
 from pmlopt.programs import linear
-from pmlopt.programs.certificate import ClosedForm
 from pmlopt.programs.linear import constraint_generation, feasible, formulation
 from pmlopt.programs.linear.build_certificate import (
     certify_linear,
@@ -56,10 +55,12 @@ class Solver:
         name: by which it is requested.
         takes: the function that solves each encoding that it takes, the best one first; it is called with
             what the encoding has built, and with `options`.
+        requirements_text: which designs these are, in words, where it can be requested by name.
     """
 
     name: str
     takes: Mapping[formulation.Encoding, Callable[..., SolverResult]]
+    requirements_text: str = ""
 
     def choose_encoding(self, start: formulation.Formulation) -> formulation.Encoding | None:
         """Return the first encoding by which a design can be written; None where there is none."""
@@ -117,7 +118,7 @@ class Solver:
             certificate,
             time.perf_counter() - solved_at,
             detail=_explain_mixing(program, certificate),
-            closed_form=_compare_closed_form(start.known, certificate),
+            closed_form=None if start.known is None else start.known.compare(certificate),
             arrays={"matrix": certificate.mechanism.matrix, **outcome.warm_start_arrays},
         )
 
@@ -131,17 +132,6 @@ def _explain_rare_letter(program: LinearDesign) -> str:
     return (
         f" (entries of rows that sum to exactly one have steps of 1e-16, too coarse for "
         f"{program.prior.labels[place]!r} of probability {program.prior.pmf[place]:.3g}: merge rare letters)"
-    )
-
-
-def _compare_closed_form(
-    known: formulation.KnownOptimum | None, certificate: LinearCertificate
-) -> ClosedForm | None:
-    """Compare a certified value with the closed form's; None without one."""
-    return (
-        None
-        if known is None
-        else ClosedForm(known.name, known.value, certificate.value - known.value)
     )
 
 
@@ -168,10 +158,10 @@ def _pair(
     )
 
 
-def _by_name(solver: Solver, takes: str = "") -> LinearMethod:
+def _by_name(solver: Solver) -> LinearMethod:
     """Make the method of a solver that runs where it is requested, on whatever it accepts."""
     made = _pair(f"{solver.name}-by-name", solver, "chosen by name")
-    return replace(made, automatic=False, requirements_text=takes)
+    return replace(made, automatic=False, requirements_text=solver.requirements_text)
 
 
 def _by_cvxpy(name: str, **settings: Any) -> Solver:
@@ -179,11 +169,6 @@ def _by_cvxpy(name: str, **settings: Any) -> Solver:
     return Solver(
         name, {formulation.CONES: partial(formulation.solve_declared_design, name, settings)}
     )
-
-
-def _has_no_optimum(start: formulation.Formulation) -> bool:
-    """Return whether no closed form that is optimal is at hand."""
-    return not start.is_optimal
 
 
 def _starts_warm(start: formulation.Formulation) -> bool:
@@ -203,29 +188,45 @@ SIMPLEX = Solver(
         formulation.RATIO_ROWS: constraint_generation.solve_by_simplex,
         formulation.ROWS: partial(formulation.solve_declared_design, "highs", {}),
     },
+    "linear programs",
+)
+HIGHS_IPM = Solver(
+    "highs-ipm",
+    {formulation.ROWS: partial(formulation.solve_declared_design, "highs-ipm", {})},
+    "linear programs",
 )
 
 AUTOMATIC_METHODS = (
     _pair(
         "closed-form",
-        Solver("closed-form", {formulation.FORMULA: formulation.return_closed_form}),
+        Solver(
+            "closed-form",
+            {formulation.FORMULA: formulation.return_closed_form},
+            "designs of which a closed form is known to be optimal",
+        ),
         "a dual bound has proved a closed form optimal: nothing to solve",
         attrgetter("is_optimal"),
     ),
     _pair(
         "pair-ipm",
-        Solver("pair-ipm", {formulation.MUTUAL_PAIRS: lambda **given: linear.solve_pairs(**given)}),
+        Solver(
+            "pair-ipm",
+            {formulation.MUTUAL_PAIRS: lambda **given: linear.solve_pairs(**given)},
+            "designs under many bounds on pairs of letters, each both ways, and nothing else",
+        ),
         "many bounds on pairs of letters, each both ways: interior point with a matrix for each output, "
         "which only the row sums couple",
-        _has_no_optimum,
+        lambda start: not start.is_optimal,
     ),
     _pair(
         "constraint-generation",
         Solver(
-            "constraint-generation", {formulation.PAIRS: constraint_generation.generate_constraints}
+            "constraint-generation",
+            {formulation.PAIRS: constraint_generation.generate_constraints},
+            "designs under many bounds on pairs of letters and nothing else",
         ),
         "many bounds on pairs of letters: those that others nearly imply come in as they are broken",
-        _has_no_optimum,
+        lambda start: not start.is_optimal,
     ),
     _pair(
         "highs-warm",
@@ -241,13 +242,22 @@ AUTOMATIC_METHODS = (
     ),
     _pair(
         "color-refinement",
-        Solver("color-refinement", {formulation.CLASSES: formulation.solve_by_partition}),
+        Solver(
+            "color-refinement",
+            {formulation.CLASSES: formulation.solve_by_partition},
+            "designs with few classes of letters and outputs that look alike",
+        ),
         "letters and outputs fall into few classes that look alike: LP with a variable for each class",
         lambda start: not start.is_optimal and start.vertex is None,
     ),
     _pair(
         "block-ipm",
-        Solver("block-ipm", {formulation.BLOCKS: lambda **given: linear.solve_block_lp(**given)}),
+        Solver(
+            "block-ipm",
+            {formulation.BLOCKS: lambda **given: linear.solve_block_lp(**given)},
+            "designs with an expected gain or loss, under a bound above 0 nats and with at most as many "
+            "added linear constraints as there are letters",
+        ),
         "few numbers couple the columns: structured interior point, a system of the size of the smaller side",
     ),
     _pair(
@@ -264,30 +274,10 @@ AUTOMATIC_METHODS = (
 """Tried from top to bottom until one reaches a certified gap within tolerance; measured by
 benchmarks/solvers.py and benchmarks/large.py."""
 
-TAKES = {
-    "closed-form": "designs of which a closed form is known to be optimal",
-    "color-refinement": "designs with few classes of letters and outputs that look alike",
-    "pair-ipm": "designs under many bounds on pairs of letters, each both ways, and nothing else",
-    "constraint-generation": "designs under many bounds on pairs of letters and nothing else",
-    "block-ipm": "designs with an expected gain or loss, under a bound above 0 nats and with at most as many "
-    "added linear constraints as there are letters",
-    "highs-small": "linear programs",
-}
-"""What the solvers of these rows take where they are requested by name."""
-
-NAMED_METHODS = (
-    *(
-        _by_name(row.run, TAKES[row.id])
-        for row in AUTOMATIC_METHODS
-        if row.id in TAKES and isinstance(row.run, Solver)
-    ),
-    _by_name(
-        Solver(
-            "highs-ipm",
-            {formulation.ROWS: partial(formulation.solve_declared_design, "highs-ipm", {})},
-        ),
-        "linear programs",
-    ),
+NAMED_METHODS = tuple(
+    _by_name(solver)
+    for solver in (*(row.run for row in AUTOMATIC_METHODS), HIGHS_IPM)
+    if isinstance(solver, Solver) and solver.requirements_text
 )
 
 
@@ -296,8 +286,9 @@ def _certify_given_matrix(
 ) -> MethodResult[LinearCertificate]:
     """Repair and certify a given matrix, with given or cheap multipliers."""
     certificate = certify_linear(program, matrix, multipliers)
+    known = formulation.find_known_optimum(program)
     return wrap_given_certificate(
-        certificate, _compare_closed_form(formulation.find_known_optimum(program), certificate)
+        certificate, None if known is None else known.compare(certificate)
     )
 
 
