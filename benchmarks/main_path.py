@@ -21,7 +21,6 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +28,9 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
-from call_counts import count_calls, count_files, list_steps
+from call_counts import count_calls, count_files, count_hops, count_stays, list_steps
 
 from pmlopt import LDP, PML, ExpectedGain, KLBall, Prior, design, solve
-
-ROOMS = ("core", "data", "measures", "solvers", "model", "programs")
-"""From the bottom up."""
 
 COUNTS = {"never": 40, "monthly": 30, "weekly": 20, "daily": 10}
 REQUIREMENTS = {"PML": PML(1.0), "LDP": LDP(1.0)}
@@ -58,10 +54,10 @@ def print_route(name: str, run: Callable[[], None]) -> None:
     """Print the functions, files and hops of the first and of the second run."""
     for time_of_run in ("first", "second"):
         steps = list_steps(run)
-        hops = max((depth + 1 for _, one, depth in steps if one == "run_loaded"), default=None)
         functions = {step[:2] for step in steps}
         files = {file for file, _ in functions}
-        print(f"{name}, {time_of_run}: {len(functions)} functions, {len(files)} files, {hops} hops")
+        found = f"{len(functions)} functions, {len(files)} files, {count_hops(steps)} hops"
+        print(f"{name}, {time_of_run}: {found}")
 
 
 def print_walks() -> None:
@@ -80,11 +76,8 @@ def print_walks() -> None:
     }
     for name, data in given.items():
         Prior(data)
-        files = [file for file, _, _ in list_steps(partial(Prior, data))]
-        stays = [file for file, _ in groupby(files)]
-        floors = [ROOMS.index(file.partition("/")[0]) for file in stays]
-        climbs = sum(above > below for below, above in pairwise(floors))
-        print(f"a prior as {name}: {len(stays)} stays, {climbs} climbs")
+        stays, climbs = count_stays(partial(Prior, data))
+        print(f"a prior as {name}: {stays} stays, {climbs} climbs")
 
 
 def print_counts() -> None:

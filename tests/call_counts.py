@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from inspect import CO_OPTIMIZED
+from itertools import groupby, pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -60,6 +61,22 @@ def list_steps(run: Callable[[], Any]) -> list[tuple[str, str, int]]:
     finally:
         sys.setprofile(before)
     return steps
+
+
+ROOMS = ("core", "data", "measures", "solvers", "model", "programs")
+"""From the bottom up."""
+
+
+def count_stays(run: Callable[[], Any]) -> tuple[int, int]:
+    """Count the stays in a file between two others, and those that are in a room above the last."""
+    stays = [file for file, _ in groupby(file for file, _, _ in list_steps(run))]
+    floors = [ROOMS.index(file.partition("/")[0]) for file in stays]
+    return len(stays), sum(above > below for below, above in pairwise(floors))
+
+
+def count_hops(steps: list[tuple[str, str, int]]) -> int:
+    """Count the calls one within another down to HiGHS, from the outermost one on; 0 where none is."""
+    return max((depth + 1 for _, name, depth in steps if name == "run_loaded"), default=0)
 
 
 def count_files(calls: Counter[tuple[str, str]]) -> int:
