@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 from pmlopt.programs.linear import block_interior_point, constraint_generation, formulation
-from pmlopt.programs.linear import methods as linear
 from pmlopt.programs.program import Method
 from pmlopt.programs.registry import list_registries
 from pmlopt.programs.subconvex import methods as subconvex
@@ -55,7 +54,7 @@ SHARED = ("test_routing.py", "test_solving.py", "test_signed_gap.py")
 """Tests of all questions, which belong to each room of programs and solvers."""
 
 BEHIND: dict[str, tuple[Callable[..., Any], ...]] = {
-    "closed-form": (linear._solve_and_certify,),
+    "closed-form": (formulation.return_closed_form,),
     "color-refinement": (formulation.solve_by_partition,),
     "constraint-generation": (constraint_generation.generate_constraints,),
     "block-ipm": (block_interior_point.solve_block_lp,),

@@ -1,9 +1,11 @@
-"""What a small design runs from `Prior` to its saved file: functions, files and calls, and its time.
+"""What a small design runs: its functions, files and hops to the solver, and its time.
 
     python benchmarks/main_path.py
     python benchmarks/main_path.py --against CHECKOUT
 
-Counts are of functions of the package on the second design of a process, and of the first one. The time is
+Counts are of functions of the package, on the first and on the second run of a process. Hops are the calls
+one within another from `solve` to HiGHS. Whoever follows a prior that is given stays in a file until a
+function of another one is called or returned to; where that is in a room above, it is a climb. The time is
 that of the processor for designs on eight letters; with another checkout it is a ratio, of the least times of
 processes that alternate.
 """
@@ -17,17 +19,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
-from call_counts import count_calls, count_files
+from call_counts import count_calls, count_files, count_hops, count_stays, list_steps
 
-from pmlopt import LDP, PML, ExpectedGain, Prior, design, solve
+from pmlopt import LDP, PML, ExpectedGain, KLBall, Prior, design, solve
 
+COUNTS = {"never": 40, "monthly": 30, "weekly": 20, "daily": 10}
 REQUIREMENTS = {"PML": PML(1.0), "LDP": LDP(1.0)}
 
 
@@ -37,14 +42,55 @@ def save_design(path: Path) -> None:
     solve(program).save(path)
 
 
+def design_readme(ball: float | None = None) -> None:
+    """Solve the example of the README, over a ball of priors where its radius is given, and read it."""
+    prior = Prior.from_counts(COUNTS)
+    requirement = PML(0.5) if ball is None else PML(0.5, over=KLBall(prior, ball))
+    result = solve(design(prior, requirement, "hamming"))
+    print(f"  {result.status.value} {result.value:.4f} {result.level:.4f}")
+
+
+def print_route(name: str, run: Callable[[], None]) -> None:
+    """Print the functions, files and hops of the first and of the second run."""
+    for time_of_run in ("first", "second"):
+        steps = list_steps(run)
+        functions = {step[:2] for step in steps}
+        files = {file for file, _ in functions}
+        found = f"{len(functions)} functions, {len(files)} files, {count_hops(steps)} hops"
+        print(f"{name}, {time_of_run}: {found}")
+
+
+def print_walks() -> None:
+    """Print the stays and climbs of a prior that is given in different forms."""
+    import pandas
+    import pyarrow
+
+    shares = {label: count / 100 for label, count in COUNTS.items()}
+    frame = pandas.DataFrame({"answer": list(shares), "share": list(shares.values())})
+    given: dict[str, Any] = {
+        "array": np.array(list(shares.values())),
+        "mapping": shares,
+        "series": pandas.Series(shares),
+        "frame": frame,
+        "arrow": pyarrow.Table.from_pandas(frame),
+    }
+    for name, data in given.items():
+        Prior(data)
+        stays, climbs = count_stays(partial(Prior, data))
+        print(f"a prior as {name}: {stays} stays, {climbs} climbs")
+
+
 def print_counts() -> None:
-    """Print the functions, files and calls of the first and of the second design of this process."""
+    """Print what runs from `Prior` to a saved file, from the README's example, and over a ball."""
     with tempfile.TemporaryDirectory() as folder:
         for name in ("first", "second"):
             calls = count_calls(lambda: save_design(Path(folder) / "design.json"))
             print(
                 f"{name} design: {len(calls)} functions, {count_files(calls)} files, {calls.total()} calls"
             )
+    print_route("the README's example", design_readme)
+    print_route("over a KL ball", partial(design_readme, 0.05))
+    print_walks()
 
 
 def measure_design(name: str, repeats: int = 60) -> float:

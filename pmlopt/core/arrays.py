@@ -213,6 +213,8 @@ def check_labels_of_size(
         )
     if isinstance(given, DefaultLabels):
         return given
+    if are_plain_labels(given) and len(set(given)) == len(given):
+        return given
     # a set: a search in the labels for each of them would be quadratic
     seen: set[Label] = set()
     for label in given:
@@ -223,11 +225,16 @@ def check_labels_of_size(
     return given
 
 
+def are_plain_labels(labels: Iterable[Label]) -> bool:
+    """Return whether labels are all text or whole numbers, of which none needs a look."""
+    return set(map(type, labels)) <= {str, int}
+
+
 def _to_label_tuple(
     labels: Iterable[Label], what: str, error: type[InputError]
 ) -> tuple[Label, ...]:
     """Convert labels to a tuple of plain Python values."""
-    if isinstance(labels, DefaultLabels):
+    if isinstance(labels, DefaultLabels) or (type(labels) is tuple and are_plain_labels(labels)):
         return labels
     if isinstance(labels, str | bytes):
         raise error(f"{what} must be a sequence of labels, not the one string {labels!r}")

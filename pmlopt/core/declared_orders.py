@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from pmlopt.core.frames import is_frame, to_narwhals
 from pmlopt.core.lazy_imports import graphlib
 from pmlopt.errors import InputError
 
@@ -37,6 +36,11 @@ def find_declared_order(values: Any) -> tuple[Any, ...] | None:
         return None
     chunks = native.chunks if hasattr(native, "chunks") else [native]
     return merge_orders([_list_entries(chunk.dictionary) for chunk in chunks])
+
+
+def find_declared_orders(columns: Iterable[Any]) -> list[tuple[Any, ...] | None]:
+    """Return the declared order of each column; None where it declares none."""
+    return list(map(find_declared_order, columns))
 
 
 def _list_entries(dictionary: Any) -> tuple[Any, ...]:
@@ -109,14 +113,6 @@ def make_rank(labels: Iterable[Any], order: Sequence[Any] | None) -> Callable[[A
         return None
     ranks: Mapping[Any, int] = {label: rank for rank, label in enumerate(order)}
     return ranks.__getitem__ if all(label in ranks for label in labels) else None
-
-
-def find_column_orders(data: Any) -> list[tuple[Any, ...] | None]:
-    """Return the declared order of each column of a frame, or of the one column that is given."""
-    frame = to_narwhals(data)
-    if frame is None or not is_frame(frame):
-        return [find_declared_order(data)]
-    return [find_declared_order(frame[:, place]) for place in range(frame.shape[1])]
 
 
 def make_label_rank(

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
 from importlib.util import find_spec
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
+from pmlopt.core.declared_orders import find_declared_orders
 from pmlopt.core.lazy_imports import import_optional
 from pmlopt.errors import InputError
 
@@ -140,9 +141,8 @@ def is_frame(found: Any) -> bool:
 
 def get_pandas_index(found: Any) -> Any:
     """Return a pandas index; None for other libraries."""
-    narwhals = import_optional("narwhals", "frames and series")
-
-    return narwhals.maybe_get_index(found)
+    # loaded, for it has wrapped the object
+    return sys.modules["narwhals"].maybe_get_index(found)
 
 
 def get_row_names(found: Any) -> list[Any] | None:
@@ -168,6 +168,47 @@ def _is_default_index(index: Any) -> bool:
         1,
         None,
     )
+
+
+class FrameParts(NamedTuple):
+    """A frame or series as plain lists; the orders are the declared ones of the names and of each column."""
+
+    names: list[Any] | None
+    header: list[str]
+    columns: list[list[Any]]
+    orders: list[tuple[Any, ...] | None]
+
+
+def read_frame(data: Any) -> FrameParts | None:
+    """Read a frame or series of any library as plain lists; None for other data.
+
+    Examples:
+        >>> import pandas
+        >>> read_frame(pandas.Series([3, 1], ["b", "a"]))
+        FrameParts(names=['b', 'a'], header=[], columns=[[3, 1]], orders=[None, None])
+    """
+    found = to_narwhals(data)
+    if found is None:
+        return None
+    header = list(found.columns) if is_frame(found) else []
+    orders = find_declared_orders([get_pandas_index(found), *_get_series(found)])
+    return FrameParts(get_row_names(found), header, list_columns(found), orders)
+
+
+def list_columns(found: Any) -> list[list[Any]]:
+    """Return the columns of a narwhals frame as lists of plain values; of a series its only one."""
+    return list(map(to_plain_list, _get_series(found)))
+
+
+def find_column_orders(data: Any) -> list[tuple[Any, ...] | None]:
+    """Return the declared order of each column of a frame, or of the one column that is given."""
+    found = to_narwhals(data)
+    return find_declared_orders([data] if found is None else _get_series(found))
+
+
+def _get_series(found: Any) -> list[Any]:
+    """Return the columns of a narwhals frame, or the series that it is."""
+    return [found[:, place] for place in range(found.shape[1])] if is_frame(found) else [found]
 
 
 def has_labels(data: Any) -> bool:
@@ -237,6 +278,11 @@ def is_missing(value: Any) -> bool:
         return bool(value != value)
     except (TypeError, ValueError):
         return False
+
+
+def list_missing(values: Iterable[Any]) -> list[int]:
+    """Return the positions of missing values."""
+    return [place for place, value in enumerate(values) if is_missing(value)]
 
 
 def is_masked_array(value: object) -> bool:

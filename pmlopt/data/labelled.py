@@ -23,6 +23,7 @@ from pmlopt.core.arrays import (
     DefaultLabels,
     Label,
     abbreviate,
+    are_plain_labels,
     check_labels_of_size,
     check_unmasked,
     indices_of,
@@ -30,16 +31,17 @@ from pmlopt.core.arrays import (
     parse_labels,
 )
 from pmlopt.core.counts import CountedTuples
-from pmlopt.core.declared_orders import find_column_orders, find_declared_order, make_label_rank
+from pmlopt.core.declared_orders import make_label_rank
 from pmlopt.core.frames import (
     get_column_names,
-    get_pandas_index,
     get_row_names,
     has_labels,
-    has_wide_integers,
     is_frame,
     is_masked_array,
     is_missing,
+    list_columns,
+    list_missing,
+    read_frame,
     to_narwhals,
     to_plain_list,
 )
@@ -157,29 +159,23 @@ def read_vector(data: Any, what: str, error: type[InputError]) -> LabelledArray:
         return _read_file(data, read_vector, read_letters, error)
     if isinstance(data, Mapping):
         return LabelledArray(list(data.values()), (_clean_labels(data, what, error),), what)
-    found = to_narwhals(data)
-    if found is None:
+    parts = read_frame(data)
+    if parts is None:
         return LabelledArray(_list_entries(data, what, error), (None,), what)
-    names = get_row_names(found)
-    orders = [] if names is None else [find_declared_order(get_pandas_index(found))]
-    if is_frame(found):
-        columns = _get_columns(found)
-        several = len(columns) == 2 or (
-            len(columns) > 2 and str(found.columns[-1]).lower() in NUMBER_HEADERS
+    names, header, columns, orders = parts
+    several = len(columns) == 2 or (len(columns) > 2 and str(header[-1]).lower() in NUMBER_HEADERS)
+    if names is None and several:
+        names = columns[0] if len(columns) == 2 else list(zip(*columns[:-1], strict=True))
+        orders = orders[1:-1]
+    elif len(columns) != 1:
+        raise error(
+            f"{what} are a table with the columns {header}: give a table of two, the label "
+            "and its number, a mapping, or a pandas Series with its index"
         )
-        if names is None and several:
-            names = columns[0] if len(columns) == 2 else list(zip(*columns[:-1], strict=True))
-            orders = find_column_orders(found)[:-1]
-        elif len(columns) != 1:
-            raise error(
-                f"{what} are a table with the columns {list(found.columns)}: give a table of two, the label "
-                "and its number, a mapping, or a pandas Series with its index"
-            )
-        numbers = columns[-1]
     else:
-        numbers = to_plain_list(found)
-    labels = _clean_labels(names, what, error)
-    if labels is None or not orders or None in orders:
+        orders = orders[:1]
+    labels, numbers = _clean_labels(names, what, error), columns[-1]
+    if labels is None or None in orders:
         return LabelledArray(numbers, (labels,), what)
     # `value_counts` puts the commonest first, also of a column that declares an order
     rank = make_label_rank(labels, orders)
@@ -290,7 +286,7 @@ def _get_cells(found: Any) -> Any:
     kinds = set(found.schema.dtypes())
     if len(kinds) == 1 and next(iter(kinds)).is_numeric():
         return np.asarray(found.to_numpy())
-    return [list(row) for row in zip(*_get_columns(found), strict=True)]
+    return [list(row) for row in zip(*list_columns(found), strict=True)]
 
 
 def _read_mapping(
@@ -395,27 +391,19 @@ def read_column(
     if isinstance(data, Mapping):
         raise error(f"{what} are a mapping: give one observation for each person")
     found = to_narwhals(data)
-    if found is not None and is_frame(found):
-        columns = _get_columns(found)
+    if found is not None:
+        columns = list_columns(found)
         values = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
-    elif has_wide_integers(found):
-        values = to_plain_list(found)
     else:
         # masked entries are missing ones, which `tolist` makes None
-        values = to_plain_list(
-            data if is_masked_array(data) else _list_entries(data, what, error, missing=True)
-        )
+        entries = data if is_masked_array(data) else _list_entries(data, what, error, missing=True)
+        values = entries if isinstance(entries, list) else to_plain_list(entries)
     if missing:
         return values
     for place, value in enumerate(values):
         if any(map(is_missing, value)) if isinstance(value, tuple) else is_missing(value):
             raise error(f"{what} have a missing value at position {place}: leave it out")
     return values
-
-
-def _get_columns(found: Any) -> list[list[Any]]:
-    """Return the columns of a frame as arrays."""
-    return [to_plain_list(found[:, place]) for place in range(found.shape[1])]
 
 
 def _list_entries(
@@ -476,11 +464,12 @@ def _clean_labels(
     labels: Iterable[Any] | None, what: str, error: type[InputError]
 ) -> tuple[Label, ...] | None:
     """Convert labels of input data; raise an error for missing ones."""
-    found = None if labels is None else list(labels)
-    for place, label in enumerate(found or ()):
-        if is_missing(label):
-            raise error(
-                f"{what}: the label at position {place} is {label!r}, a missing cell: leave it out, or make "
-                "it a letter, such as the empty text ''"
-            )
-    return None if found is None else check_labels_of_size(found, None, what, error)
+    if labels is None:
+        return None
+    found = tuple(labels)
+    for place in () if are_plain_labels(found) else list_missing(found):
+        raise error(
+            f"{what}: the label at position {place} is {found[place]!r}, a missing cell: leave it out, or "
+            "make it a letter, such as the empty text ''"
+        )
+    return check_labels_of_size(found, None, what, error)

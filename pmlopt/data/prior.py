@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from pmlopt.core import frames
 from pmlopt.core.arrays import (
     SUM_ATOL,
     DefaultLabels,
@@ -27,7 +28,7 @@ from pmlopt.core.arrays import (
     select_labels,
 )
 from pmlopt.core.blocks import iterate_row_blocks
-from pmlopt.core.declared_orders import find_column_orders, make_label_rank
+from pmlopt.core.declared_orders import make_label_rank
 from pmlopt.core.descriptions import describe_value
 from pmlopt.core.display import (
     draw_bars,
@@ -36,7 +37,7 @@ from pmlopt.core.display import (
     format_table_latex,
     import_pandas,
 )
-from pmlopt.core.frames import MISSING_LETTER, Missing, check_missing, is_missing
+from pmlopt.core.frames import MISSING_LETTER, Missing, is_missing
 from pmlopt.core.near_labels import warn_of_near_labels
 from pmlopt.core.records import Context, ContextReference, Record, Shape
 from pmlopt.core.suggestions import SuggestsAttributes
@@ -104,13 +105,13 @@ class Prior(SuggestsAttributes, Record):
         labels: Iterable[Label] | None = None,
         samples: int | None = None,
     ) -> None:
-        numbers: Any = probabilities
+        own, numbers = None, probabilities
         if not is_plain(probabilities, 1):
-            labels, numbers = _split_labels(probabilities, labels, "the probabilities")
+            own, numbers = _split_labels(probabilities, labels, "the probabilities")
             _check_not_observations(numbers)
         # a copy: the prior is hashed and compared, and must not change with the caller's array
         array = copy_float_array(numbers, 1, "the probabilities", PriorError)
-        names = check_labels_of_size(labels, len(array), "the prior's labels", PriorError)
+        names = own or check_labels_of_size(labels, len(array), "the prior's labels", PriorError)
         _check_min_probability(names, array)
         # fsum: a naive sum of many letters could itself be off by the tolerance
         total = math.fsum(array)
@@ -183,9 +184,9 @@ class Prior(SuggestsAttributes, Record):
             >>> Prior.from_samples(["b", None, "b", "b"], missing="letter").labels
             ('b', '')
         """
-        check_missing(missing, PriorError)
+        frames.check_missing(missing, PriorError)
         given = read_column(values, "the samples", PriorError, missing=True)
-        absent = [place for place, value in enumerate(given) if is_missing(value)]
+        absent = frames.list_missing(given)
         if absent and missing == "refuse":
             raise PriorError(
                 f"the value at position {absent[0]} is missing: give missing='drop' to leave such values "
@@ -195,7 +196,7 @@ class Prior(SuggestsAttributes, Record):
             present = given if not absent else [value for value in given if not is_missing(value)]
             _check_boolean_samples(present)
             table = Counter(present)
-            rank = make_label_rank(table, find_column_orders(values))
+            rank = make_label_rank(table, frames.find_column_orders(values))
             counts: dict[Any, int] = {letter: table[letter] for letter in sorted(table, key=rank)}
         except TypeError:
             raise PriorError(
@@ -414,24 +415,23 @@ def as_prior(prior: PriorLike) -> Prior:
 
 def _split_labels(
     data: Any, labels: Iterable[Label] | None, what: str
-) -> tuple[Iterable[Label] | None, Any]:
-    """Split labelled data into labels and numbers."""
+) -> tuple[tuple[Label, ...] | None, Any]:
+    """Split data into the labels that they carry, which leave no room for others, and the numbers."""
     found = read_vector(data, what, PriorError)
-    own = found.axes[0]
-    if own is not None and labels is not None:
+    if found.axes[0] is not None and labels is not None:
         raise PriorError("the numbers carry their labels already: leave out `labels`")
-    return labels if own is None else own, found.values
+    return found.axes[0], found.values
 
 
 def read_count_table(
     counts: Numbers, labels: Iterable[Label] | None = None
 ) -> tuple[tuple[Label, ...], tuple[int, ...]]:
     """Read labels and integer counts (zeros allowed) of a count table."""
-    labels, numbers = _split_labels(counts, labels, "the counts")
+    own, numbers = _split_labels(counts, labels, "the counts")
     values = list(numbers)
     if not values:
         raise PriorError("there are no counts: a prior needs at least one letter")
-    names = check_labels_of_size(labels, len(values), "the prior's labels", PriorError)
+    names = own or check_labels_of_size(labels, len(values), "the prior's labels", PriorError)
     return names, tuple(
         _check_count(value, f"the count of the letter {label!r}")
         for label, value in zip(names, values, strict=True)

@@ -27,8 +27,8 @@ from pmlopt.core.arrays import (
 )
 from pmlopt.core.counts import CountedTuples
 from pmlopt.core.csv_rows import read_text_table
-from pmlopt.core.declared_orders import find_column_orders, make_label_rank
-from pmlopt.core.frames import to_plain_list
+from pmlopt.core.declared_orders import make_label_rank
+from pmlopt.core.frames import find_column_orders, to_plain_list
 from pmlopt.core.records import ContextReference, Range, Record, Shape
 from pmlopt.data.labelled import Numbers, read_column, read_labelled_table
 from pmlopt.data.prior import Prior

@@ -51,12 +51,12 @@ class MethodAttempts(Generic[C_co]):
         self.accounts.append(f"{result.method}: {found.message}, {shortcoming}")
 
     def add_failure(
-        self, method: Method[Any, Any, Any], cause: BaseException, is_foreign: bool
+        self, method: Method[Any, Any, Any], cause: BaseException, is_given: bool
     ) -> None:
-        """Record the exception with which a method failed, and whether foreign code caused it."""
+        """Record the exception with which a method failed, and whether it was given as an object."""
         # a solver that was stopped may leave numbers that are no mechanism, not even roughly
         expected = isinstance(cause, MethodError) or (
-            isinstance(cause, MechanismError) and not is_foreign
+            isinstance(cause, MechanismError) and method.is_own and not is_given
         )
         self.mistakes += not expected or isinstance(cause, FalseCertificateError)
         self.accounts.append(describe_failure(method, cause))

@@ -13,7 +13,6 @@ from pmlopt.core.programming_errors import (
 from pmlopt.errors import InputError, PmloptError
 from pmlopt.programs.certificate import C_co
 from pmlopt.programs.program import Method, MethodError, MethodResult, Program
-from pmlopt.programs.registry import run_method
 from pmlopt.solvers.solver_result import MethodOptions
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def _send_result(
 ) -> None:
     """Run a method in the child process, and send its result or error to the parent."""
     try:
-        answer: MethodResult[C_co] | Exception = run_method(method, program, options, start)
+        answer: MethodResult[C_co] | Exception = method.run(program, options, start)
     except PmloptError as error:
         answer = error
     except BaseException as error:  # solvers written in Rust panic past Exception

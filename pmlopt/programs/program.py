@@ -410,7 +410,7 @@ class MethodRegistry(Generic[P, S, C]):
 
     def list_automatic(self, program: P, start: S) -> list[Method[P, S, C]]:
         """List the methods that `solver="auto"` tries, in order."""
-        return [one for one in self.methods if one.automatic and one.applies(program, start)]
+        return list(self.select_methods(program, "auto", start))
 
     def list_by_name_only(self, program: P, start: S) -> list[Method[P, S, C]]:
         """List the methods that run only when selected by name."""
@@ -448,7 +448,7 @@ class MethodRegistry(Generic[P, S, C]):
             f"{', '.join(dict.fromkeys(names))}"
         )
 
-    def select_methods(self, program: P, solver: object, start: S) -> Sequence[Method[P, S, C]]:
+    def select_methods(self, program: P, solver: object, start: S) -> Iterable[Method[P, S, C]]:
         """Select the methods to try in order: automatic ones, a named one, or a given object.
 
         Args:
@@ -460,7 +460,10 @@ class MethodRegistry(Generic[P, S, C]):
             return [solver]
         if isinstance(solver, str):
             if solver.lower() == "auto":
-                return self.list_automatic(program, start)
+                # each is looked at when it is its turn
+                return (
+                    one for one in self.methods if one.automatic and one.applies(program, start)
+                )
             return [self.find_by_name(program, solver.lower(), start)]
         if not callable(solver):
             raise ProgramError(

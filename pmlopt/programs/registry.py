@@ -18,17 +18,17 @@ from typing import Any, TypeVar
 
 from pmlopt.core.definitions import list_definitions
 from pmlopt.core.fields import find_tagged_classes
-from pmlopt.core.programming_errors import (
-    describe_error,
-    raise_if_strict,
-)
-from pmlopt.errors import (
-    InfeasibleError,
-    ProgramError,
-    SolverUnavailableError,
-)
+from pmlopt.core.programming_errors import describe_error, raise_if_strict
+from pmlopt.errors import InfeasibleError, ProgramError, SolverUnavailableError
 from pmlopt.programs.certificate import C_co, Certificate, DesignCertificate
-from pmlopt.programs.program import Method, MethodError, MethodRegistry, MethodResult, Program
+from pmlopt.programs.program import (
+    Method,
+    MethodError,
+    MethodRegistry,
+    MethodResult,
+    Program,
+    accept_all,
+)
 from pmlopt.programs.purification import DUST_LIMITS, remove_dust
 from pmlopt.solvers.solver_result import MethodOptions
 
@@ -215,17 +215,15 @@ PROPAGATED_ERRORS = (
 """What ends `solve` wherever it comes from; whatever else a method raises is its own failure."""
 
 
-MethodRun = Callable[
-    [Method[Any, Any, C_co], Program[C_co], MethodOptions, Any], MethodResult[C_co]
-]
-"""How a method is run on a program, with its options and what it starts from."""
+def describe_failure(method: Method[Any, Any, Any], cause: BaseException) -> str:
+    """Describe in one line the error with which a method ended."""
+    return f"{method.id}: {cause if isinstance(cause, MethodError) else describe_error(cause)}"
 
 
-def run_method(
-    method: Method[Any, Any, C_co], program: Program[C_co], options: MethodOptions, start: Any
+def _remove_dust(
+    program: Program[C_co], found: object, options: MethodOptions
 ) -> MethodResult[C_co]:
-    """Run a method in the current process, and remove the dust that an interior point leaves."""
-    found: object = method.run(program, options, start)
+    """Return what a method found without the entries that are only an interior point's noise."""
     if not isinstance(found, MethodResult):
         raise MethodError(f"it returned {found!r:.60}, and not a MethodResult")
     registry = REGISTRY.get(type(program))
@@ -238,18 +236,14 @@ def run_method(
     return remove_dust(exchange, program, found, program.compute_allowed_gap(options.tolerance))
 
 
-def describe_failure(method: Method[Any, Any, Any], cause: BaseException) -> str:
-    """Describe in one line the error with which a method ended."""
-    return f"{method.id}: {cause if isinstance(cause, MethodError) else describe_error(cause)}"
-
-
 def try_methods(
     methods: Iterable[Method[Any, Any, C_co]],
     program: Program[C_co],
     options: MethodOptions,
     start: Any,
     report: Callable[[Method[Any, Any, Any], BaseException], object],
-    run: MethodRun[C_co] = run_method,
+    run: Callable[..., MethodResult[C_co]] | None = None,
+    check: Callable[[Method[Any, Any, C_co], MethodResult[C_co]], object] = accept_all,
 ) -> Iterator[tuple[Method[Any, Any, C_co], MethodResult[C_co]]]:
     """Run methods in turn, and yield each that has a result, until the time limit.
 
@@ -261,7 +255,8 @@ def try_methods(
         options: for them; the deadline is of all of them together.
         start: what they start from.
         report: is called with each method that ends without a result, and the error that it ended with.
-        run: how each is run; what it raises counts as the failure of the method.
+        run: runs a method, with program, options and start; left out, in the current process.
+        check: looks at what each found; what it or a run raises counts as the failure of the method.
 
     Raises:
         InfeasibleError: the constraints that a person added allow nothing.
@@ -271,8 +266,11 @@ def try_methods(
     for place, method in enumerate(methods):
         if place and options.deadline.expired:
             return
+        given = program, options, start
         try:
-            found = run(method, program, options, start)
+            found = method.run(*given) if run is None else run(method, *given)
+            found = _remove_dust(program, found, options)
+            check(method, found)
         except PROPAGATED_ERRORS:
             raise
         except BaseException as cause:  # a solver may fail in any way: the next one is tried

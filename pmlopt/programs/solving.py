@@ -6,7 +6,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -38,7 +38,6 @@ from pmlopt.programs.registry import (
     is_method_name,
     list_method_names,
     load_installed_registries,
-    run_method,
     try_methods,
 )
 from pmlopt.programs.result import Result, make_result
@@ -148,10 +147,11 @@ def solve(
         _check_accepts_options(methods, solver, options)
 
     def report(method: Method[Any, Any, Any], cause: BaseException) -> None:
-        attempts.add_failure(method, cause, _is_foreign(method, solver))
+        attempts.add_failure(method, cause, method is solver)
 
-    run = partial(_run_and_check, solver, isolated)
-    for method, found in try_methods(methods, program, options, start, report, run):
+    check = partial(_check_foreign_claims, solver, program, allowed)
+    run = run_in_process if isolated else None
+    for method, found in try_methods(methods, program, options, start, report, run, check):
         status = _choose_status(found, allowed)
         seconds = time.perf_counter() - begin
         result = make_result(
@@ -290,34 +290,25 @@ def check_limits(
     _check_accepts_options((), solver, options)
 
 
-def _run_and_check(
+def _check_foreign_claims(
     solver: object,
-    isolated: bool,
-    method: Method[Any, Any, C_co],
-    program: Program[C_co],
-    options: MethodOptions,
-    start: Any,
-) -> MethodResult[C_co]:
-    """Run a method; raise a FalseCertificateError where its certificate fails the checks."""
-    run = run_in_process if isolated else run_method
-    found = run(method, program, options, start)
-    # classes and methods of others may be wrong: then the certificate decides
-    if not (_is_foreign(method, solver) or has_foreign_parts(program)):
-        return found
-    status = _choose_status(found, program.compute_allowed_gap(options.tolerance))
+    program: Program[Any],
+    allowed: float,
+    method: Method[Any, Any, Any],
+    found: MethodResult[Any],
+) -> None:
+    """Raise a FalseCertificateError where classes or methods of others claim what is false."""
+    # they may be wrong: then the certificate decides
+    if method is not solver and method.is_own and not has_foreign_parts(program):
+        return
+    status = _choose_status(found, allowed)
     if status is Status.OPTIMAL and found.certificate.failures:
         failures = "; ".join(map(str, found.certificate.failures))
         raise FalseCertificateError(f"its certificate fails: {failures}")
-    return found
-
-
-def _is_foreign(method: Method[Any, Any, Any], solver: object) -> bool:
-    """Return whether a method was passed as an object, or belongs to another package."""
-    return method is solver or not method.is_own
 
 
 def _check_accepts_options(
-    methods: Sequence[Method[Any, Any, Any]], solver: object, options: MethodOptions
+    methods: Iterable[Method[Any, Any, Any]], solver: object, options: MethodOptions
 ) -> None:
     """Raise a SolverOptionError for solver options without a single solver that accepts them."""
     names = ", ".join(options.solver_options)

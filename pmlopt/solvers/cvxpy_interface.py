@@ -58,6 +58,18 @@ def list_installed() -> list[str]:
     return sorted(entry.lower() for entry in cp.installed_solvers())
 
 
+def solve_declared(
+    problem: cp.Problem,
+    name: str,
+    options: MethodOptions,
+    settings: Mapping[str, Any] | None = None,
+) -> SolverResult:
+    """Solve a problem by the name of a method: HiGHS directly, another solver through cvxpy."""
+    if name in highs.METHOD_OPTIONS:
+        return highs.solve_problem(problem, name, options)
+    return solve_problem(problem, name.upper(), options, dict(settings or {}))
+
+
 def solve_problem(
     problem: cp.Problem, solver: str, options: MethodOptions, extra: dict[str, Any]
 ) -> SolverResult:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from call_counts import count_calls, count_files
+from call_counts import count_calls, count_files, count_hops, count_stays, list_steps
 
-from pmlopt import LDP, PML, ExpectedGain, Prior, design, load, solve
+from pmlopt import LDP, PML, ExpectedGain, KLBall, Prior, design, load, solve
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.privacy.mean_bounds import MeanBounds
 
@@ -36,6 +36,39 @@ def test_a_design_of_four_letters_is_a_short_path(
     assert len(calls) <= MAX_FUNCTIONS
     assert count_files(calls) <= MAX_FILES[privacy]
     assert load(path).certificate.verify()
+
+
+COUNTS = {"never": 40, "monthly": 30, "weekly": 20, "daily": 10}
+
+
+def test_the_example_of_the_readme_is_six_hops_from_the_solver() -> None:
+    def run() -> None:
+        result = solve(design(Prior.from_counts(COUNTS), PML(0.5), "hamming"))
+        assert (result.method, round(result.value, 4)) == ("highs-small", 0.4065)
+
+    run()
+    steps = list_steps(run)
+    assert 0 < count_hops(steps) <= 6
+    assert len({file for file, _, _ in steps}) <= 27
+
+
+def test_a_design_over_a_ball_runs_through_forty_files() -> None:
+    prior = Prior.from_counts(COUNTS)
+    program = design(prior, PML(0.5, over=KLBall(prior, 0.05)), "hamming")
+    assert len({file for file, _, _ in list_steps(lambda: solve(program))}) <= 40
+
+
+@pytest.mark.parametrize("kind", ["mapping", "Series", "DataFrame"])
+def test_a_prior_that_is_given_is_read_once(kind: str) -> None:
+    shares: Any = {label: count / 100 for label, count in COUNTS.items()}
+    if kind != "mapping":
+        pandas = pytest.importorskip("pandas")
+        shares = pandas.Series(shares)
+        shares = shares if kind == "Series" else shares.rename_axis("answer").reset_index()
+    assert Prior(shares).labels == tuple(COUNTS)
+    stays, climbs = count_stays(lambda: Prior(shares))
+    assert stays <= 25
+    assert climbs <= 6
 
 
 def test_a_mechanism_is_validated_once_and_bounds_are_fitted_once() -> None:

@@ -13,6 +13,7 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import count
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -258,11 +259,16 @@ def repair_matrix(
     Raises:
         MechanismError: a row's sum is off one by 0.5 or more, or an entry is not finite.
     """
-    theta, candidate = _repair_once(prior, privacy, matrix, noise)
+    clean = drop_noise(matrix, noise)
+    candidate = round_rows_to_grid(clean)
+    if is_satisfied(prior, privacy, candidate):
+        return RepairedMatrix.from_matrices(matrix, candidate, 0.0)
+    theta, candidate = _mix_until_satisfied(prior, privacy, clean, noise)
+    found = RepairedMatrix.from_matrices(matrix, candidate, theta)
     if theta > MAX_USUAL_MIXING and noise > 0:  # under LDP at 20 nats, entries of 1e-9 are no noise
-        other = _repair_once(prior, privacy, matrix, 0.0)
-        theta, candidate = min((theta, candidate), other, key=lambda found: found[0])
-    return RepairedMatrix.from_matrices(matrix, candidate, theta)
+        other = repair_matrix(prior, privacy, matrix, 0.0)
+        return min(found, other, key=attrgetter("theta"))
+    return found
 
 
 def approximate_repair(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray:
@@ -274,14 +280,10 @@ def approximate_repair(prior: Prior, privacy: Requirement, matrix: FloatArray) -
     return np.asarray((1 - theta) * clean + theta * law)
 
 
-def _repair_once(
-    prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float
+def _mix_until_satisfied(
+    prior: Prior, privacy: Requirement, clean: FloatArray, noise: float
 ) -> tuple[float, FloatArray]:
-    """Compute the repaired matrix and its mixing weight theta; entries up to `noise` are set to zero."""
-    clean = drop_noise(matrix, noise)
-    candidate = round_rows_to_grid(clean)
-    if is_satisfied(prior, privacy, candidate):
-        return 0.0, candidate
+    """Mix a matrix without noise with constants until it is feasible; return theta, and the mixture."""
     if clean.min() > 1e-4:  # smaller entries would change by much
         # a closed form breaks its bounds by rounding only: it gets the margin that solvers have
         theta = FACTOR_MARGIN_RTOL

@@ -33,7 +33,7 @@ def solve_block_lp(program: LinearDesign, task: BlockLP, options: MethodOptions)
         options: what was required.
     """
     begin = time.perf_counter()
-    added = program.build_added_rows() if program.added else None
+    added = program.added_rows if program.added else None
 
     def compute_gap(matrix: FloatArray, rho: FloatArray, point: Iterate) -> float:
         """Compute the gap that the multipliers leave to a mechanism's value, in units of the program's costs.

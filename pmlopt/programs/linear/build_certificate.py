@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -243,32 +244,27 @@ def _repair_for_program(program: LinearDesign, matrix: FloatArray) -> RepairedMa
 
     Small entries are taken for noise, and where a bound is on all columns together all of them pay for it.
     """
-    fixed = polish_and_repair(program.prior, program.privacy, matrix, gains=program.centered_gains)
-    if (
-        program.added and _max_residual(program, fixed.matrix) > MAX_RELATIVE_RESIDUAL
-    ):  # small entries may be what keeps them
-        kept = polish_and_repair(
-            program.prior, program.privacy, matrix, 0.0, program.centered_gains
-        )
+    repair = partial(
+        polish_and_repair, program.prior, program.privacy, matrix, gains=program.centered_gains
+    )
+    fixed = repair()
+    if program.added:
+        if _max_residual(program, fixed.matrix) <= MAX_RELATIVE_RESIDUAL:
+            return fixed
+        # small entries may be what keeps them
+        kept = repair(noise=0.0)
         return min(fixed, kept, key=lambda one: _max_residual(program, one.matrix))
     block = program.column_block
     bands = block is not None and block.is_banded
-    if program.added or bands or program.list_ratios() is not None:  # bounds on single columns
+    if bands or program.list_ratios() is not None:  # bounds on single columns
         return fixed
-    utilities = [
-        program.columns.compute_expectation(program.centered_gains, one)
-        for one in (matrix, fixed.matrix)
-    ]
+    gain = partial(program.columns.compute_expectation, program.centered_gains)
     # a repair that costs less than 3e-9 of the range needs no second one
-    if utilities[0] - utilities[1] <= 3e-9 * program.scale:
+    if gain(matrix) - gain(fixed.matrix) <= 3e-9 * program.scale:
         return fixed
     # with noise 0 small entries stay: under metric privacy they may be genuine
-    kept = polish_and_repair(program.prior, program.privacy, matrix, 0.0, program.centered_gains)
-    return (
-        kept
-        if program.columns.compute_expectation(program.centered_gains, kept.matrix) > utilities[1]
-        else fixed
-    )
+    kept = repair(noise=0.0)
+    return kept if gain(kept.matrix) > gain(fixed.matrix) else fixed
 
 
 def _max_residual(program: LinearDesign, matrix: FloatArray) -> float:

@@ -21,7 +21,7 @@ from pmlopt.programs.linear.certificate import (
 from pmlopt.programs.linear.formulation import list_feasible_forms
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import C, MethodError, MethodResult
-from pmlopt.solvers import cvxpy_interface, highs
+from pmlopt.solvers import cvxpy_interface
 from pmlopt.solvers.solver_result import Deadline, MethodOptions
 from pmlopt.solvers.solver_result import SolverResult as SolverOutcome
 
@@ -174,9 +174,8 @@ def _solve_within_second(problem: cp.Problem) -> SolverOutcome:
     """Solve a cvxpy problem with a time limit of one second; None where that fails."""
     # Limits of the search for a mechanism within added constraints.
     options = MethodOptions(Deadline.after(0.9), 1e-9)
-    if problem.is_lp():
-        return highs.solve_problem(problem, "highs", options)
-    return cvxpy_interface.solve_problem(problem, "CLARABEL", options, {})
+    solver = "highs" if problem.is_lp() else "clarabel"
+    return cvxpy_interface.solve_declared(problem, solver, options)
 
 
 def find_first_by_orbits(program: SymmetricDesign) -> MethodResult[SymmetricCertificate]:

@@ -1,28 +1,35 @@
-"""The formulation of a linear design: which solver-ready forms it has, chosen once from its structure."""
+"""The formulation of a linear design: what its methods start from, and the encodings that solvers take.
+
+An encoding finds that by which a design can be written down, builds the arguments of the functions that solve
+it, by name, and recovers the answer where these functions leave it in the variables of the program.
+"""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
-from operator import itemgetter
+from dataclasses import dataclass, field, replace
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pmlopt.core.arrays import FloatArray, IntArray, bound_sum_rounding
 from pmlopt.core.blocks import iterate_column_blocks, iterate_row_blocks, sum_row_products
 from pmlopt.core.lazy_imports import optimize, sparse
 from pmlopt.data.mechanism import as_mechanism, pair_with_prior
 from pmlopt.model.closed_forms.catalogue import build_closed_forms, is_within_limits
-from pmlopt.model.utility.linear import (
-    build_best_constant,
-    build_best_deterministic,
+from pmlopt.model.privacy.ratios import RatioBounds
+from pmlopt.model.utility.linear import build_best_constant, build_best_deterministic
+from pmlopt.programs.certificate import (
+    ClosedForm,
+    WarmStart,
+    WarmStartLike,
+    get_mechanism,
+    get_warm_start,
 )
-from pmlopt.programs import linear
-from pmlopt.programs.certificate import WarmStart, WarmStartLike, get_mechanism, get_warm_start
 from pmlopt.programs.linear import constraint_generation
 from pmlopt.programs.linear.build_certificate import CLOSED_FORM_GAP
 from pmlopt.programs.linear.certificate import LinearCertificate
@@ -39,199 +46,175 @@ from pmlopt.solvers.solver_result import (
     PrimalDualPoint,
     SolverResult,
 )
+from pmlopt.solvers.structured.block_program import ColumnBlock
 
-Solver = Callable[[MethodOptions], SolverResult]
 
-CLOSED_FORM, COLOR_REFINEMENT = "closed-form", "color-refinement"
-PAIRS, MUTUAL_PAIRS, BLOCKS = "constraint-generation", "pair-ipm", "block-ipm"
+@dataclass(frozen=True, eq=False)
+class KnownOptimum:
+    """An optimal closed-form mechanism by name, with the (N,) row multipliers that prove it."""
 
-TIGHT_TOLERANCES: Mapping[str, Any] = dict.fromkeys(
-    ("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-12
-)
-"""Clarabel's tolerances, for multipliers to the last digits."""
+    name: str
+    matrix: FloatArray
+    value: float
+    multipliers: FloatArray | None = None
+
+    def compare(self, certificate: LinearCertificate) -> ClosedForm:
+        """Compare a certified value with its own."""
+        return ClosedForm(self.name, self.value, certificate.value - self.value)
 
 
 @dataclass(frozen=True, eq=False)
 class Formulation:
-    """A linear design in solver-ready form, with the solvers that apply and the reason.
+    """A linear design, and what its methods start from.
 
     Attributes:
         program: the design.
-        reason: why it is written so.
-        solvers: what solves it, by the id of a row of the table of methods.
-        known: the closed form that is optimal, or None.
+        known: the closed form that is proved optimal, or None.
+        matrix: (N, M) the mechanism to start from: that of the closed form, or one that was given.
+        arrays: how the simplex ended on a neighbour, where that was given.
     """
 
     program: LinearDesign
-    reason: str
-    solvers: Mapping[str, Solver]
     known: KnownOptimum | None = None
+    matrix: FloatArray | None = None
+    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
-    def __repr__(self) -> str:
-        return f"<Formulation of {self.program!r}: {self.reason}>"
+    @property
+    def is_optimal(self) -> bool:
+        """Return whether it is the closed form that is proved optimal."""
+        return self.known is not None and self.matrix is self.known.matrix
+
+    @property
+    def vertex(self) -> FloatArray | None:
+        """Return the (N, M) mechanism that the simplex starts from, in bands; None where it starts cold."""
+        # a constant is too degenerate a vertex for the simplex to gain by it
+        is_constant = self.is_optimal and self.known is not None and self.known.name == "constant"
+        return self.matrix if self.program.bands is not None and not is_constant else None
 
 
 def formulate(
     program: LinearDesign, warm_start: WarmStartLike, deadline: Deadline = NO_DEADLINE
 ) -> Formulation:
-    """Choose the formulation of a design, with a warm start or an optimal closed form."""
+    """Find what the methods start from: a warm start that was given, or an optimal closed form."""
     known = find_known_optimum(program, deadline)
     if warm_start is False:
-        return build_formulation(program, known)
+        return Formulation(program, known)
     restart = get_warm_start(warm_start)
+    arrays = restart.arrays if restart is not None and restart.solver == "highs" else {}
     if warm_start is None or isinstance(warm_start, WarmStart):
         matrix = None if restart is None else restart.matrix
         if matrix is not None and matrix.shape == program.table.shape:
-            return build_formulation(program, known, matrix, restart)
-        return build_formulation(program, known, None if known is None else known.matrix)
+            return Formulation(program, known, matrix, arrays)
+        return Formulation(program, known, None if known is None else known.matrix)
     given = as_mechanism(get_mechanism(warm_start))
     check_shape(given.matrix, program.table)
-    matrix = pair_with_prior(program.prior, given)[1].matrix
-    return build_formulation(program, known, matrix, restart)
+    return Formulation(program, known, pair_with_prior(program.prior, given)[1].matrix, arrays)
 
 
-def build_formulation(
-    program: LinearDesign,
-    known: KnownOptimum | None = None,
-    matrix: FloatArray | None = None,
-    restart: WarmStart | None = None,
-) -> Formulation:
-    """Build the formulation of a design from its structure.
+@dataclass(frozen=True)
+class Encoding:
+    """A way to write a linear design down for a solver.
 
-    Args:
-        program: the design.
-        known: the closed form that is optimal, or None.
-        matrix: (N, M) the mechanism to start from: that of the closed form, or one that was given.
-        restart: how the solve of a neighbour ended, where that was given.
+    Attributes:
+        argument: the name of what a solver takes.
+        find: finds that by which a design can be written so, in it or in what it starts from; else None.
     """
-    block, entries = program.column_block, program.table.size
-    if block is not None and block.is_banded and not program.added:
-        return _formulate_bands(program, known, matrix, restart)
-    only_ratios = not program.added and program.list_ratios() is not None
-    is_closed_form = known is not None and matrix is known.matrix
-    solvers: dict[str, Solver] = {}
-    reason = "constraints as cvxpy has them"
-    if by_pairs := _list_pair_solvers(program):
-        reason = "bounds on pairs of letters, of which few matter for an output"
-        solvers |= {f"{name}-by-name": solver for name, solver in by_pairs.items()}
-        solvers |= {} if is_closed_form else by_pairs
-    elif only_ratios:
-        reason = "ratio bounds as sparse rows"
-    if (task := program.build_block_lp()) is not None:
-        reason = "a block for each column, coupled by few numbers"
-        by_blocks = partial(linear.solve_block_lp, program, task)
-        solvers[BLOCKS] = solvers[f"{BLOCKS}-by-name"] = by_blocks
-    by_simplex = partial(solve_by_cvxpy, program, "highs", {})
-    if only_ratios and entries <= MAX_SIMPLEX_ENTRIES and not by_pairs:
-        by_simplex = partial(_solve_ratio_rows, program)
-    is_linear = only_ratios or bool(program.problem.is_lp())
-    if is_linear and entries <= MAX_SIMPLEX_ENTRIES:
-        solvers["highs-small"] = by_simplex
-    _add_general_solvers(solvers, program, by_simplex, is_linear)
-    return _finish(program, reason, solvers, known, is_closed_form)
+
+    argument: str
+    find: Callable[[Formulation], Any]
+
+    def build(self, start: Formulation) -> dict[str, Any]:
+        """Build the arguments, by name, of a function that solves it, but for the options."""
+        return {"program": start.program, self.argument: self.find(start)}
+
+    def recover(self, program: LinearDesign) -> PrimalDualPoint:
+        """Recover the point of a function that did not return it, but left it in the program."""
+        raise NotImplementedError
 
 
-def _list_pair_solvers(program: LinearDesign) -> dict[str, Solver]:
-    """List the solvers for many bounds on pairs of letters that apply, by name."""
-    solvers: dict[str, Solver] = {}
-    if (mutual := program.mutual_bounds) is not None:
-        solvers[MUTUAL_PAIRS] = partial(linear.solve_pairs, program, mutual)
-    if (pairs := program.generated_bounds) is not None:
-        solvers[PAIRS] = partial(constraint_generation.generate_constraints, program, pairs)
-    return solvers
+class _Blocks(Encoding):
+    """Design and blocks, which are built where they are solved: they have the size of the table."""
+
+    def build(self, start: Formulation) -> dict[str, Any]:
+        return {"program": start.program, self.argument: start.program.build_block_lp()}
 
 
-def _formulate_bands(
-    program: LinearDesign,
-    known: KnownOptimum | None,
-    matrix: FloatArray | None,
-    restart: WarmStart | None,
-) -> Formulation:
-    """Formulate a design whose columns have only interval constraints."""
-    entries = program.table.size
-    is_closed_form = known is not None and matrix is known.matrix
-    solvers: dict[str, Solver] = {}
-    # a constant is too degenerate a vertex for the simplex to gain by it
-    start = None if known is not None and is_closed_form and known.name == "constant" else matrix
-    basis = restart.arrays if restart is not None and restart.solver == "highs" else None
-    by_simplex = partial(_solve_blocks_by_simplex, program, start, basis)
-    if entries <= MAX_SIMPLEX_ENTRIES:
-        solvers["highs-small" if start is None else "highs-warm"] = by_simplex
-    by_blocks = partial(_solve_blocks, program)
-    solvers[BLOCKS] = solvers[f"{BLOCKS}-by-name"] = by_blocks
-    _add_general_solvers(solvers, program, by_simplex, is_linear=True)
-    reason = "each column between two ends: a band"
-    return _finish(program, reason, solvers, known, is_closed_form, tries_classes=start is None)
+class _Bands(Encoding):
+    """Blocks alone, and what the simplex starts from."""
+
+    def build(self, start: Formulation) -> dict[str, Any]:
+        task = start.program.build_block_lp()
+        return {self.argument: task, "matrix": start.vertex, "basis": start.arrays or None}
 
 
-def _solve_blocks(program: LinearDesign, options: MethodOptions) -> SolverResult:
-    """Solve a design by the structured interior point."""
-    task = program.build_block_lp()
-    assert task is not None
-    return linear.solve_block_lp(program, task, options)
+class _Declared(Encoding):
+    """The design as cvxpy has it, whose variables and constraints have the answer."""
+
+    def build(self, start: Formulation) -> dict[str, Any]:
+        return {self.argument: start.program}
+
+    def recover(self, program: LinearDesign) -> PrimalDualPoint:
+        # of many, what a bound costs is a linear program for each output
+        pairs = program.generated_bounds
+        witness = None if pairs is None else constraint_generation.read_weights(program, pairs)
+        multipliers = read_multipliers(program, program.prior.pmf)
+        matrix = np.asarray(program.mechanism.value)
+        return PrimalDualPoint(matrix, multipliers, dual_certificate=witness)
 
 
-def _solve_blocks_by_simplex(
-    program: LinearDesign, start: FloatArray | None, basis: Any, options: MethodOptions
-) -> SolverResult:
-    """Solve a design in column blocks by the simplex, from a mechanism or a basis."""
-    task = program.build_block_lp()
-    assert task is not None
-    return highs.solve_by_simplex(task, options, matrix=start, basis=basis)
+def _find_blocks(start: Formulation) -> ColumnBlock | None:
+    """Find the block of a column, where few constraints were added, and these are affine."""
+    program = start.program
+    return None if program.added and program.added_rows is None else program.column_block
 
 
-def solve_by_classes(program: LinearDesign, options: MethodOptions) -> SolverResult:
-    """Solve on the classes of a design, which are looked for where no other method was chosen."""
-    classes = program.equitable_partition
-    assert classes is not None
-    return solve_by_partition(program, classes, options)
+def _find_small_ratios(start: Formulation) -> RatioBounds | None:
+    """Find the ratio bounds of a small design that has nothing else, and not many on pairs of letters."""
+    program = start.program
+    if program.added or program.table.size > MAX_SIMPLEX_ENTRIES:
+        return None
+    if program.mutual_bounds is not None or program.generated_bounds is not None:
+        return None
+    return program.list_ratios()
 
 
-def _add_general_solvers(
-    solvers: dict[str, Solver], program: LinearDesign, by_simplex: Solver, is_linear: bool
-) -> None:
-    """Add the solvers for general linear or conic programs."""
-    by_cvxpy = partial(partial, solve_by_cvxpy, program)
-    if is_linear:
-        solvers["highs-by-name"] = by_simplex
-        solvers["highs-ipm-by-name"] = by_cvxpy("highs-ipm", {})
-    solvers["clarabel"] = by_cvxpy("clarabel", {"iterative_refinement_enable": not is_linear})
-    solvers["clarabel-sharp"] = by_cvxpy("clarabel", TIGHT_TOLERANCES)
+def is_linear(program: LinearDesign) -> bool:
+    """Return whether a design is a linear program; cvxpy is asked where its bounds do not tell."""
+    if program.bands is not None or (not program.added and program.list_ratios() is not None):
+        return True
+    return bool(program.problem.is_lp())
 
 
-def _finish(
-    program: LinearDesign,
-    reason: str,
-    solvers: dict[str, Solver],
-    known: KnownOptimum | None,
-    is_closed_form: bool,
-    tries_classes: bool = True,
-) -> Formulation:
-    """Complete the formulation, with the optimal closed form as a solver where there is one.
+FORMULA = Encoding("known", attrgetter("known"))
+"""A closed form that a dual bound has proved optimal."""
 
-    Args:
-        program: the design.
-        reason: which structure it has.
-        solvers: those found so far, by the ids of their methods.
-        known: the closed form that is optimal, or None.
-        is_closed_form: whether solvers start from it.
-        tries_classes: whether to look for letters and outputs that look alike, if no method is named.
-    """
-    by_classes = partial(solve_by_classes, program)
-    solvers[f"{COLOR_REFINEMENT}-by-name"] = by_classes
-    if known is not None:
-        solvers[f"{CLOSED_FORM}-by-name"] = partial(_return_closed_form, program, known)
-    if known is not None and is_closed_form:
-        solvers[CLOSED_FORM] = solvers[f"{CLOSED_FORM}-by-name"]
-    elif tries_classes and program.equitable_partition is not None:
-        solvers[COLOR_REFINEMENT] = by_classes
-    if COLOR_REFINEMENT in solvers:
-        reason = "letters and outputs in few classes that look alike"
-    return Formulation(program, reason, solvers, known)
+BANDS = _Bands("task", attrgetter("program.bands"))
+"""The entries of each column between two ends that one number moves, with a start for the simplex."""
+
+BLOCKS = _Blocks("task", _find_blocks)
+"""A block for each column, which few numbers couple."""
+
+MUTUAL_PAIRS = Encoding("ratios", attrgetter("program.mutual_bounds"))
+"""Many bounds on pairs of letters, each both ways."""
+
+PAIRS = Encoding("ratios", attrgetter("program.generated_bounds"))
+"""Many bounds on pairs of letters, of which few matter for an output."""
+
+RATIO_ROWS = Encoding("ratios", _find_small_ratios)
+"""Ratio bounds of a small design as sparse rows, without cvxpy."""
+
+CLASSES = Encoding("classes", attrgetter("program.equitable_partition"))
+"""A variable for each class of pairs of letters and outputs that look alike."""
+
+CONES = _Declared("program", attrgetter("program"))
+"""The problem as cvxpy has it."""
+
+ROWS = _Declared("program", lambda start: start.program if is_linear(start.program) else None)
+"""The same, where all of it is linear."""
 
 
-def _return_closed_form(
-    program: LinearDesign, known: KnownOptimum, _: MethodOptions
+def return_closed_form(
+    program: LinearDesign, known: KnownOptimum, **_: MethodOptions
 ) -> SolverResult:
     """Return the optimal closed form as a solver result, with its zeros where rounding breaks a bound."""
     matrix = known.matrix
@@ -241,13 +224,6 @@ def _return_closed_form(
         matrix = matrix if repaired is None else repaired
     point = PrimalDualPoint(matrix, known.multipliers)
     return SolverResult("point", True, known.name, 0, True, 0.0, 0.0, point)
-
-
-def _solve_ratio_rows(program: LinearDesign, options: MethodOptions) -> SolverResult:
-    """Solve a small design under ratio bounds by the simplex, from sparse rows."""
-    ratios = program.list_ratios()
-    assert ratios is not None
-    return constraint_generation.solve_by_simplex(program, ratios, options)
 
 
 def solve_by_partition(
@@ -278,50 +254,24 @@ def solve_by_partition(
     return replace(outcome, warm_started=False, point=found, compile_seconds=seconds)
 
 
-def solve_by_cvxpy(
-    program: LinearDesign, name: str, settings: Mapping[str, Any], options: MethodOptions
+def solve_declared_design(
+    name: str, settings: Mapping[str, Any], program: LinearDesign, options: MethodOptions
 ) -> SolverResult:
-    """Solve the problem compiled by cvxpy, and read mechanism and row multipliers."""
+    """Solve the problem that cvxpy has, with time left for the last step under many bounds on pairs."""
     within = constraint_generation.reserve_pair_seconds(program, name, options)
-    outcome = run_solver(name, settings, program, within)
-    return replace(outcome, point=_read_point(program)) if outcome.state == "point" else outcome
+    return cvxpy_interface.solve_declared(program.problem, name, within, settings)
 
 
-def run_solver(
-    name: str, settings: Mapping[str, Any], program: Program[Any], options: MethodOptions
-) -> SolverResult:
-    """Solve the declared problem with HiGHS or another cvxpy solver."""
-    if name in highs.METHOD_OPTIONS:
-        return highs.solve_problem(program.problem, name, options)
-    return cvxpy_interface.solve_problem(program.problem, name.upper(), options, dict(settings))
-
-
-def _read_point(program: LinearDesign) -> PrimalDualPoint:
-    """Read mechanism and row multipliers from the solved cvxpy problem."""
-    pairs = (
-        program.generated_bounds
-    )  # of many, what a bound costs is a linear program for each output
-    witness = None if pairs is None else constraint_generation.read_weights(program, pairs)
-    multipliers = read_multipliers(program, program.prior.pmf)
-    return PrimalDualPoint(
-        np.asarray(program.mechanism.value), multipliers, dual_certificate=witness
-    )
+def solve_by_clarabel(program: LinearDesign, options: MethodOptions) -> SolverResult:
+    """Solve by Clarabel, which refines its steps where there are cones."""
+    settings = {"iterative_refinement_enable": not is_linear(program)}
+    return solve_declared_design("clarabel", settings, program, options)
 
 
 def read_multipliers(program: Program[Any], masses: FloatArray) -> FloatArray | None:
     """Read the row multipliers of a solved cvxpy problem, divided by the letters' probabilities."""
     duals = program.constraints["rows"].dual_value
     return None if duals is None else np.asarray(duals) / masses
-
-
-@dataclass(frozen=True, eq=False)
-class KnownOptimum:
-    """An optimal closed-form mechanism by name, with the (N,) row multipliers that prove it."""
-
-    name: str
-    matrix: FloatArray
-    value: float
-    multipliers: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)

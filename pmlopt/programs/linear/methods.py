@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import InfeasibleError
-from pmlopt.programs.certificate import ClosedForm
-from pmlopt.programs.linear import feasible
+from pmlopt.programs import linear
+from pmlopt.programs.linear import constraint_generation, feasible, formulation
 from pmlopt.programs.linear.build_certificate import (
     certify_linear,
     certify_symmetric,
@@ -23,22 +24,6 @@ from pmlopt.programs.linear.certificate import (
     MAX_RELATIVE_RESIDUAL,
     LinearCertificate,
     SymmetricCertificate,
-)
-from pmlopt.programs.linear.formulation import (
-    BLOCKS,
-    CLOSED_FORM,
-    COLOR_REFINEMENT,
-    MUTUAL_PAIRS,
-    PAIRS,
-    TIGHT_TOLERANCES,
-    Formulation,
-    KnownOptimum,
-    find_better_form,
-    find_known_optimum,
-    formulate,
-    read_multipliers,
-    run_solver,
-    solve_by_cvxpy,
 )
 from pmlopt.programs.linear.program import MAX_SIMPLEX_ENTRIES, LinearDesign, SymmetricDesign
 from pmlopt.programs.program import (
@@ -53,66 +38,89 @@ from pmlopt.programs.program import (
 )
 from pmlopt.programs.registry import register_question
 from pmlopt.solvers import highs
-from pmlopt.solvers.cvxpy_interface import SOLUTION_FILE
-from pmlopt.solvers.solver_result import TIME_LIMIT, MethodOptions
+from pmlopt.solvers.cvxpy_interface import SOLUTION_FILE, solve_declared
+from pmlopt.solvers.solver_result import TIME_LIMIT, MethodOptions, SolverResult
 
-OWN_METHODS = (
-    CLOSED_FORM,
-    COLOR_REFINEMENT,
-    MUTUAL_PAIRS,
-    PAIRS,
-    BLOCKS,
+TIGHT_TOLERANCES: Mapping[str, Any] = dict.fromkeys(
+    ("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-12
 )
-"""Methods that pass no options to a solver."""
+"""Clarabel's tolerances, for multipliers to the last digits."""
 
 
-def _solve_and_certify(
-    row: str, name: str, program: LinearDesign, options: MethodOptions, form: Formulation
-) -> MethodResult[LinearCertificate]:
-    """Solve, repair and certify; reject a point that violates a user's own constraint."""
-    solver = form.solvers.get(row) or partial(solve_by_cvxpy, program, name, {})
-    outcome = solver(options)
-    if outcome.state == "infeasible" and program.added:
-        if rare := _explain_rare_letter(
-            program
-        ):  # what fits below a solver's tolerance it may call infeasible
-            raise MethodError(f"{outcome.message}: {', '.join(program.added)}{rare}")
-        # a solver may call a model infeasible that it cannot read: another one has to agree
-        other = "clarabel" if name in highs.METHOD_OPTIONS else "highs"
-        if other == "highs" and not program.problem.is_lp():
-            other = "scs"
-        if run_solver(other, {}, program, options).state != "infeasible":
-            raise MethodError(f"{outcome.message}, and {other} does not find it infeasible")
-        raise InfeasibleError(
-            f"no mechanism satisfies the constraints ({name}: {outcome.message}); a design "
-            "without added constraints is always feasible, so check those that were added: "
-            f"{', '.join(program.added)}"
-        )
-    if outcome.point is None:
-        raise MethodError(outcome.message)
-    solved_at = time.perf_counter()
-    point = outcome.point
-    certificate = certify_linear(program, point.matrix, point.multipliers, point.dual_certificate)
-    # the optimum by formula is the best of the forms; a solution that was given is not replaced
-    is_known = form.known is not None and point.matrix is form.known.matrix
-    stays = is_known or name == SOLUTION_FILE or options.deadline.expired
-    better = None if stays else find_better_form(program, certificate)
-    if better is not None:
-        certificate = certify_linear(program, better, point.multipliers, point.dual_certificate)
-    for one in program.added:
-        if certificate.residuals[one] > MAX_RELATIVE_RESIDUAL:
-            raise MethodError(
-                f"the repaired mechanism violates your constraint {one!r} by "
-                f"{certificate.residuals[one]:.3g} of its size{_explain_rare_letter(program)}"
+@dataclass(frozen=True)
+class Solver:
+    """A solver of encoded designs, whose points are repaired and certified.
+
+    Attributes:
+        name: by which it is requested.
+        takes: the function that solves each encoding that it takes, the best one first; it is called with
+            what the encoding has built, and with `options`.
+        requirements_text: which designs these are, in words, where it can be requested by name.
+    """
+
+    name: str
+    takes: Mapping[formulation.Encoding, Callable[..., SolverResult]]
+    requirements_text: str = ""
+
+    def choose_encoding(self, start: formulation.Formulation) -> formulation.Encoding | None:
+        """Return the first encoding by which a design can be written; None where there is none."""
+        for one in self.takes:
+            if one.find(start) is not None:
+                return one
+        return None
+
+    def __call__(
+        self, program: LinearDesign, options: MethodOptions, start: formulation.Formulation
+    ) -> MethodResult[LinearCertificate]:
+        """Solve, repair and certify; reject a point that violates a user's own constraint."""
+        encoding = self.choose_encoding(start)
+        assert encoding is not None
+        outcome = self.takes[encoding](**encoding.build(start), options=options)
+        if outcome.state == "point" and outcome.point is None:
+            outcome = replace(outcome, point=encoding.recover(program))
+        if outcome.state == "infeasible" and program.added:
+            if rare := _explain_rare_letter(
+                program
+            ):  # what fits below a solver's tolerance it may call infeasible
+                raise MethodError(f"{outcome.message}: {', '.join(program.added)}{rare}")
+            # a solver may call a model infeasible that it cannot read: another one has to agree
+            other = "clarabel" if self.name in highs.METHOD_OPTIONS else "highs"
+            if other == "highs" and not program.problem.is_lp():
+                other = "scs"
+            if solve_declared(program.problem, other, options).state != "infeasible":
+                raise MethodError(f"{outcome.message}, and {other} does not find it infeasible")
+            raise InfeasibleError(
+                f"no mechanism satisfies the constraints ({self.name}: {outcome.message}); a design "
+                "without added constraints is always feasible, so check those that were added: "
+                f"{', '.join(program.added)}"
             )
-    return make_method_result(
-        outcome,
-        certificate,
-        time.perf_counter() - solved_at,
-        detail=_explain_mixing(program, certificate),
-        closed_form=_compare_closed_form(form.known, certificate),
-        arrays={"matrix": certificate.mechanism.matrix, **outcome.warm_start_arrays},
-    )
+        if outcome.point is None:
+            raise MethodError(outcome.message)
+        solved_at = time.perf_counter()
+        point = outcome.point
+        certificate = certify_linear(
+            program, point.matrix, point.multipliers, point.dual_certificate
+        )
+        # the optimum by formula is the best of the forms; a solution that was given is not replaced
+        is_known = start.known is not None and point.matrix is start.known.matrix
+        stays = is_known or self.name == SOLUTION_FILE or options.deadline.expired
+        better = None if stays else formulation.find_better_form(program, certificate)
+        if better is not None:
+            certificate = certify_linear(program, better, point.multipliers, point.dual_certificate)
+        for one in program.added:
+            if certificate.residuals[one] > MAX_RELATIVE_RESIDUAL:
+                raise MethodError(
+                    f"the repaired mechanism violates your constraint {one!r} by "
+                    f"{certificate.residuals[one]:.3g} of its size{_explain_rare_letter(program)}"
+                )
+        return make_method_result(
+            outcome,
+            certificate,
+            time.perf_counter() - solved_at,
+            detail=_explain_mixing(program, certificate),
+            closed_form=None if start.known is None else start.known.compare(certificate),
+            arrays={"matrix": certificate.mechanism.matrix, **outcome.warm_start_arrays},
+        )
 
 
 def _explain_rare_letter(program: LinearDesign) -> str:
@@ -127,131 +135,149 @@ def _explain_rare_letter(program: LinearDesign) -> str:
     )
 
 
-def _compare_closed_form(
-    known: KnownOptimum | None, certificate: LinearCertificate
-) -> ClosedForm | None:
-    """Compare a certified value with the closed form's; None without one."""
-    return (
-        None
-        if known is None
-        else ClosedForm(known.name, known.value, certificate.value - known.value)
-    )
+LinearMethod = Method[LinearDesign, formulation.Formulation, LinearCertificate]
+
+OWN_METHODS = ("closed-form", "pair-ipm", "constraint-generation", "color-refinement", "block-ipm")
+"""Methods that pass no options to a solver."""
 
 
-def _make_method(
-    row: str, name: str, reason: str, takes: str | None = None
-) -> Method[LinearDesign, Formulation, LinearCertificate]:
-    """Build the method of one solver form; it applies where the formulation has that form.
+def _pair(
+    row: str,
+    solver: Solver,
+    reason: str,
+    tries: Callable[[formulation.Formulation], bool] = accept_all,
+) -> LinearMethod:
+    """Make the method of a solver, for designs that it accepts and that are to be tried."""
 
-    Where `takes` is given it is run by name only.
-    """
-    run = partial(_solve_and_certify, row, name)
+    def is_applicable(_: LinearDesign, start: formulation.Formulation) -> bool:
+        return tries(start) and solver.choose_encoding(start) is not None
+
+    accepts_options = solver.name not in OWN_METHODS
     return Method(
-        name,
-        reason,
-        run,
-        lambda _, form: row in form.solvers,
-        takes is None,
-        takes or "",
-        row,
-        name not in OWN_METHODS,
+        solver.name, reason, solver, is_applicable, id=row, accepts_options=accepts_options
     )
 
 
-def _has_classes(program: LinearDesign, _: Formulation) -> bool:
-    """Return whether letters and outputs fall into few classes; it takes a while where they are many."""
-    return program.equitable_partition is not None
+def _by_name(solver: Solver) -> LinearMethod:
+    """Make the method of a solver that runs where it is requested, on whatever it accepts."""
+    made = _pair(f"{solver.name}-by-name", solver, "chosen by name")
+    return replace(made, automatic=False, requirements_text=solver.requirements_text)
 
 
-def _make_named_method(
-    name: str, takes: str = ""
-) -> Method[LinearDesign, Formulation, LinearCertificate]:
-    """Build a method that runs only when selected by its pmlopt name."""
-    return _make_method(f"{name}-by-name", name, "chosen by name", takes)
+def _by_cvxpy(name: str, **settings: Any) -> Solver:
+    """Return a solver of cvxpy with settings of its own."""
+    return Solver(
+        name, {formulation.CONES: partial(formulation.solve_declared_design, name, settings)}
+    )
 
 
-def _make_cvxpy_method(name: str) -> Method[LinearDesign, Formulation, LinearCertificate]:
-    """Build the method of a cvxpy solver that is selected by name and takes any program."""
-    return replace(_make_named_method(name), applies=accept_all)
+def _starts_warm(start: formulation.Formulation) -> bool:
+    """Return whether the simplex comes first, and has a mechanism to start from."""
+    return start.program.table.size <= MAX_SIMPLEX_ENTRIES and start.vertex is not None
 
+
+def _starts_cold(start: formulation.Formulation) -> bool:
+    """Return whether the simplex comes first, without a start."""
+    return start.program.table.size <= MAX_SIMPLEX_ENTRIES and start.vertex is None
+
+
+SIMPLEX = Solver(
+    "highs",
+    {
+        formulation.BANDS: highs.solve_by_simplex,
+        formulation.RATIO_ROWS: constraint_generation.solve_by_simplex,
+        formulation.ROWS: partial(formulation.solve_declared_design, "highs", {}),
+    },
+    "linear programs",
+)
+HIGHS_IPM = Solver(
+    "highs-ipm",
+    {formulation.ROWS: partial(formulation.solve_declared_design, "highs-ipm", {})},
+    "linear programs",
+)
 
 AUTOMATIC_METHODS = (
-    _make_method(
-        CLOSED_FORM,
-        CLOSED_FORM,
+    _pair(
+        "closed-form",
+        Solver(
+            "closed-form",
+            {formulation.FORMULA: formulation.return_closed_form},
+            "designs of which a closed form is known to be optimal",
+        ),
         "a dual bound has proved a closed form optimal: nothing to solve",
+        attrgetter("is_optimal"),
     ),
-    _make_method(
-        MUTUAL_PAIRS,
-        MUTUAL_PAIRS,
+    _pair(
+        "pair-ipm",
+        Solver(
+            "pair-ipm",
+            {formulation.MUTUAL_PAIRS: lambda **given: linear.solve_pairs(**given)},
+            "designs under many bounds on pairs of letters, each both ways, and nothing else",
+        ),
         "many bounds on pairs of letters, each both ways: interior point with a matrix for each output, "
         "which only the row sums couple",
+        lambda start: not start.is_optimal,
     ),
-    _make_method(
-        PAIRS,
-        PAIRS,
+    _pair(
+        "constraint-generation",
+        Solver(
+            "constraint-generation",
+            {formulation.PAIRS: constraint_generation.generate_constraints},
+            "designs under many bounds on pairs of letters and nothing else",
+        ),
         "many bounds on pairs of letters: those that others nearly imply come in as they are broken",
+        lambda start: not start.is_optimal,
     ),
-    _make_method(
+    _pair(
         "highs-warm",
-        "highs",
+        Solver("highs", {formulation.BANDS: highs.solve_by_simplex}),
         f"LP with a start, of at most {MAX_SIMPLEX_ENTRIES} entries: simplex, warm",
+        _starts_warm,
     ),
-    _make_method(
+    _pair(
         "highs-small",
-        "highs",
+        SIMPLEX,
         f"LP of at most {MAX_SIMPLEX_ENTRIES} entries: HiGHS dual simplex ends at a vertex, with exact zeros",
+        _starts_cold,
     ),
-    _make_method(
-        COLOR_REFINEMENT,
-        COLOR_REFINEMENT,
+    _pair(
+        "color-refinement",
+        Solver(
+            "color-refinement",
+            {formulation.CLASSES: formulation.solve_by_partition},
+            "designs with few classes of letters and outputs that look alike",
+        ),
         "letters and outputs fall into few classes that look alike: LP with a variable for each class",
+        lambda start: not start.is_optimal and start.vertex is None,
     ),
-    _make_method(
-        BLOCKS,
-        BLOCKS,
+    _pair(
+        "block-ipm",
+        Solver(
+            "block-ipm",
+            {formulation.BLOCKS: lambda **given: linear.solve_block_lp(**given)},
+            "designs with an expected gain or loss, under a bound above 0 nats and with at most as many "
+            "added linear constraints as there are letters",
+        ),
         "few numbers couple the columns: structured interior point, a system of the size of the smaller side",
     ),
-    _make_method(
+    _pair(
         "clarabel",
-        "clarabel",
+        Solver("clarabel", {formulation.CONES: formulation.solve_by_clarabel}),
         "cones, or rows that are not in blocks: Clarabel's interior point",
     ),
-    _make_method(
+    _pair(
         "clarabel-sharp",
-        "clarabel",
+        _by_cvxpy("clarabel", **TIGHT_TOLERANCES),
         "Clarabel's interior point, to 1e-12: where bounds are curved, multipliers must be sharp",
     ),
 )
 """Tried from top to bottom until one reaches a certified gap within tolerance; measured by
 benchmarks/solvers.py and benchmarks/large.py."""
 
-NAMED_METHODS = (
-    _make_named_method(
-        CLOSED_FORM,
-        "designs of which a closed form is known to be optimal",
-    ),
-    replace(
-        _make_named_method(
-            COLOR_REFINEMENT,
-            "designs with few classes of letters and outputs that look alike",
-        ),
-        applies=_has_classes,
-    ),
-    _make_named_method(
-        MUTUAL_PAIRS,
-        "designs under many bounds on pairs of letters, each both ways, and nothing else",
-    ),
-    _make_named_method(
-        PAIRS,
-        "designs under many bounds on pairs of letters and nothing else",
-    ),
-    _make_named_method(
-        BLOCKS,
-        "designs with an expected gain or loss, under a bound above 0 nats and with at most as many added "
-        "linear constraints as there are letters",
-    ),
-    *(_make_named_method(name, "linear programs") for name in highs.METHOD_OPTIONS),
+NAMED_METHODS = tuple(
+    _by_name(solver)
+    for solver in (*(row.run for row in AUTOMATIC_METHODS), HIGHS_IPM)
+    if isinstance(solver, Solver) and solver.requirements_text
 )
 
 
@@ -260,8 +286,9 @@ def _certify_given_matrix(
 ) -> MethodResult[LinearCertificate]:
     """Repair and certify a given matrix, with given or cheap multipliers."""
     certificate = certify_linear(program, matrix, multipliers)
+    known = formulation.find_known_optimum(program)
     return wrap_given_certificate(
-        certificate, _compare_closed_form(find_known_optimum(program), certificate)
+        certificate, None if known is None else known.compare(certificate)
     )
 
 
@@ -289,9 +316,9 @@ def _explain_mixing(program: LinearDesign, certificate: LinearCertificate) -> st
 METHODS = MethodRegistry(
     LinearDesign,
     (*AUTOMATIC_METHODS, *NAMED_METHODS),
-    formulate,
+    formulation.formulate,
     _certify_given_matrix,
-    make_cvxpy_method=_make_cvxpy_method,
+    make_cvxpy_method=lambda name: _by_name(_by_cvxpy(name)),
     find_first_result=feasible.find_first_mechanism,
     compares_first=True,
     replace_mechanism=replace_mechanism,
@@ -314,11 +341,11 @@ def _solve_by_orbits(
     # cvxpy takes 1.5e-5 s to compile each orbit of pairs, which no time limit ends
     if options.deadline.expired_for(-1.5e-5 * program.space.orbits.count):
         raise MethodError(f"{TIME_LIMIT}: compiling takes longer than there is")
-    outcome = run_solver(name, settings, program, options)
+    outcome = solve_declared(program.problem, name, options, settings)
     if outcome.state != "point":
         raise MethodError(outcome.message)
     solved_at = time.perf_counter()
-    multipliers = read_multipliers(program, program.columns.masses)
+    multipliers = formulation.read_multipliers(program, program.columns.masses)
     certificate = certify_symmetric(
         program, np.asarray(program.variables["orbits"].value), multipliers
     )
@@ -326,62 +353,43 @@ def _solve_by_orbits(
     return make_method_result(outcome, certificate, time.perf_counter() - solved_at, detail)
 
 
-def _make_orbit_method(
-    row: str,
-    name: str,
-    reason: str,
-    few: bool | None = None,
-    automatic: bool = True,
-    **settings: float,
+def _has_few_orbits(program: SymmetricDesign, _: None) -> bool:
+    """Return whether the simplex comes first."""
+    return program.space.orbits.count <= MAX_SIMPLEX_ORBITS
+
+
+def _by_orbits(
+    name: str, settings: Mapping[str, Any], reason: str, **more: Any
 ) -> Method[SymmetricDesign, None, SymmetricCertificate]:
-    """Build the method that solves on orbits of pairs with a certain solver.
-
-    Args:
-        row: its id.
-        name: of the solver.
-        reason: when and why; of a method for few or many orbits, why.
-        few: whether it is for at most `MAX_SIMPLEX_ORBITS` orbits, or for more; None: for any number.
-        automatic: whether `auto` tries it.
-        settings: of the solver.
-    """
-    if few is not None:
-        reason = f"LP in {'few' if few else 'many'} orbits of pairs: {reason}"
-
-    def is_applicable(program: SymmetricDesign, _: None) -> bool:
-        return few is None or few == (program.space.orbits.count <= MAX_SIMPLEX_ORBITS)
-
-    return Method(
-        name,
-        reason,
-        partial(_solve_by_orbits, name, settings),
-        is_applicable,
-        automatic,
-        "",
-        row,
-        True,
-    )
+    """Make the method that solves on orbits of pairs with a solver and its settings."""
+    run = partial(_solve_by_orbits, name, settings)
+    return Method(name, reason, run, accepts_options=True, **more)
 
 
 ORBIT_METHODS = MethodRegistry(
     SymmetricDesign,
     (
-        _make_orbit_method(
-            "highs-few-orbits", "highs", "HiGHS dual simplex ends at a vertex", few=True
+        _by_orbits(
+            "highs",
+            {},
+            "LP in few orbits of pairs: HiGHS dual simplex ends at a vertex",
+            applies=_has_few_orbits,
+            id="highs-few-orbits",
         ),
-        _make_orbit_method(
-            "highs-ipm-many-orbits",
+        _by_orbits(
             "highs-ipm",
-            "HiGHS interior point without crossover",
-            few=False,
+            {},
+            "LP in many orbits of pairs: HiGHS interior point without crossover",
+            applies=lambda program, start: not _has_few_orbits(program, start),
+            id="highs-ipm-many-orbits",
         ),
-        _make_orbit_method(
+        _by_orbits(
             "clarabel",
-            "clarabel",
+            TIGHT_TOLERANCES,
             "cones in orbits of pairs, or not solved by HiGHS: Clarabel's interior point, to 1e-12",
-            **TIGHT_TOLERANCES,
         ),
         *(
-            _make_orbit_method(f"{name}-by-name", name, "chosen by name", automatic=False)
+            _by_orbits(name, {}, "chosen by name", automatic=False, id=f"{name}-by-name")
             for name in highs.METHOD_OPTIONS
         ),
     ),
@@ -389,8 +397,8 @@ ORBIT_METHODS = MethodRegistry(
     refuse_to_certify(
         "a mechanism by orbits is no matrix: a matrix without orbits has no certificate here"
     ),
-    make_cvxpy_method=lambda name: _make_orbit_method(
-        name, name, "chosen by name, through cvxpy", automatic=False
+    make_cvxpy_method=lambda name: _by_orbits(
+        name, {}, "chosen by name, through cvxpy", automatic=False
     ),
     find_first_result=feasible.find_first_by_orbits,
     compares_first=True,

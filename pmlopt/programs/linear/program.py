@@ -173,6 +173,12 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
         """Return the conic constraint on a single column; None where the requirement has no such form."""
         return self.privacy.cone_block(self.prior)
 
+    @property
+    def bands(self) -> ColumnBlock | None:
+        """Return the interval constraint on a column, where there are no other constraints; else None."""
+        block = self.column_block
+        return None if block is None or not block.is_banded or self.added else block
+
     @cached_property
     def equitable_partition(self) -> EquitablePartition | None:
         """Return the equitable partition of letters and outputs; None where it is no smaller problem.
@@ -211,7 +217,7 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
             return None
         return ratios if ratios.exponents.min() > 0 else None
 
-    @property
+    @cached_property
     def mutual_bounds(self) -> RatioBounds | None:
         """Return the pair bounds that an interior point by pairs can handle; else None.
 
@@ -236,7 +242,7 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
         task = BlockLP(self.prior, costs / scale, scale, self.column_block)
         if not self.added:
             return task
-        rows = self.build_added_rows()
+        rows = self.added_rows
         return None if rows is None else rows.add_to(task)
 
     def to_affine_rows(
@@ -262,8 +268,9 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
         value = np.asarray(constraint.expr.value).flatten(order="F")
         return rows, value - rows @ np.asarray(self.mechanism.value).ravel()
 
-    def build_added_rows(self) -> AddedConstraintRows | None:
-        """Convert the added constraints to at most N linear rows; None where they are more or not affine."""
+    @cached_property
+    def added_rows(self) -> AddedConstraintRows | None:
+        """Return the added constraints as at most N linear rows; None where they are more or not affine."""
         added = tuple(self.added.values())
         sizes = [constraint.size for constraint in added]
         if sum(sizes) > self.prior.size:
@@ -479,9 +486,7 @@ def linear_design(
         outputs=outputs,
         table=table,
     )
-    block = program.column_block
-    is_banded = block is not None and block.is_banded
-    if not is_banded and program.list_ratios() is None:
+    if program.bands is None and program.list_ratios() is None:
         # of others than bands and ratios solvers ask for the cvxpy side anyway, and its complaints come early
         program = replace(program, build_model=program.build_model().get_self)
     constraints = tuple(constraints)

@@ -25,7 +25,7 @@ from pmlopt.programs.subconvex.certificate import replace_mechanism
 from pmlopt.programs.subconvex.cost_certificate import ColumnCostCertificate
 from pmlopt.programs.subconvex.cost_program import GAP_REACHED, ColumnCostDesign, search_columns
 from pmlopt.programs.subconvex.optimal_forms import find_optimal_form
-from pmlopt.solvers import cvxpy_interface, highs
+from pmlopt.solvers import cvxpy_interface
 from pmlopt.solvers.solver_result import TIME_LIMIT, Deadline, MethodOptions, SolverResult
 
 
@@ -114,10 +114,7 @@ def _solve_declared(
     name: str, program: ColumnCostDesign, options: MethodOptions, _: FloatArray | None
 ) -> MethodResult[ColumnCostCertificate]:
     """Solve the declared linear program by a solver, and certify its point."""
-    if name in highs.METHOD_OPTIONS:
-        outcome = highs.solve_problem(program.problem, name, options)
-    else:
-        outcome = cvxpy_interface.solve_problem(program.problem, name.upper(), options, {})
+    outcome = cvxpy_interface.solve_declared(program.problem, name, options)
     if outcome.state != "point":
         raise MethodError(outcome.message)
     return _certify_declared(program, outcome)

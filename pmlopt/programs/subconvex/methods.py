@@ -36,7 +36,7 @@ from pmlopt.programs.subconvex.prior_cuts import (
     has_curved_set,
 )
 from pmlopt.programs.subconvex.program import ColumnDesign
-from pmlopt.solvers import cvxpy_interface, highs
+from pmlopt.solvers import cvxpy_interface
 from pmlopt.solvers.parametric_program import MasterProblem
 from pmlopt.solvers.solver_result import (
     NO_DEADLINE,
@@ -176,10 +176,7 @@ def _solve_declared(
     # the simplex reads columns directly, and ends at a vertex: few outputs
     if name == "highs":
         return _solve_by_simplex(program, options)
-    if name in highs.METHOD_OPTIONS:
-        outcome = highs.solve_problem(program.problem, name, options)
-    else:
-        outcome = cvxpy_interface.solve_problem(program.problem, name.upper(), options, {})
+    outcome = cvxpy_interface.solve_declared(program.problem, name, options)
     return replace(outcome, point=_read_point(program)) if outcome.state == "point" else outcome
 
 

@@ -32,11 +32,7 @@ from pmlopt.model.utility import hamming
 from pmlopt.programs import Status
 from pmlopt.programs.certificate import WarmStart
 from pmlopt.programs.linear.certificate import LinearCertificate
-from pmlopt.programs.linear.formulation import (
-    Formulation,
-    KnownOptimum,
-    build_formulation,
-)
+from pmlopt.programs.linear.formulation import Formulation, KnownOptimum
 from pmlopt.programs.linear.methods import METHODS
 from pmlopt.programs.linear.program import MAX_SIMPLEX_ENTRIES, LinearDesign
 from pmlopt.programs.program import CvxpyModel, Method
@@ -263,10 +259,8 @@ def test_what_is_not_linear_or_too_many_is_left_to_generic_solvers() -> None:
     assert refused(program.with_constraints(peak=cp.max(matrix) <= 0.9))
     assert refused(program.with_constraints(other=matrix[0, 0] <= free, least=free <= 0.5))
     assert refused(program.with_constraints(many=matrix <= 0.9))
-    assert (
-        program.with_constraints(few=matrix[0] <= 0.9).build_added_rows() is None
-    )  # N + 1 of them
-    assert program.with_constraints(few=matrix[0, :N] <= 0.9).build_added_rows() is not None
+    assert program.with_constraints(few=matrix[0] <= 0.9).added_rows is None  # N + 1 of them
+    assert program.with_constraints(few=matrix[0, :N] <= 0.9).added_rows is not None
 
 
 def test_constraints_that_no_mechanism_meets_are_found_by_another_solver() -> None:
@@ -299,7 +293,7 @@ def begin(program: LinearDesign, start: str | None) -> Formulation:
     matrix = np.full(program.mechanism.shape, 1 / program.mechanism.shape[1])
     names = {"closed form": "uniform", "constant": "constant"}
     known = KnownOptimum(names[start], matrix, 0.0) if start in names else None
-    return build_formulation(program, known, None if start is None else matrix)
+    return Formulation(program, known, None if start is None else matrix)
 
 
 def routes(program: LinearDesign, solver: str, start: Formulation) -> list[Row]:
@@ -364,7 +358,7 @@ def test_many_constraints_of_ones_own_and_levels_of_zero_have_no_structure() -> 
     still = design(Prior.uniform(LARGE), PML(0.0), ExpectedGain(np.eye(LARGE)))
     assert "block-ipm" not in names(still)
     with pytest.raises(SolverUnavailableError, match="above 0 nats"):
-        routes(still, "block-ipm", build_formulation(still))
+        routes(still, "block-ipm", Formulation(still))
 
 
 @pytest.mark.parametrize("name", ["highs", "highs-ipm", "clarabel", "scs", "SCS", "block-ipm"])
@@ -376,14 +370,14 @@ def test_a_solver_asked_for_is_the_only_one(name: str) -> None:
 def test_names_that_cannot_be_meant_are_refused() -> None:
     for name in ("nothing", ""):
         with pytest.raises(SolverUnavailableError, match="auto"):
-            routes(linear(2), name, build_formulation(linear(2)))
+            routes(linear(2), name, Formulation(linear(2)))
     for name, other in (
         ("highs", "linear programs"),
         ("highs-ipm", "linear programs"),
         ("block-ipm", "Use auto"),
     ):
         with pytest.raises(SolverUnavailableError, match=other):
-            routes(curved(2), name, build_formulation(curved(2)))
+            routes(curved(2), name, Formulation(curved(2)))
 
 
 def test_a_metric_design_out_of_time_needs_no_linear_program_for_its_proof(

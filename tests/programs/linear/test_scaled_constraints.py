@@ -49,12 +49,14 @@ def test_one_solver_alone_does_not_call_a_program_infeasible(
     """The first one that runs states it, falsely; the second does not agree."""
     program = make_program()
     program = program.with_constraints(own=program.mechanism[2, 2] >= 0.3)
-    real = formulation.solve_by_cvxpy
+    real = formulation.solve_declared_design
 
-    def state_infeasible(*arguments: Any) -> SolverResult:
-        return replace(real(*arguments), state="infeasible", point=None)
+    def state_infeasible(*arguments: Any, **named: Any) -> SolverResult:
+        return replace(real(*arguments, **named), state="infeasible", point=None)
 
-    monkeypatch.setattr("pmlopt.programs.linear.methods.solve_by_cvxpy", state_infeasible)
+    monkeypatch.setattr(
+        "pmlopt.programs.linear.formulation.solve_declared_design", state_infeasible
+    )
     found = solve(program, "scipy")
     assert found.matrix[2, 2] >= 0.3 - 1e-6
     assert "does not find it infeasible" in str(found.attempts)
