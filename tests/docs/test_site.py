@@ -43,6 +43,7 @@ notation, public_names, check, mathematics, ranking, notebooks, outputs = map(
         ("40,000", "40{,}000"),
         ("delta = 1e-6", r"\delta =10^{-6}"),
         ("2.5e-4", r"2.5\cdot10^{-4}"),
+        ("sqrt(a + 1) sqrt 2 - 1", r"\sqrt{a + 1}\,\sqrt{2} - 1"),
     ],
 )
 def test_the_plain_notation_is_set(plain: str, latex: str) -> None:
