@@ -21,7 +21,7 @@ from markdown.extensions import Extension
 from markdown.inlinepatterns import InlineProcessor
 from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
-from markdown.util import HTML_PLACEHOLDER_RE
+from markdown.util import HTML_PLACEHOLDER_RE, STX
 from notation import IN_PROSE, TERM_IN_PROSE, NotationError, is_formula, latex
 
 DOLLARS = r"(?<![\\$\w])\$(?!\s)([^$\n]+?)(?<![\s\\])\$(?![\w$])"
@@ -188,7 +188,10 @@ class Attributes(Postprocessor):
         def plain(tag: re.Match[str]) -> str:
             return STORED.sub(written, tag[0])
 
-        blocks[:] = [TAG.sub(plain, block) if isinstance(block, str) else block for block in blocks]
+        # a page with docstrings is converted piece by piece, each time with all blocks so far
+        for place, block in enumerate(blocks):
+            if isinstance(block, str) and STX in block:
+                blocks[place] = TAG.sub(plain, block)
         return TAG.sub(plain, text)
 
 
