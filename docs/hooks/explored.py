@@ -119,5 +119,4 @@ def on_post_build(config: Any, **_: Any) -> None:
 
 
 if __name__ == "__main__":
-    sys.stdout.reconfigure(encoding="utf-8")
-    sys.stdout.write(PAGES[sys.argv[1]]().html)
+    sys.stdout.buffer.write(PAGES[sys.argv[1]]().html.encode())

@@ -119,7 +119,7 @@ class Ranking:
 
     def find(self, query: str) -> list[str]:
         """List the pages by their addresses, best first."""
-        scores: Counter[int] = Counter()
+        scores: dict[int, float] = defaultdict(float)
         matched: dict[int, set[str]] = defaultdict(set)
         words = self.split(query)
         for word in words:
