@@ -188,7 +188,7 @@ class Attributes(Postprocessor):
         def plain(tag: re.Match[str]) -> str:
             return STORED.sub(written, tag[0])
 
-        # a page with docstrings is converted piece by piece, each time with all blocks so far
+        # the pattern is slow on long blocks, of which few hold a formula
         for place, block in enumerate(blocks):
             if isinstance(block, str) and STX in block:
                 blocks[place] = TAG.sub(plain, block)
