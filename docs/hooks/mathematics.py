@@ -176,6 +176,10 @@ class TermInProse(Formulas):
 class Attributes(Postprocessor):
     """Formulas in attributes of tags, where elements would end them: as they were written."""
 
+    def __init__(self, md: Markdown) -> None:
+        super().__init__(md)
+        self.seen: dict[int, str] = {}
+
     def run(self, text: str) -> str:
         """Put the texts into tags of the page and into those that stood in the source."""
         blocks = self.md.htmlStash.rawHtmlBlocks
@@ -188,10 +192,10 @@ class Attributes(Postprocessor):
         def plain(tag: re.Match[str]) -> str:
             return STORED.sub(written, tag[0])
 
-        # the pattern is slow on long blocks, of which few hold a formula
+        # called for each heading, too, with the blocks of the whole page: each is looked at once
         for place, block in enumerate(blocks):
-            if isinstance(block, str) and STX in block:
-                blocks[place] = TAG.sub(plain, block)
+            if isinstance(block, str) and self.seen.get(place) is not block:
+                blocks[place] = self.seen[place] = TAG.sub(plain, block) if STX in block else block
         return TAG.sub(plain, text)
 
 
