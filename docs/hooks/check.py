@@ -26,7 +26,7 @@ from citations import KEY, REFERENCES, entries
 from public_names import ROOT, anchors, modules, top_names
 from searching import missed
 
-LARGEST = 150_000
+LARGEST = 700_000
 """Bytes of a page of the reference."""
 
 DOLLARS = re.compile(r"\$[^$\n]{1,60}\$|```\w*")
@@ -37,7 +37,7 @@ RAW = re.compile(
 
 GENERATED = ("reference/", "library/", "commands/")
 
-LONGEST_BUILD = 300.0
+LONGEST_BUILD = 180.0
 """Seconds."""
 
 TAGS = set(

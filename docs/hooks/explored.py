@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from background import POOL
 
 from pmlopt import (
     PML,
@@ -88,9 +92,31 @@ PAGES: Mapping[str, Callable[[], Exploration]] = {
 """The pages by the names of their files."""
 
 
+MADE: list[tuple[str, Future[str]]] = []
+
+
+def make_page(name: str) -> str:
+    """Compute a page in a process of its own."""
+    command = [sys.executable, __file__, name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, encoding="utf-8")
+    if done.returncode:
+        raise RuntimeError(f"the page to explore {name} fails:\n{done.stderr}")
+    return done.stdout
+
+
+def on_files(files: Any, **_: Any) -> Any:
+    """Start to compute the pages; called by mkdocs."""
+    MADE[:] = [(name, POOL.submit(make_page, name)) for name in PAGES]
+    return files
+
+
 def on_post_build(config: Any, **_: Any) -> None:
     """Write the pages; called by mkdocs."""
     folder = Path(config["site_dir"]) / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    for name, made in PAGES.items():
-        made().save(folder / f"{name}.html")
+    for name, page in MADE:
+        (folder / f"{name}.html").write_text(page.result(), "utf-8")
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(PAGES[sys.argv[1]]().html.encode())

@@ -21,7 +21,7 @@ from markdown.extensions import Extension
 from markdown.inlinepatterns import InlineProcessor
 from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
-from markdown.util import HTML_PLACEHOLDER_RE
+from markdown.util import HTML_PLACEHOLDER_RE, STX
 from notation import IN_PROSE, TERM_IN_PROSE, NotationError, is_formula, latex
 
 DOLLARS = r"(?<![\\$\w])\$(?!\s)([^$\n]+?)(?<![\s\\])\$(?![\w$])"
@@ -176,6 +176,10 @@ class TermInProse(Formulas):
 class Attributes(Postprocessor):
     """Formulas in attributes of tags, where elements would end them: as they were written."""
 
+    def __init__(self, md: Markdown) -> None:
+        super().__init__(md)
+        self.seen: dict[int, str] = {}
+
     def run(self, text: str) -> str:
         """Put the texts into tags of the page and into those that stood in the source."""
         blocks = self.md.htmlStash.rawHtmlBlocks
@@ -188,7 +192,10 @@ class Attributes(Postprocessor):
         def plain(tag: re.Match[str]) -> str:
             return STORED.sub(written, tag[0])
 
-        blocks[:] = [TAG.sub(plain, block) if isinstance(block, str) else block for block in blocks]
+        # called for each heading, too, with the blocks of the whole page: each is looked at once
+        for place, block in enumerate(blocks):
+            if isinstance(block, str) and self.seen.get(place) is not block:
+                blocks[place] = self.seen[place] = TAG.sub(plain, block) if STX in block else block
         return TAG.sub(plain, text)
 
 

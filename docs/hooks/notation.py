@@ -222,10 +222,19 @@ class Formula:
             return decimal(token.text)
         if token.kind != "word":
             return token.text
-        if token.text == "sqrt" and self.peek() == "(":
+        return self._root() if token.text == "sqrt" else self._scripted(token.text)
+
+    def _root(self) -> str:
+        """The root of a bracket, or of the factor behind a space: `sqrt(a + b)`, `sqrt 2`."""
+        if self.peek() == "(":
             self.place += 1
             return rf"\sqrt{{{self.run(')')}}}"
-        return self._scripted(token.text)
+        if self.peek() == " " and re.fullmatch(r"\w+", self.peek(1)):
+            self.place += 1
+            factor: list[str] = []
+            self._next(factor)
+            return rf"\sqrt{{{''.join(factor)}}}"
+        return self._scripted("sqrt")
 
     def _scripted(self, word: str) -> str:
         """A name with its primes and indices: `q'[y]`, `x_i`, `max_x`, `sum_{x,y}`."""

@@ -1,17 +1,33 @@
 """Tutorials as notebooks for download, made from their pages: text, Python cells and shell cells.
 
-Page and notebook show what the cells print when the site is built.
+Page and notebook show what the cells print when the site is built. The cells run while other pages are set,
+so that tutorials come last.
 """
 
 from __future__ import annotations
 
 import json
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+from background import POOL
 from outputs import drop_written_outputs, list_blocks, run_page, show_outputs
 
 FOLDER = "tutorials/"
+
+
+PRINTED: dict[str, Future[list[str]]] = {}
+"""What the cells of each tutorial print."""
+
+
+def on_files(files: Any, **_: Any) -> Any:
+    """Start to run the tutorials, and put them behind all other pages; called by mkdocs."""
+    for file in [file for file in files.documentation_pages() if file.src_uri.startswith(FOLDER)]:
+        PRINTED[file.src_uri] = POOL.submit(run_page, drop_written_outputs(file.content_string))
+        files.remove(file)
+        files.append(file)
+    return files
 
 
 def cells(page: str, printed: list[str]) -> list[dict[str, Any]]:
@@ -36,12 +52,12 @@ def notebook(page: str, printed: list[str] | None = None) -> bytes:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
-    """Run a tutorial, write its notebook beside its page, and link to it; called by mkdocs."""
+    """Write the notebook of a tutorial beside its page, and link to it; called by mkdocs."""
     path = page.file.src_uri
     if not path.startswith(FOLDER):
         return markdown
     page_without_outputs = drop_written_outputs(markdown)
-    printed = run_page(page_without_outputs)
+    printed = PRINTED[path].result()
     target = Path(config["site_dir"]) / FOLDER / f"{Path(path).stem}.ipynb"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(notebook(page_without_outputs, printed))

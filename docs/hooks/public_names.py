@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -44,59 +43,36 @@ TOPICS: dict[str, tuple[str, ...]] = {
 }
 """The pages of the reference: modules and packages of each topic; public ones that none names are "More"."""
 
-PROGRAM_FILES = ("program", "certificate", "design_certificate", "design_program", "designs")
-"""Modules of `pmlopt.programs` that hold what builders and solve return; methods where they are public."""
-
-
 INNER = ("core.", "data.", "programs", "releases.noise", "model.")
 """Modules from which users do not import: what is public of them has a shorter name."""
-
-TYPE_ALIASES = {
-    "pmlopt.data.prior": ("PriorLike",),
-    "pmlopt.model.utility.given": ("UtilityLike",),
-    "pmlopt.programs.program": ("Outputs",),
-}
-"""Types that signatures name, by the module that defines them."""
 
 
 @dataclass(frozen=True)
 class Module:
-    """A module with public names.
+    """A module that defines public names.
 
     Attributes:
         path: dotted, such as `pmlopt.measures.leakage`.
         topic: the heading under which it stands.
         names: what it defines that is public, in the order of the file.
-        about: the first line of its docstring.
     """
 
     path: str
     topic: str
     names: tuple[str, ...]
-    about: str
-
-    @property
-    def page(self) -> str:
-        """The page of the names that no public module passes on."""
-        return f"reference/internals/{self.path.removeprefix('pmlopt.')}.md"
 
     def identifier(self, name: str) -> str:
         """The anchor of a name."""
         return f"{self.path}.{name}"
 
     def page_of(self, name: str) -> str:
-        """The page of a name: one of its own under the name that users write, else that of the module."""
-        written = written_names().get((self.path, name))
-        if written is None:
-            return self.page
-        # where names differ by case only, as of a class and a function, some file systems know one file
-        twin = _count_spellings()[written.lower()] > 1 and name[0].islower()
-        return f"reference/{written.removeprefix('pmlopt.')}{'-function' if twin else ''}.md"
+        """The page of a name: that of its public module."""
+        return page_of_home(homes()[self.path, name])
 
-    @property
-    def internals(self) -> tuple[str, ...]:
-        """The names that no public module passes on."""
-        return tuple(name for name in self.names if (self.path, name) not in written_names())
+
+def page_of_home(home: str) -> str:
+    """The page of a public module."""
+    return f"reference/{home.removeprefix('pmlopt.')}.md"
 
 
 def file_of(module: str) -> Path:
@@ -147,7 +123,7 @@ def source(module: str, name: str) -> str:
     path = file_of(module)
     if name in defined(path):
         return module
-    return imported(path).get(name, module) if path.name == "__init__.py" else module
+    return imported(path).get(name, module)
 
 
 def listed(path: Path) -> list[str]:
@@ -186,25 +162,54 @@ def written_names() -> dict[tuple[str, str], str]:
         (module, name): f"pmlopt.{name}"
         for name, module in imported(PACKAGE / "__init__.pyi").items()
     }
-    stubs = {path.stem: path for path in PACKAGE.glob("*.pyi") if path.stem != "__init__"}
-    for public, stub in sorted(stubs.items()):
-        for node in tree(stub).body:
-            if isinstance(node, ast.ImportFrom) and node.module is not None:
-                origin = node.module.removeprefix("pmlopt.")
-                _add_names(found, origin, f"pmlopt.{public}")
-    for parts in TOPICS.values():
-        for part in parts:
-            if not part.startswith(INNER):
-                _add_names(found, part, f"pmlopt.{part}")
-    for package in packages():
-        _add_names(found, package, f"pmlopt.{package}")
+    for origin, public in (*_stubs(), *_rooms(), *_packages()):
+        _add_names(found, origin, public)
     return found
 
 
 @cache
-def _count_spellings() -> Counter[str]:
-    """How many written names there are but for their case."""
-    return Counter(written.lower() for written in written_names().values())
+def homes() -> dict[tuple[str, str], str]:
+    """The public module that has a name on its page: the one that `import pmlopt` offers for its kind,
+    else `pmlopt`, else the one that has it alone; by the defining module and the name there.
+    """
+    found: dict[tuple[str, str], str] = {}
+    for origin, public in (*_stubs(), *_packages()):
+        _add_names(found, origin, public)
+    listing = {key: written.rpartition(".")[0] for key, written in found.items()}
+    return {
+        key: listing.get(key, written.rpartition(".")[0])
+        for key, written in written_names().items()
+    }
+
+
+def about(home: str) -> str:
+    """What a public module is: the first paragraph of the docstring of what it offers."""
+    origins = {
+        public: f"pmlopt.{origin}" for origin, public in (*_stubs(), *_rooms(), *_packages())
+    }
+    docstring = ast.get_docstring(tree(file_of(origins.get(home, "pmlopt")))) or ""
+    return docstring.split("\n\n")[0]
+
+
+def _stubs() -> list[tuple[str, str]]:
+    """What the modules with a short name pass on, and that name."""
+    stubs = sorted(path for path in PACKAGE.glob("*.pyi") if path.stem != "__init__")
+    return [
+        (node.module.removeprefix("pmlopt."), f"pmlopt.{stub.stem}")
+        for stub in stubs
+        for node in tree(stub).body
+        if isinstance(node, ast.ImportFrom) and node.module is not None
+    ]
+
+
+def _rooms() -> list[tuple[str, str]]:
+    """The modules from which users import by their own name."""
+    parts = (part for parts in TOPICS.values() for part in parts)
+    return [(part, f"pmlopt.{part}") for part in parts if not part.startswith(INNER)]
+
+
+def _packages() -> list[tuple[str, str]]:
+    return [(package, f"pmlopt.{package}") for package in packages()]
 
 
 def _add_names(found: dict[tuple[str, str], str], part: str, public: str) -> None:
@@ -219,33 +224,16 @@ def _add_names(found: dict[tuple[str, str], str], part: str, public: str) -> Non
 def modules() -> tuple[Module, ...]:
     """Every module that defines something public, by topic."""
     public: dict[str, set[str]] = {}
-    for name, module in top_names().items():
+    for module, name in written_names():
         public.setdefault(module, set()).add(name)
     topic_of = {part: topic for topic, parts in TOPICS.items() for part in parts}
-    for part in [*topic_of, *(package for package in packages() if package not in topic_of)]:
-        path = file_of(part)
-        if part == "programs":
-            for file in sorted(path.parent.rglob("*.py")):
-                if file.stem in PROGRAM_FILES:
-                    dotted = ".".join(file.relative_to(ROOT).with_suffix("").parts)
-                    public.setdefault(dotted, set()).update(listed(file))
-            continue
-        origin = imported(path) if path.name == "__init__.py" else {}
-        for name in listed(path):
-            public.setdefault(origin.get(name, f"pmlopt.{part}"), set()).add(name)
-    for dotted, aliases in TYPE_ALIASES.items():
-        public.setdefault(dotted, set()).update(aliases)
     found = []
     for dotted, names in public.items():
-        inside = dotted.removeprefix("pmlopt.")
-        parts = inside.split(".")
+        parts = dotted.removeprefix("pmlopt.").split(".")
         topics = (topic_of.get(".".join(parts[:length])) for length in range(len(parts), 0, -1))
         topic = next((one for one in topics if one is not None), "More")
-        file = file_of(dotted)
-        ordered = tuple(name for name in defined(file) if name in names)
-        about = (ast.get_docstring(tree(file)) or "").split("\n\n")[0].replace("\n", " ")
-        if ordered:
-            found.append(Module(dotted, topic, ordered, about))
+        if ordered := tuple(name for name in defined(file_of(dotted)) if name in names):
+            found.append(Module(dotted, topic, ordered))
     return tuple(sorted(found, key=lambda module: (list(TOPICS).index(module.topic), module.path)))
 
 

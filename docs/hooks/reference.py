@@ -1,6 +1,6 @@
 """Pages that are written when the site is built: the reference, the command line, the problem library.
 
-A page of the reference is a public name; mkdocstrings fills it. Wherever a page or a docstring names
+A page of the reference is a public module; mkdocstrings fills it. Wherever a page or a docstring names
 something public in code style, the name becomes a link to its place in the reference, and that of a
 problem of the library to its file.
 """
@@ -23,9 +23,12 @@ from public_names import (
     ROOT,
     TOPICS,
     Module,
+    about,
     anchors,
     file_of,
+    homes,
     modules,
+    page_of_home,
     tree,
     written_names,
 )
@@ -55,36 +58,30 @@ CODE = re.compile(r"<code>([A-Za-z_][\w.-]*)((?:\([^<]*\))?)</code>")
 
 
 def reference_pages() -> dict[str, str]:
-    """The pages of the reference: one for each public name, and one for each module with internals."""
-    pages = {
-        "reference/index.md": reference_index(),
-        "reference/internals/index.md": internals_index(),
-    }
-    for module in modules():
-        for name in module.names:
-            if name not in module.internals:
-                pages[module.page_of(name)] = name_page(module, name)
-        if module.internals:
-            names = "".join(f"        - {name}\n" for name in module.internals)
-            pages[module.page] = (
-                f"---\ntitle: {short(module.path)}\n---\n# `{module.path}`\n\n"
-                f"::: {module.path}\n    options:\n      show_root_heading: false\n"
-                f"      show_root_toc_entry: false\n"
-                f"      heading_level: 2\n      members:\n{names}"
-            )
+    """The pages of the reference: one for each public module, and one of all names by topic."""
+    pages = {"reference/index.md": reference_index()}
+    for home, names in names_by_home().items():
+        title = f"---\ntitle: {home}\ntags: [{', '.join(name for _, name in names)}]\n---\n"
+        parts = [f"{title}# `{home}`\n\n{about(home)}\n", *(describe(*one) for one in names)]
+        pages[page_of_home(home)] = "\n".join(parts)
     return pages
 
 
-def name_page(module: Module, name: str) -> str:
-    """The page of a public name, under the name that users write."""
-    written = written_names()[module.path, name]
-    # what `import pmlopt` offers is found before the longer names that begin alike
-    boost = "search: {boost: 0.003}\n" if written.count(".") == 1 else ""
+def names_by_home() -> dict[str, list[tuple[Module, str]]]:
+    """The names of each public module, by topic; `pmlopt` first."""
+    found: dict[str, list[tuple[Module, str]]] = {"pmlopt": []}
+    for module in modules():
+        for name in module.names:
+            found.setdefault(homes()[module.path, name], []).append((module, name))
+    return found
+
+
+def describe(module: Module, name: str) -> str:
+    """A public name on the page of its module, under the name that users write."""
     return (
-        f"---\ntitle: {written}\ntags: [{name}]\n{boost}---\n"
         f"::: {module.identifier(name)}\n    options:\n      show_root_heading: true\n"
-        f"      heading: {written}\n      toc_label: {name}\n      heading_level: 1\n"
-        f"{returns_of(module, name)}{see_also(module, name)}"
+        f"      heading: {written_names()[module.path, name]}\n      toc_label: {name}\n"
+        f"      heading_level: 2\n{returns_of(module, name)}{in_use(module, name)}"
     )
 
 
@@ -104,18 +101,11 @@ def returns_of(module: Module, name: str) -> str:
     return f"\n**Returns:** {' or '.join(linked).replace('[', ' [').replace('`or`', 'or')}\n"
 
 
-def see_also(module: Module, name: str) -> str:
-    """The names of the same module, and the pages that use a name."""
-    near = [f"`{other}`" for other in module.names if other not in (name, *module.internals)][:8]
+def in_use(module: Module, name: str) -> str:
+    """The pages that use a name."""
     depth = "../" * module.page_of(name).count("/")
     used = [f"[{title}]({depth}{page})" for page, title, names in guides() if name in names][:6]
-    found = ", ".join(near), ", ".join(used)
-    lines = [
-        f"{head}: {line}."
-        for head, line in zip(("Of the same kind", "In use"), found, strict=True)
-        if line
-    ]
-    return "\n## See also\n\n" + "\n\n".join(lines) + "\n" if lines else ""
+    return f"\nIn use: {', '.join(used)}.\n" if used else ""
 
 
 @cache
@@ -142,31 +132,18 @@ def reference_index() -> str:
     parts = [
         "# Reference\n\nEverything of `pmlopt` that users import, under the name that they write:"
         " `from pmlopt import design`, `from pmlopt.noise import Laplace`. Functions of a prior and a"
-        " mechanism take the prior first, and levels are in nats. What certificates and"
-        " methods are made of is in [a part of its own](internals/index.md).\n"
+        " mechanism take the prior first, and levels are in nats. A page is a module.\n"
     ]
     for topic in filled():
         rows = [
-            f"| [`{written_names()[module.path, name]}`]({module.page_of(name).removeprefix('reference/')})"
+            f"| [`{written_names()[module.path, name]}`]"
+            f"({module.page_of(name).removeprefix('reference/')}#{module.identifier(name)})"
             f" | {cell(first_line(module, name))} |\n"
             for module in modules() if module.topic == topic
-            for name in module.names if name not in module.internals
+            for name in module.names
         ]  # fmt: skip
-        if rows:
-            parts += [f"\n## {topic}\n\n| name | what it is |\n| --- | --- |\n", *rows]
+        parts += [f"\n## {topic}\n\n| name | what it is |\n| --- | --- |\n", *rows]
     return "".join(parts)
-
-
-def internals_index() -> str:
-    """The modules that define what users do not import."""
-    rows = [
-        f"| [{short(module.path)}]({Path(module.page).name}) | {cell(module.about)} |\n"
-        for module in modules() if module.internals
-    ]  # fmt: skip
-    return (
-        "# Internals\n\nWhat public functions return and are made of.\n\n"
-        "| module | what it has |\n| --- | --- |\n" + "".join(rows)
-    )
 
 
 def first_line(module: Module, name: str) -> str:
@@ -187,11 +164,6 @@ def first_line(module: Module, name: str) -> str:
 def filled() -> list[str]:
     """The topics that have modules."""
     return [topic for topic in TOPICS if any(module.topic == topic for module in modules())]
-
-
-def short(path: str) -> str:
-    """A dotted module without the package."""
-    return path.removeprefix("pmlopt.")
 
 
 EXIT_CODES = {
@@ -335,16 +307,7 @@ def navigation() -> dict[str, list[dict[str, Any]]]:
         for folder in families()
     ]
     entries: list[dict[str, Any]] = [{"By topic": "reference/index.md"}]
-    for topic in filled():
-        pages = [
-            {short(written_names()[module.path, name]): module.page_of(name)}
-            for module in modules() if module.topic == topic
-            for name in module.names if name not in module.internals
-        ]  # fmt: skip
-        if pages:
-            entries.append({topic: pages})
-    inner = [{short(module.path): module.page} for module in modules() if module.internals]
-    entries.append({"Internals": [{"By module": "reference/internals/index.md"}, *inner]})
+    entries += [{home: page_of_home(home)} for home in names_by_home()]
     return {"Reference": entries, "Problem library": [{"All": "library/index.md"}, *library]}
 
 

@@ -44,7 +44,9 @@ def test_pages_import_by_the_public_path() -> None:
 
 def test_what_is_where_has_importable_names() -> None:
     index = module("reference").reference_index()
-    rows = re.findall(r"^\| \[`(pmlopt[\w.]*)`\]\([\w.-]+\.md\) \| (.*) \|$", index, re.MULTILINE)
+    rows = re.findall(
+        r"^\| \[`(pmlopt[\w.]*)`\]\([\w.-]+\.md#[\w.]+\) \| (.*) \|$", index, re.MULTILINE
+    )
     assert len(rows) == index.count("\n| [`") > 150
     assert [name for name, about in rows if not about] == []
     paths = [name.rpartition(".") for name, _ in rows]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from pathlib import Path
+from pkgutil import resolve_name
 from types import ModuleType
 from xml.etree import ElementTree
 
@@ -41,6 +43,7 @@ notation, public_names, check, mathematics, ranking, notebooks, outputs = map(
         ("40,000", "40{,}000"),
         ("delta = 1e-6", r"\delta =10^{-6}"),
         ("2.5e-4", r"2.5\cdot10^{-4}"),
+        ("sqrt(a + 1) sqrt 2 - 1", r"\sqrt{a + 1}\,\sqrt{2} - 1"),
     ],
 )
 def test_the_plain_notation_is_set(plain: str, latex: str) -> None:
@@ -156,14 +159,17 @@ def test_punctuation_stays_on_the_line_of_its_formula() -> None:
 
 def test_guides_come_before_names_in_the_search() -> None:
     guide = ranking.weight("tutorials/audit.md")
-    assert guide > ranking.weight("noise.md") > 1000 * ranking.weight("reference/prior.md") > 0
+    assert guide > ranking.weight("noise.md") > 1000 * ranking.weight("reference/errors.md") > 0
+    assert ranking.weight("noise.md") > 100 * ranking.weight("reference/pmlopt.md") > 0
 
 
 def test_keywords_are_of_pages_that_are_there_and_each_search_finds_a_page_by_name() -> None:
     docs = ROOT / "docs"
     assert [page for page in ranking.KEYWORDS if not (docs / page).is_file()] == []
-    names = {module.page_of(name) for module in public_names.modules() for name in module.names}
-    wanted = {f"{page.rstrip('/')}.md" for page in module("searching").SEARCHES.values()}
+    names = {one.page_of(name) for one in public_names.modules() for name in one.names}
+    searching = module("searching")
+    asked = (*searching.SEARCHES.values(), *searching.QUESTIONS.values())
+    wanted = {f"{page.rstrip('/')}.md" for pages in asked for page in pages}
     assert [page for page in wanted if page not in names and not (docs / page).is_file()] == []
 
 
@@ -193,17 +199,31 @@ def test_a_block_that_fails_stops_the_build(code: str) -> None:
     assert outputs.run_page(f"<!-- not run: it fails -->\n{code}") == [""]
 
 
-def test_a_name_has_a_page_under_the_name_that_users_write() -> None:
+def test_a_public_module_is_a_page_with_its_names_as_users_write_them() -> None:
     pages = module("reference").reference_pages()
-    page = pages["reference/design.md"]
-    assert "title: pmlopt.design\n" in page
+    page = pages["reference/pmlopt.md"]
     assert "::: pmlopt.programs.designs.design\n" in page
+    assert "heading: pmlopt.design\n" in page
     assert "../tutorials/release.md" in page
-    assert "\n**Returns:** `float`\n" in pages["reference/leakage_level.md"]
-    lowered = [name.lower() for name in pages]
-    assert len(lowered) == len(set(lowered))  # on a file system that knows no case
-    written = set(public_names.written_names().values())
+    assert "\n**Returns:** `float`\n" in pages["reference/measures.md"]
+    assert "heading: pmlopt.PML\n" in pages["reference/privacy.md"]
+    of_names = public_names.written_names()
+    written = {of_names[one.path, name] for one in public_names.modules() for name in one.names}
     assert {"pmlopt.noise.QueryNoise", "pmlopt.estimation.estimate_noisy_mean"} <= written
+    left = set(of_names.values()) - written
+    assert {name for name in left if not isinstance(resolve_name(name), ModuleType)} == set()
+    described = re.findall(r"^      heading: (.*)$", "".join(pages.values()), re.MULTILINE)
+    assert sorted(described) == sorted(written), "each once"
+
+
+def test_only_what_can_be_imported_by_its_name_has_a_page() -> None:
+    pages = module("reference").reference_pages()
+    homes = [name.removeprefix("reference/").removesuffix(".md") for name in pages]
+    assert homes[:2] == ["index", "pmlopt"]
+    for home in homes[2:]:
+        names = re.findall(r"^      toc_label: (.*)$", pages[f"reference/{home}.md"], re.MULTILINE)
+        public = importlib.import_module(f"pmlopt.{home}")
+        assert [name for name in names if not hasattr(public, name)] == []
 
 
 def test_every_public_name_has_a_place_in_the_reference() -> None:
