@@ -179,7 +179,9 @@ def check_in_interval(
         pmlopt.errors.PrivacyError: kappa is 0.6: give one in (0, 1/2]
     """
     number = check_real(value, what, error)
-    low, high = (float(Fraction(end)) for end in ends[1:-1].split(","))
+    low, high = (
+        math.inf if end.strip() == "inf" else float(Fraction(end)) for end in ends[1:-1].split(",")
+    )
     inside = (
         low < number < high
         or (number == low and ends[0] == "[")

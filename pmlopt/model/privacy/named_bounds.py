@@ -30,6 +30,7 @@ from pmlopt.model.uncertainty.prior_set import (
     NO_CELLS,
     SYMMETRIC_DESIGNS,
     PriorSet,
+    check_prior_set,
     require_form,
 )
 
@@ -216,10 +217,8 @@ class PML(MeanBounds):
         assert about is None  # `__new__` has made another object, as it has with `known`
         assert known is None
         object.__setattr__(self, "epsilon", check_nonnegative(epsilon, "epsilon", PrivacyError))  # type: ignore[arg-type]
-        if over is not None and not isinstance(over, PriorSet):
-            raise PrivacyError(
-                f"`over` is {over!r}: give a set of priors such as L1Ball(prior, 0.1)"
-            )
+        if over is not None:
+            check_prior_set(over)
         object.__setattr__(self, "over", over)
 
     @classmethod
