@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
+from pmlopt import LDP, PMC, MaximalLeakage
 from pmlopt.core.argument_checks import (
     check_all_nonnegative,
     check_choice,
@@ -16,6 +18,7 @@ from pmlopt.core.argument_checks import (
 from pmlopt.core.arrays import check_in_interval
 from pmlopt.core.distances import check_distances
 from pmlopt.errors import PriorError, PrivacyError
+from pmlopt.model.privacy import GuessLeakage, Requirement
 
 
 def test_a_name_that_is_not_known_is_refused_with_those_that_are() -> None:
@@ -62,3 +65,21 @@ def test_what_is_no_distance_is_refused(entries: list[list[float]], words: str) 
     assert check_distances(np.array([[0.0, np.inf], [np.inf, 0.0]]), PrivacyError)[0, 1] == np.inf
     with pytest.raises(PrivacyError, match=words):
         check_distances(np.array(entries, dtype=float), PrivacyError)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: LDP(-1.0), "epsilon must be at least 0"),
+        (lambda: PMC(701), "epsilon 701.0 is past 700 nats"),
+        (lambda: MaximalLeakage("1"), "epsilon must be a number"),  # type: ignore[arg-type]
+        (lambda: GuessLeakage(1.5, 1.0), "guesses must be a whole number"),  # type: ignore[arg-type]
+    ],
+)
+def test_fields_of_requirements_are_within_the_declared_range(
+    make: Callable[[], Requirement], words: str
+) -> None:
+    with pytest.raises(PrivacyError, match=words):
+        make()
+    assert LDP(700).epsilon == 700.0
+    assert type(MaximalLeakage(1).epsilon) is float
