@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -44,7 +45,7 @@ class InformationCertificate(DesignCertificate):
         """Return what the value is, in words."""
         return name_information(self.utility)
 
-    @property
+    @cached_property
     def known_utility(self) -> SubConvex | None:
         """Return the utility; None for a function of a user."""
         make = list_informations().get(self.utility)
@@ -96,13 +97,13 @@ class ColumnCertificate(InformationCertificate):
 
     def _build_space(self) -> ColumnSpace:
         """Rebuild the space of extreme columns."""
-        utility = list_informations()[self.utility]()
-        return build_column_space(self.prior, self.privacy, utility, self.laws)
+        assert self.known_utility is not None
+        return build_column_space(self.prior, self.privacy, self.known_utility, self.laws)
 
     @property
     def bound_rounding(self) -> float:
         """Return the floating-point allowance by which the value may pass its bound."""
-        if self.utility not in list_informations():
+        if self.known_utility is None:
             return 1e-14 * max(1.0, abs(self.value))
         space = self._build_space()
         return bound_sum_rounding(

@@ -8,7 +8,6 @@ from typing import Annotated, ClassVar
 from pmlopt.core.arrays import FloatArray, bound_sum_rounding
 from pmlopt.core.records import Shape
 from pmlopt.errors import PrivacyError
-from pmlopt.model.utility import list_informations
 from pmlopt.programs.certificate import VERIFY_ROUNDING_FRACTION
 from pmlopt.programs.subconvex.certificate import InformationCertificate
 from pmlopt.programs.subconvex.cost_space import CostSpace
@@ -31,18 +30,14 @@ class ColumnCostCertificate(InformationCertificate):
     slopes: Annotated[FloatArray, Shape("slopes", "letters")] | None = None
 
     def _build_space(self) -> CostSpace | None:
-        """Build the columns again; None where the requirement limits no cost."""
-        cost = self.privacy.column_cost(self.prior)
-        return (
-            None
-            if cost is None
-            else CostSpace(self.prior, list_informations()[self.utility](), cost)
-        )
+        """Build the columns again; None where no cost is limited, or the utility is a function."""
+        cost, utility = self.privacy.column_cost(self.prior), self.known_utility
+        return None if cost is None or utility is None else CostSpace(self.prior, utility, cost)
 
     @property
     def bound_rounding(self) -> float:
         """Return by how much rounding only may put the value beyond the bound."""
-        space = self._build_space() if self.utility in list_informations() else None
+        space = self._build_space()
         size = abs(self.value) if space is None else abs(space.full_release_utility)
         return bound_sum_rounding(sum(self.mechanism.matrix.shape), max(1.0, size))
 
