@@ -8,23 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import MAX_EXPONENT, check_nonnegative
 from pmlopt.errors import InputError
-
-
-def check_exponent(value: Any, what: str, error: type[InputError]) -> float:
-    """Validate a level in nats whose exponential is a float.
-
-    Examples:
-        >>> check_exponent(800, "epsilon", InputError)
-        Traceback (most recent call last):
-        ...
-        pmlopt.errors.InputError: epsilon 800.0 is past 700 nats: no float holds e^epsilon
-    """
-    number = check_nonnegative(value, what, error)
-    if number > MAX_EXPONENT:
-        raise error(f"{what} {number} is past {MAX_EXPONENT:g} nats: no float holds e^epsilon")
-    return number
 
 
 def check_choice(

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
 
-from pmlopt.core.argument_checks import check_exponent
 from pmlopt.core.arrays import abbreviate, check_nonnegative
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
@@ -25,6 +24,7 @@ from pmlopt.model.privacy.requirement import (
     JOINT_BOUND_HINT,
     FieldChecks,
     Requirement,
+    check_exponent,
 )
 from pmlopt.model.privacy.violations import (
     compute_log_lifts,

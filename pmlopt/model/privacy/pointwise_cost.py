@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from pmlopt.core.argument_checks import check_exponent
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy.mean_bounds import ComparedMeans, MeanBound, MeanBounds
-from pmlopt.model.privacy.requirement import FieldChecks
+from pmlopt.model.privacy.requirement import FieldChecks, check_exponent
 from pmlopt.model.privacy.violations import compute_log_lifts, describe_largest_leak
 
 

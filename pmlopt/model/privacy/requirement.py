@@ -6,14 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from operator import le
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.core.arrays import MAX_EXPONENT, FloatArray, IntArray, check_nonnegative
 from pmlopt.core.display import format_facts_html
 from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.core.records import Record
@@ -93,6 +93,9 @@ class CvxpyConstraints:
 
 FieldChecks: TypeAlias = Mapping[str, Callable[[Any, str, type[InputError]], float]]
 """By field what returns a number in range, from a value, its name, and the class of the error."""
+
+check_exponent = partial(check_nonnegative, most=MAX_EXPONENT)
+"""Validate a level in nats whose exponential is a float."""
 
 
 class Requirement(Record, ABC):
