@@ -179,7 +179,9 @@ def check_in_interval(
         pmlopt.errors.PrivacyError: kappa is 0.6: give one in (0, 1/2]
     """
     number = check_real(value, what, error)
-    low, high = (float(Fraction(end)) for end in ends[1:-1].split(","))
+    low, high = (
+        math.inf if end.strip() == "inf" else float(Fraction(end)) for end in ends[1:-1].split(",")
+    )
     inside = (
         low < number < high
         or (number == low and ends[0] == "[")
@@ -337,11 +339,15 @@ def select_labels(labels: tuple[Label, ...], places: Iterable[int]) -> tuple[Lab
     return labels if isinstance(labels, DefaultLabels) and chosen == labels else chosen
 
 
-def check_nonnegative(value: float, what: str, error: type[InputError]) -> float:
-    """Validate a finite nonnegative level in nats."""
+def check_nonnegative(
+    value: float, what: str, error: type[InputError], most: float = math.inf
+) -> float:
+    """Validate a finite nonnegative level in nats, of which floats hold the exponential up to `most`."""
     number = check_real(value, what, error)
     if number < 0:
         raise error(f"{what} must be at least 0 nats, not {number}")
+    if number > most:
+        raise error(f"{what} {number} is past {most:g} nats: no float holds e^epsilon")
     return number
 
 

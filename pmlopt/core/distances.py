@@ -10,6 +10,35 @@ from pmlopt.core.arrays import FloatArray, Label
 from pmlopt.errors import InputError
 
 
+def check_distances(distances: FloatArray, error: type[InputError]) -> FloatArray:
+    """Return distances of at least 0, alike in both directions, and 0 from each letter to itself.
+
+    Args:
+        distances: (N, N), perhaps infinite.
+        error: the class of errors.
+
+    Raises:
+        InputError: they are no distances.
+
+    Examples:
+        >>> check_distances(np.array([[0.0, 1.0], [1.0, 0.5]]), InputError)
+        Traceback (most recent call last):
+        ...
+        pmlopt.errors.InputError: a letter has the distance 0.5 from itself: give a diagonal of zeros
+    """
+    if not (distances >= 0).all():
+        x, y = np.argwhere(~(distances >= 0))[0]
+        raise error(
+            f"the distance of the letters at {x} and {y} is {distances[x, y]:g}, negative or no number: "
+            "give at least 0"
+        )
+    joined = join_directions(distances, error)
+    if np.diag(joined).any():
+        furthest = np.diag(joined).max()
+        raise error(f"a letter has the distance {furthest:g} from itself: give a diagonal of zeros")
+    return joined
+
+
 def join_directions(
     distances: FloatArray, error: type[InputError], names: Sequence[Label] | None = None
 ) -> FloatArray:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from pmlopt.core.argument_checks import check_one_for_each
 from pmlopt.core.arrays import (
     SUM_ATOL,
     DefaultLabels,
@@ -266,10 +267,8 @@ class Mechanism(SuggestsAttributes):
                    [0. , 1. ]])
         """
         after = as_mechanism(channel)
-        if len(after.inputs) != len(self.outputs):
-            raise MechanismError(
-                f"the channel has {len(after.inputs)} inputs for {len(self.outputs)} outputs"
-            )
+        inputs, outputs = len(after.inputs), len(self.outputs)
+        check_one_for_each("the channel has", inputs, "inputs", outputs, "outputs", MechanismError)
         check_labels_match(
             after.inputs, self.outputs, "the channel's inputs", "the mechanism's outputs"
         )

@@ -32,7 +32,7 @@ from pmlopt.core.frames import find_column_orders, to_plain_list
 from pmlopt.core.records import ContextReference, Range, Record, Shape
 from pmlopt.data.labelled import Numbers, read_column, read_labelled_table
 from pmlopt.data.prior import Prior
-from pmlopt.errors import FileFormatError, PriorError
+from pmlopt.errors import FileFormatError, PriorError, PrivacyError
 
 
 class Secret(Record):
@@ -315,6 +315,21 @@ class Secret(Record):
     def __repr__(self) -> str:
         laws = "" if len(self.weights) == 1 else f", {len(self.weights)} joint laws"
         return f"Secret(<{self.name}: {abbreviate(self.values)}>, {len(self.labels)} letters{laws})"
+
+
+def check_secret(about: object) -> None:
+    """Raise an error for what is neither a secret nor None.
+
+    Examples:
+        >>> check_secret(0.5)
+        Traceback (most recent call last):
+        ...
+        pmlopt.errors.PrivacyError: `about` is 0.5, which is no secret: give a Secret(joint) of S and X
+    """
+    if not isinstance(about, Secret | None):
+        raise PrivacyError(
+            f"`about` is {about!r:.60}, which is no secret: give a Secret(joint) of S and X"
+        )
 
 
 def _order_letters(data: Any, column: Sequence[Label]) -> list[Label]:

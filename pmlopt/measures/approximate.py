@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pmlopt.core.argument_checks import check_all_nonnegative
 from pmlopt.core.arrays import (
     FloatArray,
     check_integer,
@@ -309,10 +310,7 @@ def composed_envelope_bound(leakages: ArrayLike, delta: float) -> float:
         6.0
     """
     values = copy_float_array(np.atleast_1d(leakages), 1, "the leakages", PrivacyError)
-    if (values < 0).any():
-        raise PrivacyError(
-            f"the maximal leakage {values.min():g} is negative: give leakages in nats"
-        )
+    check_all_nonnegative(values, "the maximal leakages", PrivacyError)
     return float(values.sum()) - math.log(check_probability(delta))
 
 

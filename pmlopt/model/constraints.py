@@ -50,10 +50,7 @@ def _check_pairs(given: Any, form: str, mappings: bool) -> list[tuple[Any, Any]]
 
 def _check_limit(value: Any, what: str) -> float:
     """Validate a nonnegative limit."""
-    number = check_real(value, what, ProgramError)
-    if number < 0:
-        raise ProgramError(f"{what} is {number:g}: give a number of at least 0")
-    return number
+    return check_in_interval(value, "[0, inf)", what, ProgramError)
 
 
 class Constraint(Record, ABC):

@@ -123,7 +123,7 @@ class Certificate(ABC):
     def is_maximised(self) -> bool:
         """Return whether the objective is maximised, so that the bound is an upper bound on the optimum.
 
-        A kind that stores a field `maximised` follows it; one that minimises something else overrides this.
+        A kind follows its `maximised`, which is a field or an attribute of the class.
         """
         return bool(getattr(self, "maximised", True))
 
@@ -215,6 +215,10 @@ class Certificate(ABC):
     @abstractmethod
     def checks(self) -> tuple[Claim, ...]:
         """Recheck every claim without the solver: mechanism, level, value, bound and gap."""
+
+    def _check_gap(self) -> Claim:
+        """Check the claim that the value is not beyond the bound by more than rounding."""
+        return check_gap(self, self.bound_rounding, self.is_maximised)
 
     def verify(self) -> bool:
         """Return whether no claim of `checks` is false.
@@ -414,6 +418,28 @@ class RequirementCertificate(Certificate):
     @abstractmethod
     def level_claims(self) -> tuple[Claim, ...]:
         """Check in integer arithmetic that the numbers are a mechanism and meet the requirement."""
+
+    @abstractmethod
+    def _check_value(self) -> Claim:
+        """Check the claim that the value follows from the mechanism."""
+
+    @abstractmethod
+    def _check_bound(self) -> Claim:
+        """Check the claim that nothing betters the bound."""
+
+    def _check_constraints(self) -> tuple[Claim, ...]:
+        """Check what is required of the mechanism in addition to its level."""
+        return ()
+
+    def checks(self) -> tuple[Claim, ...]:
+        """Recheck the level, what else is required, the value and the bound."""
+        return (
+            *self.level_claims,
+            *self._check_constraints(),
+            self._check_value(),
+            self._check_gap(),
+            self._check_bound(),
+        )
 
     @cached_property
     def levels(self) -> Mapping[str, float]:

@@ -78,6 +78,15 @@ class Claim:
         return f"{self.name}: {self.verdict} ({self.arithmetic}): {self.detail}"
 
 
+def claim_proof(
+    name: str, holds: bool, arithmetic: str, text: str, claimed: float, found: float | None = None
+) -> Claim:
+    """Make the claim that something is proved, worded otherwise where it is not."""
+    return Claim(
+        name, holds, arithmetic, text if holds else f"this is not proved: {text}", claimed, found
+    )
+
+
 def check_mechanism(mechanism: Mechanism) -> Claim:
     """Check the claim that the matrix is a mechanism."""
     holds = has_exact_rows(mechanism.matrix)

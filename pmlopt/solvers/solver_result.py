@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import FloatArray, check_real
+from pmlopt.core.arrays import FloatArray, check_positive
 from pmlopt.core.lazy_imports import cp
 from pmlopt.errors import InputError
 
@@ -124,15 +124,11 @@ def make_options(
         )
     if not isinstance(verbose, bool):
         raise InputError(f"verbose is True or False, not {verbose!r:.60}")
-    accuracy = check_real(tolerance, "the tolerance", InputError)
     # a tolerance of 0 is never met in floats
-    if accuracy <= 0:
-        raise InputError(f"the tolerance must be positive, not {accuracy}")
+    accuracy = check_positive(tolerance, "the tolerance", InputError)
     if time_limit is None:
         return MethodOptions(NO_DEADLINE, accuracy, dict(own), verbose)
-    limit = check_real(time_limit, "the time limit", InputError)
-    if limit <= 0:
-        raise InputError(f"the time limit must be a positive number of seconds, not {limit}")
+    limit = check_positive(time_limit, "the time limit in seconds", InputError)
     return MethodOptions(Deadline.after(limit), accuracy, dict(own), verbose)
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pmlopt.core.argument_checks import check_same_letters
 from pmlopt.core.arrays import DefaultLabels, FloatArray, IntArray, Label, abbreviate, check_integer
 from pmlopt.core.records import COUNT, Range
 from pmlopt.data.prior import Prior, PriorLike, as_prior
@@ -282,10 +283,7 @@ class IIDPrior(SymmetricPrior):
             PriorError: there are too many orbits to list them.
         """
         inputs, outputs = (self.law.size, self.law.size) if shape is None else shape
-        if inputs != self.law.size:
-            raise UtilityError(
-                f"the utility is on {inputs} letters, and a record has {self.law.size}"
-            )
+        check_same_letters(inputs, "the utility is", self.law.size, "a record", UtilityError)
         return TypePairs(self, outputs)
 
     def _to_listed(self) -> Prior:

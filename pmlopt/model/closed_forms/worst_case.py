@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pmlopt.core.argument_checks import check_one_for_each
 from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import PriorLike, as_prior
@@ -103,10 +104,7 @@ def support_bound(prior: PriorLike, order: ArrayLike, threshold: int) -> float:
 def _support_levels(prior: PriorLike, allowed: BoolArray, equal: bool = False) -> FloatArray:
     """Compute the (M,) least PML of each output, -log of the mass of its allowed letters; inf for none."""
     p = as_prior(prior).pmf
-    if len(p) != len(allowed):
-        raise UtilityError(
-            f"the order has {len(allowed)} rows for {len(p)} letters: give one for each"
-        )
+    check_one_for_each("the order has", len(allowed), "rows", len(p), "letters", UtilityError)
     counts = allowed.sum(axis=1)
     if equal and np.ptp(counts):
         raise UtilityError(

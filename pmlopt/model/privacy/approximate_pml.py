@@ -13,11 +13,11 @@ from pmlopt.core.arrays import MAX_EXPONENT, FloatArray, check_nonnegative, chec
 from pmlopt.core.lazy_imports import cp
 from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.prior import Prior, PriorLike
-from pmlopt.errors import PrivacyError
 from pmlopt.measures import approximate_pml_level
 from pmlopt.model.privacy.requirement import (
     JOINT_BOUND_HINT,
     CvxpyConstraints,
+    FieldChecks,
     Requirement,
     Witness,
     check_certificate_array,
@@ -54,6 +54,7 @@ class ApproximatePML(Requirement):
     epsilon: float
     delta: float
     name: ClassVar[str] = "approximate-pml"
+    field_checks: ClassVar[FieldChecks] = {"epsilon": check_nonnegative}
     unsupported_hint: ClassVar[str] = JOINT_BOUND_HINT
     meaning: ClassVar[str] = (
         "No event is more than e^{limit} times as likely given anything, but for the slack."
@@ -70,9 +71,7 @@ class ApproximatePML(Requirement):
         )
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError)
-        )
+        super().__post_init__()
         object.__setattr__(self, "delta", check_probability(self.delta))
 
     @property

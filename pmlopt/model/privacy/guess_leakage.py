@@ -14,11 +14,11 @@ from pmlopt.core.arrays import MAX_EXPONENT, FloatArray, check_integer, check_no
 from pmlopt.core.lazy_imports import cp
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
-from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.column_cost import ColumnCost, LargestPieceCost
 from pmlopt.model.privacy.ratio_blocks import MIN_SLACK_NATS
 from pmlopt.model.privacy.requirement import (
     CvxpyConstraints,
+    FieldChecks,
     Requirement,
     Witness,
     check_certificate_array,
@@ -54,20 +54,16 @@ class GuessLeakage(Requirement):
     guesses: int
     epsilon: float
     name: ClassVar[str] = "guess-leakage"
+    field_checks: ClassVar[FieldChecks] = {
+        "guesses": check_integer,
+        "epsilon": check_nonnegative,
+    }
     unsupported_hint: ClassVar[str] = (
         "give GainLeakage with a row for each set of letters, or use PML, LDP or LIP"
     )
     meaning: ClassVar[str] = (
         "No outcome makes it more than e^{limit} times as likely to be right within the guesses."
     )
-
-    def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "guesses", check_integer(self.guesses, "the number of guesses", PrivacyError)
-        )
-        object.__setattr__(
-            self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError)
-        )
 
     def has_empty_interior(self, prior: Prior) -> bool:
         """Return whether the feasible set has (nearly) no interior, as with 0 nats about a secret."""

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from pmlopt.core.argument_checks import check_choice, check_same_letters
 from pmlopt.core.arrays import (
     BoolArray,
     FloatArray,
@@ -19,7 +20,7 @@ from pmlopt.core.arrays import (
 )
 from pmlopt.core.descriptions import describe_value
 from pmlopt.core.differences import subtract_exactly
-from pmlopt.core.distances import join_directions
+from pmlopt.core.distances import check_distances, join_directions
 from pmlopt.core.records import INFINITE, Shape
 from pmlopt.data.labelled import LabelledArray, Numbers, read_labelled_table
 from pmlopt.data.prior import Prior
@@ -111,11 +112,8 @@ class MetricPrivacy(RatioRequirement):
         self.epsilon = check_nonnegative(epsilon, "epsilon", PrivacyError)
         self.distance: Distance = distance
         if isinstance(distance, str):
-            if distance not in DISTANCES:
-                raise PrivacyError(
-                    f"the distance {distance!r} is not known: give one of {', '.join(DISTANCES)}, a function "
-                    "of two labels, a matrix, or the lengths of edges"
-                )
+            others = ", a function of two labels, a matrix, or the lengths of edges"
+            check_choice(distance, DISTANCES, "the distance", PrivacyError, others)
             self.distance = DISTANCES[distance]
         elif not callable(distance) and not isinstance(distance, Mapping):
             found = read_labelled_table(distance, "the distances", PrivacyError)
@@ -136,10 +134,7 @@ class MetricPrivacy(RatioRequirement):
         """
         n, distance = prior.size, self.distance
         if isinstance(distance, np.ndarray):
-            if len(distance) != n:
-                raise PrivacyError(
-                    f"the distances are on {len(distance)} letters, and the prior on {n}"
-                )
+            check_same_letters(len(distance), "the distances are", n, "the prior", PrivacyError)
             return self
         if isinstance(distance, LabelledArray):
             named = distance.reorder_axis(0, prior.labels, PrivacyError).reorder_axis(
@@ -241,13 +236,7 @@ def _check_distances(distance: Any) -> FloatArray:
     if finite.shape != (n, n):
         raise PrivacyError(f"the distances have the shape {finite.shape}: give an (N, N) matrix")
     known = np.where(far, np.inf, finite)
-    if (known < 0).any():
-        raise PrivacyError(f"a distance is negative, {known.min():g}")
-    known = join_directions(known, PrivacyError)
-    if np.diag(known).any():
-        raise PrivacyError(
-            f"a letter has the distance {np.diag(known).max():g} from itself: give 0"
-        )
+    known = check_distances(known, PrivacyError)
     same = (known == 0) & ~np.eye(n, dtype=bool)
     if same.any():
         x, y = np.argwhere(same)[0]

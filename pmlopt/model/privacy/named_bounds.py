@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
 
-from pmlopt.core.arrays import MAX_EXPONENT, abbreviate, check_nonnegative
+from pmlopt.core.arrays import abbreviate, check_nonnegative
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
@@ -19,7 +19,13 @@ from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.mean_bounds import ComparedMeans, MeanBound, MeanBounds
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import RatioBounds, make_mean_ratios
-from pmlopt.model.privacy.requirement import GUESSING_MEANING, JOINT_BOUND_HINT, Requirement
+from pmlopt.model.privacy.requirement import (
+    GUESSING_MEANING,
+    JOINT_BOUND_HINT,
+    FieldChecks,
+    Requirement,
+    check_exponent,
+)
 from pmlopt.model.privacy.violations import (
     compute_log_lifts,
     describe_largest_leak,
@@ -30,6 +36,7 @@ from pmlopt.model.uncertainty.prior_set import (
     NO_CELLS,
     SYMMETRIC_DESIGNS,
     PriorSet,
+    check_prior_set,
     require_form,
 )
 
@@ -216,10 +223,8 @@ class PML(MeanBounds):
         assert about is None  # `__new__` has made another object, as it has with `known`
         assert known is None
         object.__setattr__(self, "epsilon", check_nonnegative(epsilon, "epsilon", PrivacyError))  # type: ignore[arg-type]
-        if over is not None and not isinstance(over, PriorSet):
-            raise PrivacyError(
-                f"`over` is {over!r}: give a set of priors such as L1Ball(prior, 0.1)"
-            )
+        if over is not None:
+            check_prior_set(over)
         object.__setattr__(self, "over", over)
 
     @classmethod
@@ -304,19 +309,11 @@ class LDP(MeanBounds):
 
     epsilon: float
     name: ClassVar[str] = "ldp"
+    field_checks: ClassVar[FieldChecks] = {"epsilon": check_exponent}
     is_prior_free: ClassVar[bool] = True
     meaning: ClassVar[str] = (
         "No outcome is more than e^{limit} times as likely for one person's data as for another's."
     )
-
-    def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError)
-        )
-        if self.epsilon > MAX_EXPONENT:
-            raise PrivacyError(
-                f"an LDP level of {self.epsilon} nats is past 700: no float holds e^epsilon"
-            )
 
     @property
     def keeps_averages(self) -> bool:
@@ -371,11 +368,7 @@ class LIP(MeanBounds):
         for side, one_sided in (("lower", "PML(upper)"), ("upper", "PMC(lower)")):
             if getattr(self, side) == math.inf:
                 raise PrivacyError(f"the {side} bound is infinite: without it this is {one_sided}")
-            bound = check_nonnegative(getattr(self, side), f"the {side} bound", PrivacyError)
-            if bound > MAX_EXPONENT:
-                raise PrivacyError(
-                    f"the {side} bound {bound} is past 700 nats: no float holds e^{side}"
-                )
+            bound = check_exponent(getattr(self, side), f"the {side} bound", PrivacyError)
             object.__setattr__(self, side, bound)
 
     @property
@@ -431,16 +424,12 @@ class MaximalLeakage(MeanBounds):
 
     epsilon: float
     name: ClassVar[str] = "maximal-leakage"
+    field_checks: ClassVar[FieldChecks] = {"epsilon": check_nonnegative}
     is_prior_free: ClassVar[bool] = True
     unsupported_hint: ClassVar[str] = JOINT_BOUND_HINT
     meaning: ClassVar[str] = (
         "On average over outcomes, a guess becomes at most e^{limit} times as likely."
     )
-
-    def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError)
-        )
 
     @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:

@@ -30,6 +30,7 @@ from pmlopt.model.privacy.dual_prices import (
 from pmlopt.model.privacy.requirement import (
     JOINT_BOUND_HINT,
     CvxpyConstraints,
+    FieldChecks,
     Requirement,
     Witness,
     check_certificate_array,
@@ -61,6 +62,7 @@ class FiniteOrderBound(Requirement):
 
     alpha: float
     epsilon: float
+    field_checks: ClassVar[FieldChecks] = {"epsilon": check_nonnegative}
     infinite: ClassVar[str]
     """The requirement of order infinity, by its name."""
 
@@ -71,9 +73,7 @@ class FiniteOrderBound(Requirement):
                 f"alpha is {alpha:g}: give an order above 1, or {self.infinite} for order infinity"
             )
         object.__setattr__(self, "alpha", alpha)
-        object.__setattr__(
-            self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError)
-        )
+        super().__post_init__()
 
     @property
     def limits(self) -> dict[str, float]:

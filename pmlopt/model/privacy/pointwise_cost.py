@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from pmlopt.core.arrays import MAX_EXPONENT, check_nonnegative
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
-from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.mean_bounds import ComparedMeans, MeanBound, MeanBounds
+from pmlopt.model.privacy.requirement import FieldChecks, check_exponent
 from pmlopt.model.privacy.violations import compute_log_lifts, describe_largest_leak
 
 
@@ -42,18 +41,10 @@ class PMC(MeanBounds):
 
     epsilon: float
     name: ClassVar[str] = "pmc"
+    field_checks: ClassVar[FieldChecks] = {"epsilon": check_exponent}
     meaning: ClassVar[str] = (
         "No outcome makes the expected cost of a guess smaller by more than e^{limit}."
     )
-
-    def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError)
-        )
-        if self.epsilon > MAX_EXPONENT:
-            raise PrivacyError(
-                f"a PMC level of {self.epsilon} nats is past 700: no float holds e^epsilon"
-            )
 
     @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:

@@ -10,6 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pmlopt.core.argument_checks import (
+    check_all_nonnegative,
+    check_one_for_each,
+    check_same_letters,
+)
 from pmlopt.core.arrays import (
     FloatArray,
     IntArray,
@@ -250,8 +255,8 @@ class RatioBound(RatioRequirement):
                 f"the numerators have the shape {self.numerators.shape}, and the denominators "
                 f"{self.denominators.shape}: give a row of each for every pair"
             )
-        if min(self.numerators.min(), self.denominators.min()) < 0:
-            raise PrivacyError("the numerators and denominators must not be negative")
+        check_all_nonnegative(self.numerators, "the numerators", PrivacyError)
+        check_all_nonnegative(self.denominators, "the denominators", PrivacyError)
         count = len(self.numerators)
         equal = np.ndim(epsilon) == 0
         values = (
@@ -259,10 +264,7 @@ class RatioBound(RatioRequirement):
             if equal
             else copy_float_array(epsilon, 1, "epsilon", PrivacyError)
         )
-        if len(values) != count:
-            raise PrivacyError(
-                f"epsilon has {len(values)} entries for {count} pairs: give one for each"
-            )
+        check_one_for_each("epsilon has", len(values), "entries", count, "pairs", PrivacyError)
         self.each = np.array(
             [check_nonnegative(value, "epsilon", PrivacyError) for value in values.tolist()]
         )
@@ -285,10 +287,7 @@ class RatioBound(RatioRequirement):
 
     def check(self, prior: Prior) -> None:
         """Raise a PrivacyError where the requirement's letters differ from the prior's."""
-        if prior.size != self.size:
-            raise PrivacyError(
-                f"the pairs are on {self.size} letters, and the prior on {prior.size}"
-            )
+        check_same_letters(self.size, "the pairs are", prior.size, "the prior", PrivacyError)
 
     def ratios(self, weights: Any) -> RatioBounds:
         """Return the ratio bounds for a prior proportional to (N,) weights (floats or integers)."""
@@ -322,8 +321,7 @@ def check_gain_table(gain: ArrayLike) -> FloatArray:
         PrivacyError: it is another table.
     """
     table = copy_float_array(gain, 2, "the gains", PrivacyError)
-    if (table < 0).any():
-        raise PrivacyError(f"a gain is negative, {table.min():g}: add a constant to all of them")
+    check_all_nonnegative(table, "the gains", PrivacyError)
     if not table.any():
         raise PrivacyError("all gains are 0: there is nothing to learn")
     return table
@@ -363,10 +361,8 @@ class GainLeakage(RatioRequirement):
 
     def check(self, prior: Prior) -> None:
         """Raise a PrivacyError where the requirement's letters differ from the prior's."""
-        if prior.size != self.gain.shape[1]:
-            raise PrivacyError(
-                f"the gains are on {self.gain.shape[1]} letters, and the prior on {prior.size}"
-            )
+        letters = self.gain.shape[1]
+        check_same_letters(letters, "the gains are", prior.size, "the prior", PrivacyError)
 
     def ratios(self, weights: Any) -> RatioBounds:
         """Return the ratio bounds for a prior proportional to (N,) weights (floats or integers)."""

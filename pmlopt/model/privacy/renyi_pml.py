@@ -15,12 +15,13 @@ from typing import Annotated, Any, ClassVar, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pmlopt.core.argument_checks import check_one_for_each
 from pmlopt.core.arrays import FloatArray, copy_float_array
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.records import ADDED_LATER, Record, Shape
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
-from pmlopt.data.secret import Secret
+from pmlopt.data.secret import Secret, check_secret
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.orders import order_levels
@@ -250,10 +251,7 @@ class RenyiPML(EachOutcomeBound):
     ) -> None:
         assert over is None  # `__new__` has made another object
         super().__init__(alpha, epsilon)
-        if about is not None and not isinstance(about, Secret):
-            raise PrivacyError(
-                f"`about` is {about!r:.60}: it is no secret, give a Secret(joint) of S and X"
-            )
+        check_secret(about)
         object.__setattr__(self, "about", about)
         # made here, so that the copies for other levels share it
         object.__setattr__(self, "_price_programs", {})
@@ -394,10 +392,9 @@ class RemainingRenyiPML(EachOutcomeBound):
 
     def check(self, prior: Prior) -> None:
         """Raise a PrivacyError where the requirement's letters differ from the prior's."""
-        if prior.size != len(self.lifts):
-            raise PrivacyError(
-                f"there are {len(self.lifts)} lifts, and the prior has {prior.size} letters"
-            )
+        check_one_for_each(
+            "there are", len(self.lifts), "lifts", prior.size, "letters", PrivacyError
+        )
 
     def views(self, weights: Any) -> list[View]:
         """Return the (law, channel) pairs on which the bound must hold: the data, or each law of a secret."""

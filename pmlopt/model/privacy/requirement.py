@@ -6,21 +6,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from operator import le
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.core.arrays import MAX_EXPONENT, FloatArray, IntArray, check_nonnegative
 from pmlopt.core.display import format_facts_html
 from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.core.records import Record
 from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells
-from pmlopt.errors import PrivacyError
+from pmlopt.errors import InputError, PrivacyError
 from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.model.uncertainty.prior_set import LinearRows, PriorSet, require_form
 from pmlopt.solvers.solver_result import tighten_factor
@@ -91,6 +91,13 @@ class CvxpyConstraints:
     variables: Mapping[str, cp.Variable] = field(default_factory=dict)
 
 
+FieldChecks: TypeAlias = Mapping[str, Callable[[Any, str, type[InputError]], float]]
+"""By field what returns a number in range, from a value, its name, and the class of the error."""
+
+check_exponent = partial(check_nonnegative, most=MAX_EXPONENT)
+"""Validate a level in nats whose exponential is a float."""
+
+
 class Requirement(Record, ABC):
     """A convex limit on the leakage of a mechanism, met by every constant mechanism.
 
@@ -111,6 +118,12 @@ class Requirement(Record, ABC):
     """What the limit states, in a sentence for those who do not know the field."""
     is_prior_free: ClassVar[bool] = False
     """Whether its levels are those of the matrix, the same for every prior."""
+    field_checks: ClassVar[FieldChecks] = {}
+    """The check of each field that is a number of some range, such as `check_nonnegative`."""
+
+    def __post_init__(self) -> None:
+        for name, check in self.field_checks.items():
+            object.__setattr__(self, name, check(getattr(self, name), name, PrivacyError))
 
     @property
     def meanings(self) -> tuple[str, ...]:

@@ -16,7 +16,6 @@ from pmlopt.core.lazy_imports import cp
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.symmetry.prior import LetterCells
-from pmlopt.errors import PrivacyError
 from pmlopt.measures.orders import order_surplus
 from pmlopt.model.privacy.dual_prices import (
     center_prices,
@@ -39,6 +38,7 @@ from pmlopt.model.uncertainty.prior_set import (
     NO_CELLS,
     SYMMETRIC_DESIGNS,
     ZERO_MASS_ATOL,
+    check_prior_set,
     require_form,
 )
 from pmlopt.solvers.approximate_minimum import minimize_approximately
@@ -69,10 +69,7 @@ class RobustRenyiPML(FiniteOrderBound):
     def __init__(self, alpha: float, epsilon: float, over: PriorSet) -> None:
         super().__init__(alpha, epsilon)
         object.__setattr__(self, "over", over)
-        if not isinstance(over, PriorSet):
-            raise PrivacyError(
-                f"`over` is {over!r:.60}: it is no set of priors, give L1Ball(prior, 0.1) or such"
-            )
+        check_prior_set(over)
 
     @property
     def scope(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pmlopt.core.argument_checks import check_same_letters
 from pmlopt.core.arrays import FloatArray, Label, abbreviate, bound_sum_rounding, check_nonnegative
 from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.data.mechanism import Mechanism, MechanismLike, check_labels_match, pair_with_prior
@@ -42,10 +43,8 @@ def check_secret_prior(secret: Secret, prior: Prior) -> None:
     )
     # (L, N): the law of the data under each joint law
     laws = secret.joint.sum(axis=1)
-    if laws.shape[1] != prior.size:
-        raise PrivacyError(
-            f"the joint law is on {laws.shape[1]} letters, and the prior on {prior.size}"
-        )
+    letters = laws.shape[1]
+    check_same_letters(letters, "the joint law is", prior.size, "the prior", PrivacyError)
     off = np.abs(laws - prior.pmf).max(axis=1)
     # By how much the prior of a design may differ from the law of X in the joint law.
     if off.min() > 1e-9:

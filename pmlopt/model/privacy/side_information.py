@@ -10,7 +10,7 @@ import numpy as np
 
 from pmlopt.core.arrays import Label, abbreviate, check_nonnegative, check_real
 from pmlopt.data.prior import Prior
-from pmlopt.data.secret import Secret
+from pmlopt.data.secret import Secret, check_secret
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import RatioBounds, make_ratio_bounds
@@ -49,8 +49,7 @@ class SideInformationPML(RatioRequirement):
         letters: Sequence[Label] | None = None,
     ) -> None:
         self.epsilon = check_nonnegative(epsilon, "epsilon", PrivacyError)
-        if about is not None and not isinstance(about, Secret):
-            raise PrivacyError(f"the secret is {about!r:.60}: give a Secret(joint) of S and X")
+        check_secret(about)
         self.known = _check_positions(known)
         self.about = about
         self._letters = letters if about is None else about.labels

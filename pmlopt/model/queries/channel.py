@@ -11,11 +11,13 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pmlopt.core.argument_checks import check_all_nonnegative
 from pmlopt.core.arrays import (
     DefaultLabels,
     FloatArray,
     IntArray,
     Label,
+    check_positive,
     check_real,
     copy_float_array,
 )
@@ -234,10 +236,7 @@ def compute_loss_table(
             f"the distortion has {len(table)} rows: give one for each of the query's {len(query.values)} "
             "values"
         )
-    if table.min() < 0:
-        raise UtilityError(
-            f"the distortion has the entry {table.min():.6g}: give a loss of at least 0"
-        )
+    check_all_nonnegative(table, "the losses of the distortion", UtilityError)
     square = table.shape[1] == len(query.values)
     return table, query.values if square else tuple(range(table.shape[1]))
 
@@ -346,12 +345,7 @@ def exponential(
 
 def _check_level(epsilon: float) -> float:
     """Validate a positive level."""
-    level = check_real(epsilon, "epsilon", PrivacyError)
-    if level <= 0:
-        raise PrivacyError(
-            f"epsilon is {level:g}: noise for it would be infinite; give a positive number"
-        )
-    return level
+    return check_positive(epsilon, "epsilon", PrivacyError)
 
 
 def _build_softmax(query: Query, scores: FloatArray) -> Mechanism:

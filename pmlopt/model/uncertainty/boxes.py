@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from pmlopt.core.argument_checks import check_same_letters
 from pmlopt.core.arrays import (
     SUM_ATOL,
     FloatArray,
@@ -210,10 +211,7 @@ class MinimumMass(Box):
 
     def on_cells(self, cells: LetterCells) -> Box:
         """Return the box of the cells' minimum masses, rounded down."""
-        if self.size != cells.letter_count:
-            raise PrivacyError(
-                f"{self!r} is on {self.size} letters, and the prior on {cells.letter_count}"
-            )
+        check_same_letters(self.size, f"{self!r} is", cells.letter_count, "the prior", PrivacyError)
         if self.mass == 0:
             # a bound of 0 needs no rounding, and the set of all priors has a closed form
             return AllPriors(cells.size)

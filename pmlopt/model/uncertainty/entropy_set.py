@@ -8,6 +8,7 @@ from decimal import Context, Decimal, localcontext
 from functools import cached_property
 from typing import Annotated, ClassVar
 
+from pmlopt.core.argument_checks import check_same_letters
 from pmlopt.core.arrays import (
     DefaultLabels,
     Label,
@@ -133,10 +134,7 @@ class EntropySet(KLBall):
         Of all priors with the same masses of cells, the one that is uniform within them has most entropy:
         log N less the divergence of these masses from the shares.
         """
-        if self.size != cells.letter_count:
-            raise PrivacyError(
-                f"{self!r} is on {self.size} letters, and the prior on {cells.letter_count}"
-            )
+        check_same_letters(self.size, f"{self!r} is", cells.letter_count, "the prior", PrivacyError)
         if self.contains_all_priors:
             return AllPriors(cells.size)
         with localcontext(Context(prec=DIGITS)):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
+from pmlopt.core.argument_checks import check_same_letters
 from pmlopt.core.arrays import BoolArray, FloatArray, Label
 from pmlopt.core.lazy_imports import cp, optimize, sparse
 from pmlopt.core.records import Record
@@ -274,8 +275,7 @@ class PriorSet(Record, ABC):
             letters: labels.
             owner: what they are of, such as "the mechanism".
         """
-        if len(letters) != self.size:
-            raise PrivacyError(f"{self!r} is on {self.size} letters, and {owner} on {len(letters)}")
+        check_same_letters(self.size, f"{self!r} is", len(letters), owner, PrivacyError)
         if self.labels is not None:
             check_labels_match(
                 self.labels, letters, "the letters of the set", f"those of {owner}", PrivacyError
@@ -591,3 +591,10 @@ class PriorSet(Record, ABC):
             NaN where even b = 1 does not suffice.
         """
         return None
+
+
+def check_prior_set(over: object, what: str = "`over`") -> None:
+    """Raise a PrivacyError for what is no set of priors."""
+    if not isinstance(over, PriorSet):
+        example = "a set of priors such as L1Ball(prior, 0.1)"
+        raise PrivacyError(f"{what} is {over!r:.80}, which is no set of priors: give {example}")

@@ -31,7 +31,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.measures import leakage_level, pointwise_leakage
 from pmlopt.measures.leakage import measure_worst_leakage
 from pmlopt.model.uncertainty.confidence import find_min_samples, weissman_radius, weissman_tail
-from pmlopt.model.uncertainty.prior_set import PriorSet
+from pmlopt.model.uncertainty.prior_set import PriorSet, check_prior_set
 
 
 class WorstCase(float):
@@ -66,8 +66,7 @@ def pointwise_capacity(priors: PriorSet, mechanism: MechanismLike) -> FloatArray
         array([3., 3.])
     """
     m = as_mechanism(mechanism)
-    if not isinstance(priors, PriorSet):
-        raise PrivacyError(f"{priors!r} is no set of priors: give one such as L1Ball(prior, 0.1)")
+    check_prior_set(priors, "the set of priors")
     priors.check_letters(m.inputs, "the mechanism")
     levels = np.full(len(m.outputs), -np.inf)
     levels[m.support] = measure_worst_leakage(priors, m.matrix[:, m.support])

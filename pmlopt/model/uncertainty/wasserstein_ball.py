@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import DefaultLabels, FloatArray, check_nonnegative, check_probability
-from pmlopt.core.distances import join_directions
+from pmlopt.core.distances import check_distances
 from pmlopt.core.lazy_imports import cp, optimize, sparse
 from pmlopt.core.records import INFINITE, ContextReference, Range, Shape
 from pmlopt.data.prior import Prior, PriorLike
@@ -413,15 +413,6 @@ def _check_metric(values: ArrayLike, size: int) -> FloatArray:
         raise PrivacyError(
             f"the metric has the shape {metric.shape}: give a distance for each two of the {size} letters"
         )
-    if not (metric >= 0).all():
-        x, y = np.argwhere(~(metric >= 0))[0]
-        raise PrivacyError(
-            f"the distance of the letters at {x} and {y} is {metric[x, y]:g}: give one of at least 0"
-        )
-    metric = join_directions(metric, PrivacyError)
-    if np.diag(metric).any():
-        raise PrivacyError(
-            f"a letter has the distance {np.diag(metric).max():g} from itself: give a diagonal of zeros"
-        )
+    metric = check_distances(metric, PrivacyError)
     metric.setflags(write=False)
     return metric

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from pmlopt.core.argument_checks import check_choice, check_one_for_each
 from pmlopt.core.arrays import FloatArray, Label, bound_sum_rounding, copy_float_array
 from pmlopt.core.differences import MAX_DIFFERENCE, is_label_number, subtract_arrays, to_exact_array
 from pmlopt.core.records import Shape
@@ -127,10 +128,8 @@ def build_workload_rows(workload: Workload, labels: Sequence[Label]) -> Workload
     if given.axes[1] is not None:
         given = given.reorder_axis(1, labels, UtilityError)
     matrix = copy_float_array(given.values, 2, "the workload", UtilityError)
-    if matrix.shape[1] != len(labels):
-        raise UtilityError(
-            f"the workload has {matrix.shape[1]} columns for {len(labels)} letters: give one for each letter"
-        )
+    columns = matrix.shape[1]
+    check_one_for_each("the workload has", columns, "columns", len(labels), "letters", UtilityError)
     empty = np.flatnonzero(~matrix.any(axis=1))
     if len(empty):
         raise UtilityError(f"row {empty[0]} of the workload is zero: leave it out")
@@ -143,10 +142,7 @@ Rows = tuple[tuple[Label, ...], NDArray[Any]]
 
 def _build_named_workload(workload: str) -> Callable[[Sequence[Label]], Rows]:
     """Look up the builder of a named workload."""
-    if workload not in WORKLOADS:
-        raise UtilityError(
-            f"the workload {workload!r} is not known: use {', '.join(WORKLOADS)}, or a matrix"
-        )
+    check_choice(workload, WORKLOADS, "the workload", UtilityError, ", or a matrix")
     return WORKLOADS[workload]
 
 
@@ -253,8 +249,7 @@ class EstimationError(Utility):
     """Of the columns of a workload, where it names them."""
 
     def __post_init__(self) -> None:
-        if self.criterion not in get_args(Criterion):
-            raise UtilityError(f"the criterion {self.criterion!r} is not known: use 'A' or 'D'")
+        check_choice(self.criterion, get_args(Criterion), "the criterion", UtilityError)
         if self.criterion == "D" and self.workload is not None:
             raise UtilityError("the criterion 'D' does not depend on a workload: leave it out")
         if isinstance(self.workload, str):

@@ -389,6 +389,22 @@ class ExpectedLoss(LinearUtility):
     maximised: ClassVar[bool] = False
 
 
+def check_linear_utility(utility: object) -> LinearUtility:
+    """Return an expected gain or loss, and raise an error for another utility.
+
+    Examples:
+        >>> check_linear_utility("hamming")
+        Traceback (most recent call last):
+        ...
+        pmlopt.errors.UtilityError: the utility is 'hamming': give ExpectedGain(...) or ExpectedLoss(...)
+    """
+    if not isinstance(utility, LinearUtility):
+        raise UtilityError(
+            f"the utility is {utility!r:.80}: give ExpectedGain(...) or ExpectedLoss(...)"
+        )
+    return utility
+
+
 def build_best_constant(p: FloatArray, gains: FloatArray) -> FloatArray:
     """Build the (N, M) matrix of the best constant output."""
     row = np.zeros(gains.shape[1])

@@ -18,7 +18,7 @@ from pmlopt.data.prior import Prior
 from pmlopt.errors import PriorError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility.symmetric import DistanceLoss
-from pmlopt.programs.certificate import Certificate, check_gap
+from pmlopt.programs.certificate import Certificate
 from pmlopt.programs.claims import FLOATS, PLAIN_FLOATS, RATIONAL, Claim, check_bound
 from pmlopt.programs.linear.certificate import LinearCertificate, compute_utility_bound
 
@@ -109,6 +109,7 @@ class BinsCertificate(Certificate):
     kind: ClassVar[str] = "continuous"
     arithmetic: ClassVar[str] = RATIONAL
     """Integers, of the level on bins of the probabilities that are stored; the losses are floats."""
+    maximised: ClassVar[bool] = False
 
     grid: Grid
     multipliers: Annotated[FloatArray, Shape("size")]
@@ -140,11 +141,6 @@ class BinsCertificate(Certificate):
         return rising and rows <= outputs == self.grid.size == len(self.multipliers)
 
     @property
-    def is_maximised(self) -> bool:
-        """Return whether the objective is maximised, so that the bound is an upper bound on the optimum."""
-        return False
-
-    @property
     def bound_rounding(self) -> float:
         """Return the floating-point allowance by which the value may pass its bound."""
         return bound_sum_rounding(2, abs(self.value))
@@ -159,7 +155,7 @@ class BinsCertificate(Certificate):
                 "bins", fits, FLOATS, fit if fits else "the grid has other bins than the mechanism"
             ),
             *(self._check_law() if fits else ()),
-            check_gap(self, self.bound_rounding, self.is_maximised),
+            self._check_gap(),
         )
 
     def _check_law(self) -> tuple[Claim, ...]:

@@ -9,8 +9,8 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.core.records import Range, Shape
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.programs.certificate import Certificate, StoredPrior, check_gap
-from pmlopt.programs.claims import FLOATS, RATIONAL, Claim, check_confidence
+from pmlopt.programs.certificate import Certificate, StoredPrior
+from pmlopt.programs.claims import FLOATS, RATIONAL, Claim, check_confidence, claim_proof
 from pmlopt.programs.envelope.masses import Outcomes, RationalMechanism, compute_reached_mass
 
 
@@ -110,9 +110,8 @@ class EnvelopeCertificate(PostProcessingCertificate):
             Claim("value", reached, RATIONAL,
                   f"the attack leaks {self.value:.9g} {more}" if reached else "the attack leaks less",
                   self.value),
-            Claim("bound", bounded, RATIONAL,
-                  self.statement if bounded else f"this is not proved: {self.statement}", self.bound),
-            check_gap(self, self.bound_rounding, self.is_maximised),
+            claim_proof("bound", bounded, RATIONAL, self.statement, self.bound),
+            self._check_gap(),
         )  # fmt: skip
 
 
@@ -153,14 +152,13 @@ class ProcessedFailureCertificate(PostProcessingCertificate):
         """Recheck that the post-processing reaches the value and that none can exceed the bound."""
         mass = compute_reached_mass(self.compute_outcomes(), self.epsilon)
         mass_bound = self.to_rational().bound_mass(self.epsilon, self.multipliers.tolist())
-        bounded = mass_bound <= self.bound
         text = (
             f"the attack leaks {self.epsilon:.9g} nats or more with probability {float(mass):.9g}"
         )
         return (
             *self.check_priors(),
             Claim("value", self.value <= mass, RATIONAL, text, self.value, float(mass)),
-            Claim("bound", bounded, RATIONAL, self.statement if bounded else f"not proved: {self.statement}",
-                  self.bound, float(mass_bound)),
-            check_gap(self, self.bound_rounding, self.is_maximised),
+            claim_proof("bound", mass_bound <= self.bound, RATIONAL, self.statement, self.bound,
+                        float(mass_bound)),
+            self._check_gap(),
         )  # fmt: skip

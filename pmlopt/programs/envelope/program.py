@@ -22,7 +22,7 @@ from pmlopt.measures import (
     leakage_level,
     maximal_leakage,
 )
-from pmlopt.model.uncertainty.prior_set import PriorSet
+from pmlopt.model.uncertainty.prior_set import PriorSet, check_prior_set
 from pmlopt.programs.certificate import C_co
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
 from pmlopt.programs.envelope.masses import RationalMechanism
@@ -310,10 +310,7 @@ def _make_program(
     """Make a program of one kind for a prior, or a set of priors, and a mechanism."""
     p, m = pair_with_names(prior, mechanism)
     if over is not None:
-        if not isinstance(over, PriorSet):
-            raise PrivacyError(
-                f"`over` is {over!r}: give a set of priors such as L1Ball(prior, 0.1)"
-            )
+        check_prior_set(over)
         over.check_letters(p.labels, "the prior")
     # outputs with the same posterior leak alike: merging them loses nothing
     groups = m.similar_outputs()

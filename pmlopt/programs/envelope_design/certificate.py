@@ -11,7 +11,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, bound_sum_rounding
 from pmlopt.core.records import Range, Shape
 from pmlopt.model.privacy import PML
-from pmlopt.programs.certificate import Certificate, StoredPrior, check_gap
+from pmlopt.programs.certificate import Certificate, StoredPrior
 from pmlopt.programs.claims import RATIONAL, Claim, check_bound, check_mechanism, check_value
 from pmlopt.programs.envelope.masses import bound_leaking_mass
 from pmlopt.programs.envelope_design.margin_programs import BoxProof, MarginRange
@@ -125,5 +125,5 @@ class EnvelopeDesignCertificate(Certificate):
                   self.delta, None if mass is None else float(mass)),
             check_value(self.value, value, near, name=self.value_name),
             check_bound(self.bound, bound - slack if self.maximised else bound + slack, self.maximised),
-            check_gap(self, near, self.is_maximised),
+            self._check_gap(),
         )  # fmt: skip

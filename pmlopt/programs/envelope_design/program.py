@@ -10,9 +10,10 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, Label, check_nonnegative, check_probability
 from pmlopt.core.lazy_imports import cp
 from pmlopt.data.prior import Prior, PriorLike, as_prior
-from pmlopt.errors import PrivacyError, UtilityError
+from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import PML
 from pmlopt.model.utility import LinearUtility
+from pmlopt.model.utility.linear import check_linear_utility
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
 from pmlopt.programs.envelope_design.margin_programs import MarginRange
 from pmlopt.programs.linear.columns import DenseColumns
@@ -112,10 +113,7 @@ def envelope_design(
     known = as_prior(prior)
     level = check_nonnegative(epsilon, "epsilon", PrivacyError)
     failure = check_probability(delta)
-    if not isinstance(utility, LinearUtility):
-        raise UtilityError(
-            f"the utility is {utility!r}: give ExpectedGain(...) or ExpectedLoss(...)"
-        )
+    check_linear_utility(utility)
     labels = resolve_outputs(known.labels, utility.fixed_outputs, outputs)
     margins = cp.Parameter(
         (known.size, 1), nonneg=True, value=np.zeros((known.size, 1)), name="margins"

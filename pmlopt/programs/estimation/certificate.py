@@ -11,7 +11,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, bound_sum_rounding
 from pmlopt.core.records import INFINITE, Shape
 from pmlopt.model.utility.estimation_error import Criterion, WorkloadRows, compute_error
-from pmlopt.programs.certificate import DesignCertificate, check_gap
+from pmlopt.programs.certificate import DesignCertificate
 from pmlopt.programs.claims import RATIONAL, Claim, check_bound, check_value
 from pmlopt.programs.estimation.bounds import ErrorBoundProof, EstimationObjective
 from pmlopt.programs.estimation.columns import build_design_columns
@@ -35,6 +35,7 @@ class EstimationCertificate(DesignCertificate):
     """
 
     kind: ClassVar[str] = "estimation"
+    maximised: ClassVar[bool] = False
     has_constant_utility = False
 
     value: Annotated[float, INFINITE]
@@ -43,11 +44,6 @@ class EstimationCertificate(DesignCertificate):
     sensitivities: Annotated[FloatArray, Shape("N", "L")]
     columns: int | None
     products: tuple[FloatArray, ...] = ()
-
-    @property
-    def is_maximised(self) -> bool:
-        """Return whether the objective is maximised, so that the bound is an upper bound on the optimum."""
-        return False
 
     @property
     def bound_rounding(self) -> float:
@@ -62,28 +58,31 @@ class EstimationCertificate(DesignCertificate):
             return "log-determinant of the covariance of estimates from one person"
         return "summed variance of estimates from one person"
 
-    def checks(self) -> tuple[Claim, ...]:
-        """Recheck level, value and bound; the extreme columns are enumerated again."""
+    def _check_value(self) -> Claim:
+        """Check the claim that the value is the error of estimates from the mechanism."""
         rows = WorkloadRows((), self.workload)
         wanted = rows.matrix if self.criterion == "D" else rows.center_rows(self.prior.pmf)
         value = compute_error(self.prior, self.mechanism, wanted, self.criterion)
-        claims = (
-            check_value(self.value, value, self.bound_rounding, name=self.value_name),
-            check_gap(self, self.bound_rounding, self.is_maximised),
-        )
-        found: tuple[Claim, ...] = (*self.level_claims, *claims)
-        if self.criterion == "D" and not np.array_equal(self.workload, np.eye(self.prior.size)):
-            text = "the criterion D is of all frequencies, and not of another workload"
-            found = (*found, Claim("workload", False, RATIONAL, text))
+        return check_value(self.value, value, self.bound_rounding, name=self.value_name)
+
+    def _check_constraints(self) -> tuple[Claim, ...]:
+        """Check that the workload of the criterion D is all frequencies."""
+        if self.criterion == "A" or np.array_equal(self.workload, np.eye(self.prior.size)):
+            return ()
+        text = "the criterion D is of all frequencies, and not of another workload"
+        return (Claim("workload", False, RATIONAL, text),)
+
+    def _check_bound(self) -> Claim:
+        """Check the claim of a bound by the sensitivities; the extreme columns are enumerated again."""
         if self.multipliers is None:
             if self.bound == 0.0 and self.criterion == "A":
-                return (*found, Claim("bound", True, RATIONAL, "no error is negative", 0.0, 0.0))
-            return (*found, check_bound(self.bound, None, False))
+                return Claim("bound", True, RATIONAL, "no error is negative", 0.0, 0.0)
+            return check_bound(self.bound, None, False)
         slack = bound_sum_rounding(self.prior.size, abs(self.bound))
         proved = self._recompute_bound(
             ErrorBoundProof(self.sensitivities, self.multipliers, self.products)
         )
-        return (*found, check_bound(self.bound, proved + slack, False))
+        return check_bound(self.bound, proved + slack, False)
 
     def _recompute_bound(self, proof: ErrorBoundProof) -> float:
         """Recompute the bound that the multipliers prove; -inf where they belong to other columns."""

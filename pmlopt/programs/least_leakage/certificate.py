@@ -17,7 +17,7 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import PML
 from pmlopt.model.uncertainty import PriorSet
-from pmlopt.programs.certificate import DesignCertificate, RequirementCertificate, check_gap
+from pmlopt.programs.certificate import DesignCertificate, RequirementCertificate
 from pmlopt.programs.claims import FLOATS, RATIONAL, Claim, check_bound
 from pmlopt.programs.linear.certificate import OrbitCertificate
 from pmlopt.programs.linear.columns import ColumnSystem, DenseColumns
@@ -442,30 +442,26 @@ class _LeastLeakageCertificate(RequirementCertificate):
         """Return the floating-point allowance by which the value may pass its bound."""
         return 1e-15 * max(1.0, self.value)
 
-    def checks(self) -> tuple[Claim, ...]:
-        """Recheck the level, the utility demands and the lower bound."""
+    def _check_value(self) -> Claim:
+        """Check the claim that the value is the level of the mechanism."""
         value, level = self.value, self.float_levels[0]["pml"]
-        sharp = value == self.privacy.limits.get("pml") and abs(level - value) <= 1e-12 * max(
-            1.0, value
-        )
+        near = abs(level - value) <= 1e-12 * max(1.0, value)
+        sharp = value == self.privacy.limits.get("pml") and near
         text = f"the level of the mechanism is {value:.12g}"
         text = text if sharp else f"{text} as claimed, and {level:.12g} as recomputed"
-        return (
-            *self.level_claims,
-            *self._check_demands(),
-            Claim("value", sharp, FLOATS, text, value, level),
-            check_bound(
-                self.bound, max(0.0, self.recompute_bound()), False, self._arithmetic_of_bound
-            ),
-            check_gap(self, self.bound_rounding, self.is_maximised),
-        )
+        return Claim("value", sharp, FLOATS, text, value, level)
+
+    def _check_bound(self) -> Claim:
+        """Check the claim of a bound by the multipliers."""
+        proved = max(0.0, self.recompute_bound())
+        return check_bound(self.bound, proved, False, self._arithmetic_of_bound)
 
     @property
     def _arithmetic_of_bound(self) -> str:
         """Return the name of the arithmetic in which the bound is checked."""
         return FLOATS
 
-    def _check_demands(self) -> tuple[Claim, ...]:
+    def _check_constraints(self) -> tuple[Claim, ...]:
         """Check the claim that the expected utility reaches the floor, where there is one."""
         floor = self.normalized_floor
         if floor is None:
@@ -525,14 +521,14 @@ class LevelCertificate(_LeastLeakageCertificate, DesignCertificate):
         exact = self.allowed.size <= MAX_EXACT_ENTRIES or self.privacy.over is not None
         return RATIONAL if exact else FLOATS
 
-    def _check_demands(self) -> tuple[Claim, ...]:
+    def _check_constraints(self) -> tuple[Claim, ...]:
         """Check that only allowed pairs occur, and that the utility floor is met."""
         broken = np.argwhere((self.mechanism.matrix != 0) & ~self.allowed)
         text = "no pair occurs that is not allowed"
         if len(broken):
             x, y = broken[0]
             text = f"{self.mechanism.outputs[y]!r} occurs for {self.mechanism.inputs[x]!r}, and must not"
-        return (Claim("pairs", not len(broken), RATIONAL, text), *super()._check_demands())
+        return (Claim("pairs", not len(broken), RATIONAL, text), *super()._check_constraints())
 
     def get_law(self, output: int) -> FloatArray:
         """Return the (N,) prior, or nearly one of the set, under which an output leaks what is proved."""

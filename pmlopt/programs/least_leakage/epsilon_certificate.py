@@ -9,7 +9,7 @@ from typing import ClassVar, TypeAlias
 
 from pmlopt.core.records import have_equal_content
 from pmlopt.data.prior import Prior
-from pmlopt.programs.certificate import Certificate, check_gap
+from pmlopt.programs.certificate import Certificate
 from pmlopt.programs.claims import FLOATS, RATIONAL, Claim
 from pmlopt.programs.estimation.certificate import EstimationCertificate
 from pmlopt.programs.least_leakage.families import get_level, is_same_family
@@ -79,6 +79,7 @@ class LeastEpsilonCertificate(Certificate):
     kind: ClassVar[str] = "least-epsilon"
     arithmetic: ClassVar[str] = RATIONAL
     """Integers, of the level; the utility and the bound on it are floats, rounding allowed for."""
+    maximised: ClassVar[bool] = False
 
     reach: float
     witness: DesignProof
@@ -88,11 +89,6 @@ class LeastEpsilonCertificate(Certificate):
     def listed_prior(self) -> Prior | None:
         """Return the prior of the claim as a list of probabilities; None for a claim without one."""
         return self.witness.listed_prior
-
-    @property
-    def is_maximised(self) -> bool:
-        """Return whether the objective is maximised, so that the bound is an upper bound on the optimum."""
-        return False
 
     @property
     def level(self) -> float:
@@ -122,7 +118,7 @@ class LeastEpsilonCertificate(Certificate):
             self._check_target_reached(),
             self._check_stated_level(),
             *self._check_lower_bound(),
-            check_gap(self, 0, False),
+            self._check_gap(),
         )
 
     def _check_target_reached(self) -> Claim:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pmlopt.core.argument_checks import check_one_for_each
 from pmlopt.core.arrays import BoolArray, FloatArray, Label, check_real
 from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.data.mechanism import Mechanism
@@ -250,10 +251,7 @@ def worst_case_utility(
     """
     known = as_prior(prior)
     allowed = allowed_pairs(order, threshold)
-    if len(allowed) != known.size:
-        raise UtilityError(
-            f"the order has {len(allowed)} rows for {known.size} letters: give one for each"
-        )
+    check_one_for_each("the order has", len(allowed), "rows", known.size, "letters", UtilityError)
     return build_least_leakage(
         known, allowed, _resolve_labels(known, allowed.shape[1], outputs), over
     )
@@ -508,8 +506,9 @@ def _check_allowed_outputs(
 def _resolve_labels(prior: Prior, count: int, outputs: Outputs) -> tuple[Label, ...]:
     """Return the output labels; raise an error where their number is not that of the columns."""
     letters = resolve_outputs(prior.labels, count, outputs)
-    if len(letters) != count:
-        raise ProgramError(f"there are {len(letters)} outputs, and the order has {count} columns")
+    check_one_for_each(
+        "there are", len(letters), "outputs", count, "columns of the order", ProgramError
+    )
     return letters
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, bound_sum_rounding, check_real
+from pmlopt.core.arrays import FloatArray, bound_sum_rounding, check_nonnegative
 from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import log_sum_exp
@@ -126,9 +126,7 @@ def check_entropy(query: Query, entropy: float) -> float:
     Raises:
         PrivacyError: it is no number, negative, or above `log |X|` by more than rounding.
     """
-    least = check_real(entropy, "the entropy b", PrivacyError)
-    if least < 0:
-        raise PrivacyError(f"the entropy b is {least:g} nats: an entropy is at least 0")
+    least = check_nonnegative(entropy, "the entropy b", PrivacyError)
     if least > query.log_size + bound_sum_rounding(1, max(1.0, query.log_size)):
         raise PrivacyError(
             f"the entropy b is {least!r} nats, above log |X| = {query.log_size!r} of "

@@ -11,8 +11,8 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.records import Shape
 from pmlopt.model.queries import RecordChannel
-from pmlopt.programs.certificate import DECIMAL, Certificate, check_gap
-from pmlopt.programs.claims import Claim
+from pmlopt.programs.certificate import DECIMAL, Certificate
+from pmlopt.programs.claims import Claim, claim_proof
 from pmlopt.programs.record_leakage.proof import (
     RecordKindProof,
     is_channel_of,
@@ -87,15 +87,12 @@ class RecordCertificate(Certificate):
             )
         leaks = leaks_at_least(self.channel, self.entropy, self.record, self.joint, self.value)
         text = f"a prior reaches {self.value:.9g}"
-        value = Claim(
-            "value", leaks, DECIMAL, text if leaks else f"this is not proved: {text}", self.value
-        )
+        value = claim_proof("value", leaks, DECIMAL, text, self.value)
         # a local method proves nothing: that is no failure, and no promise
         if self.bound == math.inf:
             text = "no bound is claimed, so that nothing is promised of the leakage"
             return (value, Claim("bound", None, DECIMAL, text, self.bound))
         holds = self.bound >= self.value
         holds = holds and proves_bound(self.channel, self.entropy, self.proofs, self.bound)
-        text = self.statement if holds else f"this is not proved: {self.statement}"
-        bound = Claim("bound", holds, DECIMAL, text, self.bound)
-        return (value, bound, check_gap(self, self.bound_rounding, self.is_maximised))
+        bound = claim_proof("bound", holds, DECIMAL, self.statement, self.bound)
+        return (value, bound, self._check_gap())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -10,8 +12,8 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, bound_sum_rounding
 from pmlopt.core.records import ADDED_LATER, Shape
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.model.utility import list_informations
-from pmlopt.programs.certificate import VERIFY_ROUNDING_FRACTION, DesignCertificate, check_gap
+from pmlopt.model.utility import SubConvex, list_informations
+from pmlopt.programs.certificate import VERIFY_ROUNDING_FRACTION, DesignCertificate
 from pmlopt.programs.claims import FLOATS, Claim, check_bound, check_value
 from pmlopt.programs.subconvex.column_spaces import ColumnSpace, build_column_space
 
@@ -27,14 +29,59 @@ def name_information(kind: str) -> str:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ColumnCertificate(DesignCertificate):
+class InformationCertificate(DesignCertificate):
+    """The base of certificates of a sub-convex utility, whose bound comes from pricing columns.
+
+    Attributes:
+        utility: the name of the utility; a function of a user is in no file, and its claims are not checked.
+    """
+
+    has_constant_utility = False
+
+    utility: str
+
+    @property
+    def value_name(self) -> str:
+        """Return what the value is, in words."""
+        return name_information(self.utility)
+
+    @cached_property
+    def known_utility(self) -> SubConvex | None:
+        """Return the utility; None for a function of a user."""
+        make = list_informations().get(self.utility)
+        return None if make is None else make()
+
+    @abstractmethod
+    def _prove_bound(self) -> float | None:
+        """Compute what the multipliers prove; None where they do not fit."""
+
+    def _check_value(self) -> Claim:
+        """Check the claim that the value is the utility of the mechanism."""
+        if self.known_utility is None:
+            return self._leave_unchecked("value")
+        found = self.known_utility.value(self.prior, self.mechanism)
+        return check_value(self.value, found, self.bound_rounding, name=self.value_name)
+
+    def _check_bound(self) -> Claim:
+        """Check the claim of a bound; all columns are priced again."""
+        if self.known_utility is None:
+            return self._leave_unchecked("bound")
+        return check_bound(self.bound, self._prove_bound(), True)
+
+    def _leave_unchecked(self, name: str) -> Claim:
+        """State that a claim is not checked, for the utility is a function."""
+        text = f"the utility {self.utility!r} is a function, which no file holds"
+        return Claim(name, None, FLOATS, text)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ColumnCertificate(InformationCertificate):
     """The certificate of a design with a sub-convex utility, whose bound comes from pricing all columns.
 
     The bound is `bound_column_utility(prior, privacy, utility, multipliers)`, or, where that took a search,
     what the search proved for these multipliers.
 
     Attributes:
-        utility: the name of the utility.
         pricing: what the bound on the extreme columns rests on: "counts" and "vertices" are exact,
             "search" and "tangents" go through what bounds leave open, "ball" adds what plateaus may be
             worth, "split" and "relaxed" are relaxed columns and the chords of the utility, "everything" is
@@ -44,65 +91,37 @@ class ColumnCertificate(DesignCertificate):
     """
 
     kind: ClassVar[str] = "sub-convex"
-    has_constant_utility = False
 
-    utility: str
     pricing: str
     laws: Annotated[Annotated[FloatArray, Shape("laws", "letters")] | None, ADDED_LATER] = None
 
-    @property
-    def value_name(self) -> str:
-        """Return what the value is, in words."""
-        return name_information(self.utility)
-
     def _build_space(self) -> ColumnSpace:
         """Rebuild the space of extreme columns."""
-        utility = list_informations()[self.utility]()
-        return build_column_space(self.prior, self.privacy, utility, self.laws)
+        assert self.known_utility is not None
+        return build_column_space(self.prior, self.privacy, self.known_utility, self.laws)
 
     @property
     def bound_rounding(self) -> float:
         """Return the floating-point allowance by which the value may pass its bound."""
-        if self.utility not in list_informations():
+        if self.known_utility is None:
             return 1e-14 * max(1.0, abs(self.value))
         space = self._build_space()
         return bound_sum_rounding(
             sum(self.mechanism.matrix.shape), max(1.0, abs(space.full_release_utility))
         )
 
-    def checks(self) -> tuple[Claim, ...]:
-        """Recheck level, value and bound; all extreme columns are priced again."""
-        if self.utility not in list_informations():
-            text = f"the utility {self.utility!r} is a function, which no file holds"
-            claims = (Claim(name, None, FLOATS, text) for name in ("value", "bound"))
-            return (
-                *self.level_claims,
-                *claims,
-                check_gap(self, self.bound_rounding, self.is_maximised),
-            )
-        prior, utility, rho = self.prior, list_informations()[self.utility](), self.multipliers
-        space = self._build_space()
-        value = check_value(
-            self.value,
-            utility.value(prior, self.mechanism),
-            self.bound_rounding,
-            name=self.value_name,
-        )
-        found = (*self.level_claims, value, check_gap(self, self.bound_rounding, self.is_maximised))
-        if rho is None or rho.shape != (prior.size,):
-            return (*found, check_bound(self.bound, None, True))
+    def _prove_bound(self) -> float | None:
+        """Price all extreme columns again; None where the multipliers do not fit."""
+        rho, space = self.multipliers, self._build_space()
+        if rho is None or rho.shape != (self.prior.size,):
+            return None
         # at these multipliers no column has a positive reduced value: no pricing is needed
         if np.array_equal(rho, space.release_multipliers):
             # convexity: mu(lam) <= sum_x p[x] lam[x] mu(e_x / p[x]) on columns of mean one
             proved = space.full_release_bound
         else:
             proved = space.compute_bound(rho, self.bound, None)[0]
-        return (
-            *found,
-            check_bound(
-                self.bound, proved - VERIFY_ROUNDING_FRACTION * space.typical_rounding, True
-            ),
-        )
+        return proved - VERIFY_ROUNDING_FRACTION * space.typical_rounding
 
 
 C = TypeVar("C", bound=DesignCertificate)

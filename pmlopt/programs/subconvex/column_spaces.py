@@ -24,6 +24,7 @@ from pmlopt.programs.subconvex.columns import (
     ColumnPricer,
     ColumnUtility,
     DenseBatch,
+    InformationSpace,
     build_unit_columns,
     recognize_columns,
 )
@@ -40,7 +41,7 @@ MAX_ENUMERATED_COLUMNS = 3_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnSpace:
+class ColumnSpace(InformationSpace):
     """The extreme columns of mean one under a requirement, with their values for a sub-convex utility.
 
     Attributes:
@@ -52,9 +53,7 @@ class ColumnSpace:
     MAX_SHORT_LIST_COLUMNS: ClassVar[int] = 20_000
     """Extreme columns up to which the list is priced in place of a bound, or of a pricing that needs none."""
 
-    prior: Prior
     privacy: Requirement
-    utility: SubConvex
     allowed: tuple[Family, ...] | ColumnCone | RatioBounds
     laws: FloatArray | None = None
 
@@ -146,25 +145,6 @@ class ColumnSpace:
             if isinstance(self.utility, FInformation)
             else None
         )
-
-    def column_values(self, lifts: FloatArray) -> FloatArray:
-        """Compute the (K,) utilities of columns."""
-        return self.utility.column_values(self.prior.pmf, lifts)
-
-    @cached_property
-    def constant_utility(self) -> float:
-        """Return the utility of the constant mechanism."""
-        return float(self.column_values(np.ones((self.prior.size, 1)))[0])
-
-    @cached_property
-    def release_multipliers(self) -> FloatArray:
-        """Return the (N,) dual multipliers of the full release: no column has a positive reduced value."""
-        return self.column_values(np.diag(1 / self.prior.pmf))
-
-    @cached_property
-    def full_release_utility(self) -> float:
-        """Return the utility of the full release, an upper bound: `sum_x p[x] mu(e_x / p[x])`."""
-        return float(self.prior.pmf @ self.release_multipliers)
 
     @cached_property
     def full_release_bound(self) -> float:
@@ -432,7 +412,7 @@ def build_column_space(
     if prior.size == 1:
         allowed = (BoxFamily(1.0, 1.0),)
     if laws is None:
-        return ColumnSpace(prior, privacy, utility, allowed)
+        return ColumnSpace(prior, utility, privacy, allowed)
     if (
         not isinstance(allowed, ColumnCone)
         or allowed.relaxed is None
@@ -442,7 +422,7 @@ def build_column_space(
             f"there are priors of a set that is no polytope, and {privacy!r} is over none on these letters"
         )
     cone = ColumnCone.from_members(allowed.relaxed, allowed.exp_neg_epsilon, laws)
-    return ColumnSpace(prior, privacy, utility, cone, laws)
+    return ColumnSpace(prior, utility, privacy, cone, laws)
 
 
 def _are_valid_measures(laws: FloatArray, prior: Prior) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -17,11 +18,45 @@ from pmlopt.core.arrays import (
     bound_sum_rounding,
     compute_subset_sums,
 )
+from pmlopt.data.prior import Prior
 from pmlopt.model.uncertainty.columns import TIE_ATOL, BoxFamily, Family
+from pmlopt.model.utility import SubConvex
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
 CAPACITY_RTOL, MASS_ATOL, MASS_SUM_TOLERANCE = 1e-13, 1e-15, 2e-12
 """By which rounding may put a set beyond a capacity, a mass beyond an end, and a sum of many masses."""
+
+
+@dataclass(frozen=True, eq=False)
+class InformationSpace:
+    """The base of spaces of columns of mean one, with their values for a sub-convex utility.
+
+    Attributes:
+        prior: N letters.
+        utility: of columns.
+    """
+
+    prior: Prior
+    utility: SubConvex
+
+    def column_values(self, lifts: FloatArray) -> FloatArray:
+        """Compute the (K,) utilities of columns."""
+        return self.utility.column_values(self.prior.pmf, lifts)
+
+    @cached_property
+    def constant_utility(self) -> float:
+        """Return the utility of the constant mechanism."""
+        return float(self.column_values(np.ones((self.prior.size, 1)))[0])
+
+    @cached_property
+    def release_multipliers(self) -> FloatArray:
+        """Return the (N,) dual multipliers of the full release: no column has a positive reduced value."""
+        return self.column_values(np.diag(1 / self.prior.pmf))
+
+    @cached_property
+    def full_release_utility(self) -> float:
+        """Return the utility of the full release, an upper bound: `sum_x p[x] mu(e_x / p[x])`."""
+        return float(self.prior.pmf @ self.release_multipliers)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.column_cost import ColumnCost
 from pmlopt.model.uncertainty.columns import MAX_CUT_VERTICES
 from pmlopt.model.uncertainty.cut_polytopes import TIGHT_ATOL, CutCube
-from pmlopt.model.utility import SubConvex
+from pmlopt.programs.subconvex.columns import InformationSpace
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,37 +72,14 @@ class CostPolytope:
 
 
 @dataclass(frozen=True, eq=False)
-class CostSpace:
+class CostSpace(InformationSpace):
     """The columns of mean one and their values under a sub-convex utility, with a limited cost.
 
     Attributes:
-        prior: N letters.
-        utility: the sub-convex utility.
         cost: what the requirement limits.
     """
 
-    prior: Prior
-    utility: SubConvex
     cost: ColumnCost
-
-    def column_values(self, lifts: FloatArray) -> FloatArray:
-        """Compute (K,) the utility of columns."""
-        return self.utility.column_values(self.prior.pmf, lifts)
-
-    @cached_property
-    def constant_utility(self) -> float:
-        """Return the utility of releasing nothing."""
-        return float(self.column_values(np.ones((self.prior.size, 1)))[0])
-
-    @cached_property
-    def release_multipliers(self) -> FloatArray:
-        """Return (N,) the utility of each letter if released: multipliers at which no column gains."""
-        return self.column_values(np.diag(1 / self.prior.pmf))
-
-    @cached_property
-    def full_release_utility(self) -> float:
-        """Return the utility of releasing the secret, which none exceeds."""
-        return float(self.prior.pmf @ self.release_multipliers)
 
     def compute_bound(
         self, multipliers: FloatArray, price: float, slopes: FloatArray | None

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, check_nonnegative, check_real
+from pmlopt.core.arrays import FloatArray, check_in_interval, check_nonnegative
 from pmlopt.core.lazy_imports import cp
 from pmlopt.errors import InfeasibleError, PriorError, PrivacyError, ProgramError, UtilityError
 from pmlopt.model.queries import DatasetOrbits, Query, orbits
@@ -66,9 +66,7 @@ def leakage_distortion(
         >>> round(found.value, 5), found.mechanism.matrix.round(4).tolist()
         (0.17332, [[0.8, 0.2], [0.2, 0.8]])
     """
-    limit = check_real(distortion, "the distortion D", UtilityError)
-    if limit < 0:
-        raise UtilityError(f"the distortion D is {limit:g}: give a number of at least 0")
+    limit = check_in_interval(distortion, "[0, inf)", "the distortion D", UtilityError)
     program = _make_program(query, loss, law, entropy, "leakage", limit)
     # up to rounding the least distortion is feasible
     if limit < program.min_distortion * (1 - LOSS_RTOL):

@@ -10,8 +10,8 @@ from typing import ClassVar
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.queries import Query
 from pmlopt.model.queries.record_leakage_measures import allows_only_uniform
-from pmlopt.programs.certificate import DECIMAL, Certificate, check_gap
-from pmlopt.programs.claims import Claim, check_value
+from pmlopt.programs.certificate import DECIMAL, Certificate
+from pmlopt.programs.claims import Claim, check_value, claim_proof
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.tradeoff.proof import (
     Sense,
@@ -42,6 +42,7 @@ class TradeoffCertificate(Certificate):
     kind: ClassVar[str] = "trade-off"
     arithmetic: ClassVar[str] = DECIMAL
     """Decimals."""
+    maximised: ClassVar[bool] = False
 
     sense: Sense
     limit: float
@@ -111,11 +112,6 @@ class TradeoffCertificate(Certificate):
         return Mechanism(rows, product(*map(range, table.shape)), self.mechanism.outputs)
 
     @property
-    def is_maximised(self) -> bool:
-        """Return whether the objective is maximised, so that the bound is an upper bound on the optimum."""
-        return False
-
-    @property
     def value_name(self) -> str:
         """Return what the value is, in words."""
         return self.sense
@@ -134,13 +130,12 @@ class TradeoffCertificate(Certificate):
         limit = f"the {other} is {'' if kept else 'not '}proved to be at most {self.limit:.9g}"
         found = self.leakage if self.sense == "leakage" else self.distortion
         audited = is_audit_valid(query, self.mechanism, self.audit)
-        text = self.audit.statement if audited else f"this is not proved: {self.audit.statement}"
         return (
             Claim("limit", kept, DECIMAL, limit, self.limit),
-            Claim("level", audited, DECIMAL, text, self.leakage),
+            claim_proof("level", audited, DECIMAL, self.audit.statement, self.leakage),
             check_value(self.value, found, 0.0, DECIMAL, name=self.value_name),
             self._check_bound(kept),
-            check_gap(self, self.bound_rounding, self.is_maximised),
+            self._check_gap(),
         )
 
     def _check_bound(self, kept: bool) -> Claim:
@@ -155,6 +150,4 @@ class TradeoffCertificate(Certificate):
             and is_bound_proved(*about, proof, query, self.entropy, self.bound)
         )
         text = f"no {self.sense} below {self.bound:.9g}"
-        return Claim(
-            "bound", holds, DECIMAL, text if holds else f"this is not proved: {text}", self.bound
-        )
+        return claim_proof("bound", holds, DECIMAL, text, self.bound)

@@ -13,7 +13,7 @@ from pmlopt.core.records import Shape
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import PML
 from pmlopt.programs.certificate import Certificate
-from pmlopt.programs.claims import RATIONAL, Claim
+from pmlopt.programs.claims import RATIONAL, Claim, claim_proof
 from pmlopt.programs.exact.rounding import is_met_exactly
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, find_highest_rank
 
@@ -124,8 +124,8 @@ class ThresholdCertificate(Certificate):
             Claim("value", above, RATIONAL, self.statement if above else "outputs below the threshold occur",
                   self.value),
             *self._check_next_threshold(),
-            Claim("bound", ceiling, RATIONAL, f"nothing above {self.bound:g} within {self.epsilon:g} nats"
-                  if ceiling else f"this is not proved: nothing above {self.bound:g}", self.bound),
+            claim_proof("bound", ceiling, RATIONAL,
+                        f"nothing above {self.bound:g} within {self.epsilon:g} nats", self.bound),
             Claim("gap", self.threshold <= self.max_possible_rank, RATIONAL, f"{self.gap:.3g}", self.gap),
         )  # fmt: skip
 

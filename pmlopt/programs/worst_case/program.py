@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pmlopt.core.argument_checks import check_one_for_each
 from pmlopt.core.arrays import FloatArray, Label, check_nonnegative, copy_float_array
 from pmlopt.core.lazy_imports import cp
 from pmlopt.data.prior import Prior, PriorLike, as_prior
@@ -15,6 +16,7 @@ from pmlopt.errors import PrivacyError, UtilityError
 from pmlopt.model.privacy import PML
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.model.utility import LinearUtility
+from pmlopt.model.utility.linear import check_linear_utility
 from pmlopt.model.utility.orders import highest_threshold
 from pmlopt.programs.least_leakage.certificate import find_highest_rank
 from pmlopt.programs.least_leakage.program import LeastLeakage, build_least_leakage
@@ -119,10 +121,7 @@ def best_worst_case(
     claim = _check_requirement(known, epsilon, over)
     highest_threshold(order)  # checks the order
     ranks = copy_float_array(order, 2, "the order", UtilityError)
-    if len(ranks) != known.size:
-        raise UtilityError(
-            f"the order has {len(ranks)} rows for {known.size} letters: give one for each"
-        )
+    check_one_for_each("the order has", len(ranks), "rows", known.size, "letters", UtilityError)
     return _make_program(
         known, ranks, claim, resolve_outputs(known.labels, ranks.shape[1], outputs)
     )
@@ -161,10 +160,7 @@ def best_guaranteed_utility(
     """
     known = as_prior(prior)
     claim = _check_requirement(known, epsilon, over)
-    if not isinstance(utility, LinearUtility):
-        raise UtilityError(
-            f"the utility is {utility!r}: give ExpectedGain(...) or ExpectedLoss(...)"
-        )
+    check_linear_utility(utility)
     labels = resolve_outputs(known.labels, utility.fixed_outputs, outputs)
     # equal utilities have one rank; a loss enters with its sign changed
     signed, ranks = np.unique(utility.evaluate_gains(known.labels, labels), return_inverse=True)

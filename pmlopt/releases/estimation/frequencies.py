@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
+from pmlopt.core.argument_checks import check_choice, check_one_for_each
 from pmlopt.core.arrays import (
     FloatArray,
     IntArray,
@@ -525,10 +526,7 @@ def _count_weighted(
         )
     places = find_outputs(mechanism, released)
     each = copy_float_array(weights, 1, "the weights", PriorError)
-    if len(each) != len(places):
-        raise PriorError(
-            f"there are {len(each)} weights for {len(places)} people: give one for each"
-        )
+    check_one_for_each("there are", len(each), "weights", len(places), "people", PriorError)
     if (each < 0).any() or not each.any():
         raise PriorError(
             f"the weights have the least entry {each.min():g}: they are at least 0, not all 0"
@@ -546,10 +544,7 @@ def _count_weighted(
 
 def _check_interval_kind(kind: str) -> Intervals:
     """Validate the name of an interval kind."""
-    if kind not in get_args(Intervals):
-        raise InputError(
-            f"the intervals {kind!r} are not known: use {', '.join(get_args(Intervals))}"
-        )
+    check_choice(kind, get_args(Intervals), "the kind of intervals", InputError)
     return cast("Intervals", kind)
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, check_nonnegative, check_real
+from pmlopt.core.arrays import FloatArray, check_in_interval, check_nonnegative
 from pmlopt.data.sampling.categorical import Seed, make_random_bits
 from pmlopt.data.sampling.grid_noise import (
     choose_grid_step,
@@ -47,9 +47,7 @@ class NoiseLaw(ABC):
     """Whether the noise is whole, and for whole numbers only."""
 
     def __post_init__(self) -> None:
-        size = check_real(self.scale, "the scale", PrivacyError)
-        if size < 0:
-            raise PrivacyError(f"the scale is {size:g}: give a positive one, or 0 for no noise")
+        size = check_in_interval(self.scale, "[0, inf)", "the scale", PrivacyError)
         vars(self).update(scale=size)
 
     @abstractmethod

@@ -20,7 +20,7 @@ from pmlopt.core.arrays import (
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import log_quotient
-from pmlopt.model.uncertainty.prior_set import PriorSet
+from pmlopt.model.uncertainty.prior_set import PriorSet, check_prior_set
 from pmlopt.releases.noise.laws import UNIT
 
 
@@ -131,10 +131,8 @@ class PlacedLetters:
     points: FloatArray
 
     def __post_init__(self) -> None:
-        if not isinstance(self.over, PriorSet | None):
-            raise PrivacyError(
-                f"`over` is {self.over!r}: give a set of priors such as confidence_ball(prior, 0.01)"
-            )
+        if self.over is not None:
+            check_prior_set(self.over)
         if self.over is not None:
             self.over.check_letters(self.prior.labels, "the prior")
 
