@@ -44,6 +44,10 @@ Solver = Callable[[MethodOptions], SolverResult]
 
 CLOSED_FORM, COLOR_REFINEMENT = "closed-form", "color-refinement"
 PAIRS, MUTUAL_PAIRS, BLOCKS = "constraint-generation", "pair-ipm", "block-ipm"
+OUTPUTS = "output-generation"
+
+MIN_GENERATED_OUTPUTS_ENTRIES = 100_000
+"""Matrices of at least so many entries are begun with few of their outputs."""
 
 TIGHT_TOLERANCES: Mapping[str, Any] = dict.fromkeys(
     ("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-12
@@ -159,6 +163,12 @@ def _formulate_bands(
         solvers["highs-small" if start is None else "highs-warm"] = by_simplex
     by_blocks = partial(_solve_blocks, program)
     solvers[BLOCKS] = solvers[f"{BLOCKS}-by-name"] = by_blocks
+    level = program.privacy.find_plain_pml_level()
+    if level is not None and level > 0:
+        by_outputs = partial(_solve_some_outputs, program, math.exp(-level))
+        solvers[f"{OUTPUTS}-by-name"] = by_outputs
+        if entries >= MIN_GENERATED_OUTPUTS_ENTRIES:
+            solvers[OUTPUTS] = by_outputs
     _add_general_solvers(solvers, program, by_simplex, is_linear=True)
     reason = "each column between two ends: a band"
     return _finish(program, reason, solvers, known, is_closed_form, tries_classes=start is None)
@@ -169,6 +179,15 @@ def _solve_blocks(program: LinearDesign, options: MethodOptions) -> SolverResult
     task = program.build_block_lp()
     assert task is not None
     return linear.solve_block_lp(program, task, options)
+
+
+def _solve_some_outputs(
+    program: LinearDesign, exp_neg_epsilon: float, options: MethodOptions
+) -> SolverResult:
+    """Solve a design under PML with outputs added as they are needed."""
+    task = program.build_block_lp()
+    assert task is not None
+    return linear.generate_outputs(program, task, exp_neg_epsilon, options)
 
 
 def _solve_blocks_by_simplex(

@@ -29,6 +29,7 @@ from pmlopt.programs.linear.formulation import (
     CLOSED_FORM,
     COLOR_REFINEMENT,
     MUTUAL_PAIRS,
+    OUTPUTS,
     PAIRS,
     TIGHT_TOLERANCES,
     Formulation,
@@ -61,6 +62,7 @@ OWN_METHODS = (
     COLOR_REFINEMENT,
     MUTUAL_PAIRS,
     PAIRS,
+    OUTPUTS,
     BLOCKS,
 )
 """Methods that pass no options to a solver."""
@@ -208,6 +210,11 @@ AUTOMATIC_METHODS = (
         "letters and outputs fall into few classes that look alike: LP with a variable for each class",
     ),
     _make_method(
+        OUTPUTS,
+        OUTPUTS,
+        "PML with many outputs, of which few are used: those come in whose price is above that of the others",
+    ),
+    _make_method(
         BLOCKS,
         BLOCKS,
         "few numbers couple the columns: structured interior point, a system of the size of the smaller side",
@@ -245,6 +252,10 @@ NAMED_METHODS = (
     _make_named_method(
         PAIRS,
         "designs under many bounds on pairs of letters and nothing else",
+    ),
+    _make_named_method(
+        OUTPUTS,
+        "designs with an expected gain or loss, under PML above 0 nats and nothing else",
     ),
     _make_named_method(
         BLOCKS,
