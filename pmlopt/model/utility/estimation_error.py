@@ -187,14 +187,43 @@ def _build_marginals(labels: Sequence[Label]) -> Rows:
     parts = {len(label) if isinstance(label, tuple) else 0 for label in labels}
     if len(parts) != 1 or 0 in parts:
         raise UtilityError("the labels are not tuples of one length, so there are no marginals")
-    names: list[Label] = []
-    rows = []
-    for place in range(parts.pop()):
-        column = [label[place] for label in labels if isinstance(label, tuple)]
-        for value in dict.fromkeys(column):
-            names.append(f"part {place + 1} = {value}")
-            rows.append([float(entry == value) for entry in column])
-    return tuple(names), np.array(rows)
+    places = range(parts.pop())
+    found = build_margins(
+        labels, [f"part {place + 1}" for place in places], [[place] for place in places]
+    )
+    assert found.axes[0] is not None
+    return found.axes[0], np.asarray(found.values)
+
+
+def build_margins(
+    labels: Sequence[Label], names: Sequence[str], margins: Sequence[Sequence[int]]
+) -> LabelledArray:
+    """Build the workload of the shares and cross tables of some parts of tuple labels.
+
+    Args:
+        labels: N tuples.
+        names: of their parts, for the names of the rows.
+        margins: the places of the parts of each table.
+
+    Raises:
+        UtilityError: there is no table, one has no part, or one part twice.
+
+    Examples:
+        >>> tables = build_margins((("no", "f"), ("yes", "f")), ["ill", "sex"], [[0, 1]])
+        >>> tables.axes[0], tables.values.tolist()
+        (('ill = no, sex = f', 'ill = yes, sex = f'), [[1.0, 0.0], [0.0, 1.0]])
+    """
+    if not margins or not all(margins) or any(len(set(one)) < len(one) for one in margins):
+        raise UtilityError(f"the margins are {margins!r:.80}: give groups of different columns")
+    rows: list[str] = []
+    cells: list[FloatArray] = []
+    for places in margins:
+        keys = [tuple(label[place] for place in places) for label in labels]  # type: ignore[index]
+        for key in dict.fromkeys(keys):
+            parts = zip(places, key, strict=True)
+            rows.append(", ".join(f"{names[place]} = {value}" for place, value in parts))
+            cells.append(np.array([float(other == key) for other in keys]))
+    return LabelledArray(np.array(cells), (tuple(rows), tuple(labels)), "the margins")
 
 
 WORKLOADS: Mapping[str, Callable[[Sequence[Label]], Rows]] = {

@@ -55,7 +55,7 @@ class _OutputPool:
         self.matrix, self.value = start, program.columns.compute_expectation(self.gains, start)
         self.rho = self.gains.max(axis=1)  # as if nothing were private
         self.bound = float(self.p @ self.rho)
-        self.kept = start.any(axis=0)
+        self.kept: BoolArray = np.asarray(start.any(axis=0))
         prices = self.price_outputs(np.zeros(len(self.p)))
         self.kept[np.argsort(-prices, kind="stable")[:MIN_FIRST_OUTPUTS]] = True
 
