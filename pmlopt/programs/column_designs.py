@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from operator import itemgetter
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -40,7 +40,7 @@ About = Mapping[str, tuple[Callable[[Any], Label], float]]
 
 
 @dataclass(frozen=True)
-class ColumnUtility:
+class WeightedColumn:
     """What a column of the tuples loses by each output, in its own units, and what a unit of it counts.
 
     Attributes:
@@ -88,6 +88,30 @@ class ColumnLoss:
     nothing: float
 
 
+@overload
+def joint_design(
+    joint_law: JointLaw,
+    total: float | Requirement,
+    utilities: Mapping[str, Any],
+    *,
+    weights: Mapping[str, float] | None = None,
+    limits: Mapping[str, float] | None = None,
+    about: About | None = None,
+    margins: None = None,
+    constraints: Iterable[Constraint] = (),
+) -> LinearDesign: ...
+@overload
+def joint_design(
+    joint_law: JointLaw,
+    total: float | Requirement,
+    utilities: Mapping[str, Any] | Sequence[str],
+    *,
+    weights: Mapping[str, float] | None = None,
+    limits: Mapping[str, float] | None = None,
+    about: About | None = None,
+    margins: Sequence[Sequence[str]] | None = None,
+    constraints: Iterable[Constraint] = (),
+) -> LinearDesign | EstimationDesign: ...
 def joint_design(
     joint_law: JointLaw,
     total: float | Requirement,
@@ -172,7 +196,7 @@ def joint_design(
     return linear
 
 
-def _are_few(columns: Sequence[ColumnUtility]) -> bool:
+def _are_few(columns: Sequence[WeightedColumn]) -> bool:
     """Return whether all combinations of the outputs of columns may be outputs."""
     return math.prod(len(one.outputs) for one in columns) <= MAX_FREE_OUTPUTS
 
@@ -231,18 +255,30 @@ def build_row_secret(prior: Prior, function: Callable[[Any], Label], name: str) 
     return Secret(joint, prior.labels, known, name)
 
 
-def compute_column_law(prior: Prior, place: int) -> Prior:
-    """Compute the law of one column of the tuples, exactly."""
+def marginalize(prior: Prior, places: Sequence[int]) -> Prior:
+    """Compute the law of some parts of the tuples, exactly, on tuples of these parts.
+
+    Examples:
+        >>> pairs = Prior.from_weights([1, 2, 3], [("a", 0), ("b", 0), ("b", 1)])
+        >>> marginalize(pairs, [0]).labels, marginalize(pairs, [0]).weights
+        ((('a',), ('b',)), (1, 5))
+    """
     masses: dict[Label, int] = {}
     for row, weight in zip(prior.labels, prior.integer_weights, strict=True):
-        assert isinstance(row, tuple)
-        masses[row[place]] = masses.get(row[place], 0) + int(weight)
+        key = tuple(row[place] for place in places)  # type: ignore[index]
+        masses[key] = masses.get(key, 0) + int(weight)
     return Prior.from_weights(list(masses.values()), list(masses))
+
+
+def compute_column_law(prior: Prior, place: int) -> Prior:
+    """Compute the law of one column of the tuples, exactly, on its values."""
+    found = marginalize(prior, [place])
+    return Prior.from_weights(found.weights, [row[0] for row in found.labels])  # type: ignore[index]
 
 
 def read_column_utilities(
     prior: Prior, utilities: Mapping[str, Any] | Sequence[str], weights: Mapping[str, float] | None
-) -> tuple[ColumnUtility, ...]:
+) -> tuple[WeightedColumn, ...]:
     """Convert the utilities of columns to weighted losses.
 
     Raises:
@@ -258,13 +294,13 @@ def read_column_utilities(
     for place, name in enumerate(names):
         law = compute_column_law(prior, place)
         losses, outputs = _tabulate_losses(law, utilities[name], name)
-        one = ColumnUtility(name, law, losses, outputs, 1.0)
+        one = WeightedColumn(name, law, losses, outputs, 1.0)
         weight = given.get(name)
         if weight is not None:
             weight = check_positive(weight, f"the weight of {name}", UtilityError)
         else:
             weight = 1 / one.nothing if one.nothing > 0 else 1.0
-        found.append(ColumnUtility(name, law, losses, outputs, weight))
+        found.append(WeightedColumn(name, law, losses, outputs, weight))
     return tuple(found)
 
 

@@ -19,6 +19,7 @@ from pmlopt.measures.outcomes import (
     select_table_outcomes,
     summarize_outcomes,
 )
+from pmlopt.programs.reports.column_losses import split_by_column
 from pmlopt.programs.reports.pages import ReportSection, render_page
 from pmlopt.programs.result import Result
 from pmlopt.publishing.folder import (
@@ -49,6 +50,7 @@ def build_sections(
         lines, warned = [str(tells[0])], tuple[str, ...]()
         if (worth := getattr(made[place], "baselines", None)) is not None:
             lines.append(f"Its {worth}.")
+        lines += _describe_column_losses(described.parts[place].columns, made[place])
         if max(mechanism.matrix.shape) <= MAX_RANKED_SIZE:  # where the rank is soon known
             found_of = estimable(mechanism)
             lines.append(f"From the released column can be estimated: {found_of}.")
@@ -70,6 +72,15 @@ def build_sections(
     yield from _describe_clear_columns(described, int(people.sum()))
     if described.order == IN_ORDER:
         yield ReportSection("", [KEPT_ORDER], kind="warning")
+
+
+def _describe_column_losses(columns: Sequence[str], made: Mechanism | Result[Any]) -> Iterator[str]:
+    """Yield what each column loses of what releasing nothing would, where a loss is a sum over columns."""
+    tables = () if isinstance(made, Mechanism) else split_by_column(made.certificate)
+    lost = [one for one in zip(columns, tables, strict=False) if one[1].nothing > 0]
+    if lost:
+        shares = [f"{name} {table.loss / table.nothing:.3g}" for name, table in lost]
+        yield f"Of what releasing nothing loses, it loses: {join_words(shares, 20)}."
 
 
 def _describe_intervals(prior: Prior, mechanism: Mechanism, rows: int) -> str:

@@ -12,10 +12,10 @@ never grows.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,8 +29,8 @@ from pmlopt.model.privacy import PML
 from pmlopt.programs.column_designs import (
     MAX_FREE_OUTPUTS,
     MAX_TUPLES,
-    ColumnUtility,
     JointLaw,
+    WeightedColumn,
     check_columns,
     find_column,
     joint_design,
@@ -38,23 +38,11 @@ from pmlopt.programs.column_designs import (
     read_joint_law,
 )
 from pmlopt.programs.designs import design
-from pmlopt.programs.exact.rounding import round_rows_to_grid
+from pmlopt.programs.exact.rounding import ENTRY_NOISE_ATOL, drop_noise, round_rows_to_grid
 from pmlopt.programs.solving import solve
 from pmlopt.releases.joint import joint_level, multiply_rows
 from pmlopt.solvers import highs
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline, MethodOptions
-
-MAX_GROUP_TUPLES = 64
-"""Tuples of a group that is chosen by dependence: its linear programs take about a second."""
-
-MAX_SWEEPS = 12
-"""How often each group is designed again at most."""
-
-SPLIT_STEPS = 50
-"""Epsilons at which columns that are designed apart are tried, before the last interval is halved."""
-
-LEVEL_MARGIN = 1e-11
-"""How far the joint level stays below the total: more than its floating-point sums are off."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +66,9 @@ class ColumnGroups:
     journal: tuple[tuple[str, tuple[float, ...]], ...]
 
 
+DesignT = TypeVar("DesignT")
+
+
 class _Group:
     """One group of columns: its tuples, its outputs, and their weighted losses.
 
@@ -88,7 +79,7 @@ class _Group:
     """
 
     def __init__(
-        self, prior: Prior, columns: Sequence[ColumnUtility], places: Sequence[int]
+        self, prior: Prior, columns: Sequence[WeightedColumn], places: Sequence[int]
     ) -> None:
         self.columns = [columns[place] for place in places]
         own = [tuple(row[place] for place in places) for row in prior.labels]  # type: ignore[index]
@@ -149,6 +140,34 @@ def compute_group_level(
     return joint_level(prior.pmf, lifted)
 
 
+def find_largest_level(
+    design_at: Callable[[float], DesignT], fits: Callable[[DesignT], bool], total: float
+) -> DesignT:
+    """Find the design at the largest level up to a total that fits; at level 0 it must.
+
+    Whether a design fits need not be monotone in the level: from above, the first of 50 levels that fits is
+    taken, and the interval above it halved.
+
+    Examples:
+        >>> round(find_largest_level(lambda level: level, lambda level: level**2 <= 0.5, 1.0), 5)
+        0.70711
+    """
+    low, high = 0.0, total
+    best: DesignT | None = None
+    for level in np.linspace(total, 0.0, 50, endpoint=False).tolist():
+        if fits(found := design_at(level)):
+            best, low = found, level
+            break
+        high = level
+    while high - low > 1e-6 * total:
+        middle = (low + high) / 2
+        if fits(found := design_at(middle)):
+            best, low = found, middle
+        else:
+            high = middle
+    return design_at(0.0) if best is None else best
+
+
 def split_evenly(
     joint_law: JointLaw,
     total: float,
@@ -186,22 +205,9 @@ def split_evenly(
             solve(design(one.prior, PML(epsilon), one.part, one.outputs)).matrix for one in columns
         ]
 
-    def fits(matrices: list[FloatArray]) -> bool:
-        return compute_group_level(prior, groups, matrices) <= total
-
-    # the joint level need not grow with the epsilon: from above, the first that fits is the largest
-    best, low, high = design_at(0.0), 0.0, total
-    for epsilon in np.linspace(total, 0.0, SPLIT_STEPS, endpoint=False).tolist():
-        if fits(found := design_at(epsilon)):
-            best, low = found, epsilon
-            break
-        high = epsilon
-    while high - low > 1e-6 * total:
-        middle = (low + high) / 2
-        if fits(found := design_at(middle)):
-            best, low = found, middle
-        else:
-            high = middle
+    best = find_largest_level(
+        design_at, lambda found: compute_group_level(prior, groups, found) <= total, total
+    )
     return _finish(prior, groups, best, total)
 
 
@@ -212,7 +218,7 @@ def group_design(
     groups: Sequence[Sequence[str]] | None = None,
     *,
     weights: Mapping[str, float] | None = None,
-    max_tuples: int = MAX_GROUP_TUPLES,
+    max_tuples: int = 64,
     time_limit: float | None = None,
 ) -> ColumnGroups:
     """Design one mechanism for each group of columns, in turn, under one total about the row.
@@ -291,7 +297,7 @@ def _read_groups(groups: Sequence[Sequence[str]], names: Sequence[str]) -> list[
     return places
 
 
-def choose_groups(prior: Prior, count: int, max_tuples: int = MAX_GROUP_TUPLES) -> list[list[int]]:
+def choose_groups(prior: Prior, count: int, max_tuples: int = 64) -> list[list[int]]:
     """Join the columns that depend most on each other, as long as a group has few tuples.
 
     Args:
@@ -345,7 +351,7 @@ def _improve_in_turn(
     """Design each group with the others fixed until nothing improves; return the loss after each sweep."""
     matrices = list(start)
     losses = [sum(map(_Group.compute_loss, groups, matrices))]
-    for _ in range(MAX_SWEEPS):
+    for _ in range(12):  # two or three are usual
         for place in order:
             group = groups[place]
             if deadline.expired:
@@ -456,21 +462,18 @@ def _finish(
     for _ in range(60):
         rounded = [
             round_rows_to_grid(
-                _drop_noise((1 - share) * matrix + share * law) if share < 1 else group.constant
+                drop_noise((1 - share) * matrix + share * law, ENTRY_NOISE_ATOL)
+                if share < 1
+                else group.constant
             )
             for matrix, law, group in zip(matrices, laws, groups, strict=True)
         ]
         level = compute_group_level(prior, groups, rounded)
-        if level <= total - LEVEL_MARGIN:
+        # a margin of more than its floating-point sums are off
+        if level <= total - 1e-11:
             break
         share = min(1.0, max(1e-11, 4 * share))
     value = sum(map(_Group.compute_loss, groups, rounded))
     names = tuple(tuple(one.name for one in group.columns) for group in groups)
     found = tuple(map(_Group.make_mechanism, groups, rounded))
     return ColumnGroups(names, found, level, value, None, ())
-
-
-def _drop_noise(matrix: FloatArray) -> FloatArray:
-    """Remove columns of a solver's noise, and divide rows by their sums."""
-    kept = np.where(matrix.max(axis=0) > 1e-9, matrix, 0.0)
-    return np.asarray(kept / kept.sum(axis=1, keepdims=True))

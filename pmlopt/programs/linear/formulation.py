@@ -46,9 +46,6 @@ CLOSED_FORM, COLOR_REFINEMENT = "closed-form", "color-refinement"
 PAIRS, MUTUAL_PAIRS, BLOCKS = "constraint-generation", "pair-ipm", "block-ipm"
 OUTPUTS = "output-generation"
 
-MIN_GENERATED_OUTPUTS_ENTRIES = 100_000
-"""Matrices of at least so many entries are begun with few of their outputs."""
-
 TIGHT_TOLERANCES: Mapping[str, Any] = dict.fromkeys(
     ("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-12
 )
@@ -167,7 +164,7 @@ def _formulate_bands(
     if level is not None and level > 0:
         by_outputs = partial(_solve_some_outputs, program, math.exp(-level))
         solvers[f"{OUTPUTS}-by-name"] = by_outputs
-        if entries >= MIN_GENERATED_OUTPUTS_ENTRIES:
+        if entries >= 100_000:  # in smaller ones all outputs take less than a second
             solvers[OUTPUTS] = by_outputs
     _add_general_solvers(solvers, program, by_simplex, is_linear=True)
     reason = "each column between two ends: a band"

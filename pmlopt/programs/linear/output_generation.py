@@ -31,13 +31,6 @@ from pmlopt.solvers.structured.iterates import Iterate, build_start
 MIN_FIRST_OUTPUTS, MIN_ADDED_OUTPUTS = 64, 32
 """Outputs of the first program, and those that come in at a time in alphabets of up to 320 letters."""
 
-ROUGH_ACCURACY = 0.3
-"""The gap at which a program is left whose outputs are not the last, as a share of the gap so far; its solver
-aims at a hundredth of what it is given."""
-
-MAX_ROUNDS = 60
-"""Programs that are solved at most; two to five are usual."""
-
 
 class _OutputPool:
     """The outputs that are in the program, with the best mechanism and multipliers so far.
@@ -159,15 +152,15 @@ def generate_outputs(
     accuracy = pool.gap
     with limit_threads():
         while not message:
-            # prices that show what is missing need few digits
-            accuracy = max(allowed, min(accuracy, ROUGH_ACCURACY * pool.gap))
+            # prices that show what is missing need few digits, and the solver aims at a hundredth of them
+            accuracy = max(allowed, min(accuracy, 0.3 * pool.gap))
             prices, steps = pool.solve(accuracy, options)
             iterations, rounds = iterations + steps, rounds + 1
             if pool.gap <= allowed:
                 message = "no output is worth more than the tolerance"
             elif options.deadline.expired:
                 message = "time limit"
-            elif rounds == MAX_ROUNDS:
+            elif rounds == 60:  # two to five are usual
                 message = "too many rounds"
             elif not pool.exchange_outputs(prices, allowed / 2):
                 if accuracy == allowed:
