@@ -52,6 +52,9 @@ class SingleReleaseOptions:
         ),
     ] = None
 
+    household_column: Annotated[str | None, OptionNote(
+        "The column with the household of each row: the level about a member counts all rows of a household."
+    )] = None  # fmt: skip
     ledger_file: Annotated[Path | None, OptionNote(
         "A ledger that must allow the release, and records it when it is published.", "--ledger"
     )] = None  # fmt: skip
@@ -92,5 +95,5 @@ class SingleReleaseOptions:
                 )
         return ReleasePlan(
             named, self.keep, dropped, self.total, None if self.law is None else str(self.law),
-            ledger=ledger, person_column=self.person_column,
+            ledger=ledger, person_column=self.person_column, group=self.household_column,
         )  # fmt: skip

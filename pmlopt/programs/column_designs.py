@@ -32,9 +32,6 @@ from pmlopt.programs.linear.program import LinearDesign
 MAX_TUPLES = 4_000
 """Distinct tuples of a design on tuples: at this size it takes up to a minute and a gigabyte."""
 
-MAX_FREE_OUTPUTS = 1_000
-"""Combinations of values up to which all of them may be released; beyond, those that occur."""
-
 JointLaw = PriorLike | Mapping[tuple[Label, ...], int]
 About = Mapping[str, tuple[Callable[[Any], Label], float]]
 
@@ -188,17 +185,17 @@ def joint_design(
         return found
     columns = read_column_utilities(prior, utilities, weights)
     utility = SumOfParts(*(one.part for one in columns))
-    outputs = (
-        list(product(*(one.outputs for one in columns))) if _are_few(columns) else prior.labels
-    )
+    outputs = list_outputs(columns) or prior.labels
     linear = design(prior, privacy, utility, outputs, constraints)
     assert isinstance(linear, LinearDesign)
     return linear
 
 
-def _are_few(columns: Sequence[WeightedColumn]) -> bool:
-    """Return whether all combinations of the outputs of columns may be outputs."""
-    return math.prod(len(one.outputs) for one in columns) <= MAX_FREE_OUTPUTS
+def list_outputs(columns: Sequence[WeightedColumn]) -> list[tuple[Label, ...]] | None:
+    """List all combinations of the outputs of columns; None where those that occur have to do."""
+    if math.prod(len(one.outputs) for one in columns) > 1_000:
+        return None
+    return list(product(*(one.outputs for one in columns)))
 
 
 def check_columns(utilities: Mapping[str, Any] | Sequence[str]) -> tuple[str, ...]:

@@ -8,18 +8,20 @@ from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import Label
+from pmlopt.core.arrays import Label, indices_of
 from pmlopt.core.frames import Missing
 from pmlopt.core.records import Range
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import InputError
+from pmlopt.model.privacy import LDP, PML, Requirement
 from pmlopt.model.utility import Utility
 from pmlopt.programs.column_designs import MAX_TUPLES, joint_design, marginalize
 from pmlopt.programs.result import Result
 from pmlopt.programs.solving import certify, solve
+from pmlopt.publishing.household_columns import StatedHouseholds
 from pmlopt.publishing.rounded_counts import choose_rounding_step, round_counts
-from pmlopt.releases.column_groups import group_design
+from pmlopt.releases.column_groups import find_largest_level, group_design
 from pmlopt.tables.counting import count_tuples
 from pmlopt.tables.reading import open_table
 from pmlopt.tables.streams import CsvFormat
@@ -64,6 +66,7 @@ def design_columns(
     total: float,
     margins: Sequence[Sequence[str]] | None = None,
     groups: Sequence[Sequence[str]] | None = None,
+    households: StatedHouseholds | None = None,
 ) -> Designed:
     """Design the mechanisms of columns together: one on their tuples, or one for each group of columns.
 
@@ -74,6 +77,8 @@ def design_columns(
         margins: groups of columns whose cross tables are to be estimated, in place of losses.
         groups: a partition of the columns; left out, one mechanism is on the tuples of all columns, up to
             4,000 of them, and else groups are chosen by dependence.
+        households: what all rows of a household reveal about a member is within the total, too: the largest
+            level of a row is searched for which that holds.
 
     Raises:
         InputError: an option needs a design on the tuples of all columns, and these are too many.
@@ -93,6 +98,10 @@ def design_columns(
     weights = {name: one.weight for name, one in columns.items() if one.weight is not None}
     limits = {name: one.limit for name, one in columns.items() if one.limit is not None}
     if groups is None and prior.size <= MAX_TUPLES:
+        if households is not None:
+            return {
+                names: _design_for_households(prior, inner, households, utilities, weights, limits)
+            }
         program = joint_design(
             prior, inner, list(names) if margins is not None else utilities,
             weights=weights or None, limits=limits, margins=margins,
@@ -100,10 +109,11 @@ def design_columns(
         # beyond a thousand tuples the usual tolerance takes many times as long
         result = solve(program) if prior.size <= 1_000 else solve(program, tolerance=1e-3)
         return {names: result}
-    if margins is not None or limits:
+    if margins is not None or limits or households is not None:
         raise InputError(
-            "margins and limits need one mechanism on the tuples of all columns, and groups are given or the "
-            f"{prior.size:,} tuples are more than {MAX_TUPLES:,}: group rare values, or release fewer columns"
+            "margins, limits and households need one mechanism on the tuples of all columns, and groups are "
+            f"given or the {prior.size:,} tuples are more than {MAX_TUPLES:,}: group rare values, or release "
+            "fewer columns"
         )
     found = group_design(prior, inner, utilities, groups, weights=weights)
     designed: Designed = {}
@@ -118,6 +128,34 @@ def design_columns(
         result = certify(program, mechanism.matrix)
         designed[own if len(own) > 1 else own[0]] = result if len(own) > 1 else _name_values(result)
     return designed
+
+
+def _design_for_households(
+    prior: Prior,
+    total: float,
+    households: StatedHouseholds,
+    utilities: Mapping[str, Any],
+    weights: Mapping[str, float],
+    limits: Mapping[str, float],
+) -> Result[Any]:
+    """Design one mechanism with the largest level of a row at which households are within the total."""
+    places = indices_of(households.rows, prior.labels, "the rows of households", InputError)
+    pooled = households.law.pooled
+
+    def design_at(level: float) -> Result[Any]:
+        requirement: Requirement = PML(max(level, 1e-9))  # a program has a level above 0
+        if pooled:  # members of few households may depend on each other in any way
+            requirement &= LDP(max(min(total / pooled, level), 1e-9))
+        return solve(
+            joint_design(prior, requirement, utilities, weights=weights or None, limits=limits)
+        )
+
+    return find_largest_level(
+        design_at,
+        lambda found: households.compute_level(found.matrix[places]) <= total,
+        total,
+        steps=50 if prior.size <= 200 else 10,
+    )
 
 
 def _name_values(result: Result[Any]) -> Result[Any]:

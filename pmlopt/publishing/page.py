@@ -114,6 +114,12 @@ def _describe_levels(
         every = described.level_with_clear_columns
         most = "more than can be listed" if every is None else format_nats(every)
         lines[0] += f" Together with the columns that stay in clear, the level is {most}."
+    if described.household_level is not None:
+        lines[0] += (
+            " All rows of a household together leak at most "
+            f"{format_nats(described.household_level)} about one member, by the rounded counts of households "
+            "in the data, rounded up to steps of 0.05 nats."
+        )
     if described.total is not None:
         lines[0] += f" The total that was allowed is {format_nats(described.total)}."
     shares = "all combinations of values" if several else "its values"
@@ -123,7 +129,7 @@ def _describe_levels(
     lines += [
         f"This holds for an adversary who knows the shares of {shares} among {whose}, as {DESCRIPTION} "
         "states them, and nothing else about the person.",
-        NOT_COVERED,
+        described.not_covered or NOT_COVERED,
         *describe_stated_counts(described),
     ]
     if len(names) == 1:  # a table would repeat one number

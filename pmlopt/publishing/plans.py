@@ -25,6 +25,7 @@ from pmlopt.model.uncertainty import L1Ball
 from pmlopt.model.utility import Utility, as_utility
 from pmlopt.programs.designs import design
 from pmlopt.programs.solving import solve
+from pmlopt.publishing.household_columns import count_households
 from pmlopt.publishing.joint_columns import JointColumn, count_stated_rows, design_columns
 from pmlopt.publishing.releasing import Columns, Made
 from pmlopt.publishing.rounded_counts import (
@@ -151,6 +152,8 @@ class ReleasePlan:
         keep_order: whether the rows keep the order of the data, which may reveal what these are sorted by;
             else they have a uniformly random order.
         margins: of columns that are designed together, the groups of which cross tables are to be estimated.
+        group: the column that names the household of each row, or another group of rows of people who depend
+            on each other: the total counts what all rows of a group reveal about one member.
         groups: of columns that are designed together, a partition: a mechanism for each group.
     """
 
@@ -167,6 +170,7 @@ class ReleasePlan:
     keep_order: bool = False
     margins: tuple[tuple[str, ...], ...] | None = None
     groups: tuple[tuple[str, ...], ...] | None = None
+    group: str | None = None
     folder: Path = field(default=Path(), init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -212,7 +216,7 @@ class ReleasePlan:
         taken = {name: _parse_columns(name, table) for name, table in self.release.items()}
         source = data if self.law is None else self.folder / self.law
         if self.is_joint:
-            return self._design_together(source, missing, form)
+            return self._design_together(data, source, missing, form)
         with open_table(source, form) as rows:
             people = count_tuples(
                 rows, [one for columns in taken.values() for one in columns], missing
@@ -265,7 +269,7 @@ class ReleasePlan:
         return found
 
     def _design_together(
-        self, source: Any, missing: Missing, form: CsvFormat | None
+        self, data: Any, source: Any, missing: Missing, form: CsvFormat | None
     ) -> dict[Columns, Made]:
         """Design the columns together, for the rounded counts of their tuples."""
         assert self.total is not None
@@ -275,7 +279,12 @@ class ReleasePlan:
             for name, table in self.release.items()
         }
         stated = count_stated_rows(source, list(columns), missing, form, self.exact_counts)
-        return {**design_columns(stated, columns, self.total, self.margins, self.groups)}
+        households = count_households(
+            data, self.group, list(columns), missing, form, self.exact_counts
+        )
+        return {
+            **design_columns(stated, columns, self.total, self.margins, self.groups, households)
+        }
 
     def _remaining_requirement(
         self, data: Any, form: CsvFormat | None

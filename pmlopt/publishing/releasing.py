@@ -25,6 +25,7 @@ from pmlopt.model.utility import Utility
 from pmlopt.programs.result import Result
 from pmlopt.publishing.folder import (
     FORMAT,
+    HOUSEHOLDS_COVERED,
     IN_ORDER,
     MECHANISMS,
     NOT_COVERED,
@@ -38,6 +39,7 @@ from pmlopt.publishing.folder import (
     compute_joint_levels,
     digest_folder,
 )
+from pmlopt.publishing.household_columns import StatedHouseholds, count_households
 from pmlopt.publishing.joint_columns import JointColumn, count_stated_rows, design_columns
 from pmlopt.publishing.letter_counts import LetterCounts, count_letters
 from pmlopt.publishing.page import render_pages
@@ -184,6 +186,7 @@ def release(
     target: str | os.PathLike[str] | None = None,
     *,
     columns: Mapping[str, Utility | str] | None = None,
+    household_column: str | None = None,
     keep: Sequence[str] = (),
     drop: Sequence[str] = (),
     total: float | None = None,
@@ -215,6 +218,8 @@ def release(
         mechanisms: by column, or by the tuple of columns whose tuples of values are the inputs: a mechanism,
             a `Result`, or a file of either. Each row is drawn independently, exactly.
         columns: in place of mechanisms the utility of each column, by its name.
+        household_column: whose rows belong together: the total counts what all rows of a household reveal
+            about one member, by the file's rounded counts of households.
         target: the folder to make; None makes none: the draft states what the release would reveal.
         keep: columns that stay, in clear.
         drop: columns that are not released. Every column of the data is named once: here, above, or as one
@@ -260,7 +265,11 @@ def release(
     count_rows = partial(
         count_stated_rows, source, missing=missing, form=form, exact_counts=exact_counts
     )
-    given = _collect_mechanisms(mechanisms, columns, total, count_rows)
+    released = list(columns or [name for names in mechanisms or () for name in _as_tuple(names)])
+    households = count_households(
+        data, household_column, released, "drop" if drop_missing else "letter", form, exact_counts
+    )
+    given = _collect_mechanisms(mechanisms, columns, total, count_rows, households)
     if not given:
         raise InputError("nothing is released: give a mechanism for at least one column")
     made = tuple(map(_with_named_outputs, given.values()))
@@ -328,7 +337,8 @@ def release(
         date=get_release_date(),
         issuer=issuer,
         digests={},
-        not_covered=NOT_COVERED,
+        not_covered=NOT_COVERED if household_column is None else HOUSEHOLDS_COVERED,
+        household_level=None if households is None else households.measure(releases),
     )
     digests = replace(digests, rows=counted.digest)
     draft = ReleaseDraft(
@@ -345,6 +355,7 @@ def _collect_mechanisms(
     columns: Mapping[str, Utility | str] | None,
     total: float | None,
     count_rows: Callable[[Sequence[str]], Mapping[tuple[Label, ...], int]],
+    households: StatedHouseholds | None,
 ) -> dict[tuple[str, ...], Made]:
     """Return the mechanisms by their columns: those that are given, or one for the columns together."""
     if columns is not None:
@@ -353,11 +364,15 @@ def _collect_mechanisms(
         if total is None:
             raise InputError("columns that are designed together need a total, such as total=1.0")
         utilities = {name: JointColumn(utility) for name, utility in columns.items()}
-        mechanisms = design_columns(count_rows(list(columns)), utilities, total)
-    return {
-        (name,) if isinstance(name, str) else tuple(name): made
-        for name, made in (mechanisms or {}).items()
-    }
+        mechanisms = design_columns(
+            count_rows(list(columns)), utilities, total, households=households
+        )
+    return {_as_tuple(names): made for names, made in (mechanisms or {}).items()}
+
+
+def _as_tuple(columns: Columns) -> tuple[str, ...]:
+    """Return the names of the columns of a mechanism."""
+    return (columns,) if isinstance(columns, str) else tuple(columns)
 
 
 def write_release(

@@ -27,13 +27,13 @@ from pmlopt.errors import PrivacyError, ProgramError
 from pmlopt.measures import mutual_information
 from pmlopt.model.privacy import PML
 from pmlopt.programs.column_designs import (
-    MAX_FREE_OUTPUTS,
     MAX_TUPLES,
     JointLaw,
     WeightedColumn,
     check_columns,
     find_column,
     joint_design,
+    list_outputs,
     read_column_utilities,
     read_joint_law,
 )
@@ -86,10 +86,7 @@ class _Group:
         self.letters = list(dict.fromkeys(own))
         known = {letter: number for number, letter in enumerate(self.letters)}
         self.rows: IntArray = np.array([known[letter] for letter in own])
-        free = math.prod(len(one.outputs) for one in self.columns) <= MAX_FREE_OUTPUTS
-        self.outputs = (
-            list(product(*(one.outputs for one in self.columns))) if free else self.letters
-        )
+        self.outputs = list_outputs(self.columns) or self.letters
         self.law = np.bincount(self.rows, weights=prior.pmf)
         self.losses = np.zeros((len(self.letters), len(self.outputs)))
         for place, one in enumerate(self.columns):
@@ -103,8 +100,7 @@ class _Group:
 
     def multiply_columns(self, parts: Mapping[str, FloatArray]) -> FloatArray | None:
         """Return the product of mechanisms of single columns; None where not all outputs are there."""
-        free = math.prod(len(one.outputs) for one in self.columns)
-        if free != len(self.outputs):
+        if list_outputs(self.columns) is None:
             return None
         rows = [
             parts[one.name][[one.prior.labels.index(letter[place]) for letter in self.letters]]
@@ -141,11 +137,14 @@ def compute_group_level(
 
 
 def find_largest_level(
-    design_at: Callable[[float], DesignT], fits: Callable[[DesignT], bool], total: float
+    design_at: Callable[[float], DesignT],
+    fits: Callable[[DesignT], bool],
+    total: float,
+    steps: int = 50,
 ) -> DesignT:
     """Find the design at the largest level up to a total that fits; at level 0 it must.
 
-    Whether a design fits need not be monotone in the level: from above, the first of 50 levels that fits is
+    Whether a design fits need not be monotone in the level: from above, the first of the levels that fits is
     taken, and the interval above it halved.
 
     Examples:
@@ -154,12 +153,12 @@ def find_largest_level(
     """
     low, high = 0.0, total
     best: DesignT | None = None
-    for level in np.linspace(total, 0.0, 50, endpoint=False).tolist():
+    for level in np.linspace(total, 0.0, steps, endpoint=False).tolist():
         if fits(found := design_at(level)):
             best, low = found, level
             break
         high = level
-    while high - low > 1e-6 * total:
+    while high - low > total / steps * 2**-14:
         middle = (low + high) / 2
         if fits(found := design_at(middle)):
             best, low = found, middle

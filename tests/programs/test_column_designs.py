@@ -168,8 +168,8 @@ def test_more_tuples_than_a_design_takes_are_refused(monkeypatch: pytest.MonkeyP
         joint_design(LAW, 0.5, {"x": "hamming", "y": "hamming"})
 
 
-def test_many_combinations_leave_those_that_occur(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_combinations_leave_those_that_occur() -> None:
     utilities = {"x": "hamming", "y": "hamming"}
     assert joint_design(LAW, 0.5, utilities).table.shape == (2, 4)
-    monkeypatch.setattr(column_designs, "MAX_FREE_OUTPUTS", 3)
-    assert solve(joint_design(LAW, 0.5, utilities)).mechanism.outputs == tuple(LAW)
+    law = {(k, k): 1 for k in range(32)}  # of 1,024 combinations
+    assert joint_design(law, 0.5, utilities).table.shape == (32, 32)
