@@ -212,7 +212,7 @@ AUTOMATIC_METHODS = (
     _make_method(
         OUTPUTS,
         OUTPUTS,
-        "PML with many outputs, of which few are used: those come in whose price is above that of the others",
+        "PML, many outputs: the few that are used come in by their prices",
     ),
     _make_method(
         BLOCKS,
