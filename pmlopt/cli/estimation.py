@@ -40,7 +40,10 @@ if TYPE_CHECKING:
 
 _Workload: TypeAlias = Annotated[
     str | None,
-    OptionNote("identity (each frequency; the default), prefix, range, mean or marginals."),
+    OptionNote(
+        "identity (each frequency; the default), prefix, range, mean, marginals, or of tuples some tables, "
+        "such as marginals:1/1,2."
+    ),
 ]
 _Confidence: TypeAlias = Annotated[float, OptionNote("With which all intervals hold at once.")]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pmlopt import Prior, solve
+from pmlopt import Prior, estimate, solve
 from pmlopt.errors import InputError, PmloptError
 from pmlopt.programs.column_designs import joint_design, measure_columns
 from pmlopt.publishing import check, read_plan, release
@@ -19,6 +19,7 @@ from pmlopt.publishing.page import build_sections
 from pmlopt.publishing.plans import ReleasePlan
 from pmlopt.publishing.releaser_notes import build_releaser_notes
 from pmlopt.releases.column_groups import split_evenly
+from pmlopt.utility import workload_matrix
 
 UTILITIES: dict[str, Any] = {"level": "absolute", "sex": "balanced-match"}
 
@@ -106,6 +107,22 @@ def test_margins_can_be_estimated_from_the_release(tmp_path: Path) -> None:
     result: Any = made
     assert columns == ("level", "sex")
     assert np.isfinite(result.value)
+    release(data, {columns: result}, tmp_path / "out", drop=["id"], seed=5)
+    drawn = pd.read_csv(tmp_path / "out" / "released.csv").iloc[:, 0]
+    whole = estimate(result.mechanism.with_named_outputs(), released=drawn)
+    found = estimate(
+        result.mechanism.with_named_outputs(), released=drawn, workload="marginals:2/1,2"
+    )
+    assert found.letters[:3] == ("part 2 = f", "part 2 = m", "part 1 = 0, part 2 = f")
+    # a share is the sum of its cells, with the variance of the sum
+    rows = np.array([[float(label[1] == "f") for label in result.mechanism.inputs]])
+    assert found.frequencies[0] == pytest.approx(float((rows @ whole.frequencies)[0]), abs=1e-9)
+    variance = float((rows @ whole.covariance @ rows.T)[0, 0])
+    assert found.standard_errors[0] == pytest.approx(variance**0.5, rel=1e-6)
+    truth = float((data["sex"] == "f").mean())
+    assert (
+        abs(found.frequencies[0] - truth) < 6 * found.standard_errors[0]
+    )  # missed once in 5e8 seeds
 
 
 def test_a_limit_about_a_column_is_kept(tmp_path: Path) -> None:
@@ -153,6 +170,12 @@ def test_bad_plans_are_refused(tmp_path: Path, text: str, says: str) -> None:
 def test_a_total_of_zero_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PmloptError, match="above 0"):
         write_plan(tmp_path, PLAN).with_options(total=0.0).make_mechanisms(people())
+
+
+@pytest.mark.parametrize("name", ["marginals:", "marginals:3", "marginals:1,x", "marginals:1,1"])
+def test_marginals_that_are_none_are_refused(name: str) -> None:
+    with pytest.raises(PmloptError, match=r"numbers from 1|different columns"):
+        workload_matrix(name, [("a", 0), ("b", 1)])
 
 
 @pytest.mark.parametrize(

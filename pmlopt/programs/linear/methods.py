@@ -212,7 +212,7 @@ AUTOMATIC_METHODS = (
     _make_method(
         OUTPUTS,
         OUTPUTS,
-        "PML, many outputs: the few that are used come in by their prices",
+        "PML, many outputs: those that are used come in by price",
     ),
     _make_method(
         BLOCKS,
