@@ -29,7 +29,7 @@ from pmlopt.solvers.structured.interior_point import GapGoal, follow_central_pat
 from pmlopt.solvers.structured.iterates import Iterate, build_start
 
 MIN_FIRST_OUTPUTS, MIN_ADDED_OUTPUTS = 64, 32
-"""Outputs of the first program, and those that come in at a time in alphabets of up to 320 letters."""
+"""Outputs of the first program, and those that come in at a time in alphabets of up to 640 letters."""
 
 
 class _OutputPool:
@@ -115,15 +115,12 @@ class _OutputPool:
         """Add the outputs that are worth most, and drop those without mass; return whether any came in."""
         most = float(prices[self.kept].max())
         missing = ~self.kept & (prices > most + accuracy)
-        if not missing.any():
-            return False
-        unused = self.p @ self.matrix < 1e-7  # those of a solver's noise
-        self.kept &= ~unused | (prices > most - 0.05 * self.program.scale)
-        size = max(MIN_ADDED_OUTPUTS, len(self.p) // 10)
-        self.kept |= _select_best(
-            np.where(missing, prices, -math.inf), min(size, int(missing.sum()))
-        )
-        return True
+        mass = self.p @ self.matrix
+        # what is dropped by mistake has a high price in the next program, and comes in again
+        self.kept &= (mass > 1e-3 / self.kept.sum()) | (prices > most - self.gap)
+        size = min(max(MIN_ADDED_OUTPUTS, len(self.p) // 20), int(missing.sum()))
+        self.kept |= _select_best(np.where(missing, prices, -math.inf), size)
+        return size > 0
 
 
 def _select_best(values: FloatArray, size: int) -> BoolArray:
