@@ -118,7 +118,9 @@ class _OutputPool:
         mass = self.p @ self.matrix
         # what is dropped by mistake has a high price in the next program, and comes in again
         self.kept &= (mass > 1e-3 / self.kept.sum()) | (prices > most - self.gap)
-        size = min(max(MIN_ADDED_OUTPUTS, len(self.p) // 20), int(missing.sum()))
+        # few at a time keep a program small; with thousands of letters a further program costs more
+        part = len(self.p) // (20 if len(self.p) <= 2_000 else 10)
+        size = min(max(MIN_ADDED_OUTPUTS, part), int(missing.sum()))
         self.kept |= _select_best(np.where(missing, prices, -math.inf), size)
         return size > 0
 
