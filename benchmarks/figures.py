@@ -478,8 +478,31 @@ def streams() -> Figure:
     return figure
 
 
+def columns_together() -> Figure:
+    """Loss over the total of two columns: apart, designed in turn, and one mechanism on pairs."""
+    rows = [row for row in rows_of("columns_together") if row["file"] == "example"]
+    totals = [float(row["total"]) for row in rows]
+    figure, (axes,) = panels()
+    ways = (("apart", "--", GREY), ("in turn", "-", ORANGE), ("together", "-", BLUE))
+    names = {
+        "apart": "apart, at one epsilon",
+        "in turn": "apart, in turn",
+        "together": "one mechanism on pairs",
+    }
+    for way, line, colour in ways:
+        axes.plot(totals, [float(row[way]) for row in rows], line, color=colour, label=names[way])
+    axes.set(
+        xlabel="total about the person [nats]", ylabel="loss of both columns", ylim=(0, None),
+        xlim=(0.25, 2.0),
+    )  # fmt: skip
+    axes.set_title("Education and sex of 45,000 people")
+    label_ends(axes)
+    return figure
+
+
 FIGURES: Mapping[str, Callable[[], Figure]] = {
     "tradeoff": tradeoff,
+    "columns-together": columns_together,
     "information": information,
     "funnel": funnel,
     "estimation": estimation,

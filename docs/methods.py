@@ -43,6 +43,7 @@ EVIDENCE = {
     ("LinearDesign", "closed-form"): "binary-first-region",
     ("LinearDesign", "highs"): "adult-education-absolute",
     ("LinearDesign", "color-refinement"): "benchmarks/large.py",
+    ("LinearDesign", "output-generation"): "benchmarks/large.py",
     ("LinearDesign", "block-ipm"): "benchmarks/large.py",
     ("LinearDesign", "highs-ipm"): "benchmarks/solvers.py",
     ("LinearDesign", "clarabel"): "benchmarks/solvers.py",

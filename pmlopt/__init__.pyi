@@ -68,6 +68,7 @@ from .model.utility import FInformation as FInformation
 from .model.utility import MutualInformation as MutualInformation
 from .model.utility import SubConvex as SubConvex
 from .programs import plots as plots
+from .programs.column_designs import joint_design as joint_design
 from .programs.designs import design as design
 from .programs.envelope.program import envelope as envelope
 from .programs.envelope_design.program import envelope_design as envelope_design

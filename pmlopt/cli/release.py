@@ -104,8 +104,8 @@ def release_command(
         draft = release(
             data, mechanisms, keep=plan.keep, drop=plan.drop, total=plan.total, title=plan.title,
             law=law, ledger=ledger, person_column=plan.person_column, issuer=plan.issuer,
-            exact_counts=plan.exact_counts, drop_missing=missing == "drop", keep_order=plan.keep_order,
-            form=form.csv_format,
+            household_column=plan.group, exact_counts=plan.exact_counts,
+            drop_missing=missing == "drop", keep_order=plan.keep_order, form=form.csv_format,
         )  # fmt: skip
         if replace(draft.digests, rows="") != digests:
             raise InputError(

@@ -49,6 +49,10 @@ class SingleReleaseOptions(KeepOptions):
         "The largest level of all that leaves, in clear too, in nats: above it nothing is written.",
     ] = None
 
+    household_column: Annotated[
+        str | None,
+        "The column with the household of each row: the level about a member counts all rows of a household.",
+    ] = None
     ledger_file: Annotated[
         Path | None,
         "A ledger that must allow the release, and records it when it is published.",
@@ -92,5 +96,5 @@ class SingleReleaseOptions(KeepOptions):
                 )
         return ReleasePlan(
             named, self.keep, dropped, self.total, None if self.law is None else str(self.law),
-            ledger=ledger, person_column=self.person_column,
+            ledger=ledger, person_column=self.person_column, group=self.household_column,
         )  # fmt: skip

@@ -30,6 +30,7 @@ from pmlopt.model.uncertainty import (
     confidence_region,
 )
 from pmlopt.model.utility import ExpectedGain, Utility
+from pmlopt.model.utility.linear import build_balanced_match
 
 Count: TypeAlias = Annotated[int, Range(1), COUNT]
 Labels: TypeAlias = tuple[Label, ...] | None
@@ -107,11 +108,6 @@ def _build_metric(
     return MetricPrivacy(epsilon, distance)  # type: ignore[arg-type]
 
 
-def _build_balanced_match(prior: ThePrior) -> ExpectedGain:
-    """Build the match gain weighted inversely by letter probability."""
-    return ExpectedGain(np.diag(1 / prior.pmf))
-
-
 def _build_density(
     of: str, prior: ThePrior, privacy: Annotated[Requirement, ContextReference("privacy")]
 ) -> ExpectedGain:
@@ -162,7 +158,10 @@ SHORTHAND_CONSTRUCTORS: Mapping[type, Mapping[str, Callable[..., Any]]] = {
         "joint-ball": _make_shorthand(JointLaws.ball, secret=TheSecret, radius=float),
         "joint-confidence": _make_shorthand(JointLaws.confidence, secret=TheSecret, delta=float),
     },
-    Utility: {"balanced-match": _build_balanced_match, "information-density": _build_density},
+    Utility: {
+        "balanced-match": _make_shorthand(build_balanced_match, prior=ThePrior),
+        "information-density": _build_density,
+    },
     Mechanism: {
         "": _build_mechanism,
         "randomized-response": _build_randomized_response,

@@ -1,4 +1,6 @@
 from .certificate import Status as Status
+from .column_designs import ColumnLoss as ColumnLoss
+from .column_designs import measure_columns as measure_columns
 from .envelope.program import failure_after_processing as failure_after_processing
 from .information_order import InformationOrder as InformationOrder
 from .information_order import is_less_informative as is_less_informative

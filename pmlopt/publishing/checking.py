@@ -62,6 +62,8 @@ _WHAT_TO_DO = {
     "exactly than the description states them",
     "in clear": "what these columns reveal follows from the data only: its owner can repeat the release "
     "with --dry-run, and compare what it prints of columns in clear",
+    "households": "the level about a member follows from the data only: its owner can repeat the release "
+    "with --dry-run, and compare what it prints",
     "fit": "the shares are those of other people: obtain their file, and compare the outcomes with it",
     "no raw rows": "the shares are those of other people: request the test under the rows' own shares",
     _IS_BARE: "the levels above follow from the matrix; for a proof of its requirement, obtain "
@@ -365,12 +367,16 @@ def _check_levels(
         yield _make_upper_claim(f"level of {name} alone", part.alone, alone)
         yield _make_upper_claim(f"level of {name} with all others", part.with_all, each)
     yield _make_upper_claim("level together", described.together, levels.together)
+    if (stated := described.household_level) is not None:
+        text = f"{stated:.6g} nats about a member are stated; the folder has no households"
+        yield Claim("households", None, FLOATS, text, stated)
     if described.total is not None:
         most = max(
             levels.together,
             math.inf
             if described.level_with_clear_columns is None
             else described.level_with_clear_columns,
+            described.household_level or 0.0,
         )
         told = ", as stated for the columns in clear" if described.kept else ""
         text = f"{most:.6g} of {described.total:.6g} nats{told}"

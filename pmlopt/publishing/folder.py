@@ -49,6 +49,11 @@ NOT_COVERED = (
     "household or other linked people, whose rows together may reveal more."
 )
 """What the levels of a release do not limit."""
+HOUSEHOLDS_COVERED = (
+    "Each row counts as one person: for somebody with several rows this is no limit. Of linked people only "
+    "the members of a household of the data are counted, by the level about a member."
+)
+"""The same where households are counted."""
 RANDOM_ORDER, IN_ORDER = "random", "that of the data"
 """The order of the released rows."""
 
@@ -119,6 +124,8 @@ class ReleaseFile:
         issuer: who answers for it, in the releaser's words.
         digests: the SHA-256 of each other file of the folder by its name.
         not_covered: what the levels do not limit; empty in older files.
+        household_level: what the rows of a household together reveal about one member, in nats, rounded up;
+            None where households are not counted.
     """
 
     format: str
@@ -143,7 +150,8 @@ class ReleaseFile:
     date: str
     issuer: str
     digests: Mapping[str, str]
-    not_covered: Annotated[Literal["", NOT_COVERED], ADDED_LATER] = ""  # type: ignore[valid-type]
+    not_covered: Annotated[Literal["", NOT_COVERED, HOUSEHOLDS_COVERED], ADDED_LATER] = ""  # type: ignore[valid-type]
+    household_level: Annotated[float | None, ADDED_LATER] = None
 
     def __post_init__(self) -> None:
         # the format first: other checks of a newer one would give a misleading message
@@ -191,16 +199,20 @@ class ReleaseFile:
         """Return text on the level that is compared with the total."""
         if self.level_with_clear_columns is None:
             return "reveals more than can be listed with the columns in clear"
+        household = ""
+        if self.household_level is not None:
+            household = f", and {self.household_level:.6g} nats about a member of a household"
         return (
             f"reveals {self.level_with_clear_columns:.6g} "
-            f"nats{' with what stays in clear' if self.kept else ''}"
+            f"nats{' with what stays in clear' if self.kept else ''}{household}"
         )
 
     @property
     def exceeds_total(self) -> bool:
         """Return whether the joint level exceeds, or may exceed, the total."""
         return self.total is not None and (
-            self.level_with_clear_columns is None or self.level_with_clear_columns > self.total
+            self.level_with_clear_columns is None
+            or max(self.level_with_clear_columns, self.household_level or 0.0) > self.total
         )
 
     def count_people(self, mechanisms: Sequence[Mechanism]) -> IntArray:

@@ -19,6 +19,7 @@ from pmlopt.measures.outcomes import (
     select_table_outcomes,
     summarize_outcomes,
 )
+from pmlopt.programs.reports.column_losses import split_by_column
 from pmlopt.programs.reports.pages import ReportSection, render_page
 from pmlopt.programs.result import Result
 from pmlopt.publishing.folder import (
@@ -49,6 +50,7 @@ def build_sections(
         lines, warned = [str(tells[0])], tuple[str, ...]()
         if (worth := getattr(made[place], "baselines", None)) is not None:
             lines.append(f"Its {worth}.")
+        lines += _describe_column_losses(described.parts[place].columns, made[place])
         if max(mechanism.matrix.shape) <= MAX_RANKED_SIZE:  # where the rank is soon known
             found_of = estimable(mechanism)
             lines.append(f"From the released column can be estimated: {found_of}.")
@@ -70,6 +72,15 @@ def build_sections(
     yield from _describe_clear_columns(described, int(people.sum()))
     if described.order == IN_ORDER:
         yield ReportSection("", [KEPT_ORDER], kind="warning")
+
+
+def _describe_column_losses(columns: Sequence[str], made: Mechanism | Result[Any]) -> Iterator[str]:
+    """Yield what each column loses of what releasing nothing would, where a loss is a sum over columns."""
+    tables = () if isinstance(made, Mechanism) else split_by_column(made.certificate)
+    lost = [one for one in zip(columns, tables, strict=False) if one[1].nothing > 0]
+    if lost:
+        shares = [f"{name} {table.loss / table.nothing:.3g}" for name, table in lost]
+        yield f"Of what releasing nothing loses, it loses: {join_words(shares, 20)}."
 
 
 def _describe_intervals(prior: Prior, mechanism: Mechanism, rows: int) -> str:
@@ -103,6 +114,12 @@ def _describe_levels(
         every = described.level_with_clear_columns
         most = "more than can be listed" if every is None else format_nats(every)
         lines[0] += f" Together with the columns that stay in clear, the level is {most}."
+    if described.household_level is not None:
+        lines[0] += (
+            " All rows of a household together leak at most "
+            f"{format_nats(described.household_level)} about one member, by the rounded counts of households "
+            "in the data, rounded up to steps of 0.05 nats."
+        )
     if described.total is not None:
         lines[0] += f" The total that was allowed is {format_nats(described.total)}."
     shares = "all combinations of values" if several else "its values"
@@ -112,7 +129,7 @@ def _describe_levels(
     lines += [
         f"This holds for an adversary who knows the shares of {shares} among {whose}, as {DESCRIPTION} "
         "states them, and nothing else about the person.",
-        NOT_COVERED,
+        described.not_covered or NOT_COVERED,
         *describe_stated_counts(described),
     ]
     if len(names) == 1:  # a table would repeat one number

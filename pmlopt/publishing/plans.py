@@ -25,6 +25,8 @@ from pmlopt.model.uncertainty import L1Ball
 from pmlopt.model.utility import Utility, as_utility
 from pmlopt.programs.designs import design
 from pmlopt.programs.solving import solve
+from pmlopt.publishing.household_columns import count_households
+from pmlopt.publishing.joint_columns import JointColumn, count_stated_rows, design_columns
 from pmlopt.publishing.releasing import Columns, Made
 from pmlopt.publishing.rounded_counts import (
     bound_share_distance,
@@ -79,7 +81,10 @@ class PlannedColumn:
             )
         bounds = (self.epsilon is not None) + (self.privacy is not None)
         if self.mechanism is None and (bounds > 1 or (bounds == 0 and not self.within_ledger)):
-            raise InputError("give epsilon or privacy, one of them, or the file of a mechanism")
+            raise InputError(
+                "give epsilon or privacy, one of them, or the file of a mechanism; or a total, and none of "
+                "these for any column"
+            )
         if self.mechanism is not None and self.within_ledger:
             raise InputError(
                 "a mechanism is given, and within_ledger designs one: give one of them"
@@ -133,7 +138,8 @@ class ReleasePlan:
         release: a table for each column that is released, by its name; see `PlannedColumn`.
         keep: columns that stay, in clear.
         drop: columns that are not released. Every column of the data is in one of the three.
-        total: the largest level of all releases together about the tuple of all letters, in nats.
+        total: the largest level of all releases together about the tuple of all letters, in nats. Where no
+            table has a bound of its own, the columns are designed together for it; see `JointColumn`.
         law: a data file with the same columns, next to the plan, for the law of the letters; left out, the
             data that are released.
         ledger: the file of a ledger, next to the plan, that must allow the release, and then records it.
@@ -145,6 +151,10 @@ class ReleasePlan:
             rounded, and mechanisms are designed for the rounded ones.
         keep_order: whether the rows keep the order of the data, which may reveal what these are sorted by;
             else they have a uniformly random order.
+        margins: of columns that are designed together, the groups of which cross tables are to be estimated.
+        group: the column that names the household of each row, or another group of rows of people who depend
+            on each other: the total counts what all rows of a group reveal about one member.
+        groups: of columns that are designed together, a partition: a mechanism for each group.
     """
 
     release: Mapping[str, Mapping[str, Any]]
@@ -158,11 +168,27 @@ class ReleasePlan:
     issuer: str = ""
     exact_counts: bool = False
     keep_order: bool = False
+    margins: tuple[tuple[str, ...], ...] | None = None
+    groups: tuple[tuple[str, ...], ...] | None = None
+    group: str | None = None
     folder: Path = field(default=Path(), init=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.release:
             raise InputError("release has no table: give one for each column that is released")
+        if not self.is_joint and (self.margins is not None or self.groups is not None):
+            raise InputError(
+                "margins and groups are of columns that are designed together: give a total, and no epsilon, "
+                "privacy or mechanism for any column"
+            )
+
+    @property
+    def is_joint(self) -> bool:
+        """Return whether the columns are designed together: a total, and no bound for any column."""
+        own = {"epsilon", "privacy", "mechanism", "within_ledger"}
+        return self.total is not None and not any(
+            own & table.keys() for table in self.release.values()
+        )
 
     def with_options(self, **values: Any) -> ReleasePlan:
         """Return a copy with replaced options; None keeps a value."""
@@ -189,6 +215,8 @@ class ReleasePlan:
         found: dict[Columns, Made] = {}
         taken = {name: _parse_columns(name, table) for name, table in self.release.items()}
         source = data if self.law is None else self.folder / self.law
+        if self.is_joint:
+            return self._design_together(data, source, missing, form)
         with open_table(source, form) as rows:
             people = count_tuples(
                 rows, [one for columns in taken.values() for one in columns], missing
@@ -240,6 +268,24 @@ class ReleasePlan:
             )
         return found
 
+    def _design_together(
+        self, data: Any, source: Any, missing: Missing, form: CsvFormat | None
+    ) -> dict[Columns, Made]:
+        """Design the columns together, for the rounded counts of their tuples."""
+        assert self.total is not None
+        context = Context(complete=False, error=InputError, number=parse_logarithm)
+        columns = {
+            name: read_record(JointColumn, _name_utility(table), f"release.{name}", context)
+            for name, table in self.release.items()
+        }
+        stated = count_stated_rows(source, list(columns), missing, form, self.exact_counts)
+        households = count_households(
+            data, self.group, list(columns), missing, form, self.exact_counts
+        )
+        return {
+            **design_columns(stated, columns, self.total, self.margins, self.groups, households)
+        }
+
     def _remaining_requirement(
         self, data: Any, form: CsvFormat | None
     ) -> Callable[[Prior], Requirement] | None:
@@ -263,6 +309,14 @@ class ReleasePlan:
             return build_remaining_requirement(path, prior, data, self.person_column, form, restate)
 
         return build_remaining
+
+
+def _name_utility(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the table of a column, with its utility by its name where that is all that is given."""
+    utility = table.get("utility")
+    if isinstance(utility, Mapping) and utility.keys() == {"kind"}:
+        return {**table, "utility": utility["kind"]}
+    return table
 
 
 def _sum_counts(

@@ -10,10 +10,16 @@ import numpy as np
 from pmlopt.core.arrays import Label, join_words
 from pmlopt.core.display import format_nats, format_row_share
 from pmlopt.core.frames import MISSING_LETTER
+from pmlopt.data.labelled import LabelledArray
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.model.utility import ExpectedLoss
+from pmlopt.programs.column_designs import compute_column_law
+from pmlopt.programs.reports.column_losses import split_by_column
 from pmlopt.programs.reports.pages import ReportSection
 from pmlopt.publishing.folder import ReleaseFile, compute_joint_levels
 from pmlopt.publishing.releasing import ReleaseDraft
 from pmlopt.releases.attributes import compute_marginal
+from pmlopt.releases.column_groups import split_evenly
 
 
 def compute_exact_level(draft: ReleaseDraft) -> float:
@@ -60,6 +66,7 @@ def _list_notes(draft: ReleaseDraft) -> Iterator[str]:
             f"{format_nats(planned.together)} above are for the shares {stated}."
             + _advise_on_epsilon(draft, exact)
         )
+    yield from _compare_with_columns_apart(draft)
     if planned.same_people:
         yield (
             "To publish no shares of these people, give other data with the same columns: --law FILE, in a "
@@ -88,6 +95,38 @@ def _advise_on_clear_columns(planned: ReleaseFile) -> Iterator[str]:
         )
 
 
+def _compare_with_columns_apart(draft: ReleaseDraft) -> Iterator[str]:
+    """Yield what a mechanism for each column would lose, where one on their tuples is released."""
+    made, total = draft.made[0], draft.planned.total
+    tables = () if isinstance(made, Mechanism) else split_by_column(made.certificate)
+    if len(draft.made) > 1 or not tables or total is None or isinstance(made, Mechanism):
+        return
+    prior = made.certificate.prior
+    if prior.size > 200:  # designs apart take some seconds there
+        return
+    names = draft.releases[0].columns
+    utilities = {
+        name: ExpectedLoss(
+            LabelledArray(one.losses, (one.letters, one.outputs), f"the loss of {name}")
+        )
+        for name, one in zip(names, tables, strict=True)
+    }
+    apart = split_evenly(prior, total, utilities, dict.fromkeys(names, 1.0))
+    together, nothing = (sum(getattr(one, what) for one in tables) for what in ("loss", "nothing"))
+    each = []
+    for place, (one, mechanism) in enumerate(zip(tables, apart.mechanisms, strict=True)):
+        law = compute_column_law(prior, place).pmf  # of the letters in the order of the mechanism's
+        rows = [one.letters.index(label) for label in mechanism.inputs]
+        columns = [one.outputs.index(label) for label in mechanism.outputs]
+        lost = law @ (mechanism.matrix * one.losses[np.ix_(rows, columns)]).sum(axis=1)
+        each.append(f"{names[place]} {lost / (one.nothing or 1.0):.3g}")
+    yield (
+        "With a mechanism for each column apart, all at the largest epsilon that keeps "
+        f"{format_nats(total)}, the loss would be {apart.value:.4g} in place of {together:.4g} (releasing "
+        f"nothing {nothing:.4g}); of what releasing nothing loses: {join_words(each, 20)}."
+    )
+
+
 def _advise_on_epsilon(draft: ReleaseDraft, exact: float) -> str:
     """Return which epsilon keeps the claimed level under the exact shares, too; empty where it is kept."""
     claimed = draft.planned.together
@@ -102,6 +141,8 @@ def _advise_on_epsilon(draft: ReleaseDraft, exact: float) -> str:
         less = claimed - 1.2 * excess - min(excess, claimed / 100)
     if len(draft.releases) > 1:
         advice = f"multiply each epsilon of the plan by {_round_down(less / claimed)}"
+    elif draft.planned.total is not None and claimed >= draft.planned.total * (1 - 1e-9):
+        advice = f"take a total of {_round_down(less)}"
     else:
         advice = f"take --epsilon {_round_down(less)}"
     found = f" If {format_nats(claimed)} is your limit for both, {advice}."

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from pmlopt.core import files
-from pmlopt.core.arrays import DefaultLabels, IntArray, check_nonnegative, join_words
+from pmlopt.core.arrays import DefaultLabels, IntArray, Label, check_nonnegative, join_words
 from pmlopt.core.drafts import EMPTY_OWNER_KEY, Draft
+from pmlopt.core.frames import Missing
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.errors import InputError, PrivacyError
+from pmlopt.model.utility import Utility
 from pmlopt.programs.result import Result
 from pmlopt.publishing.folder import (
     FORMAT,
+    HOUSEHOLDS_COVERED,
     IN_ORDER,
     MECHANISMS,
     NOT_COVERED,
@@ -35,6 +39,8 @@ from pmlopt.publishing.folder import (
     compute_joint_levels,
     digest_folder,
 )
+from pmlopt.publishing.household_columns import StatedHouseholds, count_households
+from pmlopt.publishing.joint_columns import JointColumn, count_stated_rows, design_columns
 from pmlopt.publishing.letter_counts import LetterCounts, count_letters
 from pmlopt.publishing.page import render_pages
 from pmlopt.publishing.published_laws import StatedCounts
@@ -176,9 +182,11 @@ class ReleaseDraft:
 
 def release(
     data: Any,
-    mechanisms: Mapping[Columns, Made],
+    mechanisms: Mapping[Columns, Made] | None = None,
     target: str | os.PathLike[str] | None = None,
     *,
+    columns: Mapping[str, Utility | str] | None = None,
+    household_column: str | None = None,
     keep: Sequence[str] = (),
     drop: Sequence[str] = (),
     total: float | None = None,
@@ -202,12 +210,16 @@ def release(
 
     The joint law that is stated has rounded counts of people (`choose_rounding_step`), so that the folder
     holds no exact count; levels are under the stated law. Design mechanisms for it: `build_stated_prior`, or
-    a plan.
+    a plan. Or give `columns` with a `total`: one mechanism on their tuples is designed then, for the stated
+    law (`joint_design`).
 
     Args:
         data: a CSV, Parquet or Arrow file, a folder of Parquet files, or a data frame.
         mechanisms: by column, or by the tuple of columns whose tuples of values are the inputs: a mechanism,
             a `Result`, or a file of either. Each row is drawn independently, exactly.
+        columns: in place of mechanisms the utility of each column, by its name.
+        household_column: whose rows belong together: the total counts what all rows of a household reveal
+            about one member, by the file's rounded counts of households.
         target: the folder to make; None makes none: the draft states what the release would reveal.
         keep: columns that stay, in clear.
         drop: columns that are not released. Every column of the data is named once: here, above, or as one
@@ -248,9 +260,16 @@ def release(
     """
     from pmlopt import __version__
 
-    given = {
-        (name,) if isinstance(name, str) else tuple(name): made for name, made in mechanisms.items()
-    }
+    missing: Missing = "drop" if drop_missing else "refuse"
+    source = data if law is None else law
+    count_rows = partial(
+        count_stated_rows, source, missing=missing, form=form, exact_counts=exact_counts
+    )
+    released = list(columns or [name for names in mechanisms or () for name in _as_tuple(names)])
+    households = count_households(
+        data, household_column, released, "drop" if drop_missing else "letter", form, exact_counts
+    )
+    given = _collect_mechanisms(mechanisms, columns, total, count_rows, households)
     if not given:
         raise InputError("nothing is released: give a mechanism for at least one column")
     made = tuple(map(_with_named_outputs, given.values()))
@@ -289,9 +308,9 @@ def release(
         of_clear = round_letter_counts(of_data, matrices)
         stated = of_clear if law is None else round_letter_counts(people, matrices)
         laws = [(of_data, of_clear)] if law is None else [(of_data, of_clear), (people, stated)]
-        for place, (one, matrix, columns) in enumerate(zip(made, matrices, given, strict=True)):
+        for place, (one, matrix, own_columns) in enumerate(zip(made, matrices, given, strict=True)):
             own = _list_stated_counts(matrix, place, laws)
-            check_follows_stated(one, own, join_words(columns))
+            check_follows_stated(one, own, join_words(own_columns))
     levels = compute_joint_levels(stated, matrices)
     names = choose_mechanism_files([one.columns for one in releases], matrices)
     parts = zip(releases, names, levels.alone, levels.each, strict=True)
@@ -318,7 +337,8 @@ def release(
         date=get_release_date(),
         issuer=issuer,
         digests={},
-        not_covered=NOT_COVERED,
+        not_covered=NOT_COVERED if household_column is None else HOUSEHOLDS_COVERED,
+        household_level=None if households is None else households.measure(releases),
     )
     digests = replace(digests, rows=counted.digest)
     draft = ReleaseDraft(
@@ -328,6 +348,31 @@ def release(
     if target is not None:
         write_release(draft, target, seed, executor)
     return draft
+
+
+def _collect_mechanisms(
+    mechanisms: Mapping[Columns, Made] | None,
+    columns: Mapping[str, Utility | str] | None,
+    total: float | None,
+    count_rows: Callable[[Sequence[str]], Mapping[tuple[Label, ...], int]],
+    households: StatedHouseholds | None,
+) -> dict[tuple[str, ...], Made]:
+    """Return the mechanisms by their columns: those that are given, or one for the columns together."""
+    if columns is not None:
+        if mechanisms is not None:
+            raise InputError("columns are designed, and mechanisms are given: give one of the two")
+        if total is None:
+            raise InputError("columns that are designed together need a total, such as total=1.0")
+        utilities = {name: JointColumn(utility) for name, utility in columns.items()}
+        mechanisms = design_columns(
+            count_rows(list(columns)), utilities, total, households=households
+        )
+    return {_as_tuple(names): made for names, made in (mechanisms or {}).items()}
+
+
+def _as_tuple(columns: Columns) -> tuple[str, ...]:
+    """Return the names of the columns of a mechanism."""
+    return (columns,) if isinstance(columns, str) else tuple(columns)
 
 
 def write_release(

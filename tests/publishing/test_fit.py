@@ -130,3 +130,19 @@ def test_rare_outcomes_refuse_no_honest_rows(rare: float) -> None:
         }
         refused += not assess_release_fit([one], law, rows, same_people=False).holds
     assert refused <= 7
+
+
+def test_a_function_of_the_letters_is_no_copy_of_rows() -> None:
+    # given the letters nothing varies: what differs from the mean is rounding alone
+    letters = [(level, sex) for level in range(3) for sex in "fm"]
+    outputs = [(1, "f"), (1, "m")]
+    matrix = [[float(sex == output[1]) for output in outputs] for _, sex in letters]
+    law = np.array([7, 11, 13, 17, 19, 23]) / 90
+    for scale in range(1, 40):
+        counts = np.array([7, 11, 13, 17, 19, 23]) * scale
+        observed = {outputs[0]: int(counts[::2].sum()), outputs[1]: int(counts[1::2].sum())}
+        fit = assess_release_fit(
+            [Mechanism(matrix, letters, outputs)], law,
+            {(output,): number for output, number in observed.items()}, same_people=True,
+        )  # fmt: skip
+        assert fit.holds, scale

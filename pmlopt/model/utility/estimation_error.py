@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -30,7 +31,7 @@ def workload_matrix(workload: Workload, labels: Sequence[Label]) -> FloatArray:
             row for a single combination, None for "identity", or a name: "identity" (each frequency),
             "prefix" (those of the first 1, 2, ..., N letters), "range" (of the letters from i to j, for all
             i <= j), "mean" (of labels that are numbers), "marginals" (of each
-            part of labels that are tuples).
+            part of labels that are tuples), or "marginals:1/1,2" (of part 1, and the table of 1 and 2).
         labels: N labels of the letters, in their order.
 
     Raises:
@@ -42,6 +43,9 @@ def workload_matrix(workload: Workload, labels: Sequence[Label]) -> FloatArray:
         array([[1., 0., 0.],
                [1., 1., 0.],
                [1., 1., 1.]])
+        >>> workload_matrix("marginals:1,2", [("a", 0), ("b", 0)])
+        array([[1., 0.],
+               [0., 1.]])
         >>> workload_matrix("mean", (10, 20, 40))
         array([[10., 20., 40.]])
     """
@@ -142,6 +146,9 @@ Rows = tuple[tuple[Label, ...], NDArray[Any]]
 
 def _build_named_workload(workload: str) -> Callable[[Sequence[Label]], Rows]:
     """Look up the builder of a named workload."""
+    name, colon, parts = workload.partition(":")
+    if colon and name == "marginals":
+        return partial(_build_marginals, parts=parts)
     check_choice(workload, WORKLOADS, "the workload", UtilityError, ", or a matrix")
     return WORKLOADS[workload]
 
@@ -178,19 +185,57 @@ def _build_mean(labels: Sequence[Label]) -> Rows:
     return ("mean",), to_exact_array([labels])
 
 
-def _build_marginals(labels: Sequence[Label]) -> Rows:
-    """Build the workload of the marginals of tuple labels."""
-    parts = {len(label) if isinstance(label, tuple) else 0 for label in labels}
-    if len(parts) != 1 or 0 in parts:
+def _build_marginals(labels: Sequence[Label], parts: str | None = None) -> Rows:
+    """Build the workload of the marginals of tuple labels: of each part, or the tables that are named."""
+    widths = {len(label) if isinstance(label, tuple) else 0 for label in labels}
+    if len(widths) != 1 or 0 in widths:
         raise UtilityError("the labels are not tuples of one length, so there are no marginals")
-    names: list[Label] = []
-    rows = []
-    for place in range(parts.pop()):
-        column = [label[place] for label in labels if isinstance(label, tuple)]
-        for value in dict.fromkeys(column):
-            names.append(f"part {place + 1} = {value}")
-            rows.append([float(entry == value) for entry in column])
-    return tuple(names), np.array(rows)
+    places = range(widths.pop())
+    chosen = [[place] for place in places]
+    if parts is not None:
+        texts = [table.split(",") for table in parts.split("/")]
+        numbers = [str(place + 1) for place in places]
+        odd = [text for table in texts for text in table if text not in numbers]
+        if odd:
+            raise UtilityError(
+                f"the marginals {parts!r:.80} name the part {odd[0]!r}: write numbers from 1 to "
+                f"{len(numbers)}, such as marginals:1/1,2 for the shares of part 1 and its table with part 2"
+            )
+        chosen = [[numbers.index(text) for text in table] for table in texts]
+    found = build_margins(labels, [f"part {place + 1}" for place in places], chosen)
+    assert found.axes[0] is not None
+    return found.axes[0], np.asarray(found.values)
+
+
+def build_margins(
+    labels: Sequence[Label], names: Sequence[str], margins: Sequence[Sequence[int]]
+) -> LabelledArray:
+    """Build the workload of the shares and cross tables of some parts of tuple labels.
+
+    Args:
+        labels: N tuples.
+        names: of their parts, for the names of the rows.
+        margins: the places of the parts of each table.
+
+    Raises:
+        UtilityError: there is no table, one has no part, or one part twice.
+
+    Examples:
+        >>> tables = build_margins((("no", "f"), ("yes", "f")), ["ill", "sex"], [[0, 1]])
+        >>> tables.axes[0], tables.values.tolist()
+        (('ill = no, sex = f', 'ill = yes, sex = f'), [[1.0, 0.0], [0.0, 1.0]])
+    """
+    if not margins or not all(margins) or any(len(set(one)) < len(one) for one in margins):
+        raise UtilityError(f"the margins are {margins!r:.80}: give groups of different columns")
+    rows: list[str] = []
+    cells: list[FloatArray] = []
+    for places in margins:
+        keys = [tuple(label[place] for place in places) for label in labels]  # type: ignore[index]
+        for key in dict.fromkeys(keys):
+            parts = zip(places, key, strict=True)
+            rows.append(", ".join(f"{names[place]} = {value}" for place, value in parts))
+            cells.append(np.array([float(other == key) for other in keys]))
+    return LabelledArray(np.array(cells), (tuple(rows), tuple(labels)), "the margins")
 
 
 WORKLOADS: Mapping[str, Callable[[Sequence[Label]], Rows]] = {

@@ -405,6 +405,16 @@ def check_linear_utility(utility: object) -> LinearUtility:
     return utility
 
 
+def build_balanced_match(prior: Prior) -> ExpectedGain:
+    """Build the match gain weighted inversely by letter probability.
+
+    Examples:
+        >>> build_balanced_match(Prior([0.25, 0.75])).value([0.25, 0.75], [[1, 0], [0, 1]])
+        2.0
+    """
+    return ExpectedGain(np.diag(1 / prior.pmf))
+
+
 def build_best_constant(p: FloatArray, gains: FloatArray) -> FloatArray:
     """Build the (N, M) matrix of the best constant output."""
     row = np.zeros(gains.shape[1])

@@ -139,6 +139,13 @@ class _Blocks(Encoding):
         return {"program": start.program, self.argument: start.program.build_block_lp()}
 
 
+class _Outputs(_Blocks):
+    """The same, of which the columns of some outputs are solved at a time."""
+
+    def build(self, start: Formulation) -> dict[str, Any]:
+        return {**super().build(start), "exp_neg_epsilon": math.exp(-self.find(start))}
+
+
 class _Bands(Encoding):
     """Blocks alone, and what the simplex starts from."""
 
@@ -168,6 +175,13 @@ def _find_blocks(start: Formulation) -> ColumnBlock | None:
     return None if program.added and program.added_rows is None else program.column_block
 
 
+def _find_plain_level(start: Formulation) -> float | None:
+    """Find the level of PML above 0 nats under which a design has nothing else."""
+    if start.program.bands is None:
+        return None
+    return start.program.privacy.find_plain_pml_level() or None
+
+
 def _find_small_ratios(start: Formulation) -> RatioBounds | None:
     """Find the ratio bounds of a small design that has nothing else, and not many on pairs of letters."""
     program = start.program
@@ -193,6 +207,9 @@ BANDS = _Bands("task", attrgetter("program.bands"))
 
 BLOCKS = _Blocks("task", _find_blocks)
 """A block for each column, which few numbers couple."""
+
+OUTPUTS = _Outputs("task", _find_plain_level)
+"""A block for each column under PML, of which few are used."""
 
 MUTUAL_PAIRS = Encoding("ratios", attrgetter("program.mutual_bounds"))
 """Many bounds on pairs of letters, each both ways."""

@@ -251,6 +251,17 @@ AUTOMATIC_METHODS = (
         lambda start: not start.is_optimal and start.vertex is None,
     ),
     _pair(
+        "output-generation",
+        Solver(
+            "output-generation",
+            {formulation.OUTPUTS: lambda **given: linear.generate_outputs(**given)},
+            "designs with an expected gain or loss, under PML above 0 nats and nothing else",
+        ),
+        "PML, many outputs: those that are used come in by price",
+        # in smaller ones all outputs take less than a second
+        lambda start: start.program.table.size >= 100_000,
+    ),
+    _pair(
         "block-ipm",
         Solver(
             "block-ipm",

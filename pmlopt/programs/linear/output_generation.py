@@ -1,0 +1,172 @@
+"""Output generation for large designs under PML: few of many outputs are used, and those are found by prices.
+
+The multipliers of a program with some of the outputs bound that with all of them: with the row prices rho,
+a column at output y gains at most the mean of `g[:,y] - rho` over its largest mass e^-epsilon, which is a
+sort. Outputs whose price is above that of the current ones come in; where none is, the optimum is found.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.data.prior import conditional_value_at_risk
+from pmlopt.errors import MechanismError
+from pmlopt.model.utility.linear import build_best_constant
+from pmlopt.programs.exact.rounding import approximate_repair
+from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.solvers.solver_result import (
+    MethodOptions,
+    PrimalDualPoint,
+    SolverResult,
+    limit_threads,
+)
+from pmlopt.solvers.structured.block_program import BlockLP
+from pmlopt.solvers.structured.interior_point import GapGoal, follow_central_path
+from pmlopt.solvers.structured.iterates import Iterate, build_start
+
+MIN_FIRST_OUTPUTS, MIN_ADDED_OUTPUTS = 64, 32
+"""Outputs of the first program, and those that come in at a time in alphabets of up to 640 letters."""
+
+
+class _OutputPool:
+    """The outputs that are in the program, with the best mechanism and multipliers so far.
+
+    Args:
+        program: the design.
+        task: the same as numbers.
+        exp_neg_epsilon: the mass on which the largest entries of a column lie.
+    """
+
+    def __init__(self, program: LinearDesign, task: BlockLP, exp_neg_epsilon: float) -> None:
+        self.program, self.task, self.mass = program, task, exp_neg_epsilon
+        self.gains, self.p = program.centered_gains, program.prior.pmf
+        start = build_best_constant(program.prior.probabilities, self.gains)
+        self.matrix, self.value = start, program.columns.compute_expectation(self.gains, start)
+        self.rho = self.gains.max(axis=1)  # as if nothing were private
+        self.bound = float(self.p @ self.rho)
+        self.kept: BoolArray = np.asarray(start.any(axis=0))
+        prices = self.price_outputs(np.zeros(len(self.p)))
+        self.kept[np.argsort(-prices, kind="stable")[:MIN_FIRST_OUTPUTS]] = True
+
+    @property
+    def gap(self) -> float:
+        """Return the gap between the best bound and the best value."""
+        return self.bound - self.value
+
+    def price_outputs(self, rho: FloatArray) -> FloatArray:
+        """Compute (M,) the most that a column at each output gains over the row prices rho."""
+        n, m = self.gains.shape
+        prices = np.empty(m)
+        size = max(1, 2**20 // n)  # a few arrays of 8 MB
+        for first in range(0, m, size):
+            some = slice(first, first + size)
+            reduced = self.gains[:, some] - rho[:, None]
+            prices[some] = conditional_value_at_risk(self.p, reduced, self.mass)
+        return prices
+
+    def solve(self, accuracy: float, options: MethodOptions) -> tuple[FloatArray, int]:
+        """Solve the program of the outputs that are kept, and update matrix, value and bound.
+
+        Returns:
+            (M,) the prices of all outputs under its multipliers, and the number of iterations.
+        """
+        program, small = self.program, self.task.select_columns(self.kept)
+        gains = np.ascontiguousarray(self.gains[:, self.kept])
+
+        def certify_gap(point: Iterate) -> float:
+            matrix = self._repair(point)
+            if matrix is None:
+                return math.inf
+            bound = program.columns.unrounded_bound(
+                gains, small.to_certificate_multipliers(point.rows)
+            )
+            gain = program.columns.compute_expectation(gains, matrix)
+            return abs(bound - gain) / small.scale
+
+        goal = GapGoal(certify_gap, accuracy / small.scale, options.deadline)
+        ending = follow_central_path(small, build_start(small), goal)
+        matrix, rho = (
+            self._repair(ending.point),
+            small.to_certificate_multipliers(ending.point.rows),
+        )
+        prices = self.price_outputs(rho)
+        bound = float(self.p @ rho + prices.max())
+        if bound < self.bound:
+            self.bound, self.rho = bound, rho
+        value = -math.inf if matrix is None else program.columns.compute_expectation(gains, matrix)
+        if matrix is not None and value > self.value:
+            self.value, self.matrix = value, np.zeros(self.gains.shape)
+            # the repair of the certificate starts from the solver's own entries
+            self.matrix[:, self.kept] = ending.point.mechanism
+        return prices, ending.iterations
+
+    def _repair(self, point: Iterate) -> FloatArray | None:
+        """Return the mechanism near an iterate; None far from any."""
+        try:
+            return approximate_repair(self.program.prior, self.program.privacy, point.mechanism)
+        except MechanismError:
+            return None
+
+    def exchange_outputs(self, prices: FloatArray, accuracy: float) -> bool:
+        """Add the outputs that are worth most, and drop those without mass; return whether any came in."""
+        most = float(prices[self.kept].max())
+        missing = ~self.kept & (prices > most + accuracy)
+        mass = self.p @ self.matrix
+        # what is dropped by mistake has a high price in the next program, and comes in again
+        self.kept &= (mass > 1e-3 / self.kept.sum()) | (prices > most - self.gap)
+        # few at a time keep a program small; with thousands of letters a further program costs more
+        part = len(self.p) // (20 if len(self.p) <= 2_000 else 10)
+        size = min(max(MIN_ADDED_OUTPUTS, part), int(missing.sum()))
+        self.kept |= _select_best(np.where(missing, prices, -math.inf), size)
+        return size > 0
+
+
+def _select_best(values: FloatArray, size: int) -> BoolArray:
+    """Select the largest of values (M,), of equal ones the first."""
+    chosen = np.zeros(len(values), dtype=bool)
+    chosen[np.argsort(-values, kind="stable")[:size]] = True
+    return chosen
+
+
+def generate_outputs(
+    program: LinearDesign, task: BlockLP, exp_neg_epsilon: float, options: MethodOptions
+) -> SolverResult:
+    """Solve a design under PML to the requested certified gap, with outputs added as they are needed.
+
+    Args:
+        program: the design, without added constraints.
+        task: the same as numbers.
+        exp_neg_epsilon: of the bound.
+        options: what was required; when time is over, the best mechanism so far is returned.
+    """
+    begin = time.perf_counter()
+    # half of the allowed gap: repair and rounding take a part of the rest
+    allowed = program.compute_allowed_gap(options.tolerance) / 2
+    pool, iterations, message = _OutputPool(program, task, exp_neg_epsilon), 0, ""
+    ready, rounds = time.perf_counter(), 0
+    accuracy = pool.gap
+    with limit_threads():
+        while not message:
+            # prices that show what is missing need few digits, and the solver aims at a hundredth of them
+            accuracy = max(allowed, min(accuracy, 0.3 * pool.gap))
+            prices, steps = pool.solve(accuracy, options)
+            iterations, rounds = iterations + steps, rounds + 1
+            if pool.gap <= allowed:
+                message = "no output is worth more than the tolerance"
+            elif options.deadline.expired:
+                message = "time limit"
+            elif rounds == 60:  # two to five are usual
+                message = "too many rounds"
+            elif not pool.exchange_outputs(prices, allowed / 2):
+                if accuracy == allowed:
+                    message = "no output would improve the mechanism"
+                accuracy = allowed
+    used = f"{message} after {rounds} rounds, with {int(pool.kept.sum())} of {task.costs.shape[1]} outputs"
+    return SolverResult(
+        "point", pool.gap <= allowed, used, iterations, False, ready - begin,
+        time.perf_counter() - ready, PrimalDualPoint(pool.matrix, pool.rho),
+    )  # fmt: skip
