@@ -209,7 +209,10 @@ class CsvTable(Table):
         return pyarrow.csv.open_csv(
             pyarrow.PythonFile(self._source, mode="r"),
             pyarrow.csv.ReadOptions(
-                block_size=2**21, autogenerate_column_names=True, encoding=encoding
+                block_size=2**21,
+                skip_rows=int(self.form.states_delimiter),
+                autogenerate_column_names=True,
+                encoding=encoding,
             ),
             pyarrow.csv.ParseOptions(
                 delimiter=self.form.delimiter,
