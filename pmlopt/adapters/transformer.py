@@ -30,10 +30,10 @@ except ImportError:
 class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Release each column through its optimal mechanism within epsilon-PML.
 
-    `fit` takes the law of each column from the data: its values, in the order that a frame declares, or, where
-    these are numbers and more than `max_letters`, the middles of bins of about equal probability. `transform`
-    draws a value for each entry, independently; a number that is none of the values is replaced by the nearest
-    one.
+    `fit` takes the law of each column from the data: its values, in the order that a frame declares, or,
+    where these are numbers and more than `max_letters`, the middles of bins of about equal probability.
+    `transform` draws a value for each entry, independently; a number that is none of the values is replaced
+    by the nearest one.
 
     What is promised is about each column separately, under the law that was fitted: an outcome leaks at most
     epsilon nats about the entry that it was drawn for. Columns that depend on each other reveal more

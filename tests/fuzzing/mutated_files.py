@@ -228,7 +228,7 @@ def write_journal(path: Path) -> None:
     journal.close()
 
 
-POINTS: Points = [{"epsilon": one} for one in (0.1, 0.2, 0.3)]
+POINTS: Points = tuple({"epsilon": one} for one in (0.1, 0.2, 0.3))
 
 
 def make_point_design(epsilon: float) -> Program[Any]:
