@@ -8,9 +8,6 @@ import numpy as np
 
 from pmlopt.core.lazy_imports import cp
 
-MAX_PIECES = 100_000
-"""Sums of pieces that are listed for an entry of a constraint."""
-
 
 def split_constraint(constraint: cp.Constraint) -> cp.Constraint | None:
     """Return an inequality on each affine piece of a constraint; None where it is no maximum of some.
@@ -89,7 +86,8 @@ def _split_sum(whole: cp.Expression, sign: int) -> list[cp.Expression] | None:
     found: list[cp.Expression] = [cp.Constant(0.0)]
     for term in whole.args:
         pieces = _split(term, sign)
-        if pieces is None or _count(found) * _count(pieces) > MAX_PIECES * whole.size**2:
+        # more than 100,000 rows are not listed
+        if pieces is None or _count(found) * _count(pieces) > 100_000 * whole.size:
             return None
         found = [
             _add(one, other) if whole.size == 1 else one + other

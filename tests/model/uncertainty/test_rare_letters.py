@@ -23,7 +23,7 @@ from pmlopt import (
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import SolverError
 from pmlopt.model.uncertainty import leakage_capacity, leakage_sensitivity, pointwise_capacity
-from pmlopt.model.uncertainty.prior_set import find_row_multipliers
+from pmlopt.model.uncertainty.row_multipliers import find_row_multipliers
 from pmlopt.programs.compliance import prove
 from pmlopt.solvers import highs
 
