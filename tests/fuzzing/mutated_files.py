@@ -49,6 +49,7 @@ from pmlopt import (
     solve,
 )
 from pmlopt.cli import main
+from pmlopt.cli.export import read_source
 from pmlopt.cli.program_audit import iterate_samples, load_traces
 from pmlopt.cli.reading import (
     read_constraint,
@@ -293,8 +294,8 @@ def list_samples(path: Path, prior: Prior | None = None) -> None:
 
 
 def read_sampler(path: Path) -> None:
-    """Read generated source code or a workbook, and what they sample."""
-    run_command(f"verify {path} --of {path.with_name('m.json')}")
+    """Read generated source code or a workbook, and compare what they sample."""
+    read_source(path).compare(MATRIX)
 
 
 Reader = tuple[str, Callable[[Path], Any], Callable[[Path], Any]]
