@@ -230,6 +230,14 @@ def solvers(session: nox.Session) -> None:
 
 
 @nox.session
+def exchange(session: nox.Session) -> None:
+    """Round trips through real R and Octave, where Debian's packages r-base and octave are installed."""
+    session.install("-e", ".[tests]")
+    tested = ["tests/core/matrices/test_other_programs.py", "tests/docs/test_r_snippets.py"]
+    session.run("pytest", "-q", "-rs", *tested, *session.posargs)
+
+
+@nox.session
 def accounting(session: nox.Session) -> None:
     """Privacy loss distributions, beside dp-accounting, which needs an older attrs than the other tests."""
     session.install("-e", ".[accounting]", "pytest", "hypothesis", "jsonschema")
