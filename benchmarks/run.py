@@ -200,7 +200,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
 }
 HELPERS = (
     "against", "common", "limited", "run", "additive_noise_claims", "distortion_claims", "records_claims",
-    "statuses", "figures", "figure_style", "figures_of_priors", "figures_of_records", "papers", "points",
+    "peers", "peer_measures", "statuses",
+    "figures", "figure_style", "figures_of_priors", "figures_of_records", "papers", "points",
     "prior_sets",
 )  # fmt: skip
 """Modules that are no benchmarks."""

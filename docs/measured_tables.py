@@ -133,6 +133,16 @@ def show_qif(rows: Sequence[Row]) -> Table:
     return [head, *lines]
 
 
+def show_peers(rows: Sequence[Row]) -> Table:
+    """Show what other libraries measure: their names, units and orientations, and whether values are ours."""
+    columns = {"measure there": "measure there", "here": "here", "unit": "unit", "orientation": "orientation",
+               "at a zero": "at zeros", "values agree": "agrees"}  # fmt: skip
+    head, *lines = select_columns(rows, columns)
+    libraries = [f"{row['library']} {row['version']}" for row in rows]
+    lines = [[name, f"`{line[0]}`", *line[1:]] for name, line in zip(libraries, lines, strict=True)]
+    return [["library", *head], *lines]
+
+
 VIEWS: Mapping[str, Callable[[Sequence[Row]], Table]] = {
     "seconds": show_growth,
     "records": show_growth_of_records,
@@ -140,6 +150,7 @@ VIEWS: Mapping[str, Callable[[Sequence[Row]], Table]] = {
     "processes": show_processes,
     "small": show_small,
     "best of qif": show_qif,
+    "peers": show_peers,
 }
 """What pages show of a file, by the name in the comment."""
 
