@@ -143,6 +143,44 @@ def show_peers(rows: Sequence[Row]) -> Table:
     return [["library", *head], *lines]
 
 
+def show_statuses(rows: Sequence[Row]) -> Table:
+    """Show what each solver returns through cvxpy and, behind a slash, directly; and how pmlopt reads it."""
+    head = ["solver", "duals", "infeasible", "unbounded", "time limit", "read as"]
+    by_solver: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        by_solver.setdefault(f"{row['solver']} {row['version']}", {})[row["program"]] = row
+    lines = []
+    for solver, found in by_solver.items():
+        known = found["known"]
+        signs = [", ".join(_round(known[f"{kind}dual_of_{end}"]) for end in ("equation", "bound"))
+                 for kind in ("", "direct_")]  # fmt: skip
+        ends = ("infeasible", "unbounded", "time limit")
+        cells = [
+            _join_forms(
+                _shorten(found[end]["status_of_cvxpy"]), _shorten(found[end]["direct_status"])
+            )
+            for end in ends
+        ]
+        read = ", ".join(found[end]["state_in_pmlopt"] for end in ends)
+        lines.append([solver, _join_forms(*signs), *cells, read])
+    return [head, *lines]
+
+
+def _round(cell: str) -> str:
+    """Return a dual value to two digits; a dash where there is none."""
+    return f"{float(cell):.3g}" if cell else "-"
+
+
+def _shorten(status: str) -> str:
+    """Return a status without the sentences of an error."""
+    return status.split(":")[0] if "Error" in status else status
+
+
+def _join_forms(through: str, direct: str) -> str:
+    """Join what cvxpy returns and what the solver does, where that was asked."""
+    return f"{through} / {direct}" if direct.strip("-, ") else through
+
+
 VIEWS: Mapping[str, Callable[[Sequence[Row]], Table]] = {
     "seconds": show_growth,
     "records": show_growth_of_records,
@@ -151,6 +189,7 @@ VIEWS: Mapping[str, Callable[[Sequence[Row]], Table]] = {
     "small": show_small,
     "best of qif": show_qif,
     "peers": show_peers,
+    "statuses": show_statuses,
 }
 """What pages show of a file, by the name in the comment."""
 
