@@ -251,7 +251,7 @@ def read_journal(path: Path) -> None:
 
 def read_signed_journal(path: Path) -> None:
     """Go on from a journal whose lines are signed again, as a forger can."""
-    key, *lines = path.read_bytes().splitlines(keepends=True)
+    key, *lines = path.read_bytes().splitlines(keepends=True) or [b""]
     texts = [line.rpartition(b",")[0] + b"\n" for line in lines]
     signed = [
         text[:-1] + f",{hmac.digest(key.strip(), text, 'sha256').hex()}\n".encode()
