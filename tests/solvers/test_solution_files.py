@@ -13,7 +13,7 @@ from typing import Any
 import highspy
 import numpy as np
 import pytest
-from solution_texts import COLUMNS, FORMS
+from solution_texts import COLUMNS, FORMS, GLPSOL
 
 from pmlopt import (
     LDP,
@@ -137,6 +137,15 @@ def test_designs_of_columns_and_gains_come_back(program: Program[Any], tmp_path:
 def test_each_form_of_file_is_read_by_names(form: str) -> None:
     found = parse_solution(FORMS[form])
     assert (found.by_name, found.objective) == (COLUMNS, 3.5)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("f f 3.5", "f f much"), ("j 2 b 0.001 0", "j 2"), ("0.25", "x")]
+)
+def test_a_file_of_glpsol_with_other_words_for_numbers_is_refused(old: str, new: str) -> None:
+    assert parse_solution(GLPSOL).in_order == list(COLUMNS.values())
+    with pytest.raises(FileFormatError, match="has a line without a value"):
+        parse_solution(GLPSOL.replace(old, new))
 
 
 def columns_of(program: Program[Any], folder: Path) -> dict[str, float]:
