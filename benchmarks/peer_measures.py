@@ -28,13 +28,13 @@ def by_qif(given: Given) -> dict[str, Any]:
     from qif import measure, metric, uint
 
     return {
-        "measure.bayes_vuln.min_entropy_leakage": measure.bayes_vuln.min_entropy_leakage(
+        "bayes_vuln.min_entropy_leakage": measure.bayes_vuln.min_entropy_leakage(
             given.prior, given.matrix
         ),
-        "measure.bayes_vuln.mult_capacity": measure.bayes_vuln.mult_capacity(given.matrix),
-        "measure.shannon.add_leakage": measure.shannon.add_leakage(given.prior, given.matrix),
-        "measure.shannon.add_capacity": measure.shannon.add_capacity(given.matrix)[0],
-        "measure.d_privacy.smallest_epsilon": measure.d_privacy.smallest_epsilon(
+        "bayes_vuln.mult_capacity": measure.bayes_vuln.mult_capacity(given.matrix),
+        "shannon.add_leakage": measure.shannon.add_leakage(given.prior, given.matrix),
+        "shannon.add_capacity": measure.shannon.add_capacity(given.matrix)[0],
+        "d_privacy.smallest_epsilon": measure.d_privacy.smallest_epsilon(
             given.matrix, metric.discrete(uint)
         ),
     }
@@ -54,8 +54,8 @@ def by_dit(given: Given) -> dict[str, Any]:
         after = dit.Distribution(letters, column.tolist())
         most = max(most, dit.divergences.renyi_divergence(after, before, alpha=100))
     return {
-        "shannon.mutual_information": dit.shannon.mutual_information(law, [0], [1]),
-        "divergences.renyi_divergence(posterior, prior, 100)": most,
+        "mutual_information": dit.shannon.mutual_information(law, [0], [1]),
+        "renyi_divergence": most,
     }
 
 
@@ -65,11 +65,11 @@ def by_opendp(given: Given) -> dict[str, Any]:
 
     dp.enable_features("contrib")
     if given.epsilon is None:
-        return {"m.make_randomized_response(...).map(1)": None}
+        return {"make_randomized_response": None}
     response = dp.m.make_randomized_response(
         list(range(len(given.prior))), prob=float(given.matrix[0, 0])
     )
-    return {"m.make_randomized_response(...).map(1)": response.map(1)}
+    return {"make_randomized_response": response.map(1)}
 
 
 def by_dp_accounting(given: Given) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def by_dp_accounting(given: Given) -> dict[str, Any]:
         )
         law = pld.from_two_probability_mass_functions(one, other, symmetric=False)
         most = max(most, law.get_epsilon_for_delta(0.0))
-    return {"pld.from_two_probability_mass_functions(...).get_epsilon_for_delta(0)": most}
+    return {"from_two_probability_mass_functions": most}
 
 
 def by_multi_freq_ldpy(given: Given) -> dict[str, Any]:
@@ -93,9 +93,9 @@ def by_multi_freq_ldpy(given: Given) -> dict[str, Any]:
     from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Client
 
     if given.epsilon is None:
-        return {"GRR_Client(x, k, epsilon), share kept": None}
+        return {"GRR_Client": None}
     kept = sum(GRR_Client(0, len(given.prior), given.epsilon) == 0 for _ in range(200_000))
-    return {"GRR_Client(x, k, epsilon), share kept": kept / 200_000}
+    return {"GRR_Client": kept / 200_000}
 
 
 def by_pure_ldp(given: Given) -> dict[str, Any]:
@@ -103,9 +103,9 @@ def by_pure_ldp(given: Given) -> dict[str, Any]:
     from pure_ldp.frequency_oracles.direct_encoding import DEClient
 
     if given.epsilon is None:
-        return {"DEClient(epsilon, d): log(p / q)": None}
+        return {"DEClient": None}
     client = DEClient(given.epsilon, len(given.prior))
-    return {"DEClient(epsilon, d): log(p / q)": math.log(client.p / client.q)}
+    return {"DEClient": math.log(client.p / client.q)}
 
 
 PEERS = {

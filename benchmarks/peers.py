@@ -88,48 +88,28 @@ def compute_min_entropy_leakage(prior: FloatArray, matrix: FloatArray) -> float:
 
 BITS, NATS, FACTOR = "bits", "nats", "factor"
 MEASURES: Mapping[str, tuple[str, str, str, Measure]] = {
-    "measure.bayes_vuln.min_entropy_leakage": (
-        "log of guessing_probability over the largest prior", BITS, "of the prior and the rows by letter",
-        compute_min_entropy_leakage),
-    "measure.bayes_vuln.mult_capacity": (
-        "maximal_leakage", FACTOR, "e^level, of the rows alone", lambda _, m: maximal_leakage(m)),
-    "measure.shannon.add_leakage": (
-        "mutual_information", BITS, "of the prior and the rows by letter", mutual_information),
-    "measure.shannon.add_capacity": (
-        "channel_capacity", BITS, "largest over priors", lambda _, m: channel_capacity(m)[0]),
-    "measure.d_privacy.smallest_epsilon": (
-        "ldp_level", NATS, "with the discrete metric; largest over ordered pairs of rows",
-        lambda _, m: ldp_level(m)),
-    "shannon.mutual_information": (
-        "mutual_information", BITS, "of the joint law of letter and output", mutual_information),
-    "divergences.renyi_divergence(posterior, prior, 100)": (
-        "leakage_level", BITS, "from the posterior to the prior; the largest over outcomes is ours",
-        leakage_level),
-    "m.make_randomized_response(...).map(1)": (
-        "ldp_level", NATS, "of two letters at distance 1; built, and not of any matrix",
-        lambda _, m: ldp_level(m)),
-    "pld.from_two_probability_mass_functions(...).get_epsilon_for_delta(0)": (
-        "ldp_level", NATS, "of one ordered pair of rows; the largest over pairs is ours",
-        lambda _, m: ldp_level(m)),
-    "GRR_Client(x, k, epsilon), share kept": (
-        "matrix[x, x]", "probability", "drawn from an epsilon in nats; 200,000 draws",
-        lambda _, m: float(m[0, 0])),
-    "DEClient(epsilon, d): log(p / q)": (
-        "ldp_level", NATS, "drawn from an epsilon in nats; letters count from 1",
-        lambda _, m: ldp_level(m)),
+    "bayes_vuln.min_entropy_leakage": (
+        "guessing_probability / max(prior)", BITS, "prior, rows", compute_min_entropy_leakage),
+    "bayes_vuln.mult_capacity": ("maximal_leakage", FACTOR, "rows", lambda _, m: maximal_leakage(m)),
+    "shannon.add_leakage": ("mutual_information", BITS, "prior, rows", mutual_information),
+    "shannon.add_capacity": ("channel_capacity", BITS, "rows", lambda _, m: channel_capacity(m)[0]),
+    "d_privacy.smallest_epsilon": ("ldp_level", NATS, "rows, metric", lambda _, m: ldp_level(m)),
+    "mutual_information": ("mutual_information", BITS, "joint law", mutual_information),
+    "renyi_divergence": ("leakage_level", BITS, "posterior, prior", leakage_level),
+    "make_randomized_response": ("ldp_level", NATS, "alphabet", lambda _, m: ldp_level(m)),
+    "from_two_probability_mass_functions": (
+        "ldp_level", NATS, "ordered rows", lambda _, m: ldp_level(m)),
+    "GRR_Client": ("matrix", "share", "epsilon", lambda _, m: float(m[0, 0])),
+    "DEClient": ("ldp_level", NATS, "epsilon", lambda _, m: ldp_level(m)),
 }  # fmt: skip
 """Of each measure there: ours, its unit, its orientation, and the function."""
 
 TOLERANCES: Mapping[str, tuple[float, str]] = {
-    "GRR_Client(x, k, epsilon), share kept": (0.005, "of draws: five standard errors are 0.005"),
-    "pld.from_two_probability_mass_functions(...).get_epsilon_for_delta(0)": (
-        2e-4, "above by less than a bin of 1e-4, to the safe side"),
-    "divergences.renyi_divergence(posterior, prior, 100)": (
-        0.025,
-        "below by up to log(1/posterior)/99; of order inf it is NaN",
-    ),
-    "measure.shannon.add_capacity": (1e-6, "an iteration that stops at 1e-7"),
-}  # fmt: skip
+    "GRR_Client": (0.005, "200,000 draws"),
+    "from_two_probability_mass_functions": (2e-4, "bins, upwards"),
+    "renyi_divergence": (0.025, "order 100, downwards"),
+    "shannon.add_capacity": (1e-6, "iteration"),
+}
 """By how much values may differ, and why; else by 1e-9."""
 
 HEAD = ("library", "version", "measure there", "here", "unit", "orientation", *MECHANISMS, "at zeros",
@@ -190,8 +170,8 @@ def make_row(peer: str, name: str, values: Mapping[str, float | None]) -> tuple[
             differing.append(f"{one}: {value:.9g} for {expected:.9g}")
     cells = ["no" if value is None else f"{value:.6g}" for value in values.values()]
     zero = values["one zero"]
-    at_zeros = "takes none" if zero is None else "infinite" if zero == math.inf else "finite"
-    agrees = "; ".join(differing) or f"to {tolerance:g}{f', {why}' if why else ''}"
+    at_zeros = "refused" if zero is None else "infinite" if zero == math.inf else "finite"
+    agrees = "; ".join(differing) or f"{tolerance:g}{f' ({why})' if why else ''}"
     library, version = PINS[peer][0].split("==")
     day = datetime.now(UTC).date().isoformat()
     told = [library, version, name, here, unit, orientation, *cells, at_zeros, agrees]

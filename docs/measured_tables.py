@@ -134,51 +134,35 @@ def show_qif(rows: Sequence[Row]) -> Table:
 
 
 def show_peers(rows: Sequence[Row]) -> Table:
-    """Show what other libraries measure: their names, units and orientations, and whether values are ours."""
-    columns = {"measure there": "measure there", "here": "here", "unit": "unit", "orientation": "orientation",
-               "at a zero": "at zeros", "values agree": "agrees"}  # fmt: skip
+    """Show what other libraries measure: names, units and orientations, and how near values are to ours."""
+    columns = {"measure there": "measure there", "here": "here", "unit": "unit", "of": "orientation",
+               "at a zero": "at zeros", "agrees to": "agrees"}  # fmt: skip
     head, *lines = select_columns(rows, columns)
     libraries = [f"{row['library']} {row['version']}" for row in rows]
-    lines = [[name, f"`{line[0]}`", *line[1:]] for name, line in zip(libraries, lines, strict=True)]
-    return [["library", *head], *lines]
+    return [["library", *head], *([one, *line] for one, line in zip(libraries, lines, strict=True))]
 
 
 def show_statuses(rows: Sequence[Row]) -> Table:
-    """Show what each solver returns through cvxpy and, behind a slash, directly; and how pmlopt reads it."""
-    head = ["solver", "duals", "infeasible", "unbounded", "time limit", "read as"]
-    by_solver: dict[str, dict[str, Row]] = {}
+    """Show the solvers that were called without cvxpy by the signs of their dual values, and odd statuses."""
+    groups: dict[str, list[Row]] = {}
     for row in rows:
-        by_solver.setdefault(f"{row['solver']} {row['version']}", {})[row["program"]] = row
+        if row["program"] == "known" and row["direct_status"]:
+            ends = [row[f"direct_dual_of_{end}"] for end in ("equation", "bound")]
+            signs = ", ".join(f"{float(one):.2g}" for one in ends if one) or "none"
+            groups.setdefault(signs, []).append(row)
+    statuses = {(row["solver"], row["program"]): row["direct_status"] for row in rows}
     lines = []
-    for solver, found in by_solver.items():
-        known = found["known"]
-        signs = [", ".join(_round(known[f"{kind}dual_of_{end}"]) for end in ("equation", "bound"))
-                 for kind in ("", "direct_")]  # fmt: skip
-        ends = ("infeasible", "unbounded", "time limit")
-        cells = [
-            _join_forms(
-                _shorten(found[end]["status_of_cvxpy"]), _shorten(found[end]["direct_status"])
+    for signs, found in groups.items():
+        names = [row["solver"] for row in found]
+        odd = [
+            f"{f'{name}: ' if len(names) > 1 else ''}{statuses[name, 'unbounded']}"
+            for name in names
+            if not re.search(
+                "unbounded|dual ?infeasible", statuses[name, "unbounded"], re.IGNORECASE
             )
-            for end in ends
         ]
-        read = ", ".join(found[end]["state_in_pmlopt"] for end in ends)
-        lines.append([solver, _join_forms(*signs), *cells, read])
-    return [head, *lines]
-
-
-def _round(cell: str) -> str:
-    """Return a dual value to two digits; a dash where there is none."""
-    return f"{float(cell):.3g}" if cell else "-"
-
-
-def _shorten(status: str) -> str:
-    """Return a status without the sentences of an error."""
-    return status.split(":")[0] if "Error" in status else status
-
-
-def _join_forms(through: str, direct: str) -> str:
-    """Join what cvxpy returns and what the solver does, where that was asked."""
-    return f"{through} / {direct}" if direct.strip("-, ") else through
+        lines.append([", ".join(names), signs, ", ".join(odd)])
+    return [["solvers", "duals", "an unbounded program is"], *lines]
 
 
 VIEWS: Mapping[str, Callable[[Sequence[Row]], Table]] = {
