@@ -14,7 +14,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import FileFormatError
 
-_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 _CPLEX_COLUMN = re.compile(rf'<variable name="([^"]*)"[^>]*? value="({_NUMBER})"')
 _INDEXED = re.compile(rf"^(?:\*\*)?\s*\d+\s+(\S+)\s+({_NUMBER})\s+{_NUMBER}\s*$")
 _NAMED = re.compile(rf"^(\S+)\s+({_NUMBER})(?:\s+\(obj:.*\))?\s*$")
@@ -111,9 +111,9 @@ def parse_solution(text: str, source: str = "the solution") -> ColumnValues:
     if solved := re.search(r"^s (bas|ipt) \d+ (\d+) .*?(\S+)$", text, re.MULTILINE):
         place = 3 if solved[1] == "bas" else 2
         columns = [line.split() for line in lines if line.startswith("j ")]
-        objective = _parse_number([solved[3]], 0, source)
+        worth = _parse_number([solved[3]], 0, source)
         values = [_parse_number(one, place, source) for one in columns]
-        return ColumnValues(source, {}, values, objective)
+        return ColumnValues(source, {}, values, worth)
     if "<CPLEXSolution" in text:
         pairs = _CPLEX_COLUMN.findall(text)
     elif "# Columns" in text:

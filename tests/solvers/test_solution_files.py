@@ -223,3 +223,8 @@ def test_a_missing_file_and_a_program_without_a_file_are_refused(tmp_path: Path)
     leaks = envelope([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 0.1)
     with pytest.raises(ProgramError, match="certify its matrix"):
         certify_solution(leaks, {"x": 1.0})
+
+
+def test_a_number_of_many_digits_is_read_at_once() -> None:
+    text = f"x {'1' * 50_000}y\nz 1\n"  # of which digits could be split in as many ways
+    assert parse_solution(text).by_name == {"z": 1.0}
