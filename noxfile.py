@@ -225,7 +225,19 @@ def solvers(session: nox.Session) -> None:
     session.install("-e", ".[tests]")
     for name in SOLVERS:  # one at a time: not all have a wheel for each Python
         session.run("python", "-m", "pip", "install", "-q", name, success_codes=[0, 1])
-    tested = ["tests/solvers/test_installed_solvers.py", "tests/solvers/test_solution_files.py"]
+    tested = [
+        "tests/solvers/test_installed_solvers.py",
+        "tests/solvers/test_solution_files.py",
+        "tests/solvers/test_mps.py",
+    ]
+    session.run("pytest", "-q", "-rs", *tested, *session.posargs)
+
+
+@nox.session
+def exchange(session: nox.Session) -> None:
+    """Round trips through real R and Octave, where Debian's packages r-base and octave are installed."""
+    session.install("-e", ".[tests]")
+    tested = ["tests/core/matrices/test_other_programs.py", "tests/docs/test_r_snippets.py"]
     session.run("pytest", "-q", "-rs", *tested, *session.posargs)
 
 

@@ -205,7 +205,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
 }
 HELPERS = (
     "against", "common", "limited", "run", "additive_noise_claims", "distortion_claims", "records_claims",
-    "statuses", "figures", "figure_style", "figures_of_priors", "figures_of_records", "papers", "points",
+    "peers", "peer_measures", "statuses", "direct_statuses",
+    "figures", "figure_style", "figures_of_priors", "figures_of_records", "papers", "points",
     "prior_sets", "report_picture",
 )  # fmt: skip
 """Modules that are no benchmarks."""

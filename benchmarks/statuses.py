@@ -4,8 +4,8 @@
 
 Each installed solver gets four programs: one whose optimum and dual values are known, one that is infeasible,
 one that is unbounded, and one of 250,000 numbers with a time limit of a hundredth of a second. The table
-`statuses.csv` has its status, value and dual values by cvxpy's own `solve`, and the state in which pmlopt's
-interface leaves it.
+`statuses.csv` has its status, value and dual values by cvxpy's own `solve`, the same without cvxpy for those
+of `direct_statuses.py`, and the state in which pmlopt's interface leaves it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import cvxpy as cp
+import direct_statuses
 import numpy as np
 from common import write_csv
 
@@ -28,6 +29,7 @@ from pmlopt.solvers.solver_result import make_options
 
 HEAD = (
     "solver", "version", "program", "status_of_cvxpy", "value", "dual_of_equation", "dual_of_bound",
+    "direct_status", "direct_value", "direct_dual_of_equation", "direct_dual_of_bound",
     "state_in_pmlopt", "message", "cvxpy", "python", "date",
 )  # fmt: skip
 PACKAGES = {
@@ -97,7 +99,8 @@ def measure(solver: str, name: str) -> tuple[Any, ...]:
     except Exception as cause:
         state, message = type(cause).__name__, str(cause)
     shown = ["" if one in ("", None) else f"{float(one):.6g}" for one in (value, *duals[:2])]
-    return status, *shown, state, message.splitlines()[0][:100] if message else ""
+    direct = direct_statuses.measure(solver, name, limit)
+    return status, *shown, *direct, state, message.splitlines()[0][:100] if message else ""
 
 
 def main() -> None:

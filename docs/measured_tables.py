@@ -124,12 +124,46 @@ def show_qif(rows: Sequence[Row]) -> Table:
     return [head, *lines]
 
 
+def show_peers(rows: Sequence[Row]) -> Table:
+    """Show what other libraries measure: names, units and orientations, and how near values are to ours."""
+    columns = {"measure there": "measure there", "here": "here", "unit": "unit", "of": "orientation",
+               "at a zero": "at zeros", "agrees to": "agrees"}  # fmt: skip
+    head, *lines = select_columns(rows, columns)
+    libraries = [f"{row['library']} {row['version']}" for row in rows]
+    return [["library", *head], *([one, *line] for one, line in zip(libraries, lines, strict=True))]
+
+
+def show_statuses(rows: Sequence[Row]) -> Table:
+    """Show the solvers that were called without cvxpy by the signs of their dual values, and odd statuses."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        if row["program"] == "known" and row["direct_status"]:
+            ends = [row[f"direct_dual_of_{end}"] for end in ("equation", "bound")]
+            signs = ", ".join(f"{float(one):.2g}" for one in ends if one) or "none"
+            groups.setdefault(signs, []).append(row)
+    statuses = {(row["solver"], row["program"]): row["direct_status"] for row in rows}
+    lines = []
+    for signs, found in groups.items():
+        names = [row["solver"] for row in found]
+        odd = [
+            f"{f'{name}: ' if len(names) > 1 else ''}{statuses[name, 'unbounded']}"
+            for name in names
+            if not re.search(
+                "unbounded|dual ?infeasible", statuses[name, "unbounded"], re.IGNORECASE
+            )
+        ]
+        lines.append([", ".join(names), signs, ", ".join(odd)])
+    return [["solvers", "duals", "an unbounded program is"], *lines]
+
+
 VIEWS: Mapping[str, Callable[[Sequence[Row]], Table]] = {
     "seconds": show_growth,
     "kinds": show_structured,
     "processes": show_processes,
     "small": show_small,
     "best of qif": show_qif,
+    "peers": show_peers,
+    "statuses": show_statuses,
 }
 """What pages show of a file, by the name in the comment."""
 

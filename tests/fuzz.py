@@ -118,6 +118,13 @@ def run(kind: str, seed: int, instances: int, seconds: float = math.inf) -> Tall
     return tally
 
 
+def describe(kind: str, tally: Tally) -> str:
+    """Return the lines of the table about one kind."""
+    counts = ", ".join(f"{count} {name}" for name, count in tally.statuses.most_common())
+    false = "".join(f"  FALSE: {claim}\n" for claim in tally.false_claims)
+    return f"{kind:26} {tally.seconds:8.1f} s  {counts}\n{false}"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the kinds that are asked for, print the table; 1 where a claim is false."""
     parser = argparse.ArgumentParser(prog="python tests/fuzz.py", description=__doc__)
@@ -136,7 +143,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         own.take(import_module(module))
     kinds = [one for kind in asked.kinds for one in (READERS if kind == "readers" else [kind])]
     share = 60 * asked.minutes / len(kinds)
-    tallies = {kind: run(kind, asked.seed, asked.instances, share) for kind in kinds}
+    tallies = {}
+    for kind in kinds:
+        tallies[kind] = run(kind, asked.seed, asked.instances, share)
+        if not asked.json:
+            sys.stdout.write(describe(kind, tallies[kind]))
+            sys.stdout.flush()
     if asked.json:
         record = {
             kind: {
@@ -147,11 +159,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             for kind, t in tallies.items()
         }
         sys.stdout.write(json.dumps(record, indent=1) + "\n")
-    else:
-        for kind, tally in tallies.items():
-            counts = ", ".join(f"{count} {name}" for name, count in tally.statuses.most_common())
-            sys.stdout.write(f"{kind:21} {tally.seconds:8.1f} s  {counts}\n")
-            sys.stdout.writelines(f"  FALSE: {claim}\n" for claim in tally.false_claims)
     return 1 if any(tally.false_claims for tally in tallies.values()) else 0
 
 

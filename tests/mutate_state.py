@@ -14,7 +14,9 @@ import hashlib
 import hmac
 import json
 import shutil
+import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -428,16 +430,20 @@ def judge(
     path: Path, original: Path, use: Callable[[Path], Any], is_signed: bool, done: str
 ) -> tuple[str, str]:
     """Read a changed file: refused, as it was, or, where it was signed again, used without an error."""
-    clean = path.with_name(f"clean{original.suffix}")
-    shutil.copy(original, clean)
-    held = use(clean)
     try:
         found = use(path)
     except PmloptError:
         return "refused", done
-    if found == held:
+    if found == read_original(original, use):
         return "unchanged", done
     return ("read" if is_signed else "accepted"), done
+
+
+@cache
+def read_original(original: Path, use: Callable[[Path], Any]) -> Any:
+    """Return what an unchanged file holds."""
+    with tempfile.TemporaryDirectory() as folder:
+        return use(Path(shutil.copy(original, folder)))
 
 
 # ------------------------------------------------------------ streams

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pmlopt.core.declared_orders import find_column_orders, make_rank
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import InputError, MissingExtraError
@@ -29,9 +30,10 @@ except ImportError:
 class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Release each column through its optimal mechanism within epsilon-PML.
 
-    `fit` takes the law of each column from the data: its values, or, where these are numbers and more than
-    `max_letters`, the middles of bins of about equal probability. `transform` draws a value for each entry,
-    independently; a number that is none of the values is replaced by the nearest one.
+    `fit` takes the law of each column from the data: its values, in the order that a frame declares, or,
+    where these are numbers and more than `max_letters`, the middles of bins of about equal probability.
+    `transform` draws a value for each entry, independently; a number that is none of the values is replaced
+    by the nearest one.
 
     What is promised is about each column separately, under the law that was fitted: an outcome leaks at most
     epsilon nats about the entry that it was drawn for. Columns that depend on each other reveal more
@@ -92,9 +94,11 @@ class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         self.mechanisms_ = []
         self.most_frequent_: list[Any] = []
         levels = []
-        for column in table.T:
+        orders = find_column_orders(X)
+        orders = orders if len(orders) == table.shape[1] else [None] * table.shape[1]
+        for column, order in zip(table.T, orders, strict=True):
             values = _to_plain_column(column)
-            prior = _count_values(values, self.max_letters)
+            prior = _count_values(values, self.max_letters, order)
             loss = absolute if _is_numeric(values) else hamming
             result = solve(design(prior, requirement, ExpectedLoss(loss)))
             self.mechanisms_.append(result.mechanism)
@@ -201,8 +205,8 @@ def _is_numeric(values: NDArray[Any]) -> bool:
     return bool(np.issubdtype(values.dtype, np.number))
 
 
-def _count_values(values: NDArray[Any], most: int) -> Prior:
-    """Count values, or bin centres for too many numbers."""
+def _count_values(values: NDArray[Any], most: int, order: Sequence[Any] | None) -> Prior:
+    """Count values, or bin centres for too many numbers; in the declared order, or ascending."""
     # sorted, so that the nearest letter can be found by a search
     letters, counts = np.unique(values, return_counts=True)
     if len(letters) > most and _is_numeric(values):
@@ -214,7 +218,9 @@ def _count_values(values: NDArray[Any], most: int) -> Prior:
         letters, counts = np.unique(
             _round_to_letters(np.unique(middles), values), return_counts=True
         )
-    return Prior.from_counts(counts.tolist(), letters.tolist())
+    found = dict(zip(letters.tolist(), counts.tolist(), strict=True))
+    labels = sorted(found, key=make_rank(found, order))
+    return Prior.from_counts([found[label] for label in labels], labels)
 
 
 def _exact_median(values: NDArray[Any]) -> Any:
@@ -229,7 +235,7 @@ def _exact_median(values: NDArray[Any]) -> Any:
 
 def _match_letters(mechanism: Mechanism, values: NDArray[Any]) -> list[Any]:
     """Map each value to its letter, or the nearest number."""
-    letters = _to_exact_array(mechanism.inputs)
+    letters = np.sort(_to_exact_array(mechanism.inputs))  # a declared order may be another
     found = (
         _round_to_letters(letters, values)
         if _is_numeric(values) and _is_numeric(letters)

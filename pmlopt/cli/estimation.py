@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _Workload: TypeAlias = Annotated[
     str | None,
-    "identity (each frequency; the default), prefix, range, mean, marginals, or some tables of tuples, such as "
+    "identity (each frequency; the default), prefix, range, mean, marginals, or tables of tuples such as "
     "marginals:1/1,2.",
 ]
 _Confidence: TypeAlias = Annotated[float, "With which all intervals hold at once."]

@@ -153,7 +153,7 @@ def verify_source(path: Path, mechanism_file: Path, as_json: bool) -> bool:
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.verification.verify_saved import load_trusted
 
-    source = _read_source(path)
+    source = read_source(path)
     found = load_trusted(mechanism_file)
     mechanism = found if isinstance(found, Mechanism) else found.mechanism
     if not isinstance(mechanism, Mechanism):
@@ -181,7 +181,7 @@ def verify_source(path: Path, mechanism_file: Path, as_json: bool) -> bool:
     return holds
 
 
-def _read_source(path: Path) -> SamplerSource | SamplerWorkbook:
+def read_source(path: Path) -> SamplerSource | SamplerWorkbook:
     """Read generated source code, or a generated workbook."""
     from pmlopt.data.samplers.source import SamplerSource
     from pmlopt.data.samplers.workbooks import SamplerWorkbook

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import cycle, islice
+from itertools import chain, cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -20,7 +20,14 @@ from pmlopt.cli.reading import read_numbers
 from pmlopt.cli.terminal import print_line
 from pmlopt.core.arrays import NUMBER_HEADERS, Label
 from pmlopt.core.converters import finite_or_none
-from pmlopt.core.csv_rows import parse_number, parse_rows
+from pmlopt.core.csv_rows import (
+    DELIMITERS,
+    find_stated_delimiter,
+    get_decimal_mark,
+    parse_number,
+    parse_rows,
+    split_cells,
+)
 from pmlopt.core.files import is_standard_stream, read_standard_input
 from pmlopt.errors import FileFormatError, InputError
 
@@ -253,8 +260,8 @@ def iterate_samples(
     """Yield the samples of a file or of standard input as they come, one of each line.
 
     Args:
-        path: an output in each line; with a prior `letter,output`, as CSV. A first line that has these words
-            only is a header.
+        path: an output in each line; with a prior `letter,output`, as CSV, or with semicolons, tabs, bars or
+            blanks in place of the comma. A first line that has these words only is a header.
         prior: N letters, where samples are pairs.
         edges: of the cells into which outputs that are numbers are cut.
         until_decided: whether the samples may be left before their end, at any time. Then a first output that
@@ -294,23 +301,65 @@ def _parse_samples(
     with (
         nullcontext(read_standard_input()) if is_standard_stream(path) else path.open("rb") as lines
     ):
-        for number, line in enumerate(lines, start=1):
+        texts = _decode_lines(lines, path)
+        head = list(islice(texts, 1))
+        delimiter = find_stated_delimiter(head[0][1]) if head else None
+        if delimiter is not None:
+            head = list(islice(texts, 1))
+        elif head and letters:
+            delimiter = _find_delimiter(head[0][1], keys, letters, f"{path}: line 1")
+        first = 1 if not head else head[0][0]
+        for number, text in chain(head, texts):
             place = f"{path}: line {number}"
-            try:
-                text = line.decode("utf-8-sig").rstrip("\r\n")
-            except UnicodeDecodeError:
-                raise FileFormatError(f"{place}: is no text in UTF-8") from None
-            cells: list[Any] = next(parse_rows([text], place), []) if letters else [text]
-            if number == 1 and [cell.strip(' "').lower() for cell in cells] == keys:
+            cells: list[Any] = [text]
+            if letters:
+                cells = next(parse_rows([text], place, delimiter or ","), [])
+            if number == first and is_header(cells, keys):
                 continue
             if len(cells) != len(keys) or (letters and cells[0] not in letters):
-                header = f"; a header is {','.join(keys)!r}" if number == 1 else ""
+                header = f"; a header is {','.join(keys)!r}" if number == first else ""
                 raise FileFormatError(
                     f"{place}: is no sample, {','.join(keys)}: {text!r:.60}{header}"
                 )
             if edges is not None:
-                value = parse_number(cells[-1], f"{place}: the output")
+                pointed = cells[-1].replace(get_decimal_mark(delimiter or ","), ".")
+                value = parse_number(pointed, f"{place}: the output")
                 if not math.isfinite(value):
                     raise FileFormatError(f"{place}: the output is {value}: give finite numbers")
                 cells[-1] = cut_outputs([value], edges)[0]
-            yield number, (letters[cells[0]], cells[1]) if letters else cells[0]
+            yield number - first + 1, (letters[cells[0]], cells[1]) if letters else cells[0]
+
+
+def _decode_lines(lines: Iterable[bytes], path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the number of each line and its text."""
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield number, line.decode("utf-8-sig").rstrip("\r\n")
+        except UnicodeDecodeError:
+            raise FileFormatError(f"{path}: line {number}: is no text in UTF-8") from None
+
+
+def is_header(cells: Sequence[str], keys: Sequence[str]) -> bool:
+    """Return whether cells are the names of columns, in capitals or quotes or not."""
+    return [cell.strip(' "').lower() for cell in cells] == list(keys)
+
+
+def _find_delimiter(line: str, keys: Sequence[str], letters: Container[str], place: str) -> str:
+    """Find what stands between the cells of a pair in the first line of samples; else a comma.
+
+    Raises:
+        FileFormatError: two delimiters would do.
+    """
+    found = []
+    for mark in f"{DELIMITERS} ":
+        cells = next(split_cells(line, mark), [])
+        if is_header(cells, keys):
+            return mark
+        if len(cells) == len(keys) and cells[0] in letters:
+            found.append(mark)
+    if len(found) > 1:
+        raise FileFormatError(
+            f"{place}: {line!r:.60} has {found[0]!r} and {found[1]!r}, and both may stand between letter and "
+            f"output: write the line 'letter{found[0]}output' above it, or with the other one"
+        )
+    return found[0] if found else ","

@@ -397,7 +397,7 @@ def compute_subset_sums(values: FloatArray) -> FloatArray:
 
 
 _PLAIN = (str, int, float)
-NUMBER_HEADERS = ("count", "counts", "number", "probability", "share", "shares")
+NUMBER_HEADERS = ("count", "counts", "freq", "number", "probability", "share", "shares")
 """Headers of a last column that holds the number of each tuple of letters before it."""
 
 _TRUTHS = {True: object(), False: object()}

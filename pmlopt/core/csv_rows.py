@@ -29,7 +29,8 @@ def parse_rows(
 ) -> Iterator[list[str]]:
     """Parse CSV text to rows of equal length.
 
-    Blank lines are no rows, but in a file of one column, where they are missing cells.
+    Blank lines are no rows, but in a file of one column, where they are missing cells; nor is a first line
+    that states the delimiter.
 
     Args:
         text: its lines, with their ends.
@@ -45,7 +46,7 @@ def parse_rows(
     length, number, first = 0, 0, ""
     try:
         for row in csv.reader(text, delimiter=delimiter, strict=True):
-            if not row and length != 1:
+            if (not row and length != 1) or (number == 0 and states_delimiter(row, delimiter)):
                 continue
             number += 1
             if number == 1:
@@ -70,11 +71,14 @@ def parse_rows(
         ) from None
 
 
-_CANDIDATES = ",;\t|"
+DELIMITERS = ",;\t|"
 """What may stand between cells."""
 
 HEAD_BYTES = 2**20
 """Bytes or characters of a file from which its form is found."""
+
+_STATED = re.compile(r"""\ufeff?[\r\n]*(['"]?)sep=([!-~]|\t)\1[ \t]*(?=[\r\n]|\Z)""", re.IGNORECASE)
+"""The first line `sep=;`, by which a file states to Excel what stands between its cells."""
 
 _GROUPED = re.compile(r"[1-9]\d{0,2}(,\d{3})+")
 """A number with commas between its thousands, or with three digits behind a decimal comma."""
@@ -85,7 +89,8 @@ _QUOTED_NAMES = re.compile(r'"(?:[^"]|"")*"(?: "(?:[^"]|"")*")+\s*')
 def list_delimiters(text: str, *, whole: bool = True) -> list[str]:
     r"""List the delimiters that give the header and all rows one number of cells, two or more.
 
-    Between quoted names in the header, as R's write.table writes them, a blank is the only one.
+    Between quoted names in the header, as R's write.table writes them, a blank is the only one; so is one
+    that the first line states.
 
     Args:
         text: of a file, from its start.
@@ -97,9 +102,27 @@ def list_delimiters(text: str, *, whole: bool = True) -> list[str]:
         >>> list_delimiters('"age group" "n"\n"18 to 30" 7\n'), list_delimiters("age group\n18 30\n")
         ([' '], [])
     """
+    if (stated := find_stated_delimiter(text)) is not None:
+        return [stated]
     if _QUOTED_NAMES.fullmatch(_double_quotes(_find_header(text))):
         return [" "]
-    return [mark for mark in _CANDIDATES if mark in text and _fits(text, mark, whole=whole)]
+    return [mark for mark in DELIMITERS if mark in text and _fits(text, mark, whole=whole)]
+
+
+def find_stated_delimiter(text: str) -> str | None:
+    r"""Return the delimiter that the first line of a text states, as Excel reads it; None where none does.
+
+    Examples:
+        >>> find_stated_delimiter("sep=;\r\nletter;count\r\n"), find_stated_delimiter("sep;x\n")
+        (';', None)
+    """
+    found = _STATED.match(text)
+    return None if found is None else found[2]
+
+
+def states_delimiter(row: Sequence[str], delimiter: str) -> bool:
+    """Return whether a row that was split at a delimiter is the line that states one."""
+    return find_stated_delimiter(delimiter.join(row)) is not None
 
 
 def _find_header(text: str) -> str:
@@ -115,7 +138,7 @@ def _double_quotes(text: str) -> str:
 def _fits(text: str, delimiter: str, *, whole: bool, labelled: bool = False) -> bool:
     """Return whether a delimiter gives all complete rows equal length, in a matrix without corner too."""
     try:
-        header, *rows = (len(row) for row in _split_cells(text, delimiter) if row)
+        header, *rows = (len(row) for row in split_cells(text, delimiter) if row)
     except (csv.Error, ValueError):  # or there is no header
         return False
     if not whole:
@@ -126,7 +149,7 @@ def _fits(text: str, delimiter: str, *, whole: bool, labelled: bool = False) -> 
     return length > 1 and all(row == length for row in rows)
 
 
-def _split_cells(text: str, delimiter: str) -> Iterator[list[str]]:
+def split_cells(text: str, delimiter: str) -> Iterator[list[str]]:
     """Yield the rows of a text, whatever their lengths."""
     return csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
 
@@ -150,14 +173,14 @@ def find_delimiter(text: str, *, labelled: bool = False) -> str:
     head, whole = text[:HEAD_BYTES], len(text) <= HEAD_BYTES
     fitting = list_delimiters(head, whole=whole) or [
         mark
-        for mark in f"{_CANDIDATES} "
+        for mark in f"{DELIMITERS} "
         if _fits(_quote_for(mark, head), mark, whole=whole, labelled=labelled)
         and (mark != " " or _has_numbers(head))
     ]
     if fitting:
         return fitting[0] if len(fitting) == 1 else max(fitting, key=partial(_count_share, head))
     header = _find_header(head)
-    return next((mark for mark in _CANDIDATES if _fits(header, mark, whole=True)), ",")
+    return next((mark for mark in DELIMITERS if _fits(header, mark, whole=True)), ",")
 
 
 def _quote_for(delimiter: str, text: str) -> str:
@@ -167,20 +190,20 @@ def _quote_for(delimiter: str, text: str) -> str:
 
 def _has_numbers(head: str) -> bool:
     """Return whether with blanks all complete rows have numbers after their first cells."""
-    _, *rows = filter(None, _split_cells(_double_quotes(head), " "))
+    _, *rows = filter(None, split_cells(_double_quotes(head), " "))
     return all(is_number(cell.replace(",", ".")) for row in rows[:-1] or rows for cell in row[1:])
 
 
 def _count_share(head: str, delimiter: str) -> float:
     """Return the share of cells that are numbers."""
-    mark = _get_decimal_mark(delimiter)
+    mark = get_decimal_mark(delimiter)
     cells = [
-        is_number(cell.replace(mark, ".")) for row in _split_cells(head, delimiter) for cell in row
+        is_number(cell.replace(mark, ".")) for row in split_cells(head, delimiter) for cell in row
     ]
     return sum(cells) / len(cells)
 
 
-def _get_decimal_mark(delimiter: str) -> str:
+def get_decimal_mark(delimiter: str) -> str:
     """Return the decimal mark that a delimiter leaves room for; a point is understood beside a comma."""
     return "." if delimiter == "," else ","
 
@@ -201,7 +224,7 @@ class TextTable:
 
     def with_points(self, cell: str) -> str:
         """Return a cell with a decimal point in place of a decimal comma."""
-        return cell.replace(_get_decimal_mark(self.delimiter), ".")
+        return cell.replace(get_decimal_mark(self.delimiter), ".")
 
     def parse_number(self, cell: str, where: str) -> float:
         """Parse the number of a cell.

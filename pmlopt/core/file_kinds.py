@@ -25,6 +25,8 @@ _BEGINNINGS: tuple[tuple[bytes, str], ...] = (
     (b"FEA1", f"is a file of Feather in its first version: {_SAVE}, or as Parquet"),
     (b"\0\1\0\0Standard ", "is a database of Access: export the table as CSV, and give that"),
     (b"X\n\0\0\0", f"is a file of R (.rds): {_SAVE}"),
+    (b"# Created by Octave", f"is a file of Octave's own format: {_SAVE}"),
+    (b"Octave-1-", f"is a file of Octave's own format: {_SAVE}"),
     (b"ORC", f"is an ORC file: {_SAVE}, or as Parquet"),
     (b"Obj\x01", f"is an Avro file: {_SAVE}, or as Parquet"),
     (b"\xfd7zXZ\0", "is compressed by xz: unpack it, and give what is inside"),

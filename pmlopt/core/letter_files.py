@@ -64,6 +64,8 @@ def _check_columns(path: str | os.PathLike[str], rows: Sequence[Sequence[str]]) 
             "letter,count"
         )
     is_named = header[-1].strip().lower() in NUMBER_HEADERS
+    if len(header) > 2:
+        check_row_names(path, rows)
     if len(header) < 2 or (len(header) > 2 and not is_named):
         count = "1 column" if len(header) == 1 else f"{len(header)} columns"
         more = (
@@ -86,6 +88,24 @@ def _check_columns(path: str | os.PathLike[str], rows: Sequence[Sequence[str]]) 
         raise LetterLayoutError(
             f"{path}: has no number in its second column, {header[1]!r}: {_LAYOUT}", header
         )
+
+
+def check_row_names(path: str | os.PathLike[str], rows: Sequence[Sequence[str]]) -> None:
+    """Raise an error where the first column numbers the rows, as R and pandas write it.
+
+    Raises:
+        LetterLayoutError: it has no name, and whole numbers one after another.
+    """
+    header, *body = rows
+    first = [row[0].strip() for row in body]
+    numbered = [[str(k) for k in range(begin, begin + len(first))] for begin in (0, 1)]
+    if header[0].strip() or first not in numbered:
+        return
+    raise LetterLayoutError(
+        f"{path}: the first column has no name and numbers the rows: leave it out, by row.names = FALSE in "
+        "R or index=False in pandas",
+        header,
+    )
 
 
 def _has_number(cell: str) -> bool:

@@ -29,6 +29,7 @@ from pmlopt.core.counts import CountedTuples
 from pmlopt.core.csv_rows import read_text_table
 from pmlopt.core.declared_orders import make_label_rank
 from pmlopt.core.frames import find_column_orders, to_plain_list
+from pmlopt.core.letter_files import check_row_names
 from pmlopt.core.records import ContextReference, Range, Record, Shape
 from pmlopt.data.labelled import Numbers, read_column, read_labelled_table
 from pmlopt.data.prior import Prior
@@ -201,6 +202,8 @@ class Secret(Record):
         head, *body = table.rows
         if len(head) < 2:
             raise FileFormatError(f"{path}: has one column: the secret and the letter are two")
+        if len(head) == 4 and head[-1].strip().lower() in NUMBER_HEADERS:
+            check_row_names(path, table.rows)
         name, counts = head[0].strip() or "the secret", head[-1].strip().lower() in NUMBER_HEADERS
         first, second = (parse_labels([row[k] for row in body]) for k in (0, 1))
         if len(head) == 2 and counts:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import cp, sparse
-from pmlopt.errors import SolverOptionError
+from pmlopt.errors import SolverError, SolverOptionError
 from pmlopt.solvers.solver_result import (
     TIME_LIMIT,
     CompiledProblem,
@@ -90,14 +90,24 @@ class LinearModel:
         return len(self.row_lower), len(self.costs)
 
     def pass_to(self, solver: highspy.Highs) -> None:
-        """Make it the program of a HiGHS instance."""
+        """Make it the program of a HiGHS instance.
+
+        Raises:
+            SolverError: HiGHS refuses it, and would solve the program that it had before.
+        """
         continuous = np.zeros(len(self.costs), dtype=np.int32)  # the kind of each variable
         # as arrays: of the fields of a HighsLp highspy converts each number on its own
-        solver.passModel(
+        status = solver.passModel(
             len(self.costs), len(self.row_lower), len(self.values), 1, 1, 0.0,
             self.costs, self.lower, self.upper, self.row_lower, self.row_upper,
             self.starts, self.rows, self.values, continuous,
         )  # fmt: skip
+        if status == highspy.HighsStatus.kError:
+            largest = np.abs(self.values).max(initial=0.0)
+            raise SolverError(
+                f"HiGHS refuses the program, whose largest coefficient is {largest:.3g}: it takes numbers up "
+                "to 1e15"
+            )
 
 
 def solve_problem(problem: cp.Problem, method: str, options: MethodOptions) -> SolverResult:

@@ -70,19 +70,19 @@ class NamedProgram(Generic[Number]):
             columns.append(CONSTANT_COLUMN)
         if self.comment:
             yield f"* {self.comment}"
-        yield f"NAME {self.name}\nROWS\n N objective"
-        yield from (f" {'E' if row.equal else 'L'} {row.name}" for row in self.rows)
+        yield f"NAME          {self.name}\nROWS\n N  objective"
+        yield from (f" {'E' if row.equal else 'L'}  {row.name}" for row in self.rows)
         entries: list[list[str]] = [[] for _ in columns]
         for row in self.rows:
             for place, value in row.terms.items():
-                entries[place].append(f" {columns[place]} {row.name} {value}")
+                entries[place].append(_write_entry(columns[place], row.name, value))
         yield "COLUMNS"
         for place, lines in enumerate(entries):
             if place in objective or not lines:
-                yield f" {columns[place]} objective {objective.get(place, 0)}"
+                yield _write_entry(columns[place], "objective", objective.get(place, 0))
             yield from lines
         yield "RHS"
-        yield from (f" RHS {row.name} {row.right}" for row in self.rows if row.right)
+        yield from (_write_entry("RHS", row.name, row.right) for row in self.rows if row.right)
         if bounds:
             yield "BOUNDS"
         for place, (least, most) in bounds.items():
@@ -90,16 +90,26 @@ class NamedProgram(Generic[Number]):
         yield "ENDATA"
 
 
+def _write_entry(first: str, second: str, value: object, kind: str = "") -> str:
+    """Write two names and a number where the fixed format has them: cbc takes short names to be of that."""
+    return f" {kind:<2} {first:<8}  {second:<8}  {value}".rstrip()
+
+
 def _list_bounds(column: str, least: float, most: float) -> Iterator[str]:
     """Yield the lines of the bounds of a variable."""
+    infinity = float("inf")
     if least == most:
-        yield f" FX b {column} {least}"
-        return
-    if least == -float("inf"):
-        yield f" MI b {column}"
-    elif least:
-        yield f" LO b {column} {least}"
-    yield f" PL b {column}" if most == float("inf") else f" UP b {column} {most}"
+        yield _write_entry("b", column, least, "FX")
+    elif -least == most == infinity:
+        yield _write_entry("b", column, "", "FR")
+    else:
+        if least == -infinity:
+            yield _write_entry("b", column, "", "MI")
+        elif least:
+            yield _write_entry("b", column, least, "LO")
+        yield _write_entry(
+            "b", column, "" if most == infinity else most, "PL" if most == infinity else "UP"
+        )
 
 
 def scale_to_integers(

@@ -14,7 +14,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import FileFormatError
 
-_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 _CPLEX_COLUMN = re.compile(rf'<variable name="([^"]*)"[^>]*? value="({_NUMBER})"')
 _INDEXED = re.compile(rf"^(?:\*\*)?\s*\d+\s+(\S+)\s+({_NUMBER})\s+{_NUMBER}\s*$")
 _NAMED = re.compile(rf"^(\S+)\s+({_NUMBER})(?:\s+\(obj:.*\))?\s*$")
@@ -111,8 +111,9 @@ def parse_solution(text: str, source: str = "the solution") -> ColumnValues:
     if solved := re.search(r"^s (bas|ipt) \d+ (\d+) .*?(\S+)$", text, re.MULTILINE):
         place = 3 if solved[1] == "bas" else 2
         columns = [line.split() for line in lines if line.startswith("j ")]
-        return ColumnValues(source, {}, [_parse_number(one, place, source) for one in columns],
-                            float(solved[3]))  # fmt: skip
+        worth = _parse_number([solved[3]], 0, source)
+        values = [_parse_number(one, place, source) for one in columns]
+        return ColumnValues(source, {}, values, worth)
     if "<CPLEXSolution" in text:
         pairs = _CPLEX_COLUMN.findall(text)
     elif "# Columns" in text:
@@ -155,7 +156,9 @@ def _parse_number(words: Sequence[str], place: int, source: str) -> float:
     try:
         return float(words[place])
     except (IndexError, ValueError):
-        raise FileFormatError(f"{source} has a column without a value: {' '.join(words)}") from None
+        raise FileFormatError(
+            f"{source} has a line without a value: {' '.join(words):.80}"
+        ) from None
 
 
 def check_feasible(

@@ -1,4 +1,4 @@
-"""Invalid UTF-8 text in Arrow arrays."""
+"""Arrow arrays of files: places beyond their bytes, and text that is not UTF-8."""
 
 from __future__ import annotations
 
@@ -16,6 +16,48 @@ def without_text_views(column: Any) -> Any:
         pyarrow.binary_view(): pyarrow.large_binary(),
     }.get(column.type.value_type)
     return column if plain is None else column.cast(pyarrow.dictionary(pyarrow.int32(), plain))
+
+
+def check_places(batch: Any) -> Any:
+    """Return a batch of an Arrow file whose offsets and indices stay within its bytes.
+
+    Arrow maps such a file as it is: what it computes of others ends the process. Text is not looked at, see
+    `check_text`.
+
+    Raises:
+        pyarrow.ArrowInvalid: some do not.
+    """
+    batch.validate()
+    for column in batch.columns:
+        column.view(_with_bytes_for_text(column.type)).validate(full=True)
+    return batch
+
+
+def _with_bytes_for_text(kind: Any) -> Any:
+    """Return a type of Arrow with bytes where it has text, as a view of the same data."""
+    import pyarrow
+
+    types, change = pyarrow.types, _with_bytes_for_text
+    plain = {
+        pyarrow.string(): pyarrow.binary(),
+        pyarrow.large_string(): pyarrow.large_binary(),
+        pyarrow.string_view(): pyarrow.binary_view(),
+    }
+    if kind in plain:
+        return plain[kind]
+    if types.is_dictionary(kind):
+        return pyarrow.dictionary(kind.index_type, change(kind.value_type), kind.ordered)
+    if types.is_struct(kind):
+        return pyarrow.struct([field.with_type(change(field.type)) for field in kind])
+    if types.is_map(kind):
+        return pyarrow.map_(change(kind.key_type), change(kind.item_type))
+    for is_list, build in (
+        (types.is_list, pyarrow.list_),
+        (types.is_large_list, pyarrow.large_list),
+    ):
+        if is_list(kind):
+            return build(kind.value_field.with_type(change(kind.value_type)))
+    return kind
 
 
 def check_text(column: Any, name: object, where: object, first: int) -> None:

@@ -16,6 +16,7 @@ from pmlopt.core.files import describe_os_error, is_standard_stream, read_standa
 from pmlopt.core.frames import is_lazy, to_narwhals
 from pmlopt.core.lazy_imports import check_installed
 from pmlopt.errors import FileFormatError, InputError
+from pmlopt.tables.arrow_text import check_places
 from pmlopt.tables.folder_names import values_in_path
 from pmlopt.tables.frame_tables import FrameTable, LazyTable
 from pmlopt.tables.json_lines import JsonLinesTable, is_json_lines
@@ -215,7 +216,10 @@ class CsvTable(Table):
         return pyarrow.csv.open_csv(
             pyarrow.PythonFile(self._source, mode="r"),
             pyarrow.csv.ReadOptions(
-                block_size=2**21, autogenerate_column_names=True, encoding=encoding
+                block_size=2**21,
+                skip_rows=int(self.form.states_delimiter),
+                autogenerate_column_names=True,
+                encoding=encoding,
             ),
             pyarrow.csv.ParseOptions(
                 delimiter=self.form.delimiter,
@@ -285,7 +289,9 @@ class TypedTable(Table):
 
                 file = pyarrow.ipc.open_file(stream)
                 schema = file.schema
-                self._parts = lambda: map(file.get_batch, range(file.num_record_batches))
+                self._parts = lambda: (
+                    check_places(file.get_batch(k)) for k in range(file.num_record_batches)
+                )
             self.names, self.types = list(schema.names), list(schema.types)
         except pyarrow.ArrowNotImplementedError as cause:
             raise FileFormatError(

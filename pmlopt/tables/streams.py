@@ -9,13 +9,13 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.csv_rows import HEAD_BYTES, list_delimiters, parse_rows
+from pmlopt.core.csv_rows import HEAD_BYTES, find_stated_delimiter, list_delimiters, parse_rows
 from pmlopt.core.files import describe_os_error
 from pmlopt.errors import FileFormatError, InputError
 
@@ -88,13 +88,14 @@ class CsvFormat:
 
     The delimiter is a comma, a semicolon, a tab or a bar: the one that gives the header and all rows of the
     first megabyte the same number of cells, two or more; a blank between quoted names, as R's write.table
-    writes them; a comma where none does. The encoding is UTF-8, or
+    writes them; what a first line `sep=;` states; a comma where none does. The encoding is UTF-8, or
     what a mark at the file's start states (UTF-16, UTF-32). Others have to be given: no file distinguishes
     them.
 
     Args:
         delimiter: one character, or `tab`.
         encoding: as Python names it, such as `cp1252`.
+        states_delimiter: whether the first line is one that states the delimiter, and no header.
 
     Raises:
         InputError: the delimiter is not one character, or the encoding is not known.
@@ -106,6 +107,7 @@ class CsvFormat:
 
     delimiter: str | None = None
     encoding: str | None = None
+    states_delimiter: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.delimiter in ("tab", "\\t"):
@@ -141,7 +143,8 @@ class CsvFormat:
             text = decoder.decode(head, final=whole)
         except UnicodeError:
             raise FileFormatError(self.encoding_error(where, encoding)) from None
-        form = replace(self, encoding=encoding)
+        stated = find_stated_delimiter(text) is not None
+        form = replace(self, encoding=encoding, states_delimiter=stated)
         return (
             form
             if self.delimiter

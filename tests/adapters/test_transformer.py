@@ -123,3 +123,25 @@ def test_kinds_that_one_array_would_make_alike_are_refused() -> None:
         table = np.array([[value] for value in values * 2], dtype=object)
         with pytest.raises((InputError, ValueError, TypeError), match=r"kinds|NaN|None"):
             PrivateColumns(epsilon=0.3).fit(table)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_letters_have_the_declared_order_of_categories(library: str) -> None:
+    scale, cells = ["never", "low", "high"], ["high", "low", "low", "high", "low", "low"]
+    sizes = [3, 1, 2, 2, 1, 3]
+    frame: Any = pd.DataFrame(
+        {
+            "income": pd.Categorical(cells, scale, ordered=True),
+            "size": pd.Categorical(sizes, [3, 1, 2], ordered=True),
+            "plain": pd.Categorical(cells, scale),
+        }
+    )
+    if library == "polars":
+        frame = pl.DataFrame({"income": pl.Series(cells, dtype=pl.Enum(scale)), "plain": cells})
+    private = PrivateColumns(epsilon=9.0, random_state=1).fit(frame)
+    assert private.mechanisms_[0].inputs == ("low", "high")
+    assert private.mechanisms_[-1].inputs == ("high", "low")
+    if library == "pandas":
+        assert private.mechanisms_[1].inputs == (3, 1, 2)
+        # at such a level every value is released as it is, by the letter that it has
+        assert private.transform(frame)[:, 1].tolist() == sizes

@@ -161,6 +161,30 @@ def test_pairs_and_numbers(tmp_path: Path) -> None:
     assert run_json("audit", "--samples", times, "--edges", "5")["outcomes"] == 2
 
 
+@pytest.mark.parametrize("header", ["", "letter,output\n", '"letter","output"\n'])
+@pytest.mark.parametrize("delimiter", [";", "\t", "|", " "])
+def test_pairs_may_have_other_delimiters_and_decimal_commas(
+    delimiter: str, header: str, tmp_path: Path
+) -> None:
+    prior = write(tmp_path, "p.csv", "letter,probability\n1,0.5\n2,0.5\n")
+    pairs = header + '"1",1.5\n2,7.25\n' * 100
+    asked = ("--prior", prior, "--edges", "5", "--epsilon", "0.3")
+    path = write(tmp_path, "s.csv", pairs)
+    found = run_json("audit", "--samples", path, *asked, code=1)
+    assert (found["samples"], found["outcomes"]) == (200, 2)
+    write(tmp_path, "s.csv", pairs.replace(",", delimiter).replace(".", ","))
+    assert run_json("audit", "--samples", path, *asked, code=1) == found
+
+
+def test_a_first_pair_with_two_delimiters_needs_a_header(tmp_path: Path) -> None:
+    prior = write(tmp_path, "p.csv", 'letter,probability\n"a;b",0.5\na,0.5\n')
+    asked = ("audit", "--prior", prior, "--samples")
+    path = write(tmp_path, "s.csv", "a;b,c\na;b,c\n")
+    assert "line 1: 'a;b,c' has ',' and ';'" in run(*asked, path, code=2)
+    write(tmp_path, "s.csv", "letter;output\na;b,c\na;b,c\n")
+    assert run_json(*asked, path)["outcomes"] == 1
+
+
 @pytest.mark.parametrize(("delta", "code", "verdict"), [
     ("0.05", 0, "confirmed"), ("0.0001", 3, "undecided"),
 ])  # fmt: skip

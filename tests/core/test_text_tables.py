@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from commands import run
 
-from pmlopt import Mechanism, Secret
+from pmlopt import Mechanism, Prior, Secret
+from pmlopt.cli.program_audit import iterate_samples, load_traces
+from pmlopt.cli.reading import read_constraint, read_distance, read_gains, read_mechanism
 from pmlopt.core.csv_rows import find_delimiter, read_text_table
 from pmlopt.core.letter_files import read_letters
 from pmlopt.errors import FileFormatError
+from pmlopt.tables import column_counts
 
 MATRIX = [[0.75, 0.25], [0.2, 0.8]]
 WRITTEN = {
@@ -178,3 +183,57 @@ def test_commands_read_other_tables_with_semicolons(folder: Path) -> None:
     ):
         run(*f"design {options} --epsilon 0.4 -o d.json".split())
     run("audit", "drawn.csv", "--from-samples", "--prior", "prior.csv")
+
+
+PRIOR = Prior.from_counts({"no": 6, "yes": 4})
+TABLES: Mapping[str, tuple[str, Callable[[Path], Any]]] = {
+    "matrix": (",a,b\nno,.75,.25\nyes,.2,.8\n", Mechanism.load),
+    "mechanism": (",a,b\nno,.75,.25\nyes,.2,.8\n", read_mechanism),
+    "letters": ("letter,count\nno,6\nyes,4\n", read_letters),
+    "counts": ("letter,count\nno,6\nyes,4\n", Prior.from_counts),
+    "joint law": (",young,old\nill,1,3\nwell,4,2\n", Secret.load),
+    "pairs": ("ill,age,count\nno,30,4\nyes,40,2\n", Secret.load),
+    "gains": (",no,yes\nno,1,0\nyes,0,1\n", lambda path: read_gains(path, PRIOR)),
+    "distances": (",no,yes\nno,0,1\nyes,1,0\n", lambda path: read_distance(str(path), PRIOR)),
+    "zeros": ("letter,output\nno,a\n", lambda path: read_constraint(f"zeros={path}", ["no", "a"])),
+    "traces": ("input,trace,count\na,x,1\na,y,3\n", load_traces),
+    "data": ("ill,age\nno,30\nyes,40\nyes,30\n", lambda path: column_counts(path, "ill")),
+    "one column": ("ill\nno\nyes\nyes\n", lambda path: column_counts(path, "ill")),
+    "samples": ("output\nx\ny\nx\n", lambda path: list(iterate_samples(path, None))),
+    "pairs of samples": (
+        "letter,output\nno,x\nyes,y\n",
+        lambda path: list(iterate_samples(path, PRIOR)),
+    ),
+}
+"""A table for each reader, and the reader."""
+
+
+def list_fields(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else repr(vars(value))
+
+
+@pytest.mark.parametrize("delimiter", [";", ",", "\t", "|"])
+@pytest.mark.parametrize("first", ["sep={}\n", "\ufeffSEP={}\r\n", '"sep={}"\n', "\nsep={}\n"])
+@pytest.mark.parametrize("name", TABLES)
+def test_the_line_that_states_the_delimiter_to_excel_is_no_row(
+    name: str, first: str, delimiter: str, tmp_path: Path
+) -> None:
+    text, read = TABLES[name]
+    if "samples" in name:
+        first = first.lstrip("\n")  # a blank line is an output
+    plain, stated = tmp_path / "plain.csv", tmp_path / "stated.csv"
+    plain.write_text(text)
+    stated.write_text(first.format(delimiter) + text.replace(",", delimiter))
+    assert json.dumps(read(stated), default=list_fields) == json.dumps(
+        read(plain), default=list_fields
+    )
+
+
+def test_a_stated_delimiter_decides_where_two_would_do(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_bytes("sep=;\r\na;b,c\r\n1;x,y\r\n1;x,y\r\n".encode("utf-16"))
+    assert column_counts(path, "b,c") == {"x,y": 2}
+    path.write_text("sep=,\na;b,c\nx;y,z\nx;y,z\n")
+    assert column_counts(path, "a;b") == {"x;y": 2}
+    path.write_text("sep=;\nletter;share\na;0,25\nb;0,75\n")
+    assert read_letters(path) == (("a", "b"), [0.25, 0.75])

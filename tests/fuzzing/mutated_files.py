@@ -9,22 +9,21 @@ from __future__ import annotations
 import atexit
 import contextlib
 import gzip
+import hmac
 import io
 import json
-import re
 import shutil
 import sys
 import tempfile
 import traceback
 import warnings
-import zipfile
-from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import highspy
 import mutate_releases
 import numpy as np
 import pandas
@@ -32,12 +31,26 @@ import pyarrow
 import pyarrow.feather
 import pyarrow.parquet
 from click.testing import CliRunner
+from fuzzing.file_changes import change_file
 from fuzzing.random_designs import FalseClaimError
-from mutate_state import change_array, change_content, change_value, make_states
+from mutate_state import make_states
+from solution_texts import COLUMNS, FORMS, GLPSOL
 
-from pmlopt import LDP, PML, IIDPrior, Mechanism, Prior, Secret, design, solve
+from pmlopt import (
+    LDP,
+    PML,
+    IIDPrior,
+    Mechanism,
+    Prior,
+    Program,
+    Secret,
+    certify_solution,
+    design,
+    solve,
+)
 from pmlopt.cli import main
-from pmlopt.cli.program_audit import load_traces
+from pmlopt.cli.export import read_source
+from pmlopt.cli.program_audit import iterate_samples, load_traces
 from pmlopt.cli.reading import (
     read_constraint,
     read_distance,
@@ -47,12 +60,18 @@ from pmlopt.cli.reading import (
 )
 from pmlopt.core.letter_files import read_letters
 from pmlopt.core.matrices.formats import FORMATS
+from pmlopt.data.samplers.languages import LANGUAGES
 from pmlopt.errors import PmloptError
 from pmlopt.library.instances import load as load_problem
 from pmlopt.model.utility import CoordinateLoss
 from pmlopt.publishing.plans import read_plan
 from pmlopt.releases.array_files import read_digest
+from pmlopt.releases.estimation import leakage_from_samples
 from pmlopt.releases.loading import load
+from pmlopt.solvers.solution_files import read_solution
+from pmlopt.sweeps.journal import SweepJournal
+from pmlopt.sweeps.runner import solve_point
+from pmlopt.sweeps.table import Points, SweepRow
 from pmlopt.tables import counts_by_column, open_table
 from pmlopt.tables.reading import read_texts
 from pmlopt.verification import verifier
@@ -65,187 +84,6 @@ PEOPLE = {
 }
 MATRIX = Mechanism([[0.75, 0.25], [0.2, 0.8]], ["no", "yes"], ["a", "b"])
 PRIOR = Prior.from_counts({"no": 6, "yes": 4})
-TOKENS = (
-    "nan", "inf", "-1", "1e400", "1e-400", "0", "", "1,5", "1" + "0" * 5000, "\0", '"', "'", ";", "\t", "\r",
-    "(1, 2)", "((((", "[" * 200, "NA", "True", "\ufeff", "\u2028", "é", "50%", "0x10", "1_000", "=1+1",
-)  # fmt: skip
-"""What a word or number of a text becomes."""
-
-
-CELLS: Mapping[str, Any] = {
-    "lists": pyarrow.array([[1], [], None]),
-    "structs": pyarrow.array([{"a": 1}, None]),
-    "maps": pyarrow.array([[("a", 1)], None], pyarrow.map_(pyarrow.string(), pyarrow.int64())),
-    "bytes": pyarrow.array([b"\xff", b"", None]),
-    "decimals": pyarrow.array([Decimal("1.50"), Decimal("2"), None]),
-    "wide decimals": pyarrow.array([Decimal(10) ** 40, Decimal(1)], pyarrow.decimal256(60, 2)),
-    "dates": pyarrow.array([date(2026, 1, 1), None]),
-    "times": pyarrow.array([datetime(2026, 1, 1, tzinfo=UTC), None]),
-    "spans": pyarrow.array([timedelta(1), None]),
-    "nulls": pyarrow.nulls(2),
-    "empty texts": pyarrow.array(["", "a", None]),
-    "numbers": pyarrow.array([np.nan, np.inf, -0.0, 1e308, None]),
-    "halves": pyarrow.array(np.array([0.5, 1], dtype=np.float16)),
-    "large": pyarrow.array([2**64 - 1, 0], pyarrow.uint64()),
-    "truths": pyarrow.array([True, False, None]),
-    "ordered": pyarrow.DictionaryArray.from_arrays([1, 0, None], ["b", "a"], ordered=True),
-    "twice": pyarrow.DictionaryArray.from_arrays(
-        [1, 0, 2], ["a", "a", None], ordered=True, safe=False
-    ),
-    "no text": pyarrow.array([b"\xff", b"a"]).view(pyarrow.string()),
-}
-"""What the cells of a column become."""
-
-
-# ------------------------------------------------------------ changes
-
-
-def change_text(content: bytes, rng: np.random.Generator) -> bytes:
-    """Change a word or a line of a text."""
-    text = content.decode("utf-8", "surrogateescape")
-    kind = str(rng.choice(["word", "word", "drop", "double", "swap", "blank"]))
-    if kind == "word":
-        words = list(re.finditer(r"[\w.+-]+|$", text))
-        found = words[int(rng.integers(len(words)))]
-        token = TOKENS[int(rng.integers(len(TOKENS)))]
-        text = text[: found.start()] + token + text[found.end() :]
-    else:
-        lines = text.splitlines(keepends=True) or [""]
-        one, other = rng.integers(len(lines), size=2).tolist()
-        if kind == "drop":
-            del lines[one]
-        elif kind == "double":
-            lines.insert(one, lines[other])
-        elif kind == "swap":
-            lines[one], lines[other] = lines[other], lines[one]
-        else:
-            lines.insert(one, "\n")
-        text = "".join(lines)
-    return text.encode("utf-8", "surrogateescape")
-
-
-def change_record(content: bytes, rng: np.random.Generator) -> bytes:
-    """Change a value of JSON, which may be preceded by nothing else."""
-    data = [json.loads(content)]
-    change_value(data, rng)
-    return json.dumps(data[0] if data else None).encode()
-
-
-def change_archive(content: bytes, rng: np.random.Generator) -> bytes:
-    """Change a member of a ZIP archive: its bytes, its name, or that it is there; its check sum is right."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        members = [(name, archive.read(name)) for name in archive.namelist()]
-    place = int(rng.integers(len(members)))
-    name, held = members[place]
-    kind = str(rng.choice(["content", "content", "content", "name", "drop", "double", "add"]))
-    if kind == "content":
-        members[place] = name, change_member(held, rng)
-    elif kind == "name":
-        members[place] = str(rng.choice(["x.npy", "../x", "x.txt", "about", name.upper()])), held
-    elif kind == "drop":
-        del members[place]
-    elif kind == "double":
-        members.append(members[place])
-    else:
-        members.append((str(rng.choice(["note.txt", "x.npy", "a/b.npy"])), b"no array"))
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        for one, data in members:
-            archive.writestr(one, data)
-    return stream.getvalue()
-
-
-def change_member(content: bytes, rng: np.random.Generator) -> bytes:
-    """Change an array of numpy, JSON that is held in one, a text, or bytes."""
-    if not content.startswith(b"\x93NUMPY"):
-        return (change_text if rng.random() < 0.7 else partial(change_bytes, times=1))(content, rng)
-    if rng.random() < 0.2:
-        return change_bytes(content, rng, times=1)
-    array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
-    if array.dtype == np.uint8 and array.tobytes().lstrip().startswith(b"{"):
-        array = np.frombuffer(change_record(array.tobytes(), rng), dtype=np.uint8)
-    else:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # numbers that a type does not hold
-            array = change_array(array, rng)[0]
-    stream = io.BytesIO()
-    np.lib.format.write_array(stream, np.asarray(array), allow_pickle=False)
-    return stream.getvalue()
-
-
-def change_columns(content: bytes, rng: np.random.Generator) -> bytes:
-    """Change a column of a Parquet or Arrow file: its name, its type, its cells, or that it is there."""
-    is_parquet = content.startswith(b"PAR1")
-    source = io.BytesIO(content)
-    table = (pyarrow.parquet if is_parquet else pyarrow.feather).read_table(source)
-    place = int(rng.integers(table.num_columns))
-    kind = str(
-        rng.choice(["cells", "cells", "cells", "name", "drop", "double", "rows", "metadata"])
-    )
-    name = table.column_names[place]
-    if kind == "cells":
-        cells = list(CELLS.values())[int(rng.integers(len(CELLS)))]
-        rows = pyarrow.array([k % len(cells) for k in range(table.num_rows)], pyarrow.int64())
-        table = table.set_column(place, name, cells.take(rows))
-    elif kind == "name":
-        names = ["", "income", "__index_level_0__", "\u202e", "count", "input", "a\0b"]
-        names = [
-            str(rng.choice(names)) if k == place else one
-            for k, one in enumerate(table.column_names)
-        ]
-        table = table.rename_columns(names)
-    elif kind == "drop":
-        table = table.remove_column(place)
-    elif kind == "double":
-        table = table.append_column(name, table.column(place))
-    elif kind == "rows":
-        table = table.slice(0, int(rng.integers(table.num_rows)))
-    else:
-        table = table.replace_schema_metadata(
-            {b"pandas": bytes(rng.choice([b"{", b"[]", b"null", b'{"index_columns": 1}']))}
-        )
-    stream = io.BytesIO()
-    try:
-        if is_parquet:
-            pyarrow.parquet.write_table(table, stream)
-        else:
-            pyarrow.feather.write_feather(table, stream, compression="uncompressed")
-    except (pyarrow.ArrowException, OSError):  # the format has no such column
-        return change_bytes(content, rng)
-    return stream.getvalue()
-
-
-def change_bytes(content: bytes, rng: np.random.Generator, times: int | None = None) -> bytes:
-    """Change bytes once or a few times."""
-    for _ in range(int(rng.integers(1, 4)) if times is None else times):
-        content = change_content(content, rng)[0]
-    return content
-
-
-def change_file(content: bytes, rng: np.random.Generator) -> bytes:
-    """Change a file: by what it is in most cases, else by its bytes."""
-    if rng.random() < 0.25:
-        return change_bytes(content, rng)
-    if content.startswith(b"PK"):
-        return change_archive(content, rng)
-    if content.startswith(b"\x1f\x8b"):
-        return gzip.compress(change_file(gzip.decompress(content), rng), 1, mtime=0)
-    if content.startswith(b"\x93NUMPY"):
-        return change_member(content, rng)
-    if content.startswith((b"PAR1", b"ARROW1")):
-        return change_columns(content, rng)
-    if (
-        content.lstrip().startswith((b"{", b"["))
-        and content.count(b"\n{") == 0
-        and rng.random() < 0.8
-    ):
-        return change_record(content, rng)
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return change_bytes(content, rng)
-    return change_text(content, rng)
-
 
 # ------------------------------------------------------------ files
 
@@ -348,16 +186,13 @@ def count_file(path: Path) -> None:
         read_texts(table, names)
 
 
+MATRIX_READERS: Sequence[Callable[[Path], Any]] = (read_mechanism, Mechanism.load, load)
+"""How commands read a mechanism, with its metadata or without."""
+
+
 def read_matrix_file(path: Path) -> None:
-    """Read a mechanism as each command does, and its metadata."""
-    refused = None
-    for read in (read_mechanism, Mechanism.load, load):
-        try:
-            read(path)
-        except PmloptError as error:
-            refused = error
-    if refused is not None:
-        raise refused
+    """Read a mechanism in one of the ways of commands: by the content, since a workbook takes long."""
+    MATRIX_READERS[zlib.crc32(path.read_bytes()) % len(MATRIX_READERS)](path)
 
 
 def audit_matrix(path: Path) -> None:
@@ -385,9 +220,82 @@ def use_plan(path: Path) -> None:
     read_plan(path).make_mechanisms(PEOPLE, "drop")
 
 
+def write_journal(path: Path) -> None:
+    """Write the journal of a sweep, with two of its three points."""
+    journal = open_journal(path)
+    for position in range(2):
+        answer = solve_point(make_point_design, POINTS[position], {}, False)
+        journal.add(position, SweepRow(POINTS[position], **answer.entries))
+    journal.close()
+
+
+POINTS: Points = tuple({"epsilon": one} for one in (0.1, 0.2, 0.3))
+
+
+def make_point_design(epsilon: float) -> Program[Any]:
+    """Make the program of a point."""
+    return design(PRIOR, PML(epsilon), "hamming")
+
+
+def open_journal(path: Path) -> SweepJournal:
+    """Open the journal of a sweep beside the table that it will be."""
+    return SweepJournal(
+        path.with_suffix(""), POINTS, {"builder": "b", "options": {"solver": "auto"}}
+    )
+
+
+def read_journal(path: Path) -> None:
+    """Go on with a sweep from its journal."""
+    open_journal(path).close()
+
+
+def read_signed_journal(path: Path) -> None:
+    """Go on from a journal whose lines are signed again, as a forger can."""
+    key, *lines = path.read_bytes().splitlines(keepends=True) or [b""]
+    texts = [line.rpartition(b",")[0] + b"\n" for line in lines]
+    signed = [
+        text[:-1] + f",{hmac.digest(key.strip(), text, 'sha256').hex()}\n".encode()
+        for text in texts
+    ]
+    path.write_bytes(key + b"".join(signed))
+    read_journal(path)
+
+
+@cache
+def make_point_program() -> Program[Any]:
+    """Make the one program whose solutions are read."""
+    return make_point_design(0.3)
+
+
+def write_solution_file(path: Path) -> None:
+    """Write the columns of the optimum by name, as solvers do."""
+    program = make_point_program()
+    program.write_mps(path.with_suffix(".mps"))
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    solver.readModel(str(path.with_suffix(".mps")))
+    solver.run()
+    solver.writeSolution(str(path), 0)
+
+
+def take_solution_file(path: Path) -> None:
+    """Certify the solution that a file holds."""
+    certify_solution(make_point_program(), path)
+
+
+def read_columns(path: Path) -> None:
+    """Read the columns that a solver wrote."""
+    read_solution(path).arrange(list(COLUMNS))
+
+
+def list_samples(path: Path, prior: Prior | None = None) -> None:
+    """Read the samples of a black box, and what they show."""
+    leakage_from_samples(list(iterate_samples(path, prior)), prior=prior)
+
+
 def read_sampler(path: Path) -> None:
-    """Read generated source code or a workbook, and what they sample."""
-    run_command(f"verify {path} --of {path.with_name('m.json')}")
+    """Read generated source code or a workbook, and compare what they sample."""
+    read_source(path).compare(MATRIX)
 
 
 Reader = tuple[str, Callable[[Path], Any], Callable[[Path], Any]]
@@ -471,13 +379,34 @@ READERS: Mapping[str, Reader] = {
     "orbits": ("o.json", write_orbits, verify_result),
     "problem": ("file.toml", write_text(PROBLEM), use_problem),
     "plan": ("plan.toml", write_text(PLAN), use_plan),
-    "sampler-js": ("m.js", write_sampler, read_sampler),
+    **{
+        f"sampler-{name}": (f"m{language.ending}", write_sampler, read_sampler)
+        for name, language in LANGUAGES.items()
+    },
+    "sampler-xlsform": (
+        "m.xlsx",
+        partial(write_sampler, options="--to xlsform --bits 20"),
+        read_sampler,
+    ),
     "sampler-workbook": (
         "m.xlsx",
         partial(write_sampler, options="--to spreadsheet --bits 20"),
         read_sampler,
     ),
     "ledger-digest": ("l.npz", write_matrix, read_digest),
+    "sweep-journal": ("t.csv.part", write_journal, read_journal),
+    "sweep-journal-signed": ("t.csv.part", write_journal, read_signed_journal),
+    "samples": ("s.txt", write_text("output\nx\ny\nx\n"), list_samples),
+    "sample-pairs": (
+        "s.csv",
+        write_text('letter,output\nno,x\n"yes",y\nno,y\n'),
+        partial(list_samples, prior=PRIOR),
+    ),
+    **{
+        f"solution-of-{name}": ("x.sol", write_text(text), read_columns)
+        for name, text in {**FORMS, "glpsol": GLPSOL}.items()
+    },
+    "solution": ("x.sol", write_solution_file, take_solution_file),
 }
 """Of each kind of file: its name, what writes a whole one, and what reads it."""
 

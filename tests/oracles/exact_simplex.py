@@ -23,7 +23,7 @@ def read_mps(text: str) -> tuple[list[str], list[tuple[str, Row, Fraction]], Row
             entries.setdefault(words[0], {})[words[1]] = Fraction(int(words[2]))
         elif section == "RHS":
             right[words[1]] = Fraction(int(words[2]))
-        elif section == "BOUNDS" and words[0] == "MI":
+        elif section == "BOUNDS" and words[0] in ("MI", "FR"):
             entries[f"minus {words[2]}"] = {row: -one for row, one in entries[words[2]].items()}
     assert section == "ENDATA"
     names = list(entries)

@@ -13,6 +13,7 @@ from typing import Any
 import highspy
 import numpy as np
 import pytest
+from solution_texts import COLUMNS, FORMS, GLPSOL
 
 from pmlopt import (
     LDP,
@@ -132,31 +133,19 @@ def test_designs_of_columns_and_gains_come_back(program: Program[Any], tmp_path:
     assert result.value == pytest.approx(solve(program).value, abs=1e-9)
 
 
-COLUMNS = {"x[a,0]": 0.25, "x[b,0]": 1e-3, "x[c,1]": 0.0}
-FORMS = {
-    "gurobi": "# Solution for model program\n# Objective value = 3.5\nx[a,0] 0.25\nx[b,0] 1e-03\nx[c,1] 0\n",
-    "copt": "# Objective value 3.5\nx[a,0]     0.25\nx[b,0]     0.001\nx[c,1]     0\n",
-    "cuopt": "# Status: Optimal\n# Objective value: 3.5\nx[a,0] 0.25\nx[b,0] 0.001\nx[c,1] 0\n",
-    "cplex": '<?xml version = "1.0"?>\n<CPLEXSolution version="1.2">\n <header\n   objectiveValue="3.5"/>\n'
-    ' <linearConstraints>\n  <constraint name="r" index="0" slack="0" dual="0.5"/>\n </linearConstraints>\n'
-    ' <variables>\n  <variable name="x[a,0]" index="0" status="BS" value="0.25" reducedCost="0"/>\n'
-    '  <variable name="x[b,0]" index="1" status="BS" value="0.001" reducedCost="0"/>\n'
-    '  <variable name="x[c,1]" index="2" status="LL" value="0" reducedCost="3"/>\n </variables>\n',
-    "scip": "solution status: optimal solution found\nobjective value:                3.5\n"
-    "x[a,0]              0.25 \t(obj:0)\nx[b,0]              0.001 \t(obj:0.3)\nx[c,1]     0 \t(obj:1)\n",
-    "cbc": "Optimal - objective value 3.50000000\n      0 x[a,0]      0.25         0\n"
-    "      1 x[b,0]      0.001         0\n      2 x[c,1]      0       3\n",
-    "highs": "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 3.5\n# Columns 3\n"
-    "x[a,0] 0.25\nx[b,0] 0.001\nx[c,1] 0\n# Rows 1\nx[a,0] 7\n\n# Dual solution values\n",
-    "lp_solve": "\nValue of objective function: 3.50000000\n\nActual values of the variables:\n"
-    "x[a,0]       0.25\nx[b,0]      0.001\nx[c,1]          0\n\nActual values of the constraints:\nr   1\n",
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_each_form_of_file_is_read_by_names(form: str) -> None:
     found = parse_solution(FORMS[form])
     assert (found.by_name, found.objective) == (COLUMNS, 3.5)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("f f 3.5", "f f much"), ("j 2 b 0.001 0", "j 2"), ("0.25", "x")]
+)
+def test_a_file_of_glpsol_with_other_words_for_numbers_is_refused(old: str, new: str) -> None:
+    assert parse_solution(GLPSOL).in_order == list(COLUMNS.values())
+    with pytest.raises(FileFormatError, match="has a line without a value"):
+        parse_solution(GLPSOL.replace(old, new))
 
 
 def columns_of(program: Program[Any], folder: Path) -> dict[str, float]:
@@ -234,3 +223,8 @@ def test_a_missing_file_and_a_program_without_a_file_are_refused(tmp_path: Path)
     leaks = envelope([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 0.1)
     with pytest.raises(ProgramError, match="certify its matrix"):
         certify_solution(leaks, {"x": 1.0})
+
+
+def test_a_number_of_many_digits_is_read_at_once() -> None:
+    text = f"x {'1' * 50_000}y\nz 1\n"  # of which digits could be split in as many ways
+    assert parse_solution(text).by_name == {"z": 1.0}

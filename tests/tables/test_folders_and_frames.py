@@ -199,6 +199,34 @@ def test_text_that_is_not_utf8_is_refused_with_its_column_and_row(
     assert column_counts(data, "c") == {"no": 2, "yes": 2}  # which does not need the other
 
 
+def beyond(kind: str) -> pyarrow.Array:
+    """Four cells, of which the second and third are at places that the file does not have."""
+    ends = pyarrow.py_buffer(np.array([0, 2, 2**30, 8, 10], dtype=np.int32))
+    texts = [None, ends, pyarrow.py_buffer(b"no" * 5)]
+    if kind == "dictionary":
+        codes = pyarrow.py_buffer(np.array([0, 99, 1, 2**30], dtype=np.int32))
+        return pyarrow.DictionaryArray.from_buffers(
+            pyarrow.dictionary(pyarrow.int32(), pyarrow.string()), 4, [None, codes], broken()
+        )
+    if kind == "list":
+        cells = pyarrow.array(["no"] * 10)
+        return pyarrow.Array.from_buffers(
+            pyarrow.list_(pyarrow.string()), 4, texts[:2], children=[cells]
+        )
+    column = pyarrow.Array.from_buffers(getattr(pyarrow, kind)(), 4, texts)
+    # in a structure after text that is not UTF-8, too
+    return column if kind == "binary" else pyarrow.StructArray.from_arrays([broken(), column], "ab")
+
+
+@pytest.mark.parametrize("kind", ["string", "binary", "dictionary", "list"])
+def test_cells_beyond_the_bytes_of_an_arrow_file_are_refused(tmp_path: Path, kind: str) -> None:
+    data, table = tmp_path / "people.arrow", pyarrow.table({"k": beyond(kind), "c": ["no"] * 4})
+    with pyarrow.ipc.new_file(data, table.schema) as sink:
+        sink.write_table(table)
+    for column in ("k", "c"):
+        assert "people.arrow: cannot be read" in run("count", data, "--column", column, code=2)
+
+
 def test_a_name_of_a_column_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     table = pyarrow.Table.from_arrays(
         [pyarrow.array(["no"])],

@@ -32,6 +32,8 @@ from pmlopt.errors import FileFormatError
 
 MATRIX = "P"
 SIDES = ("inputs", "outputs")
+OCTAVE_BEGINNINGS = (b"# Created by Octave", b"Octave-1-")
+"""Of what `save` of Octave writes without an option, and with `-binary`."""
 NUMBER_CLASSES = frozenset(
     [
         "double",
@@ -169,6 +171,10 @@ def _describe_variables(source: Source) -> dict[str, tuple[tuple[int, ...], str]
     if source.content.startswith((b"MATLAB 7.3", b"\x89HDF")):
         raise source.refuse(
             f"is a file of MATLAB 7.3 (HDF5), which is not read: save it with -v7, {_SAVE}"
+        )
+    if source.content.startswith(OCTAVE_BEGINNINGS):
+        raise source.refuse(
+            "is a file of Octave's own format, which is not read: save('-v7', file, 'P', 'inputs', 'outputs')"
         )
     try:
         if matlab.matfile_version(source.stream)[0] != 1:

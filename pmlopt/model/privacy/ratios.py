@@ -21,7 +21,8 @@ from pmlopt.model.privacy.pair_weights import (
     find_line_weights,
     find_row_sizes,
 )
-from pmlopt.model.uncertainty.prior_set import LinearRows, find_row_multipliers
+from pmlopt.model.uncertainty.prior_set import LinearRows
+from pmlopt.model.uncertainty.row_multipliers import find_row_multipliers
 
 MAX_RATIO_EXPONENT = 700.0
 """The largest exponent in nats of a ratio bound; e^epsilon past it is no float."""

@@ -21,6 +21,7 @@ from pmlopt.data.mechanism import check_labels_match
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
+from pmlopt.model.uncertainty.row_multipliers import find_row_multipliers
 from pmlopt.solvers.structured.block_program import ColumnBlock
 
 if TYPE_CHECKING:
@@ -188,42 +189,6 @@ class LinearRows:
             none = sparse.csr_array((pairs.shape[0], len(self.least)))
             rows = sparse.hstack([rows, sparse.vstack([none, self.on_numbers])], format="csr")
         return find_row_multipliers(p, gains, rows, self.least)
-
-
-def find_row_multipliers(
-    p: FloatArray, gains: FloatArray, rows: Any, least: FloatArray
-) -> FloatArray:
-    """Find (R, M) optimal multipliers of the rows in `max <p g, v>`, `<p, v> = 1`, for each column g.
-
-    HiGHS starts each from the basis of the one before.
-
-    Args:
-        p: (N,) the prior.
-        gains: (N, M) the columns g.
-        rows: (R, N + U) sparse, `rows (v, u) <= 0` with v >= 0 and auxiliary variables u.
-        least: (U,) lower bounds of u.
-    """
-    from pmlopt.solvers import highs
-
-    n, k = len(p), rows.shape[0]
-    masses = np.append(p, np.ones(len(least)))
-    # the row of the mean comes last; entries are of the variables p v, in which it has ones
-    entries = np.append(rows.data / masses[rows.indices], np.ones(n))
-    places = np.append(rows.indices, np.arange(n)), np.append(rows.indptr, len(entries))
-    system = sparse.csr_array((entries, *places), (k + 1, len(masses)))
-    ends = np.append(np.full(k, -np.inf), 1.0), np.append(np.zeros(k), 1.0)
-    bounds = np.append(np.zeros(n), least), np.inf
-    model = highs.build_sparse_model(np.zeros(len(masses)), bounds, ends, system)
-    every = np.arange(n, dtype=np.int32)
-    weights = np.zeros((k, gains.shape[1]))
-    with highs.lend_solver(model, highs.RESTART_OPTIONS) as solver:
-        for y, column in enumerate(gains.T):
-            solver.changeColsCost(n, every, -column)
-            solver.run()
-            duals = np.array(solver.getSolution().row_dual)
-            if len(duals) == k + 1 and np.isfinite(duals).all():
-                weights[:, y] = np.maximum(-duals[:k], 0.0)
-    return weights
 
 
 class PriorSet(Record, ABC):

@@ -250,7 +250,11 @@ class _ExpectationCertificate(RequirementCertificate):
         if self.multipliers is None or self.multipliers.shape != self.columns.masses.shape:
             return check_bound(self.bound, None, self.maximised)
         if self.added_rows is None and math.isfinite(self.bound):
-            text = "it rests on constraints that are not in the file"
+            text = (
+                "it rests on constraints that are not in the file, for one is not affine in the mechanism "
+                "alone. At a kink one multiplier proves no bound: write affine inequalities, with a variable "
+                "of finite bounds for each term of a sum such as norm1"
+            )
             return Claim("bound", None, FLOATS, text, self.bound)
         return check_bound(self.bound, self._recompute_bound(self.multipliers), self.maximised)
 

@@ -32,6 +32,7 @@ from pmlopt.programs.linear.added_rows import (
     compute_row_scales,
     has_expression,
 )
+from pmlopt.programs.linear.affine_pieces import split_constraint
 from pmlopt.programs.linear.certificate import (
     AffineConstraint,
     LinearCertificate,
@@ -353,10 +354,12 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
         return replace(rows, multipliers=np.asarray(duals, dtype=float).flatten(order="F") / scales)
 
     def _scale_constraint(self, name: str, constraint: cp.Constraint) -> cp.Constraint:
-        """Return a constraint, or where its coefficients are tiny or huge the same rows over powers of two.
+        """Return a constraint by its affine pieces, and where these are tiny or huge over powers of two.
 
         Solvers drop small coefficients without a word, and refuse large ones.
         """
+        if (pieces := split_constraint(constraint)) is not None:
+            constraint = pieces.set_label(name)
         own = [self.mechanism, self.variables["output_law"]]
         if not {one.id for one in constraint.variables()} <= {one.id for one in own}:
             return constraint

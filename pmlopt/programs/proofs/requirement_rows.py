@@ -180,8 +180,14 @@ def _(over: ChoquetSet, letters: Sequence[str]) -> SetSystem:
 
     def find_prices(values: list[Fraction]) -> list[Fraction]:
         low, high = min(values), max(values)
+        # a price makes up for a base above the value of a letter only where it has an upper limit
+        most = min((value for x, value in enumerate(values) if x not in limited), default=high)
         # the best are among the values: a base of bounds from both sides, else a cap of a radius
-        ends = [(end, high) if limited else (low, end - low) for end in set(values)]
+        ends = [
+            (end, high) if limited else (low, end - low)
+            for end in set(values)
+            if end <= most or not limited
+        ]
         found = [(base, list_prices(values, base, cap)) for base, cap in ends]
         return max(found, key=lambda one: one[0] - program.sum_right_sides(one[1]))[1]
 

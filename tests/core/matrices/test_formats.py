@@ -304,7 +304,9 @@ def test_foreign_variables_of_matlab_are_refused_with_the_choices(tmp_path: Path
             Mechanism.load(path)
     for content, message in (
         (b"MATLAB 7.3 MAT-file, Platform", "-v7"),
-        (b"# Created by Octave", "not a whole"),
+        (b"# Created by Octave", "Octave's own format, which is not read: save"),
+        (b"Octave-1-L", "Octave's own format, which is not read: save"),
+        (b"% of another program", "not a whole"),
     ):
         path.write_bytes(content + bytes(500))
         with pytest.raises(FileFormatError, match=message):

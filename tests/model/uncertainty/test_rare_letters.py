@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from oracles.rare_letters import SETS, bracket_min_mean, random_rare_center, random_rare_radius
+from scipy import sparse
 
 from pmlopt import (
     PML,
@@ -20,8 +21,11 @@ from pmlopt import (
     solve,
 )
 from pmlopt.core.arrays import FloatArray
+from pmlopt.errors import SolverError
 from pmlopt.model.uncertainty import leakage_capacity, leakage_sensitivity, pointwise_capacity
+from pmlopt.model.uncertainty.row_multipliers import find_row_multipliers
 from pmlopt.programs.compliance import prove
+from pmlopt.solvers import highs
 
 
 def complete(column: list[float]) -> FloatArray:
@@ -140,3 +144,27 @@ def test_a_valid_design_next_to_the_level_of_a_rare_letter_is_proved() -> None:
         again = prove(prior, PML(27.631, over=box), found.mechanism)
         assert again.certificate.verify()
         assert again.level <= 27.631
+
+
+@pytest.mark.parametrize("share", [0.25, 1e-12, 1e-16, 1e-297, 1e-320])
+def test_weights_of_rows_are_found_beside_any_share(share: float) -> None:
+    # max q subject to q / share <= e (1 - q) / rest: the multiplier y of the row has
+    # y / share + t = 1 and t = y e / rest
+    law = np.array([share, 1 - share])
+    row = sparse.csr_array(np.array([[1.0, -math.e]]))
+    found = find_row_multipliers(law, np.array([[1.0], [0.0]]), row, np.zeros(0))
+    assert found[0, 0] == pytest.approx(share / (1 + share * math.e / (1 - share)), rel=1e-9, abs=0)
+
+
+def test_a_program_that_highs_refuses_is_not_taken_for_the_one_before() -> None:
+    rows = np.zeros(1), np.ones(1)
+    highs.keep_solver(
+        highs.load_model(
+            highs.build_sparse_model(np.ones(1), (0.0, 1.0), rows, sparse.eye_array(1)), {}
+        )
+    )
+    huge = highs.build_sparse_model(np.ones(1), (0.0, 1.0), rows, sparse.csr_array([[1e200]]))
+    with pytest.raises(
+        SolverError, match=r"largest coefficient is 1e\+200: it takes numbers up to"
+    ):
+        highs.load_model(huge, {})

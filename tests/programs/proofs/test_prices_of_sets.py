@@ -16,11 +16,15 @@ CENTER = Prior.from_counts({"a": 5, "b": 3, "c": 2})
 BOX = Box(np.array([0.375, 0.125, 0.0625]), np.array([0.625, 0.5, 0.375]))
 
 
+OPEN = Box(np.array([0.01, 0.04, 0.05]), np.array([0.36, 1.0, 1.0]))
+"""Of two letters no upper limit is below one."""
 ROWS = Polytope(np.array([[1.0, -2.0, 0.5], [-1.0, 1.0, 3.0]]), np.array([0.25, 1.0]))
 
 
-@pytest.mark.parametrize("over", [L1Ball(CENTER, 0.3), BOX, ROWS], ids=["ball", "box", "rows"])
-@pytest.mark.parametrize("values", [[1, 4, 9], [4, 4, 1], [7, 2, 3], [2, 9, 2]])
+@pytest.mark.parametrize(
+    "over", [L1Ball(CENTER, 0.3), BOX, OPEN, ROWS], ids=["ball", "box", "open", "rows"]
+)
+@pytest.mark.parametrize("values", [[1, 4, 9], [4, 4, 1], [7, 2, 3], [2, 9, 2], [1, 1, 9]])
 def test_prices_prove_the_least_mean_over_the_set(over: PriorSet, values: list[int]) -> None:
     """By the dual: `base - <right, prices>` with `base <= v_x + <column x, prices>` for each letter."""
     system = describe_set(over, ["a", "b", "c"])
