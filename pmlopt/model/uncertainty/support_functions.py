@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import FloatArray, bound_sum_rounding
-from pmlopt.solvers.structured.factors import factor_cholesky, solve_factored
+from pmlopt.solvers.structured.factors import solve_positive
 
 _MAX_ITERATIONS = 200
 """Iterations after which a search ends with its current bound, which is valid; a dozen are usual."""
@@ -244,30 +244,34 @@ def _sharpen_measure(
     exp_neg_epsilon: float,
     find_worst: Callable[[FloatArray], FloatArray],
 ) -> tuple[float, FloatArray]:
-    """Find the measure of one column, and what it proves, by cutting planes: a best mixture of the priors
-    found so far names a column, and the worst prior of that is the next.
+    """Find the measure of one column, and what it proves, by cutting planes.
+
+    A best mixture of the priors found so far names a column. The next prior is the worst of the column
+    halfway between that and the best one that is allowed: near the optimum it cuts off more.
     """
     high, best = proof
-    low, top = float(p @ gains), float(gains.max())
-    size = top - low
+    flat, top = float(p @ gains), float(gains.max())
+    size, low, allowed = top - flat, flat, np.ones(len(p))
     laws = [best / best.sum()] if best.any() else []
-    for _ in range(_MAX_CUTS):
+    for place in range(_MAX_CUTS):
         worst, before = find_worst(column), low
         short = exp_neg_epsilon * column.max() - worst @ column
         mean = float(p @ column)
         # mixed with a constant of its mean, whose slack is known, the column is allowed
         share = max(short, 0.0) / (max(short, 0.0) + mean * (1 - exp_neg_epsilon) + _TINY)
-        gain = float(p @ (gains * column)) / (mean + _TINY)
-        low = max(low, (1 - share) * gain + share * float(p @ gains))
-        is_new = not laws or short > _NEAR * column.max()
-        if high - low <= _NEAR * size or not (is_new or low > before):
+        gain = (1 - share) * float(p @ (gains * column)) / (mean + _TINY) + share * flat
+        if gain > low:
+            low, allowed = gain, (1 - share) * column / (mean + _TINY) + share
+        is_new = not laws or short > 0
+        if high - low <= _NEAR * size or (place and not (is_new or low > before)):
             break
         laws += [worst] if is_new else []
         pool = np.array(laws)
         theta, columns = _minimize_over_mixtures(
             pool, p[:, None] * (gains[:, None] - low), exp_neg_epsilon
         )
-        column, measure = columns[:, 0], pool.T @ theta
+        named, measure = columns[:, 0], pool.T @ theta
+        column = (allowed + named / (p @ named)) / 2
         excess = _make_excess(measure, theta.sum(axis=0), p, gains[:, None], exp_neg_epsilon)
         (bound,) = _find_roots(excess, np.array([low]), np.array([top])).tolist()
         if bound < high:
@@ -280,6 +284,9 @@ _MAX_CUTS, _NEAR, _TINY = 60, 1e-9, 1e-300
 
 _MIXTURES, _SHARP = 8, 1e-13
 """How often theta follows tau at most, four times are usual; and the relative width at which it ends."""
+
+_SYSTEM = "ix,jx,xy->ijy"
+"""The products of all pairs of laws, weighted by each column."""
 
 _CENTRALITY, _BOUNDARY_FRACTION, _MIN_GAP, _MAX_STEPS = 0.1, 0.99, 1e-13, 60
 """Of the path to theta: the share of the products aimed at, that of the way to the boundary, and its ends."""
@@ -323,6 +330,7 @@ def _minimize_over_mixtures(
     reduced = costs / units + laws.T @ theta
     low, high = np.maximum(-reduced, 0.0) + 1, np.maximum(reduced, 0.0) + 1
     able = np.ones(len(units), dtype=bool)
+    path = np.einsum_path(_SYSTEM, laws, laws, v, optimize=True)[0]
     for _ in range(_MAX_STEPS):
         # the sum of the complementary products is the duality gap
         gap = (low * v + high * rest).sum(axis=0) + (theta * spare).sum(axis=0)
@@ -332,10 +340,10 @@ def _minimize_over_mixtures(
         # the bounds 0 <= v <= 1 are eliminated: a system with a row for each law remains
         psi = 1 / (low / v + high / rest)
         push = psi * (target / v - target / rest + high - low)
-        system = np.einsum("ix,jx,xy->ijy", laws, laws, psi, optimize=True)
+        system = np.einsum(_SYSTEM, laws, laws, psi, optimize=path)
         system[np.diag_indices(len(laws))] += spare / theta
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            dtheta = solve_factored(factor_cholesky(system), target / theta - spare - laws @ push)
+            dtheta = solve_positive(system, target / theta - spare - laws @ push)
         # a column that converged or has a singular system stays where it is, the others go on
         able = np.isfinite(dtheta).all(axis=0) & (gap > _MIN_GAP)
         dtheta, push = np.where(able, dtheta, 0.0), np.where(able, push, 0.0)
