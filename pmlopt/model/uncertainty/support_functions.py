@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import FloatArray, bound_sum_rounding
+from pmlopt.core.arrays import BoolArray, FloatArray, bound_sum_rounding
+from pmlopt.core.lazy_imports import hashlib
 from pmlopt.solvers.structured.factors import solve_positive
 
 _MAX_ITERATIONS = 200
@@ -41,10 +42,11 @@ class ThetaPiece:
         if self.weights is None:
             return values, np.full(len(theta), rate)
         # (N, M): a theta for each column of costs
-        inner = costs + self.weights[:, None] * theta
-        negative = inner < 0
+        inner = self.weights[:, None] * theta
+        inner += costs
+        slopes = rate - self.weights @ (inner < 0)
         # z^+ = z + z^-: the sum of z is in `values`, and a negative z is taken off
-        return values - np.where(negative, inner, 0.0).sum(axis=0), rate - self.weights @ negative
+        return values - np.minimum(inner, 0.0, out=inner).sum(axis=0), slopes
 
 
 def max_gain(
@@ -70,10 +72,42 @@ def max_gain(
         3.0
     """
     # the constant v collects the mean, and no law more than the maximum: they enclose tau
-    means, tops = p @ gains, gains.max(axis=0)
     # e^-eps = 1 makes v constant, so that every column collects its mean
     if exp_neg_epsilon >= 1:
-        return float(means.max())
+        return float((p @ gains).max())
+    # the bound of the same multipliers is asked for by the solver, the certificate and its dual variables
+    question = _digest(pieces, p, gains, exp_neg_epsilon)
+    found = _KNOWN_GAINS.get(question)
+    if found is None:
+        if len(_KNOWN_GAINS) >= _MAX_KNOWN_GAINS:
+            _KNOWN_GAINS.clear()
+        found = _KNOWN_GAINS[question] = _find_max_gain(pieces, p, gains, exp_neg_epsilon)
+    return found
+
+
+_KNOWN_GAINS: dict[bytes, float] = {}
+_MAX_KNOWN_GAINS = 64
+"""The last values of `max_gain`, by what they are of, and how many are kept."""
+
+
+def _digest(
+    pieces: Sequence[ThetaPiece], p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
+) -> bytes:
+    """Compute a digest of the arguments of `max_gain`."""
+    found = hashlib.blake2b(repr((gains.shape, exp_neg_epsilon)).encode())
+    for piece in pieces:
+        found.update(repr((piece.rate, piece.weights is None)).encode())
+    weights = [piece.weights for piece in pieces if piece.weights is not None]
+    for array in (p, gains, *weights):
+        found.update(np.ascontiguousarray(array).data)
+    return found.digest()
+
+
+def _find_max_gain(
+    pieces: Sequence[ThetaPiece], p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
+) -> float:
+    """Find the value of `max_gain`."""
+    means, tops = p @ gains, gains.max(axis=0)
 
     def compute_excess(tau: float, columns: NDArray[np.intp]) -> FloatArray:
         costs = p[:, None] * (gains[:, columns] - tau)
@@ -433,9 +467,10 @@ def _minimize_pieces(
 ) -> tuple[FloatArray, FloatArray]:
     """Minimise the maximum of pieces less theta e^-eps over theta >= 0."""
 
-    def evaluate_at(theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def evaluate_at(theta: FloatArray, columns: BoolArray) -> tuple[FloatArray, FloatArray]:
+        some = costs if columns.all() else costs[:, columns]
         values, slopes = zip(
-            *(piece.evaluate_at(costs, theta, exp_neg_epsilon) for piece in pieces), strict=True
+            *(piece.evaluate_at(some, theta, exp_neg_epsilon) for piece in pieces), strict=True
         )
         stacked, rates = np.array(values), np.array(slopes)
         largest = stacked.max(axis=0)
@@ -450,7 +485,7 @@ def _minimize_pieces(
 
 
 def minimize_on_intervals(
-    at: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    at: Callable[[FloatArray, BoolArray], tuple[FloatArray, FloatArray]],
     left: FloatArray,
     right: FloatArray,
     size: FloatArray,
@@ -460,12 +495,13 @@ def minimize_on_intervals(
     Cutting planes: the next point is where the lines at both ends cross.
 
     Args:
-        at: the (M,) values and slopes at (M,) points.
+        at: the (K,) values and slopes at (K,) points of the functions that an (M,) mask selects.
         left: (M,) one end of each interval.
         right: (M,) the other.
         size: (M,) the unit of the values: 1e-16 of it is not looked for.
     """
-    (f_left, d_left), (f_right, d_right) = at(left), at(right)
+    every = np.ones(len(left), dtype=bool)
+    (f_left, d_left), (f_right, d_right) = at(left, every), at(right, every)
     best = np.where(f_right < f_left, right, left)
     lowest = np.minimum(f_left, f_right)
     for _ in range(_MAX_ITERATIONS):
@@ -477,8 +513,8 @@ def minimize_on_intervals(
         open_ &= lowest - promised > 1e-16 * size
         if not open_.any():
             break
-        theta = np.where(open_, theta, left)
-        value, slope = at(theta)
+        value, slope = np.zeros((2, len(left)))
+        value[open_], slope[open_] = at(theta[open_], open_)
         better = open_ & (value < lowest)
         best, lowest = np.where(better, theta, best), np.where(better, value, lowest)
         falls = open_ & (slope < 0)

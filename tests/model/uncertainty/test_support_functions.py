@@ -8,8 +8,13 @@ from scipy.optimize import linprog
 
 from pmlopt import PML, ExpectedGain, KLBall, Prior, design, solve
 from pmlopt.core.arrays import FloatArray
-from pmlopt.model.uncertainty import dual_measures
-from pmlopt.model.uncertainty.support_functions import bound_gain_by_measures, sharpen_measures
+from pmlopt.model.uncertainty import dual_measures, support_functions
+from pmlopt.model.uncertainty.support_functions import (
+    ThetaPiece,
+    bound_gain_by_measures,
+    max_gain,
+    sharpen_measures,
+)
 from pmlopt.programs.linear.columns import DenseColumns
 
 
@@ -69,3 +74,24 @@ def test_the_best_measures_are_kept_for_the_certificate(monkeypatch: pytest.Monk
     )
     assert result.certificate.verify()
     assert 0 < len(asked) == len(set(asked))
+
+
+def test_a_gain_that_is_known_is_that_of_the_same_arguments_only() -> None:
+    rng = np.random.default_rng(4)
+    p, gains = rng.dirichlet(np.full(4, 5.0)), rng.random((4, 3))
+    other = ThetaPiece(np.full(4, 0.2), 1.0)
+    questions = [
+        ((ThetaPiece(p, 1.0),), p, gains, 0.5),
+        ((ThetaPiece(p, 0.9),), p, gains, 0.5),
+        ((ThetaPiece(None, 1.0),), p, gains, 0.5),
+        ((ThetaPiece(p, 1.0), other), p, gains, 0.5),
+        ((ThetaPiece(p, 1.0),), p, gains.T.copy().T, 0.6),
+        ((ThetaPiece(p, 1.0),), p, gains[:, :2], 0.5),
+        ((ThetaPiece(p, 1.0),), p[::-1].copy(), gains, 0.5),
+    ]
+    first = [max_gain(*one) for one in questions]
+    assert [max_gain(*one) for one in questions] == first
+    support_functions._KNOWN_GAINS.clear()
+    assert [max_gain(*one) for one in reversed(questions)] == first[::-1]
+    columns = [max_gain(*questions[0][:2], gains[:, [k]], 0.5) for k in range(3)]
+    assert first[0] == pytest.approx(max(columns), abs=1e-12)
