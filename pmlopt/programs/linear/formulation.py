@@ -398,12 +398,13 @@ def list_feasible_forms(program: LinearDesign) -> list[tuple[float, _Form]]:
     found: list[tuple[float, _Form]] = []
     prior, near, best = program.prior, CLOSED_FORM_GAP * program.scale, -math.inf
     for form in _iterate_candidates(program):
+        gain = program.columns.compute_expectation(program.centered_gains, form.matrix)
+        # a form below another one by more than rounding is not kept: it has the size of a mechanism
+        if gain < best - near:
+            continue
         # a constant meets every requirement
         if form.name == "constant" or is_within_limits(prior, program.privacy, form.matrix):
-            gain = program.columns.compute_expectation(program.centered_gains, form.matrix)
-            # a form below another one by more than rounding is not kept: it has the size of a mechanism
-            if gain >= best - near:
-                found.append((gain, form))
+            found.append((gain, form))
             best = max(best, gain)
     return found
 
