@@ -492,7 +492,7 @@ def _is_vacuous(one: MeanBound, weights: Any, power: Callable[[float], Any]) -> 
     return one.exponent > MAX_EXPONENT or bool(power(one.exponent) * weights.min() >= weights.sum())
 
 
-def _exceed(larger: Any, factor: Any, smaller: Any) -> Any:
+def _subtract_multiple(larger: Any, factor: Any, smaller: Any) -> Any:
     """Return `larger - factor smaller`; of a rational factor times its denominator, as whole numbers."""
     if isinstance(factor, Fraction):
         return larger * factor.denominator - smaller * factor.numerator
@@ -506,17 +506,17 @@ def _bound_violation(
     factor = power(min(one.exponent, MAX_EXPONENT))
     if isinstance(one.smaller, PriorSet):
         least, total = one.smaller.min_mean_scaled(matrix)
-        return _exceed(matrix.max(axis=0) * total, factor, least)
+        return _subtract_multiple(matrix.max(axis=0) * total, factor, least)
     if one.kind == BoundKind.MAX_OVER_MIN:
-        return _exceed(matrix.max(axis=0), factor, matrix.min(axis=0))
+        return _subtract_multiple(matrix.max(axis=0), factor, matrix.min(axis=0))
     if (
         one.kind == BoundKind.SUM_OF_MAX
     ):  # the least sum of a row represents one: sums of floats may differ
         return matrix.max(axis=0).sum() - factor * matrix.sum(axis=1).min()
     total, law = mean
     if one.kind == BoundKind.MAX_OVER_MEAN:
-        return _exceed(matrix.max(axis=0) * total, factor, law)
+        return _subtract_multiple(matrix.max(axis=0) * total, factor, law)
     if isinstance(factor, Fraction):
-        return _exceed(law, factor, matrix.min(axis=0) * total)
+        return _subtract_multiple(law, factor, matrix.min(axis=0) * total)
     # in the units of the other side: the repair mixes in what the larger one requires
     return law / factor - matrix.min(axis=0) * total

@@ -68,10 +68,6 @@ class CompiledPrograms(ABC, Generic[Source, CompiledProgram]):
         return type(self), (self._source,)
 
 
-_KEPT_ANSWERS = 3
-"""Multipliers of which the best measures are kept."""
-
-
 class BestMeasures(CompiledPrograms[MeasureConstraint, "_DualProgram"]):
     """The measures over a set of priors of which `bound_gain_by_measures` proves little.
 
@@ -107,12 +103,12 @@ class BestMeasures(CompiledPrograms[MeasureConstraint, "_DualProgram"]):
         question = p.tobytes(), gains.shape, gains.tobytes(), exp_neg_epsilon
         found = self._answers.get(question)
         if found is None:
-            found = self._answers[question] = self._ask(p, gains, exp_neg_epsilon)
-            for oldest in list(self._answers)[:-_KEPT_ANSWERS]:
+            found = self._answers[question] = self._find_new_measures(p, gains, exp_neg_epsilon)
+            for oldest in list(self._answers)[:-3]:
                 self._answers.pop(oldest, None)
         return found
 
-    def _ask(
+    def _find_new_measures(
         self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
     ) -> tuple[FloatArray, FloatArray | None]:
         """Solve the programs of all columns; see `find_measures`."""

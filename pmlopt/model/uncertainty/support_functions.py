@@ -76,21 +76,20 @@ def max_gain(
     if exp_neg_epsilon >= 1:
         return float((p @ gains).max())
     # the bound of the same multipliers is asked for by the solver, the certificate and its dual variables
-    question = _digest(pieces, p, gains, exp_neg_epsilon)
+    question = _compute_digest(pieces, p, gains, exp_neg_epsilon)
     found = _KNOWN_GAINS.get(question)
     if found is None:
-        if len(_KNOWN_GAINS) >= _MAX_KNOWN_GAINS:
+        if len(_KNOWN_GAINS) >= 64:
             _KNOWN_GAINS.clear()
         found = _KNOWN_GAINS[question] = _find_max_gain(pieces, p, gains, exp_neg_epsilon)
     return found
 
 
 _KNOWN_GAINS: dict[bytes, float] = {}
-_MAX_KNOWN_GAINS = 64
-"""The last values of `max_gain`, by what they are of, and how many are kept."""
+"""The last values of `max_gain`, by what they are of."""
 
 
-def _digest(
+def _compute_digest(
     pieces: Sequence[ThetaPiece], p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
 ) -> bytes:
     """Compute a digest of the arguments of `max_gain`."""

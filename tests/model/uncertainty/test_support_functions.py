@@ -60,13 +60,13 @@ def test_columns_bound_the_dual_bound_from_below() -> None:
 
 def test_the_best_measures_are_kept_for_the_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    plain = dual_measures.BestMeasures._ask
+    plain = dual_measures.BestMeasures._find_new_measures
 
     def count(self: dual_measures.BestMeasures, *given: FloatArray) -> object:
         asked.append(given[1].tobytes())
         return plain(self, *given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(dual_measures.BestMeasures, "_ask", count)
+    monkeypatch.setattr(dual_measures.BestMeasures, "_find_new_measures", count)
     rng = np.random.default_rng(3)
     prior = Prior(rng.dirichlet(np.full(4, 5.0)))
     result = solve(
