@@ -5,7 +5,8 @@
 BUILD is the folder of the other checkout. Each has its package in `.venv`. Both do the work of a row in turn,
 the other one first, once to warm up and then in pairs; the ratio is the median over the pairs. A time is that
 of the processor, of a process and of all that it starts; or, of work inside a process, what the process
-prints last. Tables are printed in Markdown with the machine and the date, and written to the folder.
+prints last. Rows `beside-highs-...` have HiGHS alone, on the same programs, in place of the other checkout.
+Tables are printed in Markdown with the machine and the date, and written to the folder.
 """
 
 from __future__ import annotations
@@ -20,17 +21,23 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
+import numpy as np
+import pyarrow
+import pyarrow.parquet
 from common import machine, report_times
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = {"counts.csv": "answer,count\nnever,40\nmonthly,30\nweekly,20\ndaily,10\n"}
-"""What there is in the folder in which a command runs."""
+"""What there is in the folder in which a command runs, next to `people.parquet` where a row needs it."""
+
+PEOPLE = 2_000_000
 
 
 class AgainstError(Exception):
@@ -48,6 +55,8 @@ class Row:
         is_inside: whether the time is the number that the process prints last, in seconds.
         in_checkout: whether it runs in the folder of the checkout.
         pairs: how often it is done where nothing else is said.
+        needs_people: whether the folder has a large table.
+        beside: what is done in place of the other checkout's work, where it is not the same.
     """
 
     about: str
@@ -56,6 +65,8 @@ class Row:
     is_inside: bool = False
     in_checkout: bool = False
     pairs: int = 9
+    needs_people: bool = False
+    beside: Callable[[Path], Sequence[str]] | None = None
 
 
 def command(text: str) -> Callable[[Path], Sequence[str]]:
@@ -84,6 +95,85 @@ def read_first_design(checkout: Path) -> Sequence[str]:
     if block is None:
         raise AgainstError(f"{checkout}: its README has no block of Python")
     return ["-c", block[1]]
+
+
+def time_highs(requirement: str, letters: int) -> Callable[[Path], Sequence[str]]:
+    """The arguments that print the median seconds of HiGHS alone on the programs of `time_designs`."""
+    return code(
+        f"""
+import statistics, time
+import highspy
+import numpy as np
+from pmlopt import LDP, PML, ExpectedGain, Prior, design, solve
+from pmlopt.solvers.highs import LinearModel
+rng, seconds, passed = np.random.default_rng(5), [], []
+plain = LinearModel.pass_to
+LinearModel.pass_to = lambda model, solver: passed.append(model) or plain(model, solver)
+for _ in range(61):
+    prior, gains = rng.dirichlet(np.full({letters}, 5.0)), rng.random(({letters}, {letters}))
+    solve(design(Prior(prior), {requirement}(1.0), ExpectedGain(gains)))
+for model in passed:
+    begin = time.process_time()
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    plain(model, solver)
+    solver.run()
+    solver.getSolution()
+    seconds.append(time.process_time() - begin)
+    assert solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
+print(statistics.median(seconds[1:]))
+"""
+    )
+
+
+def make_row_beside_highs(requirement: str, letters: int, asked: float) -> Row:
+    """The row of a small design beside HiGHS alone."""
+    about = f"{requirement}, {letters} letters, to the certificate, beside HiGHS alone"
+    ours, alone = time_designs(requirement, letters), time_highs(requirement, letters)
+    return Row(about, asked, ours, is_inside=True, beside=alone)
+
+
+def time_curved_design(ball: str, utility: str) -> Callable[[Path], Sequence[str]]:
+    """The arguments that print the seconds of a second design of eight letters over a ball."""
+    return code(
+        f"""
+import time
+import numpy as np
+from pmlopt import PML, ExpectedGain, Prior, design, solve
+from pmlopt.uncertainty import ChiSquareBall, KLBall
+rng = np.random.default_rng(3)
+prior, gains = Prior(rng.dirichlet(np.full(8, 5.0))), ExpectedGain(rng.random((8, 8)))
+for _ in range(2):
+    begin = time.process_time()
+    question = design(prior, PML(1.0, over={ball}(prior, 0.05)), {utility})
+    assert solve(question).certificate.verify()
+print(time.process_time() - begin)
+"""
+    )
+
+
+def time_large(question: str, letters: int) -> Callable[[Path], Sequence[str]]:
+    """The arguments that print the seconds of a large problem in a fresh process."""
+    return code(
+        f"""
+import time
+import numpy as np
+from pmlopt import *
+rng, letters = np.random.default_rng(1), {letters}
+prior = rng.dirichlet(np.full(letters, 2.0))
+gains, points = rng.random((letters, letters)), rng.random((letters, 2))
+apart = np.linalg.norm(points[:, None] - points, axis=2)
+steps = np.abs(np.subtract.outer(np.arange(letters), np.arange(letters))) / letters
+counts = (rng.multinomial(20_000, prior) + 1).tolist()
+solve(design([0.5, 0.5], PML(1.0), "hamming"))
+begin = time.process_time()
+solve({question})
+print(time.process_time() - begin)
+"""
+    )
+
+
+RELEASE = "release people.parquet --column education --column sex --epsilon 0.5 --utility hamming"
 
 
 def time_designs(requirement: str, letters: int) -> Callable[[Path], Sequence[str]]:
@@ -137,6 +227,78 @@ ROWS: Mapping[str, Row] = {
     "ldp-8": Row(
         "LDP, 8 letters, to the certificate", 1.05, time_designs("LDP", 8), is_inside=True
     ),
+    **{
+        f"beside-highs-{kind.lower()}-{letters}": make_row_beside_highs(kind, letters, asked)
+        for kind in ("PML", "LDP")
+        for letters, asked in ((4, 2.0), (8, 2.0), (16, 1.3))
+    },
+    "kl-hamming": Row(
+        "PML over a KL ball, 8 letters, Hamming loss",
+        0.1,
+        time_curved_design("KLBall", '"hamming"'),
+        is_inside=True,
+        pairs=3,
+    ),
+    "kl-gains": Row(
+        "PML over a KL ball, 8 letters, random gains",
+        0.6,
+        time_curved_design("KLBall", "gains"),
+        is_inside=True,
+        pairs=5,
+    ),
+    "chi-gains": Row(
+        "PML over a chi-square ball, 8 letters, random gains",
+        0.6,
+        time_curved_design("ChiSquareBall", "gains"),
+        is_inside=True,
+        pairs=5,
+    ),
+    "release": Row(
+        "release of two columns of 2 million rows of Parquet",
+        0.5,
+        command(f"{RELEASE} --drop-all -o {{made}}"),
+        pairs=3,
+        needs_people=True,
+    ),
+    "dry-run": Row(
+        "the same with --dry-run",
+        0.5,
+        command(f"{RELEASE} --drop-all --dry-run"),
+        pairs=3,
+        needs_people=True,
+    ),
+    "information": Row(
+        "mutual information, 200 letters",
+        0.5,
+        time_large(
+            "design(Prior.from_counts(counts, range(200)), PML(1.0), MutualInformation())", 200
+        ),
+        is_inside=True,
+        pairs=3,
+    ),
+    "l1": Row(
+        "PML over an l1 ball of 0.05, 400 letters",
+        0.5,
+        time_large("design(prior, PML(1.0, over=L1Ball(prior, 0.05)), ExpectedGain(gains))", 400),
+        is_inside=True,
+        pairs=3,
+    ),
+    "least": Row(
+        "least leakage, 400 letters",
+        0.5,
+        time_large("least_leakage(prior, ExpectedLoss(steps), expected=0.1)", 400),
+        is_inside=True,
+        pairs=3,
+    ),
+    "metric": Row(
+        "metric privacy, 100 points of the plane",
+        0.5,
+        time_large(
+            "design(Prior.uniform(100), MetricPrivacy(5.0, apart), ExpectedLoss(apart))", 100
+        ),
+        is_inside=True,
+        pairs=1,
+    ),
 }
 """The rows by name. Of a row that nobody asked to be faster, 1.05 is what it may vary."""
 
@@ -148,7 +310,8 @@ def measure(checkout: Path, row: Row, folder: Path) -> float:
         AgainstError: it failed.
     """
     python = checkout / ".venv" / "bin" / "python"
-    words = [str(python), *row.arguments(checkout)]
+    made = str(folder / f"made-{time.time_ns()}")
+    words = [str(python), *(word.replace("{made}", made) for word in row.arguments(checkout))]
     place = checkout if row.in_checkout else folder
     # compiled files are kept, as where somebody works
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
@@ -196,16 +359,32 @@ def compare(other: Path, row: Row, pairs: int) -> tuple[float, float, float]:
     with tempfile.TemporaryDirectory() as name:
         for file, text in FILES.items():
             (Path(name) / file).write_text(text)
+        if row.needs_people:
+            write_people(Path(name) / "people.parquet")
+        first = (other, row) if row.beside is None else (ROOT, replace(row, arguments=row.beside))
+        both = (first, (ROOT, row))
         if pairs > 1:
-            for checkout in (other, ROOT):
-                measure(checkout, row, Path(name))
+            for checkout, work in both:
+                measure(checkout, work, Path(name))
         times = [
-            tuple(measure(checkout, row, Path(name)) for checkout in (other, ROOT))
+            tuple(measure(checkout, work, Path(name)) for checkout, work in both)
             for _ in range(pairs)
         ]
     theirs, ours = zip(*times, strict=True)
     ratio = statistics.median(own / their for their, own in times)
     return statistics.median(theirs), statistics.median(ours), ratio
+
+
+def write_people(path: Path) -> None:
+    """Write a large table of made-up people."""
+    rng = np.random.default_rng(0)
+    levels = np.array(["none", "primary", "secondary", "bachelor", "graduate"])
+    columns = {
+        "education": levels[rng.choice(5, PEOPLE, p=[0.05, 0.15, 0.4, 0.25, 0.15])],
+        "sex": np.array(["f", "m"])[rng.choice(2, PEOPLE, p=[0.52, 0.48])],
+        "age": rng.integers(18, 90, PEOPLE),
+    }
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
 
 
 HEAD = ("work", "other [s]", "this [s]", "ratio", "asked", "reached", "pairs")
@@ -224,7 +403,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     if arguments.list or arguments.build is None:
         for name, row in ROWS.items():
-            print(f"{name:10} {row.about}")
+            print(f"{name:20} {row.about}")
         return 0 if arguments.list else 2
     adopt_orphans()
     rows, failed = list[Sequence[object]](), False

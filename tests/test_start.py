@@ -38,12 +38,12 @@ MAY_LOAD: Mapping[str, Mapping[str, str | None]] = {
         "model.closed_forms": "catalogue extremal local_privacy",
         "model.constraints": ANY,
         "model.privacy": REQUIREMENTS,
-        "model.uncertainty": "center joint_laws prior_set",
-        "model.utility": ANY,
+        "model.uncertainty": "joint_laws prior_set",
+        "model.utility": "given linear",
         "programs.linear": """added_rows build_certificate certificate color_refinement columns
             constraint_generation feasible formulation methods program""",
-        "programs": f"""best_feasible certificate claims design_program designs {EXACT} declared_parts
-            method_runs plots program purification registry {REPORTS} result solving""",
+        "programs": """best_feasible certificate claims design_program designs exact.rounding
+            method_runs program purification registry reports.baselines reports.pages result solving""",
         "solvers": "cvxpy_interface highs solver_result structured.block_program",
     },
     "verify mechanism.json": {

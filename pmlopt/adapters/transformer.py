@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.declared_orders import find_column_orders, make_rank
+from pmlopt.core.declared_orders import make_rank
+from pmlopt.core.frames import find_column_orders
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import InputError, MissingExtraError

@@ -7,7 +7,6 @@ import errno
 import io
 import json
 import os
-import shutil
 import stat
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -20,7 +19,7 @@ from typing import IO, Any, BinaryIO, TypeVar
 import numpy as np
 
 from pmlopt.core.failures import describe_os_error as describe_os_error
-from pmlopt.core.lazy_imports import hashlib, import_optional, zipfile
+from pmlopt.core.lazy_imports import hashlib, import_optional, shutil, zipfile
 from pmlopt.core.matrix_layout import is_number as is_number
 from pmlopt.core.matrix_layout import parse_number as parse_number
 from pmlopt.core.records import MAX_UNLISTED_LETTERS, Context, get_fields, parse_json, read_record

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     import graphlib
     import hashlib
     import html
+    import shutil
     import tempfile
+    import traceback
     import zipfile
     from concurrent import futures
 
@@ -48,9 +50,11 @@ else:
         LazyModule, ("cvxpy", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.special")
     )
     # of the standard library what many commands never use: together a tenth of the start of one
-    difflib, futures, graphlib, hashlib, html, tempfile, zipfile = map(
-        LazyModule,
-        ("difflib", "concurrent.futures", "graphlib", "hashlib", "html", "tempfile", "zipfile"),
+    difflib, futures, graphlib, hashlib, html = map(
+        LazyModule, ("difflib", "concurrent.futures", "graphlib", "hashlib", "html")
+    )
+    shutil, tempfile, traceback, zipfile = map(
+        LazyModule, ("shutil", "tempfile", "traceback", "zipfile")
     )
 
 
@@ -88,5 +92,5 @@ def check_installed(purpose: str, *packages: str) -> None:
 
 __all__ = [
     "check_installed", "cp", "difflib", "futures", "graphlib", "hashlib", "html", "import_optional",
-    "linalg", "optimize", "sparse", "special", "tempfile", "zipfile",
+    "linalg", "optimize", "shutil", "sparse", "special", "tempfile", "traceback", "zipfile",
 ]  # fmt: skip

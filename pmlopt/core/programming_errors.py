@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from pathlib import Path
 from types import FrameType
 from typing import TypeGuard
 
 import numpy as np
 
+from pmlopt.core.lazy_imports import traceback
 from pmlopt.errors import PmloptError
 
 VARIABLE = "PMLOPT_STRICT"

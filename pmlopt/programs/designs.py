@@ -8,20 +8,12 @@ from typing import TYPE_CHECKING, Any, overload
 
 from pmlopt.core.arrays import Label, indices_of
 from pmlopt.core.descriptions import describe_value
-from pmlopt.data.continuous import Continuous
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import SymmetricPrior
 from pmlopt.errors import PrivacyError, ProgramError
 from pmlopt.model.constraints import Constraint, OutcomeLeakage
 from pmlopt.model.privacy import PML, Requirement
-from pmlopt.model.utility import (
-    DistanceLoss,
-    EstimationError,
-    LinearUtility,
-    SubConvex,
-    UtilityLike,
-    as_utility,
-)
+from pmlopt.model.utility import LinearUtility, as_utility
 from pmlopt.programs.linear.program import (
     LinearDesign,
     SymmetricDesign,
@@ -31,12 +23,20 @@ from pmlopt.programs.linear.program import (
 from pmlopt.programs.program import Outputs, resolve_outputs
 
 if TYPE_CHECKING:
+    from pmlopt.data.continuous import Continuous
     from pmlopt.model.privacy import (
         GuessLeakage,
         MaximalLeakage,
         RenyiPML,
         SibsonLeakage,
         Vulnerability,
+    )
+    from pmlopt.model.utility import (
+        DistanceLoss,
+        EstimationError,
+        SubConvex,
+        Utility,
+        UtilityLike,
     )
     from pmlopt.programs.continuous.program import ContinuousDesign
     from pmlopt.programs.estimation.program import EstimationDesign
@@ -160,30 +160,59 @@ def design(
         )
     utility = as_utility(utility)
     constraints = _check_constraints(constraints)
-    # constraints name outcomes, which orbits and bins do not have
-    listed = not isinstance(prior, Continuous | SymmetricPrior)
-    free = isinstance(utility, SubConvex) and all(
-        isinstance(one, OutcomeLeakage) for one in constraints
-    )
-    if constraints and not (listed and (free or isinstance(utility, LinearUtility))):
+    if not isinstance(prior, Prior):
+        from pmlopt.data.continuous import Continuous
+
+        if isinstance(prior, Continuous):
+            return _design_other_kind(prior, privacy, utility, outputs, constraints)
+    if not isinstance(utility, LinearUtility):
+        return _design_other_kind(prior, privacy, utility, outputs, constraints)
+    known = as_prior(prior)
+    if isinstance(known, SymmetricPrior):
+        _refuse_constraints(constraints)
+        return symmetric_design(known, privacy, utility, outputs)
+    columns = resolve_outputs(known.labels, utility.fixed_outputs, outputs)
+    return linear_design(known, privacy.for_prior(known), utility, columns, constraints)
+
+
+def _refuse_constraints(constraints: tuple[Any, ...]) -> None:
+    """Raise an error for constraints of a design that does not keep them."""
+    if constraints:
         raise ProgramError(
             "constraints are kept by designs with an expected gain or loss on listed letters; with a "
             "sub-convex utility only OutcomeLeakage is"
         )
-    # the other kinds of designs are loaded when they are needed: they take as long as a small design
+
+
+def _design_other_kind(
+    prior: PriorLike | Continuous,
+    privacy: Requirement,
+    utility: Utility,
+    outputs: Outputs,
+    constraints: tuple[Any, ...],
+) -> ColumnDesign | ColumnCostDesign | EstimationDesign | ContinuousDesign:
+    """Build a design of another kind than a linear one, which alone loads what it needs.
+
+    That takes as long as a small linear design.
+    """
+    from pmlopt.data.continuous import Continuous
+    from pmlopt.model.utility import DistanceLoss, EstimationError, SubConvex
+
+    # constraints name outcomes, which orbits and bins do not have
+    if not (
+        isinstance(utility, SubConvex)
+        and not isinstance(prior, Continuous | SymmetricPrior)
+        and all(isinstance(one, OutcomeLeakage) for one in constraints)
+    ):
+        _refuse_constraints(constraints)
     if isinstance(prior, Continuous) or isinstance(utility, DistanceLoss):
         from pmlopt.programs.continuous.program import continuous_design
 
         return continuous_design(prior, privacy, utility, outputs)
     known = as_prior(prior)
-    if isinstance(known, SymmetricPrior) and isinstance(utility, LinearUtility):
-        return symmetric_design(known, privacy, utility, outputs)
     # only linear utilities are solved by orbits: others need the letters
     known = known.listed() if isinstance(known, SymmetricPrior) else known
     privacy = privacy.for_prior(known)
-    if isinstance(utility, LinearUtility):
-        columns = resolve_outputs(known.labels, utility.fixed_outputs, outputs)
-        return linear_design(known, privacy, utility, columns, constraints)
     if isinstance(utility, EstimationError):
         from pmlopt.programs.estimation.program import estimation_design
 

@@ -25,13 +25,6 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.errors import InputError
-from pmlopt.measures.estimable import Estimable, estimable, rank_warnings
-from pmlopt.measures.outcomes import (
-    OutcomeSummary,
-    list_outcome_warnings,
-    select_shown_outcomes,
-    summarize_outcomes,
-)
 from pmlopt.model.privacy import Requirement
 from pmlopt.programs.certificate import (
     C_co,
@@ -44,15 +37,15 @@ from pmlopt.programs.certificate import (
     WarmStart,
     make_context,
 )
-from pmlopt.programs.plots import draw_mechanism
 from pmlopt.programs.program import Method, MethodResult
-from pmlopt.programs.reports.baselines import UtilityBaselines, compute_baselines
-from pmlopt.programs.reports.pages import write_report_page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from pmlopt.measures.estimable import Estimable
+    from pmlopt.measures.outcomes import OutcomeSummary
     from pmlopt.programs.proofs.folder import WrittenProof
+    from pmlopt.programs.reports.baselines import UtilityBaselines
 
 
 @dataclass(frozen=True)
@@ -134,6 +127,8 @@ class Result(SuggestsAttributes, Generic[C_co]):
     @cached_property
     def estimable(self) -> Estimable:
         """Return which statistics the output can estimate: rank, and outputs that never occur."""
+        from pmlopt.measures.estimable import estimable
+
         return estimable(self.mechanism)
 
     @property
@@ -172,6 +167,8 @@ class Result(SuggestsAttributes, Generic[C_co]):
             return ()
         if prior.size != len(mechanism.inputs):
             return ()
+        from pmlopt.measures.outcomes import summarize_outcomes
+
         return tuple(summarize_outcomes(prior, mechanism))
 
     def summary(self) -> str:
@@ -188,6 +185,9 @@ class Result(SuggestsAttributes, Generic[C_co]):
             >>> print(told)
             If the output is 0, the true value is 0 with probability 0.6107; before it was 0.5.
         """
+        from pmlopt.measures.estimable import rank_warnings
+        from pmlopt.measures.outcomes import list_outcome_warnings, select_shown_outcomes
+
         sentences = [str(one) for one in select_shown_outcomes(self.outcome_summaries)]
         if left := len(self.outcome_summaries) - len(sentences):
             sentences.append(
@@ -208,6 +208,8 @@ class Result(SuggestsAttributes, Generic[C_co]):
         certificate, mechanism = self.certificate, self.mechanism
         if isinstance(mechanism, OrbitMechanism) or not isinstance(certificate, DesignCertificate):
             return None
+        from pmlopt.programs.reports.baselines import compute_baselines
+
         return compute_baselines(certificate) if mechanism.matrix.size <= 10_000 else None
 
     def __str__(self) -> str:
@@ -250,6 +252,8 @@ class Result(SuggestsAttributes, Generic[C_co]):
         prior = self.certificate.listed_prior
         if prior is None or prior.size != len(self.mechanism.inputs):
             return self.mechanism.plot()
+        from pmlopt.programs.plots import draw_mechanism
+
         return draw_mechanism(prior, self.mechanism)
 
     @property
@@ -388,6 +392,8 @@ class Result(SuggestsAttributes, Generic[C_co]):
         Raises:
             FileFormatError: a claim is false, or the path has another ending or cannot be written.
         """
+        from pmlopt.programs.reports.pages import write_report_page
+
         write_report_page(self.certificate, Verdict.from_certificate(self.certificate), path)
 
     def prove(self, folder: str | os.PathLike[str]) -> WrittenProof:

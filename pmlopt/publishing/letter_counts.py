@@ -122,7 +122,7 @@ def count_letters(
     read: list[TableBatch] = []  # the first two batches: a table of letters fits into one
     with open_table(data, form) as table:
         clear, rows = ClearColumnCounts(table, keep), RowDigest(table, digested)
-        for batch, codes in encode_inputs(table, releases, drop_missing):
+        for batch, codes in encode_inputs(table, releases, drop_missing, [*keep, *digested]):
             read = [*read, batch][:2]
             rows.add_batch(batch, codes)
             whole = np.logical_and.reduce([code >= 0 for code in codes])

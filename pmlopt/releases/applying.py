@@ -156,7 +156,10 @@ def _make_bits(seed: int | Sequence[RandomBits] | None, count: int) -> list[Rand
 
 
 def encode_inputs(
-    table: Table, releases: Sequence[ColumnRelease], drop_missing: bool = False
+    table: Table,
+    releases: Sequence[ColumnRelease],
+    drop_missing: bool = False,
+    others: Sequence[str] = (),
 ) -> Iterator[tuple[TableBatch, list[IntArray]]]:
     """Yield each batch of a table with the (size,) input indices of each mechanism.
 
@@ -164,13 +167,15 @@ def encode_inputs(
         table: that is read.
         releases: mechanisms with their columns.
         drop_missing: whether a row with a missing cell that is no input has the place -1 in all columns.
+        others: further columns whose cells are needed; those of the rest may not be there.
 
     Raises:
         InputError: there is no such column.
         MechanismError: a cell is no input of its mechanism.
     """
     work = _start_mechanisms(table, releases, None, drop_missing)
-    for batch in table.batches():
+    names = [name for one in releases for name in one.columns]
+    for batch in table.read_columns({*names, *others}):
         yield batch, work.encode_inputs(batch)
 
 

@@ -60,6 +60,29 @@ def _with_bytes_for_text(kind: Any) -> Any:
     return kind
 
 
+def encode_text_codes(column: Any) -> Any:
+    """Encode a dictionary-encoded array of text again, by its codes; None for others.
+
+    The values are those that occur, in the order in which they do, as of an array without a dictionary.
+    """
+    import pyarrow
+
+    if not isinstance(column, pyarrow.DictionaryArray) or not is_plain_text(column.type.value_type):
+        return None
+    known = column.dictionary
+    if known.null_count or len(known.unique()) < len(known):
+        return None
+    codes = column.indices.dictionary_encode(null_encoding="encode")
+    return pyarrow.DictionaryArray.from_arrays(codes.indices, known.take(codes.dictionary))
+
+
+def is_plain_text(kind: Any) -> bool:
+    """Return whether an Arrow type is text that is no view."""
+    import pyarrow
+
+    return bool(pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind))
+
+
 def check_text(column: Any, name: object, where: object, first: int) -> None:
     """Raise an error where a column has text that is not UTF-8.
 
@@ -102,8 +125,7 @@ def _may_hold_text(kind: Any) -> bool:
 
     types = pyarrow.types
     return bool(
-        types.is_string(kind)
-        or types.is_large_string(kind)
+        is_plain_text(kind)
         or types.is_string_view(kind)
         or types.is_dictionary(kind)
         or types.is_nested(kind)

@@ -249,7 +249,8 @@ def _count_in_one_pass(
     ]
     orders: dict[str, dict[Any, None]] = {name: {} for columns, _, _ in tasks for name in columns}
     read: list[TableBatch] = []  # the first two batches: a table of letters fits into one
-    for batch in counted.batches():
+    names = {name for columns, _, _ in tasks for name in columns}
+    for batch in counted.read_columns(names):
         read = [*read, batch][:2]
         for own, (columns, counts, tally) in zip(places, tasks, strict=True):
             add_batch_counts(counts, batch, own, missing, tally)
@@ -391,7 +392,8 @@ def count_pairs(
     values, codes = find_tuples(batch, places)
     filled_in = [replace_missing(value) for value in values]
     width = int(letters.max(initial=0)) + 1
-    pairs, numbers = np.unique((codes * width + letters)[letters >= 0], return_counts=True)
+    pairs, own = _number_codes((codes.astype(np.int64) * width + letters)[letters >= 0])
+    numbers = np.bincount(own, minlength=len(pairs))
     counts: dict[tuple[Label, Label], int] = {}
     for pair, number in zip(pairs.tolist(), numbers.tolist(), strict=True):
         key = filled_in[pair // width], pair % width
@@ -410,11 +412,19 @@ def find_tuples(batch: TableBatch, places: Sequence[int]) -> tuple[list[tuple[An
     tuples = [(value,) for value in values]
     for place in places[1:]:
         others, other_codes = batch.encode_column(place)
-        pairs, codes = np.unique(codes * len(others) + other_codes, return_inverse=True)
+        pairs, codes = _number_codes(codes.astype(np.int64) * len(others) + other_codes)
         tuples = [
             (*tuples[pair // len(others)], others[pair % len(others)]) for pair in pairs.tolist()
         ]
     return tuples, codes
+
+
+def _number_codes(codes: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the distinct codes in ascending order, and the number among them of each."""
+    if not len(codes) or codes.max() > 4 * len(codes):
+        return np.unique(codes, return_inverse=True)
+    occurs = np.bincount(codes) > 0  # few combinations need no sorting of all rows
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[codes]
 
 
 def _to_labels(values: Sequence[Any], table: Table) -> Mapping[Any, Label]:

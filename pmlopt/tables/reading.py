@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from pmlopt.core.files import describe_os_error, is_standard_stream, read_standa
 from pmlopt.core.frames import is_lazy, to_narwhals
 from pmlopt.core.lazy_imports import check_installed
 from pmlopt.errors import FileFormatError, InputError
-from pmlopt.tables.arrow_text import check_places
+from pmlopt.tables.arrow_text import check_places, is_plain_text
 from pmlopt.tables.folder_names import values_in_path
 from pmlopt.tables.frame_tables import FrameTable, LazyTable
 from pmlopt.tables.json_lines import JsonLinesTable, is_json_lines
@@ -271,6 +272,7 @@ class TypedTable(Table):
 
         self.where, self._source, self._read = path, source, 0
         self._may_be_empty = may_be_empty
+        self._some_parts: Callable[[list[str]], Iterable[Any]] | None = None
         try:
             stream = pyarrow.PythonFile(source, mode="r")
             if kind == "Parquet":
@@ -284,6 +286,10 @@ class TypedTable(Table):
                 self._parts: Callable[[], Iterable[Any]] = lambda: file.iter_batches(
                     batch_size=size
                 )
+                if self.rows > _MAX_BATCH_ROWS:
+                    self._some_parts = lambda names: _iterate_some_columns(
+                        stream, file, size, names
+                    )
             else:
                 import pyarrow.ipc
 
@@ -309,16 +315,34 @@ class TypedTable(Table):
 
     def batches(self) -> Iterator[TableBatch]:
         """Yield the batches of rows."""
+        return self._read_parts(self._parts, lambda batch: batch.columns)
+
+    def read_columns(self, names: Collection[str]) -> Iterator[TableBatch]:
+        """Yield the batches of rows, of a large file of Parquet with some columns only."""
+        wanted = [name for name in self.names if name in names]
+        if self._some_parts is None or len(set(self.names)) < len(self.names):
+            return self.batches()
+
+        def fill_in(batch: Any) -> list[Any]:
+            found = dict(zip(batch.schema.names, batch.columns, strict=True))
+            return [found.get(name) for name in self.names]
+
+        return self._read_parts(partial(self._some_parts, wanted), fill_in)
+
+    def _read_parts(
+        self, parts: Callable[[], Iterable[Any]], get_columns: Callable[[Any], Sequence[Any]]
+    ) -> Iterator[TableBatch]:
+        """Yield the batches of rows, with the columns of each."""
         import pyarrow
 
         self._read = 0
         orders = {self.names.index(name): None for name in self.lost_orders}
         try:
-            for batch in self._parts():
+            for batch in parts():
                 if batch.num_rows:
                     found = TableBatch(
-                        batch.columns, batch.num_rows, self._read + 1, text=False, names=self.names,
-                        where=self.where,
+                        get_columns(batch), batch.num_rows, self._read + 1, text=False,
+                        names=self.names, where=self.where,
                     )  # fmt: skip
                     found.orders = orders
                     yield found
@@ -337,6 +361,16 @@ class TypedTable(Table):
     def done(self) -> float | None:
         """Return the fraction of the rows that was read."""
         return self._read / self.rows if self.rows else None
+
+
+def _iterate_some_columns(stream: Any, file: Any, size: int, names: list[str]) -> Iterable[Any]:
+    """Iterate over the batches of some columns of a file of Parquet, whose text is read as codes."""
+    import pyarrow.parquet
+
+    kinds = {one.name: one.type for one in file.schema_arrow}
+    texts = [name for name in names if is_plain_text(kinds[name])]
+    again = pyarrow.parquet.ParquetFile(stream, metadata=file.metadata, read_dictionary=texts)
+    return again.iter_batches(batch_size=size, columns=names)  # type: ignore[no-any-return]
 
 
 def _find_lost_orders(schema: Any, metadata: Any) -> set[str]:
@@ -392,11 +426,19 @@ class FolderTable(Table):
 
     def batches(self) -> Iterator[TableBatch]:
         """Yield the batches of rows, file by file."""
+        return self._read_files(lambda table: table.batches())
+
+    def read_columns(self, names: Collection[str]) -> Iterator[TableBatch]:
+        """Yield the batches of rows, file by file, of large files with some columns only."""
+        return self._read_files(lambda table: table.read_columns(names))
+
+    def _read_files(self, read: Callable[[Table], Iterator[TableBatch]]) -> Iterator[TableBatch]:
+        """Yield the batches of rows, file by file."""
         for file in self.files:
             values = values_in_path(file, self.folder)
             named = [_make_constant(values[name]) for name in self._named]
             with open_table(file, may_be_empty=True) as table:
-                for batch in table.batches():
+                for batch in read(table):
                     rows = integers_to_arrow(np.zeros(batch.size, dtype=np.int64))
                     columns = [*batch.columns, *(value.take(rows) for value in named)]
                     found = TableBatch(

@@ -16,7 +16,7 @@ from pmlopt.core.descriptions import describe_value
 from pmlopt.core.frames import is_missing, to_integer
 from pmlopt.core.lazy_imports import difflib
 from pmlopt.errors import FileFormatError, InputError
-from pmlopt.tables.arrow_text import check_text, without_text_views
+from pmlopt.tables.arrow_text import check_text, encode_text_codes, without_text_views
 from pmlopt.tables.streams import CsvFormat
 
 
@@ -166,10 +166,12 @@ class TableBatch:
 
         column = self.columns[place]
         try:
-            if pyarrow.types.is_dictionary(column.type):
-                column = without_text_views(column)
-                column = column.cast(column.type.value_type)
-            coded = column.dictionary_encode(null_encoding="encode")
+            coded = encode_text_codes(column)
+            if coded is None:
+                if pyarrow.types.is_dictionary(column.type):
+                    column = without_text_views(column)
+                    column = column.cast(column.type.value_type)
+                coded = column.dictionary_encode(null_encoding="encode")
         except (pyarrow.ArrowNotImplementedError, pyarrow.ArrowInvalid):
             raise make_type_error(self._column_name(place), column.type) from None
         if isinstance(coded, pyarrow.ChunkedArray):
@@ -235,6 +237,13 @@ class Table(ABC):
     @abstractmethod
     def batches(self) -> Iterator[TableBatch]:
         """Yield the batches of rows, in their order."""
+
+    def read_columns(self, names: Collection[str]) -> Iterator[TableBatch]:
+        """Yield the batches of rows, in which only the cells of some columns are there to be encoded.
+
+        A large table need not read the others; a small one has them, which show what its rows are.
+        """
+        return self.batches()
 
     def count_by_engine(self, columns: Sequence[str]) -> Table:
         """Return a table with equal value-tuple counts, counted by an engine where possible."""

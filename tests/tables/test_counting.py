@@ -16,7 +16,7 @@ from tables.tables_of_any_kind import csv_bytes, write_table
 from pmlopt import Prior, Secret
 from pmlopt.errors import InputError, PriorError
 from pmlopt.tables import CsvFormat, Missing, column_counts, cross_counts, open_table
-from pmlopt.tables.counting import count_tuples
+from pmlopt.tables.counting import _number_codes, count_tuples
 from pmlopt.tables.missing_cells import MissingRows
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=3)
@@ -227,3 +227,11 @@ def test_other_texts_with_digits_are_letters(
     path = tmp_path / "t.csv"
     path.write_text("\n".join(["id;c", *(f"1;{cell}" for cell in cells), ""]))
     assert list(column_counts(path, "c")) == ascending
+
+
+@pytest.mark.parametrize("codes", [[3, 0, 3, 7, 7, 1], [5], [], [2, 10**12, 2]])
+def test_codes_are_numbered_as_by_sorting(codes: list[int]) -> None:
+    given = np.array(codes, dtype=np.int64)
+    found, own = _number_codes(given)
+    expected, places = np.unique(given, return_inverse=True)
+    assert (found.tolist(), own.tolist()) == (expected.tolist(), places.tolist())

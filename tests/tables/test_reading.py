@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow
+import pyarrow.parquet
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,8 +21,9 @@ from pmlopt.core.letter_files import read_letters
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.releases.applying import apply_columns
 from pmlopt.releases.batches import ColumnRelease
-from pmlopt.tables import CsvFormat, column_counts, open_table
+from pmlopt.tables import CsvFormat, column_counts, open_table, reading
 from pmlopt.tables.streams import QuoteCheck
+from pmlopt.tables.table import TableBatch
 
 CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=4)
 NASTY = st.sampled_from(
@@ -302,3 +305,63 @@ def test_tables_of_people_and_of_letters_by_write_table(tmp_path: Path) -> None:
         column_counts(people, "ill")
     with pytest.raises(FileFormatError, match=r"row names of R \(row.names = FALSE\)"):
         read_letters(people)
+
+
+def test_some_columns_of_a_large_file_have_the_cells_that_all_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "_MAX_BATCH_ROWS", 4)
+    words = ["b", "a", None, "b", "c", "a", "a", "", "b", "d"]
+    table = pyarrow.table(
+        {
+            "a.b": words,
+            "a": pyarrow.array(words[::-1], pyarrow.large_string()),
+            "kind": pyarrow.array(words).dictionary_encode(),
+            "number": [1, 2, None, 4, 5, 6, 7, 8, 9, 10],
+            "other": [[1]] * 10,
+        }
+    )
+    pyarrow.parquet.write_table(table, tmp_path / "people.parquet", row_group_size=7)
+    (tmp_path / "parts").mkdir()
+    pyarrow.parquet.write_table(table, tmp_path / "parts" / "one.parquet")
+    for path in (tmp_path / "people.parquet", tmp_path / "parts"):
+        with open_table(path) as whole, open_table(path) as some:
+            wanted = ["number", "a", "kind"]
+            pairs = list(zip(whole.batches(), some.read_columns(wanted), strict=True))
+        assert len(pairs) > 1
+        for one, other in pairs:
+            assert (one.size, one.first) == (other.size, other.first)
+            assert other.columns[0] is None is other.columns[4]
+            for place in (1, 2, 3):
+                values, codes = one.encode_column(place)
+                found, found_codes = other.encode_column(place)
+                assert (values, codes.tolist()) == (found, found_codes.tolist())
+
+
+def test_a_small_file_has_all_columns_where_some_are_wanted(tmp_path: Path) -> None:
+    pyarrow.parquet.write_table(pyarrow.table({"a": ["x"], "b": [2]}), tmp_path / "few.parquet")
+    with open_table(tmp_path / "few.parquet") as table:
+        (batch,) = table.read_columns(["a"])
+    assert [column.to_pylist() for column in batch.columns] == [["x"], [2]]
+
+
+def test_text_with_a_dictionary_is_encoded_as_text_without_one() -> None:
+    words = ["b", None, "a", "b", "c", None, "a"]
+    plain = pyarrow.array(words)
+    unused = pyarrow.DictionaryArray.from_arrays(
+        pyarrow.array([2, None, 1, 2, 4, None, 1]), pyarrow.array(["z", "a", "b", "y", "c"])
+    )
+    doubled = pyarrow.DictionaryArray.from_arrays(
+        pyarrow.array([0, None, 1, 2, 3, None, 1]), pyarrow.array(["b", "a", "b", "c"])
+    )
+    hidden = pyarrow.DictionaryArray.from_arrays(
+        pyarrow.array([1, 0, 2, 1, 3, 0, 2]), pyarrow.array([None, "b", "a", "c"])
+    )
+    expected = TableBatch([plain], 7, 1, text=False).encode_column(0)
+    for column in (unused, doubled, hidden, unused.slice(2), plain.dictionary_encode()):
+        values, codes = TableBatch([column], len(column), 1, text=False).encode_column(0)
+        shown = [values[code] for code in codes.tolist()]
+        assert shown == words[len(words) - len(column) :]
+        assert len(set(values)) == len(values)
+        if len(column) == 7:
+            assert (values, codes.tolist()) == (expected[0], expected[1].tolist())

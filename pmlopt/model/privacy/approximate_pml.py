@@ -191,6 +191,6 @@ def _find_multipliers(prior: Prior, gains: FloatArray, privacy: ApproximatePML) 
         return paid * largest, bound, np.asarray(1 - privacy.delta * (paid @ rate[best]))
 
     low, high, size = (np.array([end.max()]) for end in (lowest, gains, np.abs(gains)))
-    return evaluate_at(minimize_on_intervals(lambda tau: evaluate_at(tau)[1:], low, high, size)[1])[
-        0
-    ]
+    return evaluate_at(
+        minimize_on_intervals(lambda tau, _: evaluate_at(tau)[1:], low, high, size)[1]
+    )[0]

@@ -11,6 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from fractions import Fraction
 from functools import cached_property
 from operator import attrgetter
 from typing import Any
@@ -254,7 +255,10 @@ class MeanBounds(Requirement):
         return is_own and not any(isinstance(one.smaller, PriorSet) for one in self.bounds)
 
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        """Compute constraint violations of a mechanism: all at most 0 iff the requirement holds."""
+        """Compute constraint violations of a mechanism: all at most 0 iff the requirement holds.
+
+        Where `power` gives rationals, each is times a whole number.
+        """
         found, law = None, None
         for one in self.bounds:
             if _is_vacuous(one, weights, power):
@@ -488,6 +492,13 @@ def _is_vacuous(one: MeanBound, weights: Any, power: Callable[[float], Any]) -> 
     return one.exponent > MAX_EXPONENT or bool(power(one.exponent) * weights.min() >= weights.sum())
 
 
+def _subtract_multiple(larger: Any, factor: Any, smaller: Any) -> Any:
+    """Return `larger - factor smaller`; of a rational factor times its denominator, as whole numbers."""
+    if isinstance(factor, Fraction):
+        return larger * factor.denominator - smaller * factor.numerator
+    return larger - factor * smaller
+
+
 def _bound_violation(
     one: MeanBound, mean: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]
 ) -> Any:
@@ -495,15 +506,17 @@ def _bound_violation(
     factor = power(min(one.exponent, MAX_EXPONENT))
     if isinstance(one.smaller, PriorSet):
         least, total = one.smaller.min_mean_scaled(matrix)
-        return matrix.max(axis=0) * total - factor * least
+        return _subtract_multiple(matrix.max(axis=0) * total, factor, least)
     if one.kind == BoundKind.MAX_OVER_MIN:
-        return matrix.max(axis=0) - factor * matrix.min(axis=0)
+        return _subtract_multiple(matrix.max(axis=0), factor, matrix.min(axis=0))
     if (
         one.kind == BoundKind.SUM_OF_MAX
     ):  # the least sum of a row represents one: sums of floats may differ
         return matrix.max(axis=0).sum() - factor * matrix.sum(axis=1).min()
     total, law = mean
     if one.kind == BoundKind.MAX_OVER_MEAN:
-        return matrix.max(axis=0) * total - factor * law
+        return _subtract_multiple(matrix.max(axis=0) * total, factor, law)
+    if isinstance(factor, Fraction):
+        return _subtract_multiple(law, factor, matrix.min(axis=0) * total)
     # in the units of the other side: the repair mixes in what the larger one requires
     return law / factor - matrix.min(axis=0) * total

@@ -78,6 +78,10 @@ class BestMeasures(CompiledPrograms[MeasureConstraint, "_DualProgram"]):
         source: the constraints of the set.
     """
 
+    def __init__(self, source: MeasureConstraint) -> None:
+        super().__init__(source)
+        self._answers: dict[Any, tuple[FloatArray, FloatArray | None]] = {}
+
     def _build_program(self, shape: tuple[int, ...]) -> _DualProgram:
         return _DualProgram.build(self._source, shape)
 
@@ -87,6 +91,8 @@ class BestMeasures(CompiledPrograms[MeasureConstraint, "_DualProgram"]):
         """Find (N, M) measures by a convex program, for a column where it fails zeros, which prove the
         largest gain; and, where its solver has not all digits, columns that gain about what they prove.
 
+        The last answers are kept: what proved the least of a few bounds is asked for again.
+
         Args:
             p: (N,) the prior of the design.
             gains: (N, M) the columns g.
@@ -94,6 +100,18 @@ class BestMeasures(CompiledPrograms[MeasureConstraint, "_DualProgram"]):
         """
         if np.ptp(gains, axis=0).max() == 0 or exp_neg_epsilon >= 1:
             return np.zeros(gains.shape), None
+        question = p.tobytes(), gains.shape, gains.tobytes(), exp_neg_epsilon
+        found = self._answers.get(question)
+        if found is None:
+            found = self._answers[question] = self._find_new_measures(p, gains, exp_neg_epsilon)
+            for oldest in list(self._answers)[:-3]:
+                self._answers.pop(oldest, None)
+        return found
+
+    def _find_new_measures(
+        self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """Solve the programs of all columns; see `find_measures`."""
 
         def find(some: FloatArray) -> list[FloatArray] | None:
             found = self._solve(p, some, exp_neg_epsilon)

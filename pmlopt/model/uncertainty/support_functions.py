@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import FloatArray, bound_sum_rounding
-from pmlopt.solvers.structured.factors import factor_cholesky, solve_factored
+from pmlopt.core.arrays import BoolArray, FloatArray, bound_sum_rounding
+from pmlopt.core.lazy_imports import hashlib
+from pmlopt.solvers.structured.factors import solve_positive
 
 _MAX_ITERATIONS = 200
 """Iterations after which a search ends with its current bound, which is valid; a dozen are usual."""
@@ -41,10 +42,11 @@ class ThetaPiece:
         if self.weights is None:
             return values, np.full(len(theta), rate)
         # (N, M): a theta for each column of costs
-        inner = costs + self.weights[:, None] * theta
-        negative = inner < 0
+        inner = self.weights[:, None] * theta
+        inner += costs
+        slopes = rate - self.weights @ (inner < 0)
         # z^+ = z + z^-: the sum of z is in `values`, and a negative z is taken off
-        return values - np.where(negative, inner, 0.0).sum(axis=0), rate - self.weights @ negative
+        return values - np.minimum(inner, 0.0, out=inner).sum(axis=0), slopes
 
 
 def max_gain(
@@ -70,10 +72,41 @@ def max_gain(
         3.0
     """
     # the constant v collects the mean, and no law more than the maximum: they enclose tau
-    means, tops = p @ gains, gains.max(axis=0)
     # e^-eps = 1 makes v constant, so that every column collects its mean
     if exp_neg_epsilon >= 1:
-        return float(means.max())
+        return float((p @ gains).max())
+    # the bound of the same multipliers is asked for by the solver, the certificate and its dual variables
+    question = _compute_digest(pieces, p, gains, exp_neg_epsilon)
+    found = _KNOWN_GAINS.get(question)
+    if found is None:
+        if len(_KNOWN_GAINS) >= 64:
+            _KNOWN_GAINS.clear()
+        found = _KNOWN_GAINS[question] = _find_max_gain(pieces, p, gains, exp_neg_epsilon)
+    return found
+
+
+_KNOWN_GAINS: dict[bytes, float] = {}
+"""The last values of `max_gain`, by what they are of."""
+
+
+def _compute_digest(
+    pieces: Sequence[ThetaPiece], p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
+) -> bytes:
+    """Compute a digest of the arguments of `max_gain`."""
+    found = hashlib.blake2b(repr((gains.shape, exp_neg_epsilon)).encode())
+    for piece in pieces:
+        found.update(repr((piece.rate, piece.weights is None)).encode())
+    weights = [piece.weights for piece in pieces if piece.weights is not None]
+    for array in (p, gains, *weights):
+        found.update(np.ascontiguousarray(array).data)
+    return found.digest()
+
+
+def _find_max_gain(
+    pieces: Sequence[ThetaPiece], p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
+) -> float:
+    """Find the value of `max_gain`."""
+    means, tops = p @ gains, gains.max(axis=0)
 
     def compute_excess(tau: float, columns: NDArray[np.intp]) -> FloatArray:
         costs = p[:, None] * (gains[:, columns] - tau)
@@ -244,30 +277,34 @@ def _sharpen_measure(
     exp_neg_epsilon: float,
     find_worst: Callable[[FloatArray], FloatArray],
 ) -> tuple[float, FloatArray]:
-    """Find the measure of one column, and what it proves, by cutting planes: a best mixture of the priors
-    found so far names a column, and the worst prior of that is the next.
+    """Find the measure of one column, and what it proves, by cutting planes.
+
+    A best mixture of the priors found so far names a column. The next prior is the worst of the column
+    halfway between that and the best one that is allowed: near the optimum it cuts off more.
     """
     high, best = proof
-    low, top = float(p @ gains), float(gains.max())
-    size = top - low
+    flat, top = float(p @ gains), float(gains.max())
+    size, low, allowed = top - flat, flat, np.ones(len(p))
     laws = [best / best.sum()] if best.any() else []
-    for _ in range(_MAX_CUTS):
+    for place in range(_MAX_CUTS):
         worst, before = find_worst(column), low
         short = exp_neg_epsilon * column.max() - worst @ column
         mean = float(p @ column)
         # mixed with a constant of its mean, whose slack is known, the column is allowed
         share = max(short, 0.0) / (max(short, 0.0) + mean * (1 - exp_neg_epsilon) + _TINY)
-        gain = float(p @ (gains * column)) / (mean + _TINY)
-        low = max(low, (1 - share) * gain + share * float(p @ gains))
-        is_new = not laws or short > _NEAR * column.max()
-        if high - low <= _NEAR * size or not (is_new or low > before):
+        gain = (1 - share) * float(p @ (gains * column)) / (mean + _TINY) + share * flat
+        if gain > low:
+            low, allowed = gain, (1 - share) * column / (mean + _TINY) + share
+        is_new = not laws or short > 0
+        if high - low <= _NEAR * size or (place and not (is_new or low > before)):
             break
         laws += [worst] if is_new else []
         pool = np.array(laws)
         theta, columns = _minimize_over_mixtures(
             pool, p[:, None] * (gains[:, None] - low), exp_neg_epsilon
         )
-        column, measure = columns[:, 0], pool.T @ theta
+        named, measure = columns[:, 0], pool.T @ theta
+        column = (allowed + named / (p @ named)) / 2
         excess = _make_excess(measure, theta.sum(axis=0), p, gains[:, None], exp_neg_epsilon)
         (bound,) = _find_roots(excess, np.array([low]), np.array([top])).tolist()
         if bound < high:
@@ -280,6 +317,9 @@ _MAX_CUTS, _NEAR, _TINY = 60, 1e-9, 1e-300
 
 _MIXTURES, _SHARP = 8, 1e-13
 """How often theta follows tau at most, four times are usual; and the relative width at which it ends."""
+
+_SYSTEM = "ix,jx,xy->ijy"
+"""The products of all pairs of laws, weighted by each column."""
 
 _CENTRALITY, _BOUNDARY_FRACTION, _MIN_GAP, _MAX_STEPS = 0.1, 0.99, 1e-13, 60
 """Of the path to theta: the share of the products aimed at, that of the way to the boundary, and its ends."""
@@ -323,6 +363,7 @@ def _minimize_over_mixtures(
     reduced = costs / units + laws.T @ theta
     low, high = np.maximum(-reduced, 0.0) + 1, np.maximum(reduced, 0.0) + 1
     able = np.ones(len(units), dtype=bool)
+    path = np.einsum_path(_SYSTEM, laws, laws, v, optimize=True)[0]
     for _ in range(_MAX_STEPS):
         # the sum of the complementary products is the duality gap
         gap = (low * v + high * rest).sum(axis=0) + (theta * spare).sum(axis=0)
@@ -332,10 +373,10 @@ def _minimize_over_mixtures(
         # the bounds 0 <= v <= 1 are eliminated: a system with a row for each law remains
         psi = 1 / (low / v + high / rest)
         push = psi * (target / v - target / rest + high - low)
-        system = np.einsum("ix,jx,xy->ijy", laws, laws, psi, optimize=True)
+        system = np.einsum(_SYSTEM, laws, laws, psi, optimize=path)
         system[np.diag_indices(len(laws))] += spare / theta
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            dtheta = solve_factored(factor_cholesky(system), target / theta - spare - laws @ push)
+            dtheta = solve_positive(system, target / theta - spare - laws @ push)
         # a column that converged or has a singular system stays where it is, the others go on
         able = np.isfinite(dtheta).all(axis=0) & (gap > _MIN_GAP)
         dtheta, push = np.where(able, dtheta, 0.0), np.where(able, push, 0.0)
@@ -425,9 +466,10 @@ def _minimize_pieces(
 ) -> tuple[FloatArray, FloatArray]:
     """Minimise the maximum of pieces less theta e^-eps over theta >= 0."""
 
-    def evaluate_at(theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def evaluate_at(theta: FloatArray, columns: BoolArray) -> tuple[FloatArray, FloatArray]:
+        some = costs if columns.all() else costs[:, columns]
         values, slopes = zip(
-            *(piece.evaluate_at(costs, theta, exp_neg_epsilon) for piece in pieces), strict=True
+            *(piece.evaluate_at(some, theta, exp_neg_epsilon) for piece in pieces), strict=True
         )
         stacked, rates = np.array(values), np.array(slopes)
         largest = stacked.max(axis=0)
@@ -442,7 +484,7 @@ def _minimize_pieces(
 
 
 def minimize_on_intervals(
-    at: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    at: Callable[[FloatArray, BoolArray], tuple[FloatArray, FloatArray]],
     left: FloatArray,
     right: FloatArray,
     size: FloatArray,
@@ -452,12 +494,13 @@ def minimize_on_intervals(
     Cutting planes: the next point is where the lines at both ends cross.
 
     Args:
-        at: the (M,) values and slopes at (M,) points.
+        at: the (K,) values and slopes at (K,) points of the functions that an (M,) mask selects.
         left: (M,) one end of each interval.
         right: (M,) the other.
         size: (M,) the unit of the values: 1e-16 of it is not looked for.
     """
-    (f_left, d_left), (f_right, d_right) = at(left), at(right)
+    every = np.ones(len(left), dtype=bool)
+    (f_left, d_left), (f_right, d_right) = at(left, every), at(right, every)
     best = np.where(f_right < f_left, right, left)
     lowest = np.minimum(f_left, f_right)
     for _ in range(_MAX_ITERATIONS):
@@ -469,8 +512,8 @@ def minimize_on_intervals(
         open_ &= lowest - promised > 1e-16 * size
         if not open_.any():
             break
-        theta = np.where(open_, theta, left)
-        value, slope = at(theta)
+        value, slope = np.zeros((2, len(left)))
+        value[open_], slope[open_] = at(theta[open_], open_)
         better = open_ & (value < lowest)
         best, lowest = np.where(better, theta, best), np.where(better, value, lowest)
         falls = open_ & (slope < 0)

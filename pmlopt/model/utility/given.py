@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pmlopt.core.descriptions import describe_value
 from pmlopt.core.frames import to_narwhals
 from pmlopt.core.records import find_tagged_classes, get_fields
 from pmlopt.core.suggestions import did_you_mean
 from pmlopt.errors import UtilityError
-from pmlopt.model.utility.estimation_error import WORKLOADS, EstimationError
 from pmlopt.model.utility.linear import LOSSES, ExpectedGain, ExpectedLoss, Utility, match
-from pmlopt.model.utility.subconvex import SubConvex
+
+if TYPE_CHECKING:
+    from pmlopt.model.utility.subconvex import SubConvex
 
 ABBREVIATIONS = {
     "mi": "mutual-information",
@@ -56,6 +57,8 @@ def list_informations() -> dict[str, Callable[[], SubConvex]]:
         >>> sorted(list_informations())[:3]
         ['chi-square', 'guessing-probability', 'hellinger']
     """
+    from pmlopt.model.utility.subconvex import SubConvex
+
     known: dict[str, Any] = {**find_tagged_classes(SubConvex)}
     return {name: kind for name, kind in known.items() if not get_fields(kind)}
 
@@ -115,13 +118,15 @@ def _find_named_utility(given: str) -> Utility:
     """Look up a utility by name."""
     name = "-".join(given.lower().replace("_", " ").split()) if given.isascii() else given
     name = ABBREVIATIONS.get(name, name)
-    kind, _, workload = name.partition(":")
-    if kind == EstimationError.kind:
-        return EstimationError(workload or None)
     if name in LOSSES:
         return ExpectedLoss(LOSSES[name])
     if name == match.__name__:
         return ExpectedGain(match)
+    from pmlopt.model.utility.estimation_error import WORKLOADS, EstimationError
+
+    kind, _, workload = name.partition(":")
+    if kind == EstimationError.kind:
+        return EstimationError(workload or None)
     known = list_informations()
     if name in known:
         return known[name]()

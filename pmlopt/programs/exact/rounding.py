@@ -25,9 +25,6 @@ from pmlopt.data.mechanism import wrap_checked_matrix
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import Requirement
-from pmlopt.programs.exact.envelope_repair import pair_exponents, repair_by_envelope
-from pmlopt.programs.exact.equality_rounding import polish_matrix, round_with_equalities
-from pmlopt.programs.exact.grid_matrix import GridMatrix
 from pmlopt.solvers.solver_result import FACTOR_MARGIN_RTOL
 
 _DECIMAL_CONTEXT = Context(prec=60)
@@ -161,6 +158,8 @@ def compute_exact_violations(
     occurring = matrix if occurs.all() else matrix[:, occurs]
     own, numbers = privacy.for_prior(prior), None
     if occurring.size >= 1_000 and own.compares_means:
+        from pmlopt.programs.exact.grid_matrix import GridMatrix
+
         numbers = GridMatrix.from_floats(occurring)
     if numbers is None:  # Python integers: products have more than 64 bits
         numbers = scale_to_integers(occurring)
@@ -495,13 +494,12 @@ def polish_and_repair(
     polish = _repair_polished_matrix(prior, privacy, matrix, noise)
     if polish is not None and polish.theta < fixed.theta:
         fixed = polish
-    envelope = (
-        None
-        if fixed.theta <= negligible_mixing
-        else _repair_by_envelope(
-            prior, privacy, pair_exponents(prior, privacy), matrix, noise, gains
-        )
-    )
+    if fixed.theta <= negligible_mixing:
+        return fixed
+    from pmlopt.programs.exact.envelope_repair import pair_exponents
+
+    exponents = pair_exponents(prior, privacy)
+    envelope = _repair_by_envelope(prior, privacy, exponents, matrix, noise, gains)
     return (
         fixed
         if envelope is None
@@ -513,6 +511,8 @@ def _repair_polished_matrix(
     prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float
 ) -> RepairedMatrix | None:
     """Repair the polished matrix; None where that is too far away."""
+    from pmlopt.programs.exact.equality_rounding import polish_matrix
+
     near = polish_matrix(prior, privacy, np.where(matrix > noise, matrix, 0.0))
     # a projection that moves far has left the vertex that the solver found
     if near is None or np.abs(near - matrix).max() > MAX_COLUMN_CHANGE:
@@ -530,6 +530,8 @@ def _repair_many_pairs(
     prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float, gains: FloatArray | None
 ) -> RepairedMatrix | None:
     """Repair a matrix under ratio bounds on letter pairs, by envelopes; None for other bounds."""
+    from pmlopt.programs.exact.envelope_repair import pair_exponents
+
     exponents = pair_exponents(prior, privacy)
     if exponents is None:
         return None
@@ -550,6 +552,8 @@ def _repair_by_envelope(
     """Repair a matrix by column envelopes; None where the bounds are not on letter pairs."""
     if exponents is None:
         return None
+    from pmlopt.programs.exact.envelope_repair import repair_by_envelope
+
     clean = drop_noise(drop_rare_outputs(matrix, noise), 0.0)
     found = repair_by_envelope(prior, exponents, clean, gains)
     if found is None or not is_satisfied(prior, privacy, found.matrix):
@@ -570,6 +574,8 @@ def _repair_with_equalities(
     prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float, mixing: float
 ) -> FloatArray | None:
     """Repair a matrix under bounds that force equalities (0 nats) by rounding in their solution space."""
+    from pmlopt.programs.exact.equality_rounding import round_with_equalities
+
     exact = round_with_equalities(
         prior, privacy.for_prior(prior), drop_noise(matrix, noise), mixing
     )

@@ -226,7 +226,7 @@ class _ExpectationCertificate(RequirementCertificate):
             float(self._allowed_violations(one) @ np.abs(one.multipliers)) for one in rows
         )
 
-    @property
+    @cached_property
     def _value_rounding(self) -> float:
         """Return what rounding may have taken off the value."""
         return self.columns.bound_value_rounding(self.table, self.lifts)

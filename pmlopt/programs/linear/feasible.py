@@ -11,7 +11,6 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import cp
 from pmlopt.errors import InfeasibleError
 from pmlopt.model.utility.linear import build_best_constant
-from pmlopt.programs.exact.envelope_repair import pair_exponents, repair_by_envelope
 from pmlopt.programs.linear.build_certificate import certify_linear, certify_symmetric
 from pmlopt.programs.linear.certificate import (
     MAX_RELATIVE_RESIDUAL,
@@ -56,6 +55,7 @@ def find_first_mechanism(program: LinearDesign) -> MethodResult[LinearCertificat
 
 def _build_exponential_candidates(program: LinearDesign) -> list[FloatArray]:
     """Return an exponential mechanism within the pair bounds, envelopes, and a mixture of peaks."""
+    from pmlopt.programs.exact.envelope_repair import pair_exponents, repair_by_envelope
     from pmlopt.programs.linear.pair_interior_point import build_exponential_matrix
     from pmlopt.programs.linear.peak_mixtures import find_peak_mixture, limit_search
 

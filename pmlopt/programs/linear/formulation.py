@@ -317,19 +317,17 @@ def find_known_optimum(
     is_dense = ratios is not None and len(ratios.exponents) > 10 * program.prior.size
     if (is_dense and bounds > 40_000) or deadline.expired_for(-SECONDS_A_PAIR * bounds):
         return None
-    prior, gains, near = program.prior, program.centered_gains, CLOSED_FORM_GAP * program.scale
+    gains, near = program.centered_gains, CLOSED_FORM_GAP * program.scale
     found, seconds = list_feasible_forms(program), SECONDS_A_PRICE * bounds
     # a form below another feasible one by more than rounding cannot be optimal
     max_gain = max(found, key=itemgetter(0))[0]
-    columns = program.privacy.list_some_columns(prior)
     # with thousands of letters rounding is all that is left, and no other solution has less of it
     max_gap = max(near, bound_sum_rounding(program.columns.terms, 4 * program.scale))
     for gain, form in found:
         if gain < max_gain - near:
             continue
         for multipliers in _iterate_multipliers(program, form):
-            # much cheaper than the bound itself
-            if columns.size and _bound_from_columns(program, columns, multipliers) > gain + near:
+            if program.columns.bound_from_below(gains, multipliers) > gain + near:
                 continue
             if deadline.expired_for(
                 -seconds
@@ -347,14 +345,6 @@ def find_known_optimum(
 
 SECONDS_A_PAIR, SECONDS_A_PRICE = 6e-8, 5e-6
 """What a bound on a pair in a column takes: to check whether closed forms meet it, and in a dual bound."""
-
-
-def _bound_from_columns(
-    program: LinearDesign, columns: FloatArray, multipliers: FloatArray
-) -> float:
-    """Compute a lower bound on the dual bound of multipliers, from some allowed columns."""
-    reduced_gains = program.prior.pmf[:, None] * (program.centered_gains - multipliers[:, None])
-    return float(program.prior.pmf @ multipliers + (columns.T @ reduced_gains).max())
 
 
 def find_better_form(program: LinearDesign, certificate: LinearCertificate) -> FloatArray | None:
@@ -375,12 +365,13 @@ def list_feasible_forms(program: LinearDesign) -> list[tuple[float, _Form]]:
     found: list[tuple[float, _Form]] = []
     prior, near, best = program.prior, CLOSED_FORM_GAP * program.scale, -math.inf
     for form in _iterate_candidates(program):
+        gain = program.columns.compute_expectation(program.centered_gains, form.matrix)
+        # a form below another one by more than rounding is not kept: it has the size of a mechanism
+        if gain < best - near:
+            continue
         # a constant meets every requirement
         if form.name == "constant" or is_within_limits(prior, program.privacy, form.matrix):
-            gain = program.columns.compute_expectation(program.centered_gains, form.matrix)
-            # a form below another one by more than rounding is not kept: it has the size of a mechanism
-            if gain >= best - near:
-                found.append((gain, form))
+            found.append((gain, form))
             best = max(best, gain)
     return found
 

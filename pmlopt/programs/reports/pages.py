@@ -27,9 +27,7 @@ from pmlopt.measures.outcomes import (
 )
 from pmlopt.model.privacy.requirement import Requirement
 from pmlopt.programs.certificate import Certificate, DesignCertificate, ListedCertificate, Verdict
-from pmlopt.programs.declared_parts import count_sampled_people
 from pmlopt.programs.reports.baselines import compute_baselines
-from pmlopt.programs.reports.standalone import list_check_commands
 
 SOURCES = {
     "pml": "Saeidian, Cervia, Oechtering, Skoglund: Pointwise maximal leakage (2023)",
@@ -60,6 +58,8 @@ EXACT_COUNTS = (
 
 def warn_of_sample(certificate: Certificate) -> tuple[str, ...]:
     """Return a warning where a certificate contains the exact counts of a sample."""
+    from pmlopt.programs.declared_parts import count_sampled_people
+
     return () if count_sampled_people(certificate) is None else (EXACT_COUNTS,)
 
 
@@ -241,6 +241,8 @@ def build_sections(
         yield ReportSection(title, [note], ("", utility.utility_name), shown, html=picture)
     parts = [(p.name, p.verdict, p.arithmetic, p.detail) for p in verdict.parts]
     yield ReportSection("How it was checked", (), ("part", "verdict", "decided in", "found"), parts)
+    from pmlopt.programs.reports.standalone import list_check_commands
+
     commands, note = list_check_commands(certificate, name)
     yield ReportSection("Check it yourself", commands, kind="code")
     yield ReportSection("", [note], kind="soft")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -49,6 +50,21 @@ def substitute_forward(factor: FloatArray, parts: Sequence[FloatArray]) -> list[
         for number, there in zip(row, found, strict=False):
             rest = rest - number * there
         found.append(rest / row[len(found)])
+    return found
+
+
+def solve_positive(systems: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve (K, K, M) positive definite systems for (K, M) right sides; not finite where one is singular.
+
+    Many small systems are factored side by side, few large ones one after another by LAPACK.
+    """
+    size, count = right.shape
+    if size < 8 or count > size:
+        return solve_factored(factor_cholesky(systems), right)
+    found = np.full(right.shape, np.nan)
+    for place in range(count):
+        with suppress(np.linalg.LinAlgError):
+            found[:, place] = np.linalg.solve(systems[:, :, place], right[:, place])
     return found
 
 

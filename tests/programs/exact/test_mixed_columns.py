@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pmlopt import PML, Prior
-from pmlopt.programs.exact import rounding
+from pmlopt.programs.exact import equality_rounding, rounding
 from pmlopt.programs.exact.rounding import _mix_columns, _repair_polished_matrix
 
 PRIOR = Prior([0.5, 0.3, 0.2])
@@ -36,7 +36,7 @@ def test_a_projection_that_moves_far_is_not_taken(
 ) -> None:
     monkeypatch.setattr(rounding, "MAX_COLUMN_CHANGE", 0.005)
     moved = MATRIX + move * np.array([[1.0, -1.0], [0.0, 0.0], [0.0, 0.0]])
-    monkeypatch.setattr(rounding, "polish_matrix", lambda prior, privacy, matrix: moved)
+    monkeypatch.setattr(equality_rounding, "polish_matrix", lambda prior, privacy, matrix: moved)
     found = _repair_polished_matrix(PRIOR, PML(0.8), MATRIX, 1e-9)
     assert (found is not None) is near
     if found is not None:
