@@ -71,7 +71,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "how long does it take": ("performance/",),
     "check a folder that I was sent": ("tutorials/audit/", "threat_model/"),
     "is the result proved": ("certificate/", "assurance/"),
-    "timing side channel of a program": ("programs/", "tutorials/program/"),
+    "timing side channel of a program": ("programs/",),
     "my own loss function": ("tutorials/own/", "choosing/utility/"),
     "compare with OpenDP": ("choosing/beside/",),
     "can a value be ruled out": ("choosing/epsilon/",),

@@ -24,8 +24,11 @@ OPTION_GROUPS = {title: names.replace("*", "") for title, names in _LISTED.items
 """The options of the commands by the heading under which the help lists them."""
 
 SHOWN_OF_MANY = frozenset(
-    name.rstrip("*") for names in _LISTED.values() for name in names.split() if name.endswith("*")
-) | {"help"}
+    name.rstrip("*")
+    for names in (*_LISTED.values(), "help*")
+    for name in names.split()
+    if name.endswith("*")
+)
 """The options that the help shows of a command that has too many to show all: those with an asterisk."""
 
 EXAMPLES = {

@@ -132,8 +132,7 @@ def check_unmasked(values: Any, what: str, error: type[InputError]) -> None:
     if place is not None:
         where = describe_position(place) if len(place) in (1, 2) else "one position"
         raise error(
-            f"{what}: the entry at {where} is masked, which is a missing value: leave it out, or give every "
-            "value"
+            f"{what}: the entry at {where} is masked, so missing: leave it out, or give every value"
         )
 
 
@@ -573,9 +572,8 @@ def check_csv_labels(*sides: tuple[Label, ...]) -> None:
         back = parse_labels(texts)
         if list(map(type, back)) != list(map(type, labels)) or back != labels:
             raise FileFormatError(
-                f"a CSV file would give the labels {abbreviate(labels)} back as {abbreviate(back)}: "
-                "save as .json or .npz, "
-                "or use labels that are all text, all numbers, or all tuples of these"
+                f"a CSV file would give the labels {abbreviate(labels)} back as {abbreviate(back)}: save as "
+                ".json or .npz, or use labels that are all text, all numbers, or all tuples of these"
             )
 
 
@@ -584,8 +582,7 @@ def check_json_labels(labels: Iterable[Label]) -> None:
     for label in labels:
         if not _is_storable(label):
             raise FileFormatError(
-                f"the label {label!r} cannot be written: labels in files are text or numbers, or tuples of "
-                "these"
+                f"the label {label!r} cannot be written: give text or numbers, or tuples of these"
             )
 
 
@@ -598,7 +595,6 @@ def _is_storable(label: Label) -> bool:
 
 MAX_EXPONENT = 700.0
 """The largest level in nats whose exponential is used as a float; floats overflow from 709.8 on."""
-
 
 GRID_DENOMINATOR = 2**53
 """The common denominator of an exported matrix: k / GRID is a float for every k from 0 to GRID."""

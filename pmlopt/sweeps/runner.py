@@ -124,9 +124,6 @@ def check_executor(executor: Executor, *data: Any) -> None:
         ) from cause
 
 
-STOP_SECONDS = 10.0
-"""Seconds for what is under way when an executor breaks or is shut down."""
-
 Builder = Callable[..., Program[Any]]
 File = str | os.PathLike[str]
 
@@ -295,7 +292,8 @@ class _SweepRun:
 
         Workers take points in the order in which they were handed out: a single one was at the first.
         """
-        wait(self.active, timeout=STOP_SECONDS)
+        # Seconds for what is under way when an executor breaks or is shut down.
+        wait(self.active, timeout=10.0)
         lost = []
         for future, position in self.active.items():
             if future.done() and not future.cancelled() and future.exception() is None:

@@ -43,7 +43,7 @@ KIND_OF_FOLDER = {
 }
 
 STILL_LONGER = {
-    "theorems.md": 4_700, "threat_model.md": 2_470,
+    "theorems.md": 4_700, "threat_model.md": 2_500,
 }  # fmt: skip
 """The most words of pages that are longer than their kind allows."""
 

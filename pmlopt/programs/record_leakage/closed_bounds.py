@@ -54,8 +54,6 @@ def find_parity_leakage(channel: RecordChannel, entropy: float) -> float | None:
 
 
 MAX_CLASS_CHOICES = 20_000
-MAX_CHOICE_ENTRIES = 500_000
-"""Choices of one class for each letter, and entries of their rows: a second. Past either none is tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +93,7 @@ def compute_one_class_capacity(adversary: BoundedAdversary) -> OneClassCapacity 
     count = float(np.prod(used.sum(axis=1, dtype=float)))
     if (
         count > MAX_CLASS_CHOICES
-        or count * len(used) * adversary.rows.shape[1] > MAX_CHOICE_ENTRIES
+        or count * len(used) * adversary.rows.shape[1] > 500_000  # a second
     ):
         return None
     choices = list_class_choices(adversary.log_counts)
