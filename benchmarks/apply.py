@@ -38,8 +38,8 @@ from pmlopt.data.sampling.grid_noise import (
 from pmlopt.errors import InputError
 from pmlopt.programs.exact.rounding import round_rows_to_grid
 from pmlopt.programs.plots import save_figure
-from pmlopt.releases.applying import apply_columns
-from pmlopt.releases.batches import ColumnRelease
+from pmlopt.releases.rows.applying import apply_columns
+from pmlopt.releases.rows.batches import ColumnRelease
 from pmlopt.tables import CsvFormat, open_table
 
 LEVELS = ("none", "low", "middle", "high", "very high")

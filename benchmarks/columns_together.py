@@ -23,7 +23,7 @@ from pmlopt import Prior, solve
 from pmlopt.programs.column_designs import joint_design, measure_columns
 from pmlopt.publishing.example import write_example
 from pmlopt.publishing.joint_columns import count_stated_rows
-from pmlopt.releases.column_groups import group_design, split_evenly
+from pmlopt.releases.accounts.column_groups import group_design, split_evenly
 
 HEAD = ("file", "columns", "tuples", "total", "nothing", "apart", "in turn", "together", "cpu [s]")
 EDUCATION_AND_SEX = {"education": "absolute", "sex": "balanced-match"}

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.display import get_figure_class
-from pmlopt.core.files import atomic_write, encode_json_bytes
+from pmlopt.core.files.disk import atomic_write, encode_json_bytes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

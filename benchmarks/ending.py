@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import pmlopt as pm
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.errors import PmloptError
 from pmlopt.model.utility import DisplacementLoss

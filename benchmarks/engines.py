@@ -145,7 +145,7 @@ def in_arrow(rows: int, hand: bool) -> Any:
     import pyarrow
     import pyarrow.compute
 
-    from pmlopt.releases.batches import BatchRelease
+    from pmlopt.releases.rows.batches import BatchRelease
 
     names, kernel = pyarrow.array(LETTERS), BatchRelease.of({"y": RULE}).with_key()
     rng, counts = np.random.default_rng(1), np.zeros(SIZE * SIZE, dtype=np.int64)
@@ -278,7 +278,7 @@ def killed(kills: int, out: Path | None) -> None:
     """A task that is killed after it has drawn, again and again, and how many draws there are to compare."""
     import pyarrow
 
-    from pmlopt.releases.batches import BatchRelease
+    from pmlopt.releases.rows.batches import BatchRelease
 
     codes = np.random.default_rng(2).integers(SIZE, size=10**6)
     batch = pyarrow.RecordBatch.from_arrays(

@@ -22,7 +22,7 @@ import numpy as np
 from common import FloatArray, machine, suite_parser, table, write_csv
 
 from pmlopt import LDP, PML, EstimationError, Prior, design, estimate, solve
-from pmlopt.core.arrays import IntArray
+from pmlopt.core.numbers.arrays import IntArray
 from pmlopt.library import find
 
 Contestant = Callable[[IntArray], FloatArray]

@@ -19,7 +19,7 @@ import numpy as np
 from common import table
 
 from pmlopt import LDP, PML, ExpectedGain, Prior, design, solve
-from pmlopt.core.arrays import IntArray
+from pmlopt.core.numbers.arrays import IntArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.sampling.categorical import RowSampler, make_random_bits
 from pmlopt.publishing import FitTest, assess_release_fit

@@ -44,7 +44,7 @@ from pmlopt import (
     solve,
     worst_case_utility,
 )
-from pmlopt.core.arrays import IntArray
+from pmlopt.core.numbers.arrays import IntArray
 from pmlopt.model.utility import highest_threshold, utility_order
 from pmlopt.programs import best_guaranteed_utility
 from pmlopt.programs.least_leakage.program import LeastLeakage

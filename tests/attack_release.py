@@ -35,8 +35,8 @@ from pmlopt import Mechanism, leakage_level
 from pmlopt.errors import FileFormatError
 from pmlopt.publishing import release
 from pmlopt.releases import BatchRelease
-from pmlopt.releases.applying import apply_columns, apply_folder
-from pmlopt.releases.batches import ColumnRelease
+from pmlopt.releases.rows.applying import apply_columns, apply_folder
+from pmlopt.releases.rows.batches import ColumnRelease
 from pmlopt.tables import FolderTable, open_table
 
 RESPONSE = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])

@@ -73,7 +73,8 @@ def write(folder: Path, text: str) -> Path:
 KILLED = """
 import os, sys
 from pmlopt.cli import main
-from pmlopt.core import drafts, files
+from pmlopt.core.files import drafts
+from pmlopt.core.files import disk
 left = [int(sys.argv.pop(1))]
 def counted(kept):
     def rename(source, target):
@@ -82,8 +83,8 @@ def counted(kept):
         left[0] -= 1
         kept(source, target)
     return rename
-files.rename_durably = counted(files.rename_durably)
-drafts.publish_new = files.publish_new = counted(files.publish_new)
+disk.rename_durably = counted(disk.rename_durably)
+drafts.publish_new = disk.publish_new = counted(disk.publish_new)
 main()
 """
 """The command line as a script, killed before a file or folder gets its name for the k-th time."""

@@ -25,14 +25,15 @@ import pyarrow
 import pyarrow.parquet
 
 from pmlopt import PML, Chain, Ledger, Mechanism, Stream
-from pmlopt.core import files
-from pmlopt.core.drafts import Draft
-from pmlopt.core.files import digest_file
+from pmlopt.core.files import disk
+from pmlopt.core.files.disk import digest_file
+from pmlopt.core.files.drafts import Draft
 from pmlopt.errors import PmloptError
-from pmlopt.releases import StreamPopulation, Streams, array_files
-from pmlopt.releases.applying import SUMMARY, apply_folder
-from pmlopt.releases.batches import ColumnRelease
-from pmlopt.releases.publications import PendingPublication, compute_file_key
+from pmlopt.releases import StreamPopulation, Streams
+from pmlopt.releases.accounts import array_files
+from pmlopt.releases.accounts.publications import PendingPublication, compute_file_key
+from pmlopt.releases.rows.applying import SUMMARY, apply_folder
+from pmlopt.releases.rows.batches import ColumnRelease
 from pmlopt.tables import FolderTable
 
 JUNK: tuple[Any, ...] = (
@@ -420,7 +421,7 @@ def run_arrays(
                 return "refused", done
         else:
             plain = np.frombuffer(
-                files.encode_json_bytes({**about, "digest": digest}), dtype=np.uint8
+                disk.encode_json_bytes({**about, "digest": digest}), dtype=np.uint8
             )
             np.savez(path, about=plain, **arrays)
     return judge(path, original, use, is_signed, done)
@@ -486,10 +487,8 @@ def run_streams(rng: np.random.Generator, place: Path) -> tuple[str, str]:
         is_signed = bool(rng.integers(2))
         done = f"signed={is_signed}: {change_value(data, rng)}"
         if is_signed and isinstance(data, dict):
-            data["digest"] = hashlib.sha256(
-                files.encode_json_bytes(data.get("streams"))
-            ).hexdigest()
-        content = files.encode_json_bytes(data)
+            data["digest"] = hashlib.sha256(disk.encode_json_bytes(data.get("streams"))).hexdigest()
+        content = disk.encode_json_bytes(data)
     path.write_bytes(content)
     return judge(path, original, use_streams, is_signed, done)
 
@@ -508,7 +507,7 @@ def use_crowd(path: Path) -> Any:
 
 def run_crowd(rng: np.random.Generator, place: Path) -> tuple[str, str]:
     """Change a crowd."""
-    from pmlopt.releases.stream_population import FORMAT, POPULATION_FILE_VERSION
+    from pmlopt.releases.streams.population import FORMAT, POPULATION_FILE_VERSION
 
     return run_arrays(rng, place / "crowd.npz", place, FORMAT, POPULATION_FILE_VERSION, use_crowd)
 

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 
 MODEST = settings(max_examples=20, deadline=None)
 

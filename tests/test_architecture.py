@@ -202,7 +202,7 @@ import sys
 heavy = {"cvxpy", "scipy", "highspy", "matplotlib", "pandas", "pyarrow"}
 def check(what):
     assert not heavy & set(sys.modules), (what, heavy & set(sys.modules))
-import pmlopt, pmlopt.core.records
+import pmlopt, pmlopt.core.records.record
 check("import pmlopt")
 from pmlopt.cli import main
 def run(*arguments):
@@ -357,7 +357,7 @@ PUBLIC_PACKAGES = (
 
 
 KNOWN = """
-from pmlopt.core.fields import find_tagged_classes
+from pmlopt.core.records.fields import find_tagged_classes
 from pmlopt.data.symmetry.prior import PairSpace
 from pmlopt.model.queries.query import Query
 from pmlopt.model.uncertainty.prior_set import PriorSet

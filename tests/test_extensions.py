@@ -20,8 +20,8 @@ from typing import Annotated, ClassVar
 import cvxpy as cp
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
-from pmlopt.core.records import Shape
+from pmlopt.core.numbers.arrays import FloatArray
+from pmlopt.core.records.record import Shape
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior, as_prior
 from pmlopt.measures import leakage_level
@@ -171,8 +171,8 @@ from typing import Annotated, Any, ClassVar
 import cvxpy as cp
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
-from pmlopt.core.records import ContextReference, Range
+from pmlopt.core.numbers.arrays import FloatArray
+from pmlopt.core.records.record import ContextReference, Range
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.model.uncertainty import MinMeanExpression, PriorSet
 

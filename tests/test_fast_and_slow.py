@@ -144,24 +144,26 @@ def test_what_is_kept_draws_few_examples(count: int, drawn: int) -> None:
     assert len(seen) == drawn
 
 
-WHOLLY_SLOW = (
-    "tests/core/test_files.py::test_an_archive_that_expands_to_far_more_than_it_has_is_refused"
-)
+WHOLLY_SLOW = "tests/core/files/test_files.py::test_an_archive_that_expands_to_far_more_than_it_has_is_refused"
 
 
 def test_what_is_collected_as_fast() -> None:
     """Doctests are fast, too; files without any are not looked through, nor are cases of slow tests made."""
-    listed = ["pmlopt/core/roots.py", "tests/core/test_files.py", "tests/programs/subconvex"]
+    listed = [
+        "pmlopt/core/numbers/roots.py",
+        "tests/core/files/test_files.py",
+        "tests/programs/subconvex",
+    ]
     command = [sys.executable, "-m", "pytest", "-q", "-m", "fast", "--collect-only", *listed]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert "pmlopt/core/roots.py::pmlopt.core.roots" in found
+    assert "pmlopt/core/numbers/roots.py::pmlopt.core.numbers.roots" in found
     names = {line for line in found.splitlines() if "::" in line}
     kept = {case for case in KEPT if case.startswith("tests/programs/subconvex/")}
     assert kept
     assert all(
         any(name.partition("[")[0] == case or name == case for name in names) for case in kept
     )
-    assert "tests/core/test_files.py::test_a_file_has_one_writer_at_a_time" in names
+    assert "tests/core/files/test_files.py::test_a_file_has_one_writer_at_a_time" in names
     assert WHOLLY_SLOW in SLOW
     assert WHOLLY_SLOW not in names
 

@@ -15,7 +15,7 @@ from commands import run
 from documents import ROOT, module
 
 import pmlopt
-from pmlopt.core.fields import get_tag
+from pmlopt.core.records.fields import get_tag
 from pmlopt.model import constraints, privacy, queries, uncertainty, utility
 from pmlopt.model.constraints import Constraint
 from pmlopt.model.privacy import LDP, Requirement

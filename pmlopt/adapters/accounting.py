@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray
 from pmlopt.data.mechanism import MechanismLike, as_mechanism
 from pmlopt.errors import InputError, MissingExtraError
 from pmlopt.measures import ldp_level

@@ -12,7 +12,7 @@ import pyarrow
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.data.sampling.categorical import KeyedBits
 from pmlopt.errors import InputError, MissingExtraError
-from pmlopt.releases.batches import BatchRelease, ColumnReleaser
+from pmlopt.releases.rows.batches import BatchRelease, ColumnReleaser
 from pmlopt.tables.reading import integers_to_arrow
 
 try:

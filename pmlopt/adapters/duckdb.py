@@ -14,7 +14,7 @@ import pyarrow
 from pmlopt.data.mechanism import MechanismLike, as_mechanism
 from pmlopt.data.sampling.categorical import SystemBits
 from pmlopt.errors import MechanismError, MissingExtraError
-from pmlopt.releases.batches import BatchRelease, ColumnReleaser
+from pmlopt.releases.rows.batches import BatchRelease, ColumnReleaser
 from pmlopt.tables.collations import quote_name
 from pmlopt.tables.reading import integers_to_arrow
 

@@ -11,7 +11,7 @@ from typing import Any
 from pmlopt.data.mechanism import Mechanism, as_mechanism
 from pmlopt.data.sampling.categorical import make_key
 from pmlopt.errors import MissingExtraError
-from pmlopt.releases.batches import BatchRelease
+from pmlopt.releases.rows.batches import BatchRelease
 
 try:
     import polars as pl

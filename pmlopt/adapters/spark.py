@@ -11,7 +11,7 @@ import pyarrow
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.data.sampling.categorical import KeyedBits
 from pmlopt.errors import MissingExtraError
-from pmlopt.releases.batches import BatchRelease
+from pmlopt.releases.rows.batches import BatchRelease
 from pmlopt.tables.reading import integers_to_arrow
 
 

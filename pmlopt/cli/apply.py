@@ -28,16 +28,16 @@ from pmlopt.cli.printing import format_nats, print_table, print_usefulness, warn
 from pmlopt.cli.targets import PATH, TARGET_OR_FOLDER
 from pmlopt.cli.terminal import print_line
 from pmlopt.cli.worker_options import WorkerOptions
-from pmlopt.core import files
-from pmlopt.core.arrays import indices_of
-from pmlopt.core.csv_rows import encode_csv
 from pmlopt.core.display import format_row_share
+from pmlopt.core.files import disk
+from pmlopt.core.files.csv_rows import encode_csv
+from pmlopt.core.numbers.arrays import indices_of
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
-    from pmlopt.core.arrays import IntArray
-    from pmlopt.releases.applying import ApplyResult
-    from pmlopt.releases.batches import ColumnRelease
+    from pmlopt.core.numbers.arrays import IntArray
+    from pmlopt.releases.rows.applying import ApplyResult
+    from pmlopt.releases.rows.batches import ColumnRelease
     from pmlopt.tables import Table, TableBatch
 
     Drawn: TypeAlias = Callable[[TableBatch, Sequence[IntArray]], None]
@@ -70,16 +70,16 @@ class LedgerOptions:
             yield output, None
             return
         from pmlopt.releases import Ledger
-        from pmlopt.releases.drafts import begin_draft, resolve_target_folder
-        from pmlopt.releases.ledger_entries import RecordedDraws
-        from pmlopt.releases.publications import compute_file_key
+        from pmlopt.releases.accounts.ledger_entries import RecordedDraws
+        from pmlopt.releases.accounts.publications import compute_file_key
+        from pmlopt.releases.rows.drafts import begin_draft, resolve_target_folder
 
         if dropping:
             raise InputError("--ledger keeps a row for each person in it: leave out --missing drop")
-        if files.is_standard_stream(output):
+        if disk.is_standard_stream(output):
             raise InputError("--ledger publishes a file, after an interruption too: give -o one")
         target = resolve_target_folder(output)
-        with files.exclusive_lock(target), Ledger.open(self.ledger_file, target.parent) as book:
+        with disk.exclusive_lock(target), Ledger.open(self.ledger_file, target.parent) as book:
             print_finished_publications(book)
             if str(target) in book.finished:
                 sys.exit()  # this very release
@@ -142,12 +142,12 @@ def apply(
     """
     from pmlopt.data.symmetry.orbit_mechanism import is_orbit_file
     from pmlopt.publishing.letter_counts import ClearColumnCounts
-    from pmlopt.releases.applying import apply_columns, apply_folder
-    from pmlopt.releases.batches import ColumnRelease
+    from pmlopt.releases.rows.applying import apply_columns, apply_folder
+    from pmlopt.releases.rows.batches import ColumnRelease
     from pmlopt.tables import FolderTable, is_data_folder
 
     if not is_data_folder(data):
-        files.check_target(output)
+        disk.check_target(output)
     if is_orbit_file(mechanism_file):
         if assess or and_mechanism or len(columns) > 1 or account != LedgerOptions():
             raise InputError(
@@ -239,7 +239,7 @@ def _describe_mechanisms(
     return {
         "version": __version__,
         "mechanisms": [
-            {"columns": names, "sha256": files.digest_file(file), **describe_claims(one)}
+            {"columns": names, "sha256": disk.digest_file(file), **describe_claims(one)}
             for one, (file, names) in zip(held, taken, strict=True)
         ],
     }
@@ -288,7 +288,7 @@ def apply_orbits(
     rows = list(zip(*cells.values(), strict=True))
     if not keep_order:
         rows = shuffle_list(rows, make_random_bits(seed if seed is None else [seed, 0, 1]))
-    files.atomic_write(output, encode_csv([names, *rows]), replace=False)
+    disk.atomic_write(output, encode_csv([names, *rows]), replace=False)
     print_line(f"{len(letters)} rows written to {output}")
 
 

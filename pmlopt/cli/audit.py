@@ -34,9 +34,9 @@ from pmlopt.cli.reading import (
 from pmlopt.cli.targets import TARGET
 from pmlopt.cli.terminal import print_line
 from pmlopt.cli.verification import print_verification
-from pmlopt.core import files
-from pmlopt.core.converters import finite_or_none
+from pmlopt.core.files import disk
 from pmlopt.core.matrices.formats import read_matrix
+from pmlopt.core.records.converters import finite_or_none
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -379,7 +379,7 @@ def _check_written(
     output: Path | None, page: Path | None, epsilon: float | None, without_matrix: bool
 ) -> None:
     """Raise an error where a proof is to be written of no claim on a matrix, or a page of no matrix."""
-    from pmlopt.core.sealing import check_not_sealed
+    from pmlopt.core.files.sealing import check_not_sealed
     from pmlopt.programs.reports.pages import REPORT_FORMATS
 
     refuse_options(
@@ -388,7 +388,7 @@ def _check_written(
         (page is not None and without_matrix, "--page is of the audit of a matrix: leave it out"),
     )  # fmt: skip
     if page is not None:
-        files.get_file_format(page, REPORT_FORMATS)
+        disk.get_file_format(page, REPORT_FORMATS)
         check_not_sealed(page)
 
 

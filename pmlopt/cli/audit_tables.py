@@ -14,9 +14,9 @@ import numpy as np
 
 from pmlopt.cli.printing import MAX_TABLE_COLUMNS, format_nats, format_number, print_table
 from pmlopt.cli.terminal import print_line
-from pmlopt.core.arrays import FloatArray, Label, join_words, make_label_key
-from pmlopt.core.converters import finite_or_none
 from pmlopt.core.display import format_nats as format_short_nats
+from pmlopt.core.numbers.arrays import FloatArray, Label, join_words, make_label_key
+from pmlopt.core.records.converters import finite_or_none
 
 if TYPE_CHECKING:
     from pmlopt.data.mechanism import Mechanism
@@ -333,7 +333,7 @@ def write_audit_page(path: Path, tables: AuditTables, files: Sequence[Path]) -> 
         files: that were read, which the page names with their digests.
     """
     from pmlopt import __version__
-    from pmlopt.core.files import atomic_write, digest_file
+    from pmlopt.core.files.disk import atomic_write, digest_file
     from pmlopt.programs.reports.pages import EXACT_COUNTS, ReportSection, render_page
 
     claim = tables.claim

@@ -10,7 +10,7 @@ from pmlopt.cli.printing import format_nats, print_json, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import align_prior
 from pmlopt.cli.terminal import print_line
-from pmlopt.core.arrays import abbreviate
+from pmlopt.core.numbers.arrays import abbreviate
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:

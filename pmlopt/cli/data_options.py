@@ -15,13 +15,13 @@ from pmlopt.cli.exits import prints_json
 from pmlopt.cli.printing import open_console
 from pmlopt.cli.reading import read_prior, require_counts
 from pmlopt.cli.terminal import print_line
-from pmlopt.core.arrays import Label, join_words
 from pmlopt.core.display import pluralize
 from pmlopt.core.frames import Missing
+from pmlopt.core.numbers.arrays import Label, join_words
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
-    from pmlopt.core.counts import CountedTuples
+    from pmlopt.core.numbers.counts import CountedTuples
     from pmlopt.data.prior import Prior
     from pmlopt.tables import CsvFormat, Table
 
@@ -132,7 +132,7 @@ class ColumnOptions(DataOptions):
             path: of the file.
             announce: whether the prior is printed to standard error; with --json it is not.
         """
-        from pmlopt.core.letter_files import LetterLayoutError
+        from pmlopt.core.files.letter_files import LetterLayoutError
         from pmlopt.data.prior import Prior
 
         if self.columns:

@@ -17,9 +17,9 @@ from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import align_prior, read_prior, read_saved_prior
 from pmlopt.cli.sample_sizes import BoundOptions
 from pmlopt.cli.terminal import print_line
-from pmlopt.core.arrays import FloatArray, Label
-from pmlopt.core.converters import finite_or_none
 from pmlopt.core.display import pluralize
+from pmlopt.core.numbers.arrays import FloatArray, Label
+from pmlopt.core.records.converters import finite_or_none
 from pmlopt.errors import InputError, MechanismError
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def _read_mechanisms(
 
 def _read_outcomes(counts_file: Path) -> list[tuple[Label, ...]]:
     """Read the outcome tuples of a counts file."""
-    from pmlopt.core.letter_files import read_letters
+    from pmlopt.core.files.letter_files import read_letters
 
     return [
         label if isinstance(label, tuple) else (label,) for label in read_letters(counts_file)[0]

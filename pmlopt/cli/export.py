@@ -22,9 +22,9 @@ from pmlopt.cli.printing import (
 from pmlopt.cli.reading import read_saved_constraints, read_saved_prior
 from pmlopt.cli.targets import TARGET
 from pmlopt.cli.terminal import print_line
-from pmlopt.core.csv_rows import encode_csv
-from pmlopt.core.files import atomic_write, encode_json_bytes, read_bytes
-from pmlopt.core.sealing import check_not_sealed
+from pmlopt.core.files.csv_rows import encode_csv
+from pmlopt.core.files.disk import atomic_write, encode_json_bytes, read_bytes
+from pmlopt.core.files.sealing import check_not_sealed
 from pmlopt.data.samplers.languages import LANGUAGES
 from pmlopt.errors import FileFormatError, InputError
 
@@ -212,7 +212,7 @@ def write_noise_table(mechanism_file: Path, output: Path, keys: int | None) -> N
     """Write a mechanism on counts as a table of noise, and print what it keeps; exit 1 where that breaks."""
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.measures import leakage_level
-    from pmlopt.releases import noise_tables as tables
+    from pmlopt.releases.noise import tables as tables
 
     mechanism, prior = Mechanism.load(mechanism_file), read_saved_prior(mechanism_file)
     asked = read_saved_constraints(mechanism_file)

@@ -17,9 +17,9 @@ from pmlopt.cli.printing import format_nats, format_number, print_json, print_ta
 from pmlopt.cli.streams import stream_group
 from pmlopt.cli.targets import check_targets_not_inputs
 from pmlopt.cli.terminal import print_line
-from pmlopt.core.arrays import Label, abbreviate
-from pmlopt.core.converters import finite_or_none
 from pmlopt.core.display import pluralize
+from pmlopt.core.numbers.arrays import Label, abbreviate
+from pmlopt.core.records.converters import finite_or_none
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def record_release(
     """
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.releases import Ledger
-    from pmlopt.releases.ledger_entries import parse_person_numbers
+    from pmlopt.releases.accounts.ledger_entries import parse_person_numbers
 
     mechanism = Mechanism.load(mechanism_file)
     released = form.read_texts(
@@ -151,7 +151,7 @@ def check_release(
     """
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.releases import Ledger
-    from pmlopt.releases.ledger_entries import parse_person_numbers
+    from pmlopt.releases.accounts.ledger_entries import parse_person_numbers
 
     if (data is None) != (person_column is None):
         raise InputError(

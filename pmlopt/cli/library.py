@@ -15,7 +15,7 @@ from pmlopt.cli.options import ArgumentNote, Json, add_command
 from pmlopt.cli.printing import format_number, iterate_with_progress, print_json, print_table
 from pmlopt.cli.targets import TARGET
 from pmlopt.cli.terminal import print_line
-from pmlopt.core import files
+from pmlopt.core.files import disk
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -72,11 +72,11 @@ def _begin_problem(words: tuple[str, ...], output: Path) -> None:
 
     if len(words) != 2 or words[0] != "new":
         raise InputError("-o writes a problem file to fill in: give new FAMILY, such as new design")
-    files.get_file_format(output, (".toml",))
+    disk.get_file_format(output, (".toml",))
     if output.exists():
         raise InputError(f"{output}: is there already: name another file")
     text = write_template(words[1], output.stem)
-    files.atomic_write(output, text.encode(), replace=False)
+    disk.atomic_write(output, text.encode(), replace=False)
     print_line(f"{output}: fill it in, and solve it with: pmlopt solve {output}")
 
 

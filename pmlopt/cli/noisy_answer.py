@@ -17,14 +17,14 @@ from pmlopt.cli.printing import format_nats, format_number, print_json, print_ta
 from pmlopt.cli.reading import read_counts, read_prior
 from pmlopt.cli.targets import TARGET
 from pmlopt.cli.terminal import print_line
-from pmlopt.core import files
-from pmlopt.core.arrays import Label, parse_labels
-from pmlopt.core.csv_rows import encode_csv
+from pmlopt.core.files import disk
+from pmlopt.core.files.csv_rows import encode_csv
+from pmlopt.core.numbers.arrays import Label, parse_labels
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
-    from pmlopt.core.arrays import FloatArray
-    from pmlopt.core.counts import CountedTuples
+    from pmlopt.core.numbers.arrays import FloatArray
+    from pmlopt.core.numbers.counts import CountedTuples
     from pmlopt.data.prior import Prior
     from pmlopt.model.uncertainty.prior_set import PriorSet
     from pmlopt.releases.noise import QueryNoise
@@ -259,7 +259,7 @@ def answer_command(
     level = noise.level(law.prior, law.over)
     released = noise.release(_answer_exactly(answers, law, table, people), seed)
     rows = _list_rows(answers, released, noise.scales, people, confidence)
-    files.atomic_write(output, encode_csv([HEADER, *rows]))
+    disk.atomic_write(output, encode_csv([HEADER, *rows]))
     if as_json:
         print_json("noisy-answer", {
             "level": level, "scope": law.scope, "scales": list(noise.scales), "people": people,

@@ -43,9 +43,9 @@ from pmlopt.cli.printing import (
 from pmlopt.cli.strict_command import StrictCommand
 from pmlopt.cli.targets import PATH, PRINTS_APART, TARGET, check_file_formats, check_files
 from pmlopt.cli.terminal import print_line
-from pmlopt.core import files
 from pmlopt.core.failures import is_out_of_memory, is_worker_lost
-from pmlopt.core.files import redirect_standard_output
+from pmlopt.core.files import disk
+from pmlopt.core.files.disk import redirect_standard_output
 from pmlopt.errors import (
     CountedTableWarning,
     FormerNameWarning,
@@ -446,7 +446,7 @@ class SolveOptions(SolverChoice):
 
         if isinstance(prior, SymmetricPrior):
             if self.output is not None:
-                files.get_file_format(self.output, (".json",))
+                disk.get_file_format(self.output, (".json",))
             if self.plot is not None:
                 prior.check_listable()
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pmlopt.cli.terminal import print_line
-from pmlopt.core import files
-from pmlopt.core.arrays import FloatArray
 from pmlopt.core.display import align_cells
+from pmlopt.core.files import disk
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def check_output() -> None:
             _try_output(sys.stdout.fileno())
     except OSError as cause:
         raise InputError(
-            f"standard output cannot be written ({files.describe_os_error(cause)}): nothing is released "
+            f"standard output cannot be written ({disk.describe_os_error(cause)}): nothing is released "
             "or recorded"
         ) from None
 
@@ -272,7 +272,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 def print_json(kind: str, content: Mapping[str, Any]) -> None:
     """Print plain data as a JSON object whose `format` names its kind, with the keys of its schema."""
     record = {"format": f"pmlopt {kind}", **content}
-    click.echo(files.encode_json_bytes(record).decode(), nl=False)
+    click.echo(disk.encode_json_bytes(record).decode(), nl=False)
 
 
 def format_number(value: float | None) -> str:

@@ -18,9 +18,7 @@ from pmlopt.cli.printing import MAX_TABLE_COLUMNS, format_nats, print_json, prin
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import read_numbers
 from pmlopt.cli.terminal import print_line
-from pmlopt.core.arrays import NUMBER_HEADERS, Label
-from pmlopt.core.converters import finite_or_none
-from pmlopt.core.csv_rows import (
+from pmlopt.core.files.csv_rows import (
     DELIMITERS,
     find_stated_delimiter,
     get_decimal_mark,
@@ -28,7 +26,9 @@ from pmlopt.core.csv_rows import (
     parse_rows,
     split_cells,
 )
-from pmlopt.core.files import is_standard_stream, read_standard_input
+from pmlopt.core.files.disk import is_standard_stream, read_standard_input
+from pmlopt.core.numbers.arrays import NUMBER_HEADERS, Label
+from pmlopt.core.records.converters import finite_or_none
 from pmlopt.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:

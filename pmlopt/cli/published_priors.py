@@ -24,7 +24,7 @@ RoundCounts: TypeAlias = Annotated[
 def read_remaining(ledger_file: Path, prior: Prior, round_counts: bool) -> Requirement:
     """Read what a ledger leaves to a design, under its own law or that of rounded counts."""
     from pmlopt.publishing.stated_law import restate_ledger_law
-    from pmlopt.releases.ledger_entries import build_remaining_requirement
+    from pmlopt.releases.accounts.ledger_entries import build_remaining_requirement
 
     restate = restate_ledger_law if round_counts else None
     return build_remaining_requirement(ledger_file, prior, restate=restate)

@@ -13,8 +13,14 @@ import numpy as np
 
 from pmlopt.cli.completion import list_utility_names
 from pmlopt.cli.terminal import print_line
-from pmlopt.core import files
-from pmlopt.core.arrays import (
+from pmlopt.core.files import disk
+from pmlopt.core.files.csv_rows import read_text_table
+from pmlopt.core.files.letter_files import read_letters
+from pmlopt.core.files.matrix_layout import is_rounded_sum
+from pmlopt.core.matrices.formats import read_matrix
+from pmlopt.core.matrices.matrix_file import MatrixFile
+from pmlopt.core.matrices.text_tables import parse_labelled_matrix
+from pmlopt.core.numbers.arrays import (
     SUM_ATOL,
     DefaultLabels,
     Label,
@@ -22,12 +28,6 @@ from pmlopt.core.arrays import (
     join_words,
     parse_labels,
 )
-from pmlopt.core.csv_rows import read_text_table
-from pmlopt.core.letter_files import read_letters
-from pmlopt.core.matrices.formats import read_matrix
-from pmlopt.core.matrices.matrix_file import MatrixFile
-from pmlopt.core.matrices.text_tables import parse_labelled_matrix
-from pmlopt.core.matrix_layout import is_rounded_sum
 from pmlopt.core.suggestions import did_you_mean
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import FileFormatError, InputError, MechanismError
@@ -182,7 +182,7 @@ def read_distance(name: str, prior: Prior) -> Any:
 def _is_matrix_file(name: str) -> bool:
     """Return whether a name has the suffix of a matrix file."""
     ending = Path(name).suffix.lower()
-    return ending in files.ENDINGS and ending not in _OWN
+    return ending in disk.ENDINGS and ending not in _OWN
 
 
 def read_gains(path: Path, prior: Prior) -> Any:
@@ -258,7 +258,7 @@ def read_outputs(text: str, letters: Sequence[Label] = ()) -> int | Sequence[Any
         raise InputError(f"--outputs {text!r}: a label is empty")
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise InputError(f"--outputs {text!r}: is not text in UTF-8")
-    if len(parts) == 1 and files.is_number(parts[0]):
+    if len(parts) == 1 and disk.is_number(parts[0]):
         count = parse_labels(parts)[0]
         max_outputs = 100_000  # a mechanism with two letters then has 1.6 MB
         if not isinstance(count, int) or not 1 <= count <= max_outputs:
@@ -275,7 +275,7 @@ def find_known_name(given: str, kinds: Mapping[str, type]) -> str:
     """Match a requirement's name regardless of case, underscores or class form.
 
     Examples:
-        >>> from pmlopt.core.records import find_tagged_classes
+        >>> from pmlopt.core.records.record import find_tagged_classes
         >>> from pmlopt.model.privacy import Requirement
         >>> kinds = find_tagged_classes(Requirement)
         >>> [find_known_name(name, kinds) for name in ("PML", "approximate_pml", "MetricPrivacy", "other")]
@@ -297,7 +297,7 @@ def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
     Raises:
         InputError: there is no such constraint, or it needs another value.
     """
-    from pmlopt.core.records import find_tagged_classes, get_fields
+    from pmlopt.core.records.record import find_tagged_classes, get_fields
     from pmlopt.model.constraints import CategoryRetention, Constraint, OutcomeLeakage, Strata
 
     given, _, value = text.partition("=")
@@ -315,7 +315,7 @@ def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
             )
         return cast("Constraint", kinds[name]())
     if Path(value).suffix.lower() != ".csv":
-        return cast("Constraint", kinds[name](files.parse_number(value, f"--constraint {name}")))
+        return cast("Constraint", kinds[name](disk.parse_number(value, f"--constraint {name}")))
     known = {str(label): label for label in labels}
     table = read_text_table(Path(value))
     rows = table.rows[1:]
@@ -352,14 +352,14 @@ def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mec
     A CSV may have semicolons or tabs between its cells, with decimal commas.
 
     Args:
-        path: with one of the endings of `pmlopt.core.files.ENDINGS`.
+        path: with one of the endings of `pmlopt.core.files.disk.ENDINGS`.
         bare: whether a CSV or TSV has no header and no first column of labels.
         rounded: whether rows are divided by their sums, which may be off one by 0.01.
 
     Raises:
         FileFormatError: the file holds no mechanism; the message names the option that may help.
     """
-    ending = files.get_file_format(path)
+    ending = disk.get_file_format(path)
     if bare and ending not in _TEXT:
         raise FileFormatError(f"{path}: --no-header belongs to CSV, TSV and other text files")
     if ending in _OWN:
@@ -403,7 +403,7 @@ def _read_text(path: Path, bare: bool) -> MatrixFile:
     if bare:
         # nan, inf and 1e-3 are numbers, and "50%" has a message of its own
         labels = [
-            cell for cell in rows[0] if any(map(str.isalpha, cell)) and not files.is_number(cell)
+            cell for cell in rows[0] if any(map(str.isalpha, cell)) and not disk.is_number(cell)
         ]
         if labels:
             raise FileFormatError(
@@ -415,7 +415,7 @@ def _read_text(path: Path, bare: bool) -> MatrixFile:
             for number, row in enumerate(rows, 1)
         ]
         return MatrixFile(np.array(cells), DefaultLabels(len(cells)), DefaultLabels(len(cells[0])))
-    if len(rows[0]) > 1 and all(files.is_number(cell) and "." in cell for cell in rows[0]):
+    if len(rows[0]) > 1 and all(disk.is_number(cell) and "." in cell for cell in rows[0]):
         raise FileFormatError(
             f"{path}: its first row {rows[0][:4]} looks like probabilities: if so, give --no-header"
         )

@@ -30,8 +30,8 @@ from pmlopt.cli.sweeps import UNASKED, find_builder, read_grid
 from pmlopt.cli.targets import TARGET, check_targets_not_inputs
 from pmlopt.cli.terminal import print_line
 from pmlopt.cli.worker_options import WorkerOptions
-from pmlopt.core import files
-from pmlopt.core.arrays import join_words
+from pmlopt.core.files import disk
+from pmlopt.core.numbers.arrays import join_words
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def release_command(
     certificates, a report to sign, and release.json, with counts of people rounded unless --exact-counts is
     given. Exits with 1, and writes nothing, when --total would be exceeded.
     """
-    from pmlopt.core.records import to_plain
+    from pmlopt.core.records.record import to_plain
     from pmlopt.publishing import read_plan, release, write_release
     from pmlopt.publishing.fitting import find_largest_epsilon
     from pmlopt.publishing.releasing import DataDigests
@@ -156,13 +156,13 @@ def _finish_interrupted(ledger: Path | None, output: Path) -> bool:
     What dead processes left of the output goes, and an output that is there is refused.
     """
     from pmlopt.cli.ledger import print_finished_publications
-    from pmlopt.core.drafts import EMPTY_OWNER_KEY
+    from pmlopt.core.files.drafts import EMPTY_OWNER_KEY
     from pmlopt.releases import Ledger
-    from pmlopt.releases.drafts import check_vacant, resolve_target_folder
-    from pmlopt.releases.publications import compute_file_key
+    from pmlopt.releases.accounts.publications import compute_file_key
+    from pmlopt.releases.rows.drafts import check_vacant, resolve_target_folder
 
     target = resolve_target_folder(output)
-    with files.exclusive_lock(target):
+    with disk.exclusive_lock(target):
         if ledger is not None:
             with Ledger.open(ledger, target.parent) as book:
                 print_finished_publications(book)
@@ -207,7 +207,7 @@ def _check_ledger(draft: ReleaseDraft, as_json: bool, find: Callable[[], float |
 
 def _check_target(data: Path, output: Path | None, dry_run: bool) -> None:
     """Raise an error for unreadable inputs or unwritable targets."""
-    from pmlopt.core.files import is_standard_stream
+    from pmlopt.core.files.disk import is_standard_stream
 
     if (output is None) != dry_run:
         raise InputError("give -o FOLDER to write to, or --dry-run to write nothing")
@@ -331,7 +331,7 @@ def explore_command(
     is a ledger (.npz), streams (.json), or a problem file or id. Exits with 3 when a point could not be
     solved. Needs the extra `explore`: pip install 'pmlopt[explore]'.
     """
-    files.get_file_format(output, (".html",))
+    disk.get_file_format(output, (".html",))
     options: dict[str, Any] = {} if half_width is None else {"half_width": half_width}
     options |= {} if time_limit is None else {"time_limit": time_limit}
     with show_status("exploring", False):

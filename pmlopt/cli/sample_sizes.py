@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pmlopt.cli.printing import format_nats, print_json, print_table
-from pmlopt.core.converters import finite_or_none
+from pmlopt.core.records.converters import finite_or_none
 from pmlopt.errors import InputError
 
 

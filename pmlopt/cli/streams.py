@@ -16,10 +16,10 @@ from pmlopt.cli.printing import format_nats, print_json, print_table
 from pmlopt.cli.reading import read_numbers
 from pmlopt.cli.targets import TARGET
 from pmlopt.cli.terminal import print_line
-from pmlopt.core import files
-from pmlopt.core.arrays import indices_of
-from pmlopt.core.converters import finite_or_none
 from pmlopt.core.display import pluralize
+from pmlopt.core.files import disk
+from pmlopt.core.numbers.arrays import indices_of
+from pmlopt.core.records.converters import finite_or_none
 from pmlopt.errors import InputError, MechanismError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def new_stream(
     from pmlopt.releases import Stream, StreamPopulation, Streams
     from pmlopt.tables import state_sequences
 
-    ending = files.get_file_format(output, (".json", ".npz"))
+    ending = disk.get_file_format(output, (".json", ".npz"))
     paths = state_sequences(data, person_column, column, time_column, form.csv_format)
     chain = Chain.from_sequences(paths, smoothing)
     what: Any = int(about) if about.isdecimal() else about

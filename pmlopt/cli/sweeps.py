@@ -30,7 +30,7 @@ from pmlopt.cli.reading import Minimise, OptionalUtility, read_numbers, read_uti
 from pmlopt.cli.targets import check_distinct_targets, check_file_formats
 from pmlopt.cli.terminal import print_line
 from pmlopt.cli.worker_options import WorkerOptions
-from pmlopt.core import files
+from pmlopt.core.files import disk
 from pmlopt.errors import InputError, SweepStoppedError
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ def find_builder(name: str) -> tuple[partial[Program[Any]], str]:
     from pmlopt.library import find
 
     path = find(name).path.resolve()
-    return partial(problem_at, path, files.read_bytes(path)), path.stem
+    return partial(problem_at, path, disk.read_bytes(path)), path.stem
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pmlopt.core import files
+from pmlopt.core.files import disk
 from pmlopt.core.matrices.formats import check_format
 from pmlopt.errors import InputError
 
@@ -24,7 +24,7 @@ class TargetFile(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path, and record standard output in the context."""
         path = super().convert(value, param, ctx)
-        if ctx is not None and files.is_standard_stream(os.fsdecode(path)):
+        if ctx is not None and disk.is_standard_stream(os.fsdecode(path)):
             ctx.meta[PRINTS_APART] = True
         return path
 
@@ -46,7 +46,7 @@ def check_files(parameters: Sequence[click.Parameter], given: Mapping[str, Any])
     for one in parameters:
         if isinstance(one.type, TargetFile) and one.type is not TARGET_OR_FOLDER:
             for path in _list_paths(given.get(str(one.name))):
-                files.check_target(path)
+                disk.check_target(path)
 
 
 def _list_paths(value: Any) -> Iterator[Path]:
@@ -70,7 +70,7 @@ def check_targets_not_inputs(targets: Sequence[Path], inputs: Iterable[Path]) ->
     """Raise an error where a target is one of the input files."""
     for source in inputs:
         for target in targets:
-            if files.is_same_file(target, source):
+            if disk.is_same_file(target, source):
                 raise InputError(f"{target}: is read by this command: write to another file")
 
 
@@ -82,5 +82,5 @@ def check_file_formats(output: Path | None, plot: Path | None) -> None:
         from pmlopt.core.display import get_figure_class
         from pmlopt.programs.plots import FIGURE_FORMATS
 
-        files.get_file_format(plot, FIGURE_FORMATS)
+        disk.get_file_format(plot, FIGURE_FORMATS)
         get_figure_class()

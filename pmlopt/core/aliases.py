@@ -88,8 +88,8 @@ MEANT: Mapping[str, str] = {
     "pram": "pmlopt.design",
     "PRAM": "pmlopt.design",
     "pramWRAPPER": "pmlopt.design",
-    "ptable": "pmlopt.releases.noise_tables",
-    "create_ptable": "pmlopt.releases.noise_tables",
+    "ptable": "pmlopt.releases.noise.tables",
+    "create_ptable": "pmlopt.releases.noise.tables",
 }
 """What to write for names that people know from other libraries, as the path of what is meant."""
 

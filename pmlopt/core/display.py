@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label
 from pmlopt.core.descriptions import escape_control_characters
 from pmlopt.core.lazy_imports import html
+from pmlopt.core.numbers.arrays import FloatArray, Label
 from pmlopt.errors import MissingExtraError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, IntArray, check_unmasked, copy_float_array
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, check_unmasked, copy_float_array
 from pmlopt.errors import PriorError
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 
-from pmlopt.core.arrays import Label
+from pmlopt.core.numbers.arrays import Label
 from pmlopt.errors import LabelWarning
 
 MISSING_WORDS = frozenset({"NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NaT", "NULL", "None"})

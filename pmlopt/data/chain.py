@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import (
+from pmlopt.core.declared_orders import find_declared_order, make_rank, merge_orders
+from pmlopt.core.numbers.arrays import (
     SUM_ATOL,
     FloatArray,
     Label,
@@ -21,9 +22,8 @@ from pmlopt.core.arrays import (
     check_unmasked,
     copy_float_array,
 )
-from pmlopt.core.counts import LabelledSequences
-from pmlopt.core.declared_orders import find_declared_order, make_rank, merge_orders
-from pmlopt.core.records import Record, Shape
+from pmlopt.core.numbers.counts import LabelledSequences
+from pmlopt.core.records.record import Record, Shape
 from pmlopt.errors import PriorError
 
 

@@ -9,7 +9,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import (
+from pmlopt.core.grids import Grid
+from pmlopt.core.numbers.arrays import (
     BoolArray,
     FloatArray,
     Label,
@@ -18,7 +19,6 @@ from pmlopt.core.arrays import (
     check_unmasked,
     copy_float_array,
 )
-from pmlopt.core.grids import Grid
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PriorError
 

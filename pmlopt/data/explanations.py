@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmlopt.core.arrays import DefaultLabels, FloatArray, Label, make_label_key
 from pmlopt.core.near_labels import describe_difference
+from pmlopt.core.numbers.arrays import DefaultLabels, FloatArray, Label, make_label_key
 
 
 def explain_sums(matrix: FloatArray) -> str:

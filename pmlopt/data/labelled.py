@@ -2,7 +2,7 @@
 
 Whatever holds a vector or a table of numbers is read here, and put into the order of the letters or outputs
 that it is for: by label wherever it names anything, by position only where it names nothing and its shape
-fits. Which labels are the same states `pmlopt.core.arrays`.
+fits. Which labels are the same states `pmlopt.core.numbers.arrays`.
 """
 
 from __future__ import annotations
@@ -17,21 +17,9 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core import files
-from pmlopt.core.arrays import (
-    NUMBER_HEADERS,
-    DefaultLabels,
-    Label,
-    abbreviate,
-    are_plain_labels,
-    check_labels_of_size,
-    check_unmasked,
-    indices_of,
-    is_plain,
-    parse_labels,
-)
-from pmlopt.core.counts import CountedTuples
 from pmlopt.core.declared_orders import make_label_rank
+from pmlopt.core.files import disk
+from pmlopt.core.files.letter_files import read_letters
 from pmlopt.core.frames import (
     get_column_names,
     get_row_names,
@@ -45,10 +33,22 @@ from pmlopt.core.frames import (
     to_narwhals,
     to_plain_list,
 )
-from pmlopt.core.letter_files import read_letters
 from pmlopt.core.matrices.formats import read_table
 from pmlopt.core.matrices.matrix_file import Source
-from pmlopt.core.records import parse_json
+from pmlopt.core.numbers.arrays import (
+    NUMBER_HEADERS,
+    DefaultLabels,
+    Label,
+    abbreviate,
+    are_plain_labels,
+    check_labels_of_size,
+    check_unmasked,
+    indices_of,
+    is_plain,
+    parse_labels,
+)
+from pmlopt.core.numbers.counts import CountedTuples
+from pmlopt.core.records.record import parse_json
 from pmlopt.errors import InputError
 
 Axes = tuple[tuple[Label, ...] | None, ...]
@@ -240,10 +240,10 @@ def _read_file(
     if ending in (".parquet", ".pq") and (door is read_vector or ending == ".pq"):
         from pmlopt.core.matrices.parquet import read_parquet_table
 
-        table = read_parquet_table(Source(path, files.read_bytes(path)))
+        table = read_parquet_table(Source(path, disk.read_bytes(path)))
         return cast("LabelledArray", door(table, what, error))
     if ending == ".json":
-        data = parse_json(files.read_bytes(path), what)
+        data = parse_json(disk.read_bytes(path), what)
         if not (
             isinstance(data, dict) and "format" in data
         ):  # a mapping, or rows, and no mechanism

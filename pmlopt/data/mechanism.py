@@ -10,8 +10,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.argument_checks import check_one_for_each
-from pmlopt.core.arrays import (
+from pmlopt.core.display import (
+    draw_heat_map,
+    format_matrix_html,
+    format_matrix_text,
+    format_probability,
+    format_table_latex,
+    import_pandas,
+)
+from pmlopt.core.frames import get_pandas_index, has_labels, to_narwhals
+from pmlopt.core.matrices.formats import read_matrix, write_matrix
+from pmlopt.core.matrices.matrix_file import MatrixFile
+from pmlopt.core.near_labels import describe_difference
+from pmlopt.core.numbers.argument_checks import check_one_for_each
+from pmlopt.core.numbers.arrays import (
     SUM_ATOL,
     DefaultLabels,
     FloatArray,
@@ -28,18 +40,6 @@ from pmlopt.core.arrays import (
     select_labels,
     to_label_array,
 )
-from pmlopt.core.display import (
-    draw_heat_map,
-    format_matrix_html,
-    format_matrix_text,
-    format_probability,
-    format_table_latex,
-    import_pandas,
-)
-from pmlopt.core.frames import get_pandas_index, has_labels, to_narwhals
-from pmlopt.core.matrices.formats import read_matrix, write_matrix
-from pmlopt.core.matrices.matrix_file import MatrixFile
-from pmlopt.core.near_labels import describe_difference
 from pmlopt.core.suggestions import SuggestsAttributes
 from pmlopt.data.explanations import explain_sizes, explain_sums
 from pmlopt.data.labelled import Numbers, read_column, read_labelled_table

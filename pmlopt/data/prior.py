@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 import numpy as np
 
 from pmlopt.core import frames
-from pmlopt.core.arrays import (
+from pmlopt.core.declared_orders import make_label_rank
+from pmlopt.core.descriptions import describe_value
+from pmlopt.core.display import (
+    draw_bars,
+    format_probability,
+    format_table_html,
+    format_table_latex,
+    import_pandas,
+)
+from pmlopt.core.frames import MISSING_LETTER, Missing, is_missing
+from pmlopt.core.near_labels import warn_of_near_labels
+from pmlopt.core.numbers.arrays import (
     SUM_ATOL,
     DefaultLabels,
     FloatArray,
@@ -27,19 +38,8 @@ from pmlopt.core.arrays import (
     is_plain,
     select_labels,
 )
-from pmlopt.core.blocks import iterate_row_blocks
-from pmlopt.core.declared_orders import make_label_rank
-from pmlopt.core.descriptions import describe_value
-from pmlopt.core.display import (
-    draw_bars,
-    format_probability,
-    format_table_html,
-    format_table_latex,
-    import_pandas,
-)
-from pmlopt.core.frames import MISSING_LETTER, Missing, is_missing
-from pmlopt.core.near_labels import warn_of_near_labels
-from pmlopt.core.records import Context, ContextReference, Record, Shape
+from pmlopt.core.numbers.blocks import iterate_row_blocks
+from pmlopt.core.records.record import Context, ContextReference, Record, Shape
 from pmlopt.core.suggestions import SuggestsAttributes
 from pmlopt.data.labelled import Numbers, read_column, read_vector
 from pmlopt.errors import PriorError

@@ -11,8 +11,12 @@ from typing import Annotated, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pmlopt.core import files
-from pmlopt.core.arrays import (
+from pmlopt.core.declared_orders import make_label_rank
+from pmlopt.core.files import disk
+from pmlopt.core.files.csv_rows import read_text_table
+from pmlopt.core.files.letter_files import check_row_names
+from pmlopt.core.frames import find_column_orders, to_plain_list
+from pmlopt.core.numbers.arrays import (
     NUMBER_HEADERS,
     SUM_ATOL,
     FloatArray,
@@ -25,12 +29,8 @@ from pmlopt.core.arrays import (
     integers_over_common_denominator,
     parse_labels,
 )
-from pmlopt.core.counts import CountedTuples
-from pmlopt.core.csv_rows import read_text_table
-from pmlopt.core.declared_orders import make_label_rank
-from pmlopt.core.frames import find_column_orders, to_plain_list
-from pmlopt.core.letter_files import check_row_names
-from pmlopt.core.records import ContextReference, Range, Record, Shape
+from pmlopt.core.numbers.counts import CountedTuples
+from pmlopt.core.records.record import ContextReference, Range, Record, Shape
 from pmlopt.data.labelled import Numbers, read_column, read_labelled_table
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError, PriorError, PrivacyError
@@ -216,7 +216,7 @@ class Secret(Record):
             if (
                 not counts
                 and len(set(first)) == len(first)
-                and all(files.is_number(table.with_points(row[1])) for row in body)
+                and all(disk.is_number(table.with_points(row[1])) for row in body)
             ):
                 raise FileFormatError(
                     f"{path}: may be a crosstab of two letters or pairs with their numbers: leave the corner "

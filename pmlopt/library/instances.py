@@ -15,9 +15,9 @@ from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray
-from pmlopt.core.files import is_standard_stream, read_bytes
-from pmlopt.core.records import Context, Range, Shape, read_record
+from pmlopt.core.files.disk import is_standard_stream, read_bytes
+from pmlopt.core.numbers.arrays import FloatArray, IntArray
+from pmlopt.core.records.record import Context, Range, Shape, read_record
 from pmlopt.core.suggestions import did_you_mean
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior

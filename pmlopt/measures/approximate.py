@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.argument_checks import check_all_nonnegative
-from pmlopt.core.arrays import (
+from pmlopt.core.numbers.argument_checks import check_all_nonnegative
+from pmlopt.core.numbers.arrays import (
     FloatArray,
     check_integer,
     check_nonnegative,

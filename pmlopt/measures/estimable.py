@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, abbreviate, bound_sum_rounding, join_words
+from pmlopt.core.numbers.arrays import FloatArray, Label, abbreviate, bound_sum_rounding, join_words
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import MechanismError
 

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, bound_sum_rounding, check_nonnegative
 from pmlopt.core.lazy_imports import optimize
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, bound_sum_rounding, check_nonnegative
 from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_prior
 from pmlopt.data.prior import PriorLike
 from pmlopt.errors import PrivacyError

@@ -8,10 +8,10 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pmlopt.core.arrays import FloatArray, Label, integers_over_common_denominator
-from pmlopt.core.blocks import iterate_row_blocks
-from pmlopt.core.concave import Local, maximize_over_laws
-from pmlopt.core.logarithms import log_ratio_up
+from pmlopt.core.numbers.arrays import FloatArray, Label, integers_over_common_denominator
+from pmlopt.core.numbers.blocks import iterate_row_blocks
+from pmlopt.core.numbers.concave import Local, maximize_over_laws
+from pmlopt.core.numbers.logarithms import log_ratio_up
 from pmlopt.data.mechanism import (
     Mechanism,
     MechanismLike,

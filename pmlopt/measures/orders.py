@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
-from pmlopt.core.concave import Local, maximize_over_laws
+from pmlopt.core.numbers.arrays import FloatArray
+from pmlopt.core.numbers.concave import Local, maximize_over_laws
 from pmlopt.data.mechanism import MechanismLike, as_mechanism
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import entropy_surplus, log_entry_ratios

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, check_nonnegative, check_probability
+from pmlopt.core.numbers.arrays import FloatArray, Label, check_nonnegative, check_probability
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.measures.leakage import bound_level_rounding, log_quotient

@@ -6,7 +6,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, check_nonnegative
+from pmlopt.core.numbers.arrays import FloatArray, check_nonnegative
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import bound_level_rounding, log_quotient

@@ -19,8 +19,8 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from pmlopt.core.arrays import SUM_ATOL, DefaultLabels, Label
 from pmlopt.core.descriptions import describe_value
+from pmlopt.core.numbers.arrays import SUM_ATOL, DefaultLabels, Label
 from pmlopt.data.labelled import Numbers, read_vector
 from pmlopt.errors import InputError, MechanismError, PrivacyError
 

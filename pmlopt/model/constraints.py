@@ -11,7 +11,8 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import (
+from pmlopt.core.lazy_imports import sparse
+from pmlopt.core.numbers.arrays import (
     BoolArray,
     FloatArray,
     Label,
@@ -22,9 +23,13 @@ from pmlopt.core.arrays import (
     indices_of,
     make_label_key,
 )
-from pmlopt.core.differences import MAX_DIFFERENCE, is_label_number, subtract_arrays, to_exact_array
-from pmlopt.core.lazy_imports import sparse
-from pmlopt.core.records import Range, Record, get_fields
+from pmlopt.core.numbers.differences import (
+    MAX_DIFFERENCE,
+    is_label_number,
+    subtract_arrays,
+    to_exact_array,
+)
+from pmlopt.core.records.record import Range, Record, get_fields
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 

@@ -23,9 +23,9 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import FloatArray
 from pmlopt.core.display import format_facts_html
-from pmlopt.core.records import (
+from pmlopt.core.numbers.arrays import FloatArray
+from pmlopt.core.records.record import (
     INFINITE,
     Context,
     ContextReference,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
-from pmlopt.core.converters import finite_or_none
+from pmlopt.core.numbers.arrays import FloatArray
+from pmlopt.core.records.converters import finite_or_none
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import Requirement

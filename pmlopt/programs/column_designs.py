@@ -11,8 +11,8 @@ from typing import Any, overload
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, check_positive
 from pmlopt.core.descriptions import describe_value
+from pmlopt.core.numbers.arrays import FloatArray, Label, check_positive
 from pmlopt.core.suggestions import did_you_mean
 from pmlopt.data.labelled import LabelledArray
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior

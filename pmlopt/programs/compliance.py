@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from pmlopt.core.arrays import bound_sum_rounding
+from pmlopt.core.numbers.arrays import bound_sum_rounding
 from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_names
 from pmlopt.data.prior import PriorLike
 from pmlopt.errors import PrivacyError

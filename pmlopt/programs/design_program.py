@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 
-from pmlopt.core.arrays import Label
 from pmlopt.core.lazy_imports import cp
+from pmlopt.core.numbers.arrays import Label
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
-from pmlopt.core.arrays import Label, indices_of
 from pmlopt.core.descriptions import describe_value
+from pmlopt.core.numbers.arrays import Label, indices_of
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import SymmetricPrior
 from pmlopt.errors import PrivacyError, ProgramError

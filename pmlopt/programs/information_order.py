@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import SUM_ATOL, FloatArray, check_in_interval
 from pmlopt.core.lazy_imports import cp
+from pmlopt.core.numbers.arrays import SUM_ATOL, FloatArray, check_in_interval
 from pmlopt.data.mechanism import Mechanism, as_mechanism
 from pmlopt.errors import MechanismError, SolverError
 from pmlopt.measures.trace_counts import read_fraction

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pmlopt.core.descriptions import escape_control_characters
 from pmlopt.core.display import draw_heat_map, get_figure_class
-from pmlopt.core.files import atomic_write, get_file_format
+from pmlopt.core.files.disk import atomic_write, get_file_format
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import PriorLike
 from pmlopt.measures import pointwise_leakage

@@ -12,7 +12,10 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import (
+from pmlopt.core.definitions import is_own
+from pmlopt.core.display import format_facts_html
+from pmlopt.core.lazy_imports import cp
+from pmlopt.core.numbers.arrays import (
     BoolArray,
     DefaultLabels,
     FloatArray,
@@ -20,10 +23,7 @@ from pmlopt.core.arrays import (
     check_integer,
     check_labels_of_size,
 )
-from pmlopt.core.definitions import is_own
-from pmlopt.core.display import format_facts_html
-from pmlopt.core.fields import Record
-from pmlopt.core.lazy_imports import cp
+from pmlopt.core.records.fields import Record
 from pmlopt.core.suggestions import SuggestsAttributes
 from pmlopt.errors import PmloptError, ProgramError, SolverUnavailableError
 from pmlopt.programs.certificate import C_co, Certificate, ClosedForm, WarmStartLike, get_warm_start

@@ -17,8 +17,8 @@ from pkgutil import iter_modules
 from typing import Any, TypeVar
 
 from pmlopt.core.definitions import list_definitions
-from pmlopt.core.fields import find_tagged_classes
 from pmlopt.core.programming_errors import describe_error, raise_if_strict
+from pmlopt.core.records.fields import find_tagged_classes
 from pmlopt.errors import InfeasibleError, ProgramError, SolverUnavailableError
 from pmlopt.programs.certificate import C_co, Certificate, DesignCertificate
 from pmlopt.programs.program import (

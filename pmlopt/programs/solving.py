@@ -13,7 +13,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import copy_float_array
+from pmlopt.core.numbers.arrays import copy_float_array
 from pmlopt.data.mechanism import Mechanism, MechanismLike, check_labels_match
 from pmlopt.errors import (
     MechanismError,

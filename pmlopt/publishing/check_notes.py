@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pmlopt.core.arrays import IntArray
+from pmlopt.core.numbers.arrays import IntArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.measures.outcomes import list_outcome_warnings, summarize_outcomes
 from pmlopt.publishing.folder import SYSTEM, ReleaseFile, restrict_to_occurring

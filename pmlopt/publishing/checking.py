@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core import files
-from pmlopt.core.arrays import IntArray, Label, join_words, make_label_key
+from pmlopt.core.files import disk
+from pmlopt.core.numbers.arrays import IntArray, Label, join_words, make_label_key
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.errors import FileFormatError, InputError
@@ -44,8 +44,8 @@ from pmlopt.publishing.release_fit import (
 )
 from pmlopt.publishing.rounded_counts import bound_share_distance, choose_rounding_step, round_total
 from pmlopt.publishing.signing import is_date
-from pmlopt.releases.attributes import compute_marginal
-from pmlopt.releases.batches import ColumnRelease
+from pmlopt.releases.accounts.attributes import compute_marginal
+from pmlopt.releases.rows.batches import ColumnRelease
 from pmlopt.tables.counting import find_tuples, replace_missing
 from pmlopt.tables.reading import Table, find_column, open_table
 from pmlopt.tables.streams import CsvFormat
@@ -259,7 +259,7 @@ def _check_report(
     missing = [name for name, path in zip(REPORTS, found, strict=True) if path is None]
     if missing:
         return Claim("report", False, BYTES, f"{join_words(missing)}: missing")
-    if [files.read_bytes(path) for path in found if path is not None] == list(
+    if [disk.read_bytes(path) for path in found if path is not None] == list(
         render_pages(described, made)
     ):
         return Claim("report", True, BYTES, "agrees with the other files")

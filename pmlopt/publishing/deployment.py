@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pmlopt.core.arrays import join_words
+from pmlopt.core.numbers.arrays import join_words
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import FileFormatError
 from pmlopt.measures import ldp_level

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core import files
-from pmlopt.core.arrays import Label, indices_of, join_words
 from pmlopt.core.display import format_row_share
+from pmlopt.core.files import disk
 from pmlopt.core.frames import MISSING_LETTER, Missing
+from pmlopt.core.numbers.arrays import Label, indices_of, join_words
 from pmlopt.data.labelled import LabelledArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import FileFormatError, InputError
@@ -27,8 +27,8 @@ from pmlopt.publishing.checking import (
 from pmlopt.publishing.folder import DESCRIPTION, ReleaseFile, find_release_of
 from pmlopt.publishing.page import describe_rounding
 from pmlopt.releases import compose_attributes
-from pmlopt.releases.batches import ColumnRelease
 from pmlopt.releases.estimation import Estimate, estimate
+from pmlopt.releases.rows.batches import ColumnRelease
 from pmlopt.tables.counting import count_tuples
 from pmlopt.tables.reading import find_column, list_data_files, open_table
 from pmlopt.tables.streams import CsvFormat
@@ -274,5 +274,5 @@ def _check_data(place: Path, data: Path, described: ReleaseFile) -> None:
 
 def _check_digest(path: Path, name: str, described: ReleaseFile) -> None:
     """Raise an error where a file's digest differs from the stated one."""
-    if files.digest_file(path) != described.digests.get(name):
+    if disk.digest_file(path) != described.digests.get(name):
         raise FileFormatError(f"{path}: was changed since it was released: see pmlopt check")

@@ -6,8 +6,8 @@ import os
 
 import numpy as np
 
-from pmlopt.core import files
-from pmlopt.core.csv_rows import encode_csv
+from pmlopt.core.files import disk
+from pmlopt.core.files.csv_rows import encode_csv
 
 EDUCATION_BY_SEX = (
     (16, 35), (46, 122), (84, 249), (160, 486), (144, 370), (295, 638), (432, 743), (144, 289),
@@ -31,4 +31,4 @@ def write_example(path: str | os.PathLike[str], seed: int = 45_000) -> None:
         [place, 1 + cell // 2, ("Female", "Male")[cell % 2]]
         for place, cell in enumerate(drawn.tolist(), start=1)
     ]
-    files.atomic_write(path, encode_csv([["id", "education", "sex"], *rows]))
+    disk.atomic_write(path, encode_csv([["id", "education", "sex"], *rows]))

@@ -12,11 +12,12 @@ from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 
-from pmlopt.core import files
-from pmlopt.core.arrays import IntArray, Label, make_label_key
-from pmlopt.core.counts import build_count_array
-from pmlopt.core.differences import MAX_EXACT_INTEGER
-from pmlopt.core.records import (
+from pmlopt.core.files import disk
+from pmlopt.core.files.sealing import SEALED_BY
+from pmlopt.core.numbers.arrays import IntArray, Label, make_label_key
+from pmlopt.core.numbers.counts import build_count_array
+from pmlopt.core.numbers.differences import MAX_EXACT_INTEGER
+from pmlopt.core.records.record import (
     ADDED_LATER,
     MAX_UNLISTED_LETTERS,
     Context,
@@ -25,12 +26,11 @@ from pmlopt.core.records import (
     read_record,
     to_plain,
 )
-from pmlopt.core.sealing import SEALED_BY
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError
-from pmlopt.releases.attributes import AttributeLevels, attribute_levels, compute_marginal
-from pmlopt.releases.joint import check_product_size
+from pmlopt.releases.accounts.attributes import AttributeLevels, attribute_levels, compute_marginal
+from pmlopt.releases.accounts.joint import check_product_size
 
 FORMAT = "pmlopt release 2"
 People: TypeAlias = Annotated[int, Range(1, MAX_EXACT_INTEGER)]
@@ -235,11 +235,11 @@ class ReleaseFile:
         digests = {name: digest for name, digest in self.digests.items() if name not in REPORTS}
         # sorted: the seal must not depend on the order in which files were written
         content = to_plain(replace(self, digests=dict(sorted(digests.items()))))
-        return hashlib.sha256(files.encode_json_bytes(content)).hexdigest()
+        return hashlib.sha256(disk.encode_json_bytes(content)).hexdigest()
 
     def write(self, folder: Path) -> None:
         """Write `release.json` to a folder."""
-        files.atomic_write(folder / DESCRIPTION, files.encode_json_bytes(to_plain(self)))
+        disk.atomic_write(folder / DESCRIPTION, disk.encode_json_bytes(to_plain(self)))
 
     @classmethod
     def read(cls, folder: Path) -> ReleaseFile:
@@ -249,7 +249,7 @@ class ReleaseFile:
             FileFormatError: it is not there, or not of the format.
         """
         path = folder / DESCRIPTION
-        content = files.read_bytes(path)
+        content = disk.read_bytes(path)
         data = parse_json(content, str(path))
         return read_record(
             cls, data, str(path), Context(room=max(MAX_UNLISTED_LETTERS, len(content)))
@@ -316,6 +316,6 @@ def digest_folder(folder: Path, known: Mapping[str, str] | None = None) -> dict[
     }
     return {
         name: digests.get(name)
-        or (files.digest_file(path) if stat.S_ISREG(path.lstat().st_mode) else "no file")
+        or (disk.digest_file(path) if stat.S_ISREG(path.lstat().st_mode) else "no file")
         for name, path in names.items()
     }

@@ -9,13 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray, Label, indices_of
 from pmlopt.core.frames import MISSING_LETTER, Missing
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, indices_of
 from pmlopt.errors import InputError
 from pmlopt.publishing.rounded_counts import choose_rounding_step, round_counts, round_level_up
-from pmlopt.releases.batches import ColumnRelease
-from pmlopt.releases.households import Household, HouseholdLaw, compute_law_level, group_members
-from pmlopt.releases.joint import multiply_rows
+from pmlopt.releases.accounts.households import (
+    Household,
+    HouseholdLaw,
+    compute_law_level,
+    group_members,
+)
+from pmlopt.releases.accounts.joint import multiply_rows
+from pmlopt.releases.rows.batches import ColumnRelease
 from pmlopt.tables.counting import count_tuples
 from pmlopt.tables.reading import open_table
 from pmlopt.tables.streams import CsvFormat

@@ -8,9 +8,9 @@ from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import Label, indices_of
 from pmlopt.core.frames import Missing
-from pmlopt.core.records import Range
+from pmlopt.core.numbers.arrays import Label, indices_of
+from pmlopt.core.records.record import Range
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import InputError
@@ -21,7 +21,7 @@ from pmlopt.programs.result import Result
 from pmlopt.programs.solving import certify, solve
 from pmlopt.publishing.household_columns import StatedHouseholds
 from pmlopt.publishing.rounded_counts import choose_rounding_step, round_counts
-from pmlopt.releases.column_groups import find_largest_level, group_design
+from pmlopt.releases.accounts.column_groups import find_largest_level, group_design
 from pmlopt.tables.counting import count_tuples
 from pmlopt.tables.reading import open_table
 from pmlopt.tables.streams import CsvFormat

@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import IntArray, Label
+from pmlopt.core.numbers.arrays import IntArray, Label
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.secret import Secret
 from pmlopt.errors import InputError
 from pmlopt.publishing.folder import ClearColumnLevels
 from pmlopt.publishing.rounded_counts import round_level_up
-from pmlopt.releases.applying import encode_inputs
-from pmlopt.releases.attributes import level_in_clear, level_with_clear_column
-from pmlopt.releases.batches import ColumnRelease
-from pmlopt.releases.joint import MAX_PRODUCT_ENTRIES, check_product_size, multiply_rows
+from pmlopt.releases.accounts.attributes import level_in_clear, level_with_clear_column
+from pmlopt.releases.accounts.joint import MAX_PRODUCT_ENTRIES, check_product_size, multiply_rows
+from pmlopt.releases.rows.applying import encode_inputs
+from pmlopt.releases.rows.batches import ColumnRelease
 from pmlopt.tables.counting import count_pairs
 from pmlopt.tables.digests import RowDigest
 from pmlopt.tables.letter_tables import check_rows_are_people

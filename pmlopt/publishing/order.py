@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import IntArray, join_words, make_order_key
+from pmlopt.core.numbers.arrays import IntArray, join_words, make_order_key
 from pmlopt.programs.claims import FLOATS, Claim
 from pmlopt.publishing.folder import IN_ORDER, ReleaseFile
 from pmlopt.tables.reading import FolderTable, Table, TableBatch, find_column, open_table

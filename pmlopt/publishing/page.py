@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray, join_words
 from pmlopt.core.display import format_nats, pluralize
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, join_words
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.measures.estimable import MAX_RANKED_SIZE, estimable
@@ -32,7 +32,7 @@ from pmlopt.publishing.folder import (
     restrict_to_occurring,
 )
 from pmlopt.publishing.signing import list_signature_lines, make_fact_table
-from pmlopt.releases.attributes import apply_channels
+from pmlopt.releases.accounts.attributes import apply_channels
 from pmlopt.releases.estimation.people import half_width
 
 

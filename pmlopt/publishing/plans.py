@@ -12,10 +12,10 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from pmlopt.core.arrays import Label, abbreviate
-from pmlopt.core.files import read_bytes
+from pmlopt.core.files.disk import read_bytes
 from pmlopt.core.frames import Missing
-from pmlopt.core.records import Context, Range, read_record
+from pmlopt.core.numbers.arrays import Label, abbreviate
+from pmlopt.core.records.record import Context, Range, read_record
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.library.logarithms import parse_logarithm
@@ -34,7 +34,7 @@ from pmlopt.publishing.rounded_counts import (
     round_counts,
 )
 from pmlopt.publishing.stated_law import make_confidence_ball, restate_ledger_law
-from pmlopt.releases.ledger_entries import build_remaining_requirement
+from pmlopt.releases.accounts.ledger_entries import build_remaining_requirement
 from pmlopt.tables.counting import count_tuples, sort_tuples
 from pmlopt.tables.reading import open_table
 from pmlopt.tables.streams import CsvFormat

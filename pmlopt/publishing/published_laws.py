@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, make_label_key
+from pmlopt.core.numbers.arrays import FloatArray, Label, make_label_key
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, bound_sum_rounding, make_label_key
-from pmlopt.core.counts import build_count_array
 from pmlopt.core.lazy_imports import special
-from pmlopt.core.roots import find_min_holding
+from pmlopt.core.numbers.arrays import FloatArray, Label, bound_sum_rounding, make_label_key
+from pmlopt.core.numbers.counts import build_count_array
+from pmlopt.core.numbers.roots import find_min_holding
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import InputError, MechanismError
-from pmlopt.releases.attributes import apply_channels
-from pmlopt.releases.joint import check_product_size
+from pmlopt.releases.accounts.attributes import apply_channels
+from pmlopt.releases.accounts.joint import check_product_size
 
 FALSE_ALARM_PROBABILITY = 1e-3
 """The p-value below which a release is refused."""

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pmlopt.core.arrays import Label, join_words
 from pmlopt.core.display import format_nats, format_row_share
 from pmlopt.core.frames import MISSING_LETTER
+from pmlopt.core.numbers.arrays import Label, join_words
 from pmlopt.data.labelled import LabelledArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.utility import ExpectedLoss
@@ -18,8 +18,8 @@ from pmlopt.programs.reports.column_losses import split_by_column
 from pmlopt.programs.reports.pages import ReportSection
 from pmlopt.publishing.folder import ReleaseFile, compute_joint_levels
 from pmlopt.publishing.releasing import ReleaseDraft
-from pmlopt.releases.attributes import compute_marginal
-from pmlopt.releases.column_groups import split_evenly
+from pmlopt.releases.accounts.attributes import compute_marginal
+from pmlopt.releases.accounts.column_groups import split_evenly
 
 
 def compute_exact_level(draft: ReleaseDraft) -> float:

@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pmlopt.core import files
-from pmlopt.core.arrays import DefaultLabels, IntArray, Label, check_nonnegative, join_words
-from pmlopt.core.drafts import EMPTY_OWNER_KEY, Draft
+from pmlopt.core.files import disk
+from pmlopt.core.files.drafts import EMPTY_OWNER_KEY, Draft
 from pmlopt.core.frames import Missing
+from pmlopt.core.numbers.arrays import DefaultLabels, IntArray, Label, check_nonnegative, join_words
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.errors import InputError, PrivacyError
@@ -51,20 +51,20 @@ from pmlopt.publishing.stated_law import (
     list_letter_tuples,
     round_letter_counts,
 )
-from pmlopt.releases.applying import apply_columns, apply_folder
-from pmlopt.releases.attributes import (
+from pmlopt.releases.accounts.attributes import (
     AttributeLevels,
     compute_marginal,
 )
-from pmlopt.releases.batches import ColumnRelease
-from pmlopt.releases.drafts import begin_draft, resolve_target_folder
-from pmlopt.releases.ledger import Ledger
-from pmlopt.releases.ledger_entries import (
+from pmlopt.releases.accounts.ledger import Ledger
+from pmlopt.releases.accounts.ledger_entries import (
     RecordedDraws,
     build_joint_mechanism,
     parse_person_numbers,
 )
-from pmlopt.releases.publications import compute_file_key
+from pmlopt.releases.accounts.publications import compute_file_key
+from pmlopt.releases.rows.applying import apply_columns, apply_folder
+from pmlopt.releases.rows.batches import ColumnRelease
+from pmlopt.releases.rows.drafts import begin_draft, resolve_target_folder
 from pmlopt.tables.digests import RowDigest, digest_data, digest_files
 from pmlopt.tables.reading import (
     PARQUET_ENDINGS,
@@ -452,7 +452,7 @@ def write_release(
             described = replace(described, random="a seed, for tests only")
         described = replace(described, digests=digest_folder(folder, known))  # which the report has
         for name, page in zip(REPORTS, render_pages(described, draft.made), strict=True):
-            files.atomic_write(folder / name, page)
+            disk.atomic_write(folder / name, page)
         described = replace(described, digests=digest_folder(folder, described.digests))
         described.write(folder)
         if draws is not None and book is not None:
@@ -494,7 +494,7 @@ def _list_stated_counts(
 def _begin_release(draft: ReleaseDraft, place: Path) -> Iterator[tuple[Draft, Ledger | None]]:
     """Create a release's folder under the locks of folder and ledger; publish it after the block."""
     with ExitStack() as stack:
-        stack.enter_context(files.exclusive_lock(place))
+        stack.enter_context(disk.exclusive_lock(place))
         book, owner = None, EMPTY_OWNER_KEY
         if draft.ledger is not None:
             book = stack.enter_context(Ledger.open(draft.ledger, place.parent))

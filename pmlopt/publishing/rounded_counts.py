@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pmlopt.core.arrays import IntArray, Label, make_order_key
+from pmlopt.core.numbers.arrays import IntArray, Label, make_order_key
 
 
 def choose_rounding_step(people: int) -> int:

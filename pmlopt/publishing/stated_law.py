@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, IntArray, Label
+from pmlopt.core.numbers.arrays import BoolArray, IntArray, Label
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret

@@ -7,14 +7,13 @@ from pmlopt.programs.streams.stream import (
     stream_bounds,
     sweep_caps,
 )
-from pmlopt.releases.attributes import (
+from pmlopt.releases.accounts.attributes import (
     AttributeLevels,
     attribute_levels,
     level_in_clear,
     level_with_clear_column,
 )
-from pmlopt.releases.batches import BatchRelease, ColumnRelease, by_history
-from pmlopt.releases.joint import (
+from pmlopt.releases.accounts.joint import (
     JointOutcome,
     chained_level,
     compose,
@@ -23,16 +22,17 @@ from pmlopt.releases.joint import (
     joint_outcomes,
     worst_outcome,
 )
-from pmlopt.releases.ledger import Ledger
-from pmlopt.releases.shuffled import (
+from pmlopt.releases.accounts.ledger import Ledger
+from pmlopt.releases.accounts.shuffled import (
     calibrate_shuffled,
     shuffled_failure,
     shuffled_level,
     shuffled_slack,
 )
-from pmlopt.releases.split import Split, best_split
-from pmlopt.releases.stream_population import StreamPopulation
-from pmlopt.releases.streams import Streams
+from pmlopt.releases.accounts.split import Split, best_split
+from pmlopt.releases.rows.batches import BatchRelease, ColumnRelease, by_history
+from pmlopt.releases.streams.per_person import Streams
+from pmlopt.releases.streams.population import StreamPopulation
 
 __all__ = [
     "AttributeLevels",

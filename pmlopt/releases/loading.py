@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from pmlopt.errors import FileFormatError
-from pmlopt.releases.ledger import Ledger
+from pmlopt.releases.accounts.ledger import Ledger
 from pmlopt.verification.verify_saved import load_saved
 
 

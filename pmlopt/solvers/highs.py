@@ -18,8 +18,8 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import cp, sparse
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import SolverError, SolverOptionError
 from pmlopt.solvers.solver_result import (
     TIME_LIMIT,

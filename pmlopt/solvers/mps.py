@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import gcd, lcm
 from typing import Generic, TypeVar
 
-from pmlopt.core.arrays import Label
+from pmlopt.core.numbers.arrays import Label
 
 CONSTANT_COLUMN = "objective_constant"
 """The column that is fixed at one, whose cost is the constant of the objective."""

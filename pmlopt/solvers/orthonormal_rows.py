@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import optimize
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.solvers.solver_result import NO_DEADLINE, TIME_LIMIT, Deadline
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import highspy
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.solvers import highs
 from pmlopt.solvers.orthonormal_rows import solve_with_orthonormal_rows
 from pmlopt.solvers.solver_result import NO_DEADLINE, TIME_LIMIT, Deadline, MethodOptions

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import Label
-from pmlopt.core.files import atomic_write
+from pmlopt.core.files.disk import atomic_write
 from pmlopt.core.lazy_imports import cp
+from pmlopt.core.numbers.arrays import Label
 from pmlopt.errors import ProgramError
 from pmlopt.solvers import highs
 from pmlopt.solvers.mps import CONSTANT_COLUMN, NamedProgram, NamedRow, make_names

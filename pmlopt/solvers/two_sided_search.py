@@ -28,7 +28,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.solvers.solver_result import TIME_LIMIT, Deadline
 

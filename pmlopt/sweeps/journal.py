@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.csv_rows import encode_csv
-from pmlopt.core.files import check_target, exclusive_lock, get_file_format
+from pmlopt.core.files.csv_rows import encode_csv
+from pmlopt.core.files.disk import check_target, exclusive_lock, get_file_format
 from pmlopt.errors import FileFormatError, SweepError
 from pmlopt.sweeps.table import (
     COLUMNS,

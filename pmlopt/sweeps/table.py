@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args, get_type_hints
 
 import numpy as np
 
-from pmlopt.core.converters import finite_or_none
-from pmlopt.core.csv_rows import encode_csv
 from pmlopt.core.display import format_table_html, format_table_latex, import_pandas
-from pmlopt.core.files import atomic_write, encode_json_bytes, get_file_format
+from pmlopt.core.files.csv_rows import encode_csv
+from pmlopt.core.files.disk import atomic_write, encode_json_bytes, get_file_format
 from pmlopt.core.lazy_imports import import_optional
-from pmlopt.core.records import have_equal_content
+from pmlopt.core.records.converters import finite_or_none
+from pmlopt.core.records.record import have_equal_content
 from pmlopt.errors import SweepError
 from pmlopt.programs.plots import FIGURE_FORMATS, draw_curves, save_figure
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, IntArray
+from pmlopt.core.numbers.arrays import BoolArray, IntArray
 from pmlopt.errors import FileFormatError
 from pmlopt.tables.reading import integers_to_arrow
 from pmlopt.tables.table import to_numpy_integers, to_numpy_type

@@ -10,12 +10,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, IntArray, Label, parse_labels
-from pmlopt.core.counts import CountedTuples, LabelledSequences
 from pmlopt.core.declared_orders import make_rank, merge_orders
+from pmlopt.core.files.matrix_layout import is_number
 from pmlopt.core.frames import MISSING_LETTER, Missing, check_missing
-from pmlopt.core.matrix_layout import is_number
 from pmlopt.core.near_labels import warn_of_near_labels
+from pmlopt.core.numbers.arrays import BoolArray, IntArray, Label, parse_labels
+from pmlopt.core.numbers.counts import CountedTuples, LabelledSequences
 from pmlopt.errors import InputError, LabelWarning
 from pmlopt.tables.letter_tables import check_rows_are_people
 from pmlopt.tables.missing_cells import MissingRows

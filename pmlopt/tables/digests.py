@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pmlopt.core.arrays import IntArray
-from pmlopt.core.drafts import digest_names
-from pmlopt.core.files import describe_os_error, digest_file, is_standard_stream
+from pmlopt.core.files.disk import describe_os_error, digest_file, is_standard_stream
+from pmlopt.core.files.drafts import digest_names
+from pmlopt.core.numbers.arrays import IntArray
 from pmlopt.errors import FileFormatError
 from pmlopt.tables.frame_tables import LazyTable
 from pmlopt.tables.reading import (

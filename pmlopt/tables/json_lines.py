@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pmlopt.core.records import parse_json
+from pmlopt.core.records.record import parse_json
 from pmlopt.errors import FileFormatError
 from pmlopt.tables.frame_tables import FrameTable
 from pmlopt.tables.table import TableBatch

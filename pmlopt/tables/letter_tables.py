@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
-from pmlopt.core.arrays import NUMBER_HEADERS, join_words
-from pmlopt.core.matrix_layout import is_number, is_rounded_sum
+from pmlopt.core.files.matrix_layout import is_number, is_rounded_sum
+from pmlopt.core.numbers.arrays import NUMBER_HEADERS, join_words
 from pmlopt.errors import CountedTableWarning, InputError
 from pmlopt.tables.table import Table, TableBatch, find_column
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, IntArray, join_words
 from pmlopt.core.display import format_row_share
 from pmlopt.core.frames import MISSING_LETTER, Missing
+from pmlopt.core.numbers.arrays import BoolArray, IntArray, join_words
 from pmlopt.errors import InputError
 from pmlopt.tables.table import TableBatch
 

@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pmlopt.core.csv_rows import HEAD_BYTES
-from pmlopt.core.file_kinds import describe_foreign_file, find_survey_kind
-from pmlopt.core.files import describe_os_error, is_standard_stream, read_standard_input
+from pmlopt.core.files.csv_rows import HEAD_BYTES
+from pmlopt.core.files.disk import describe_os_error, is_standard_stream, read_standard_input
+from pmlopt.core.files.file_kinds import describe_foreign_file, find_survey_kind
 from pmlopt.core.frames import is_lazy, to_narwhals
 from pmlopt.core.lazy_imports import check_installed
 from pmlopt.errors import FileFormatError, InputError

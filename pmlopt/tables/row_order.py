@@ -20,8 +20,8 @@ from typing import Any, BinaryIO, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import IntArray
-from pmlopt.core.files import is_standard_stream
+from pmlopt.core.files.disk import is_standard_stream
+from pmlopt.core.numbers.arrays import IntArray
 from pmlopt.data.sampling.categorical import RandomBits
 from pmlopt.tables.cells import gather_cells
 from pmlopt.tables.reading import integers_to_arrow

@@ -15,8 +15,13 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.csv_rows import HEAD_BYTES, find_stated_delimiter, list_delimiters, parse_rows
-from pmlopt.core.files import describe_os_error
+from pmlopt.core.files.csv_rows import (
+    HEAD_BYTES,
+    find_stated_delimiter,
+    list_delimiters,
+    parse_rows,
+)
+from pmlopt.core.files.disk import describe_os_error
 from pmlopt.errors import FileFormatError, InputError
 
 _QUOTE = ord('"')

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pmlopt.core.arrays import BoolArray, IntArray
 from pmlopt.core.lazy_imports import check_installed
+from pmlopt.core.numbers.arrays import BoolArray, IntArray
 from pmlopt.errors import FileFormatError
 from pmlopt.tables.survey_process import METADATA, MIN_KIND
 from pmlopt.tables.table import Table, TableBatch

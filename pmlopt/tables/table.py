@@ -10,11 +10,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, IntArray
 from pmlopt.core.declared_orders import find_declared_order
 from pmlopt.core.descriptions import describe_value
 from pmlopt.core.frames import is_missing, to_integer
 from pmlopt.core.lazy_imports import difflib
+from pmlopt.core.numbers.arrays import BoolArray, IntArray
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.arrow_text import check_text, encode_text_codes, without_text_views
 from pmlopt.tables.streams import CsvFormat

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import IntArray, Label
+from pmlopt.core.numbers.arrays import IntArray, Label
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.cells import (
     encode_categories,

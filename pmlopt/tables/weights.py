@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pmlopt.core.files.matrix_layout import parse_number
 from pmlopt.core.frames import Missing
-from pmlopt.core.matrix_layout import parse_number
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.reading import Table, find_column
 from pmlopt.tables.table import TableBatch

@@ -17,9 +17,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from pmlopt.core.arrays import Label
-from pmlopt.core.files import atomic_file, describe_os_error, is_standard_stream
+from pmlopt.core.files.disk import atomic_file, describe_os_error, is_standard_stream
 from pmlopt.core.lazy_imports import check_installed
+from pmlopt.core.numbers.arrays import Label
 from pmlopt.data.sampling.categorical import RandomBits
 from pmlopt.errors import FileFormatError
 from pmlopt.tables.reading import (

@@ -16,7 +16,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from pmlopt.core.arrays import GRID_DENOMINATOR, FloatArray
+from pmlopt.core.numbers.arrays import GRID_DENOMINATOR, FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.errors import SolverError
 from pmlopt.model.privacy import LDP, Requirement

@@ -10,9 +10,9 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from pmlopt.core.files import MECHANISM_FILE_VERSION
+from pmlopt.core.files.disk import MECHANISM_FILE_VERSION
 from pmlopt.core.matrices.formats import SavedMatrix
-from pmlopt.core.records import build_definitions
+from pmlopt.core.records.record import build_definitions
 from pmlopt.data.symmetry.orbit_mechanism import SavedOrbits
 from pmlopt.programs.registry import list_certificates
 from pmlopt.programs.result import ResultRecord

@@ -9,7 +9,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from pmlopt.core.files import describe_os_error
+from pmlopt.core.files.disk import describe_os_error
 from pmlopt.errors import FileFormatError, InputError
 
 VIPR_ENDING = ".vipr"

@@ -1,6 +1,6 @@
 """Files that no command takes: priors, and mechanisms and problems as far as the command line adds to it.
 
-All other mechanisms that are refused are in tests/core/test_files.py, problems in
+All other mechanisms that are refused are in tests/core/files/test_files.py, problems in
 tests/library/test_broken_problems.py.
 """
 
@@ -76,8 +76,8 @@ def test_a_prior_that_cannot_be_meant(folder: Path, options: str, said: str) -> 
 def test_an_endless_file_is_read_no_further_than_the_limit(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pmlopt.core.files.MAX_FILE_BYTES", 10_000)
-    assert "raise pmlopt.core.files.MAX_FILE_BYTES" in refused(
+    monkeypatch.setattr("pmlopt.core.files.disk.MAX_FILE_BYTES", 10_000)
+    assert "raise pmlopt.core.files.disk.MAX_FILE_BYTES" in refused(
         folder, "audit m.json --prior /dev/zero"
     )
 

@@ -10,7 +10,7 @@ import pytest
 from commands import run
 
 from pmlopt import Mechanism
-from pmlopt.releases.batches import BatchRelease
+from pmlopt.releases.rows.batches import BatchRelease
 from pmlopt.tables import column_counts
 
 

@@ -19,7 +19,7 @@ from cli.hostile import contents, mechanism, refused, write
 from commands import run
 
 import pmlopt
-from pmlopt.core.files import atomic_write
+from pmlopt.core.files.disk import atomic_write
 
 PLAN = "people-needed --for-bound --letters 3 --epsilon 1 --confidence-delta 0.1 --samples 99"
 DESIGN = "design --prior p.csv --epsilon 1 --utility hamming"

@@ -19,7 +19,12 @@ from hypothesis import strategies as st
 from strategies import MODEST
 
 from pmlopt import Box, L1Ball, Mechanism, Prior
-from pmlopt.core.arrays import DefaultLabels, check_labels_of_size, parse_labels, select_labels
+from pmlopt.core.numbers.arrays import (
+    DefaultLabels,
+    check_labels_of_size,
+    parse_labels,
+    select_labels,
+)
 from pmlopt.data.mechanism import pair_with_prior
 from pmlopt.errors import InputError, MechanismError, PriorError, PrivacyError
 

@@ -33,7 +33,7 @@ from pmlopt import (
     leakage_level,
     solve,
 )
-from pmlopt.core.arrays import indices_of
+from pmlopt.core.numbers.arrays import indices_of
 from pmlopt.data.labelled import LabelledArray, read_column, read_labelled_table, read_vector
 from pmlopt.errors import (
     InputError,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import MODEST, mechanisms, pairs
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.data.mechanism import Mechanism, as_mechanism, pair_with_prior
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError

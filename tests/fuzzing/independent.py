@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from oracles.designs import exact_prior, linear_program
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.data.prior import Prior
 
 Weights = list[Fraction]

@@ -336,7 +336,7 @@ def warm_up() -> None:
     import pmlopt.cli.release
     import pmlopt.publishing.plans
     import pmlopt.publishing.releasing
-    import pmlopt.releases.applying  # noqa: F401
+    import pmlopt.releases.rows.applying  # noqa: F401
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from fuzzing.random_designs import demand
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import PrivacyError
 from pmlopt.releases import Ledger
 

@@ -58,14 +58,14 @@ from pmlopt.cli.reading import (
     read_mechanism,
     read_prior,
 )
-from pmlopt.core.letter_files import read_letters
+from pmlopt.core.files.letter_files import read_letters
 from pmlopt.core.matrices.formats import FORMATS
 from pmlopt.data.samplers.languages import LANGUAGES
 from pmlopt.errors import PmloptError
 from pmlopt.library.instances import load as load_problem
 from pmlopt.model.utility import CoordinateLoss
 from pmlopt.publishing.plans import read_plan
-from pmlopt.releases.array_files import read_digest
+from pmlopt.releases.accounts.array_files import read_digest
 from pmlopt.releases.estimation import leakage_from_samples
 from pmlopt.releases.loading import load
 from pmlopt.solvers.solution_files import read_solution

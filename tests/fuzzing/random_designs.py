@@ -21,7 +21,7 @@ from fuzzing.independent import (
 )
 from oracles.designs import exact_prior, is_stochastic
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.independent import IIDPrior
 from pmlopt.model.privacy import LDP, PML, GuessLeakage

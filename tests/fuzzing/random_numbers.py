@@ -13,7 +13,7 @@ from fuzzing.independent import order_level
 from fuzzing.random_designs import demand, random_gains
 from oracles.designs import exact_prior
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.data.chain import Chain
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior

@@ -22,7 +22,7 @@ from oracles.finite_orders import (
     worst_prior,
 )
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
 from pmlopt.model.privacy import (

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
 from pmlopt.model import constraints

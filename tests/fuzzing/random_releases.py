@@ -11,7 +11,7 @@ from fuzzing.random_designs import demand, random_prior
 from oracles import records
 from oracles.designs import exact_prior
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.model import queries
 from pmlopt.model.utility import ExpectedGain

@@ -11,8 +11,8 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray
-from pmlopt.core.records import read_record
+from pmlopt.core.numbers.arrays import BoolArray
+from pmlopt.core.records.record import read_record
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.symmetry.orbit_mechanism import SavedOrbits, is_orbit_record
 from pmlopt.model.utility import EstimationError, ExpectedGain, ExpectedLoss, list_informations

@@ -15,7 +15,7 @@ from refusals import refused
 from strategies import MODEST, epsilons, exact, exact_law, log_of, pairs
 
 from pmlopt import Mechanism, envelope, solve
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.measures import (
     approximate_pml_level,

@@ -34,7 +34,7 @@ from pmlopt import (
     maximal_leakage,
     measures,
 )
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.measures import (
     channel_capacity,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pmlopt import Ledger, MaximalAlphaLeakage, Prior, RenyiPML, SibsonLeakage
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import channel_capacity, maximal_alpha_leakage
 from pmlopt.measures.orders import order_levels, order_surplus, sibson_level

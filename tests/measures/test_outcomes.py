@@ -13,7 +13,7 @@ from refusals import refused
 from strategies import MODEST, pairs
 
 from pmlopt import GuessLeakage, Mechanism, Prior, queries, record_leakage, solve
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import PriorError, PrivacyError
 from pmlopt.measures import (
     audit,

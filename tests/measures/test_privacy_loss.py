@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from refusals import refused
 
 from pmlopt import Mechanism, ldp_level
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.measures import (
     approximate_dp_delta,

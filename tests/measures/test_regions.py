@@ -13,7 +13,7 @@ from refusals import refused
 from strategies import MODEST, epsilons, exact_law, log_of, pairs, priors
 
 from pmlopt import Prior
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import leakage_level, privacy_region, region_boundaries
 from pmlopt.model.closed_forms import k_singular

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.uncertainty.columns import BoxFamily, Family, StaircaseFamily

@@ -14,7 +14,7 @@ from oracles.designs import FloatArray
 from scipy.special import xlogy
 
 from pmlopt import LDP, LIP, PML, FInformation, L1Ball, MutualInformation, Prior, SubConvex
-from pmlopt.core.arrays import DefaultLabels
+from pmlopt.core.numbers.arrays import DefaultLabels
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import ChiSquare, GuessingProbability, Hellinger, TotalVariation
 from pmlopt.programs import Status

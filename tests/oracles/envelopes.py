@@ -11,7 +11,7 @@ import pytest
 from oracles.designs import linear_program
 
 from pmlopt import Result, envelope, solve
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.data.prior import PriorLike
 from pmlopt.measures import envelope_bounds

@@ -9,7 +9,7 @@ from oracles.designs import FloatArray, pml_rows
 from oracles.prior_sets import robust_rows
 from scipy.optimize import linprog
 
-from pmlopt.core.arrays import BoolArray
+from pmlopt.core.numbers.arrays import BoolArray
 
 
 def feasible(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt import ChiSquareBall, KLBall, LikelihoodRegion
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.uncertainty.divergence_ball import DivergenceBall
 
 DIGITS = 700

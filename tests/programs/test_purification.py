@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pmlopt as pm
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.privacy import Requirement
 from pmlopt.programs import registry
 from pmlopt.programs.exact.rounding import is_met_exactly

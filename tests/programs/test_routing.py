@@ -43,7 +43,7 @@ from pmlopt import (
     record_leakage,
     solve,
 )
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.utility import absolute, hamming
 from pmlopt.programs import Alternating, Status, failure_after_processing
 from pmlopt.programs.continuous.methods import GridRefinement

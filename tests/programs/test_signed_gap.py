@@ -25,7 +25,7 @@ from pmlopt import (
     solve,
     verify_file,
 )
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.errors import SolverError
 from pmlopt.model.utility import hamming

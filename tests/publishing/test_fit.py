@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from pmlopt import Mechanism
-from pmlopt.core.arrays import Label
+from pmlopt.core.numbers.arrays import Label
 from pmlopt.errors import InputError, MechanismError
 from pmlopt.publishing import assess_release_fit
 from pmlopt.publishing.release_fit import FALSE_ALARM_PROBABILITY
-from pmlopt.releases.attributes import apply_channels
+from pmlopt.releases.accounts.attributes import apply_channels
 
 LAW = np.array([[0.3, 0.1], [0.1, 0.2], [0.05, 0.25]])
 FIRST = Mechanism([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]], list("abc"), list("abc"))

@@ -13,7 +13,7 @@ from pmlopt import Mechanism
 from pmlopt.errors import PmloptError, PrivacyError
 from pmlopt.publishing import check, read_plan, release
 from pmlopt.publishing.household_columns import count_households
-from pmlopt.releases.households import compute_household_level
+from pmlopt.releases.accounts.households import compute_household_level
 
 UTILITIES: dict[str, Any] = {"level": "absolute", "sex": "hamming"}
 

@@ -18,7 +18,7 @@ from pmlopt.publishing.joint_columns import count_stated_rows
 from pmlopt.publishing.page import build_sections
 from pmlopt.publishing.plans import ReleasePlan
 from pmlopt.publishing.releaser_notes import build_releaser_notes
-from pmlopt.releases.column_groups import split_evenly
+from pmlopt.releases.accounts.column_groups import split_evenly
 from pmlopt.utility import workload_matrix
 
 UTILITIES: dict[str, Any] = {"level": "absolute", "sex": "balanced-match"}

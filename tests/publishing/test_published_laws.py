@@ -31,8 +31,8 @@ from pmlopt import (
     least_leakage,
     solve,
 )
-from pmlopt.core.fields import find_tagged_classes, get_fields
 from pmlopt.core.matrices.formats import FORMATS
+from pmlopt.core.records.fields import find_tagged_classes, get_fields
 from pmlopt.errors import InputError
 from pmlopt.model.constraints import Constraint
 from pmlopt.model.privacy import Requirement

@@ -34,7 +34,7 @@ def people(rows: int = 3_000) -> pd.DataFrame:
 
 
 def test_levels_are_those_of_the_counts_of_the_data() -> None:
-    """Which are held to lists of all sequences in tests/releases/test_joint.py and test_beside.py."""
+    """Which are held to lists of all sequences in releases/accounts/test_joint.py and test_beside.py."""
     data = people()
     draft = release(data, TABLES, keep=["town"], drop=["id"], exact_counts=True)
     counts = data.groupby(["level", "sex"]).size()
@@ -248,7 +248,7 @@ def test_a_failure_leaves_nothing_and_of_two_writers_one_makes_the_folder(
     def other(
         *told: Any,
     ) -> tuple[bytes, bytes]:  # another writer comes meanwhile, and draws nothing
-        monkeypatch.setattr("pmlopt.core.files.LOCK_TIMEOUT_SECONDS", 0.0)
+        monkeypatch.setattr("pmlopt.core.files.disk.LOCK_TIMEOUT_SECONDS", 0.0)
         monkeypatch.setattr("pmlopt.publishing.releasing.apply_columns", full)
         with pytest.raises(FileFormatError, match="another process is writing it"):
             write_release(draft, tmp_path / "out", seed=1)

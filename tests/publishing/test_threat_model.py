@@ -15,8 +15,8 @@ from mutate_releases import mutate
 from mutate_state import KINDS
 
 from pmlopt import PML, Mechanism, Prior, design, load, solve
-from pmlopt.core import counts
-from pmlopt.core.arrays import indices_of
+from pmlopt.core.numbers import counts
+from pmlopt.core.numbers.arrays import indices_of
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.model.uncertainty.confidence import weissman_radius
 from pmlopt.publishing import (

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pmlopt import PML, Mechanism, Prior, constraints, design, leakage_level, solve
 from pmlopt.errors import MechanismError
 from pmlopt.programs.linear.certificate import LinearCertificate
-from pmlopt.releases.noise_tables import (
+from pmlopt.releases.noise.tables import (
     KEYS,
     PTABLE,
     add_zero_row,

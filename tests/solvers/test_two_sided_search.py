@@ -9,7 +9,7 @@ import pytest
 from oracles.envelopes import most_mass
 
 from pmlopt import envelope
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.programs.envelope.build_certificate import RatioPrograms
 from pmlopt.solvers.solver_result import NO_DEADLINE, TIME_LIMIT, Deadline
 from pmlopt.solvers.two_sided_search import MARK_RTOL, ParameterSolution, TwoSidedSearch

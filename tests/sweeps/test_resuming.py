@@ -20,7 +20,7 @@ import pytest
 from sweeps.builders import GRID, but_seconds, gated, interrupted, logged, plain
 
 from pmlopt import Program, sweep
-from pmlopt.core.files import exclusive_lock
+from pmlopt.core.files.disk import exclusive_lock
 from pmlopt.errors import FileFormatError, SweepError
 from pmlopt.sweeps import Sweep
 

@@ -19,8 +19,8 @@ from commands import COUNTING, run
 
 from pmlopt import Mechanism
 from pmlopt.errors import FileFormatError, InputError
-from pmlopt.releases.applying import apply_columns
-from pmlopt.releases.batches import ColumnRelease
+from pmlopt.releases.rows.applying import apply_columns
+from pmlopt.releases.rows.batches import ColumnRelease
 from pmlopt.tables import column_counts, counts_by_column, cross_counts, open_table
 
 SAME = Mechanism(np.eye(2), ["no", "yes"], ["no", "yes"])

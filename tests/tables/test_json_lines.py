@@ -9,8 +9,8 @@ import pytest
 
 from pmlopt import Mechanism
 from pmlopt.errors import InputError, MechanismError
-from pmlopt.releases.applying import apply_columns
-from pmlopt.releases.batches import ColumnRelease
+from pmlopt.releases.rows.applying import apply_columns
+from pmlopt.releases.rows.batches import ColumnRelease
 from pmlopt.tables import column_counts, open_table
 
 

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from tables.tables_of_any_kind import cells_of, csv_bytes, write_table
 
 from pmlopt import Mechanism
-from pmlopt.core.letter_files import read_letters
+from pmlopt.core.files.letter_files import read_letters
 from pmlopt.errors import FileFormatError, InputError
-from pmlopt.releases.applying import apply_columns
-from pmlopt.releases.batches import ColumnRelease
+from pmlopt.releases.rows.applying import apply_columns
+from pmlopt.releases.rows.batches import ColumnRelease
 from pmlopt.tables import CsvFormat, column_counts, open_table, reading
 from pmlopt.tables.streams import QuoteCheck
 from pmlopt.tables.table import TableBatch

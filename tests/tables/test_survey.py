@@ -14,8 +14,8 @@ from commands import run
 
 from pmlopt import LDP, Mechanism, Prior, design, solve
 from pmlopt.errors import FileFormatError, InputError
-from pmlopt.releases.applying import apply_columns
-from pmlopt.releases.batches import ColumnRelease
+from pmlopt.releases.rows.applying import apply_columns
+from pmlopt.releases.rows.batches import ColumnRelease
 from pmlopt.tables import column_counts, open_table
 from pmlopt.tables.writing import write_table
 

@@ -34,7 +34,7 @@ from pmlopt import (
     SibsonLeakage,
     Vulnerability,
 )
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.privacy import CvxpyConstraints, Requirement
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.model.utility import Hellinger, LinearUtility, SubConvex, TotalVariation, absolute

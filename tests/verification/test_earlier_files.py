@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from pmlopt import load, verify_file
-from pmlopt.core.fields import find_tagged_classes
+from pmlopt.core.records.fields import find_tagged_classes
 from pmlopt.programs.certificate import Certificate
 from pmlopt.verification.verify_saved import read_any_mechanism
 

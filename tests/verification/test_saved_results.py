@@ -43,7 +43,7 @@ from pmlopt import (
     solve,
     verify_file,
 )
-from pmlopt.core.arrays import Label
+from pmlopt.core.numbers.arrays import Label
 from pmlopt.data.symmetry import OrbitMechanism
 from pmlopt.errors import FileFormatError, PmloptError, SolverError
 from pmlopt.programs.certificate import DECIMAL

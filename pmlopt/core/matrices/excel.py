@@ -16,12 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import Label, abbreviate, check_json_labels, name_outputs, parse_labels
-from pmlopt.core.differences import MAX_EXACT_INTEGER
-from pmlopt.core.files import MAX_FILE_BYTES, compute_expanded_size
+from pmlopt.core.files.disk import MAX_FILE_BYTES, compute_expanded_size
+from pmlopt.core.files.matrix_layout import check_layout
 from pmlopt.core.matrices.matrix_file import OTHER_FORMATS, MatrixFile, Source, check_kept
-from pmlopt.core.matrix_layout import check_layout
 from pmlopt.core.near_labels import warn_of_near_labels
+from pmlopt.core.numbers.arrays import (
+    Label,
+    abbreviate,
+    check_json_labels,
+    name_outputs,
+    parse_labels,
+)
+from pmlopt.core.numbers.differences import MAX_EXACT_INTEGER
 from pmlopt.errors import FileFormatError, LabelWarning, MissingExtraError
 
 SHEET = "mechanism"

@@ -12,16 +12,7 @@ from typing import Annotated, Any, BinaryIO, Literal
 
 import numpy as np
 
-from pmlopt.core.arrays import (
-    SUM_ATOL,
-    DefaultLabels,
-    FloatArray,
-    Label,
-    abbreviate,
-    check_json_labels,
-)
-from pmlopt.core.blocks import freeze, is_large_matrix, shrink_whole_numbers
-from pmlopt.core.files import (
+from pmlopt.core.files.disk import (
     FORMAT,
     MECHANISM_FILE_VERSION,
     atomic_file,
@@ -36,7 +27,16 @@ from pmlopt.core.files import (
 )
 from pmlopt.core.matrices.matrix_file import MatrixFile, Source, to_real_matrix
 from pmlopt.core.matrices.text_tables import decode_text, encode_text
-from pmlopt.core.records import Range, Shape
+from pmlopt.core.numbers.arrays import (
+    SUM_ATOL,
+    DefaultLabels,
+    FloatArray,
+    Label,
+    abbreviate,
+    check_json_labels,
+)
+from pmlopt.core.numbers.blocks import freeze, is_large_matrix, shrink_whole_numbers
+from pmlopt.core.records.record import Range, Shape
 from pmlopt.errors import FileFormatError
 
 
@@ -245,7 +245,7 @@ FORMATS = {
         check_available=_import_when_called("excel", "check_excel"),
     ),
 }
-"""Of each ending the format; the endings are those of `pmlopt.core.files.ENDINGS`."""
+"""Of each ending the format; the endings are those of `pmlopt.core.files.disk.ENDINGS`."""
 
 _BEGINNINGS = {b"\x93NUMPY": ".npy", b"MATLAB 5.0": ".mat", b"PAR1": ".parquet"}
 

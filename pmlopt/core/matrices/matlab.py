@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import DefaultLabels, Label
-from pmlopt.core.child_process import call_in_child
-from pmlopt.core.files import MAX_FILE_BYTES
+from pmlopt.core.files.child_process import call_in_child
+from pmlopt.core.files.disk import MAX_FILE_BYTES
 from pmlopt.core.matrices.formats import decode_npz, encode_npz
 from pmlopt.core.matrices.matrix_file import (
     OTHER_FORMATS,
@@ -28,6 +27,7 @@ from pmlopt.core.matrices.matrix_file import (
     check_kept,
     to_real_matrix,
 )
+from pmlopt.core.numbers.arrays import DefaultLabels, Label
 from pmlopt.errors import FileFormatError
 
 MATRIX = "P"

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, abbreviate, join_words
+from pmlopt.core.numbers.arrays import FloatArray, Label, abbreviate, join_words
 from pmlopt.errors import FileFormatError
 
 OTHER_FORMATS = "save as .json or .npz, which keep all labels"

@@ -13,15 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import (
-    Label,
-    abbreviate,
-    check_json_labels,
-    check_labels_of_size,
-    name_outputs,
-    parse_labels,
-)
-from pmlopt.core.files import MAX_FILE_BYTES
+from pmlopt.core.files.disk import MAX_FILE_BYTES
+from pmlopt.core.files.matrix_layout import check_layout
 from pmlopt.core.lazy_imports import import_optional
 from pmlopt.core.matrices.matrix_file import (
     OTHER_FORMATS,
@@ -30,8 +23,15 @@ from pmlopt.core.matrices.matrix_file import (
     check_kept,
     to_real_matrix,
 )
-from pmlopt.core.matrix_layout import check_layout
 from pmlopt.core.near_labels import warn_of_near_labels
+from pmlopt.core.numbers.arrays import (
+    Label,
+    abbreviate,
+    check_json_labels,
+    check_labels_of_size,
+    name_outputs,
+    parse_labels,
+)
 from pmlopt.errors import FileFormatError
 
 PURPOSE = "files of Parquet"

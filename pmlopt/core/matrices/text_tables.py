@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from pmlopt.core.arrays import check_csv_labels, name_outputs, parse_labels
-from pmlopt.core.csv_rows import TextTable, encode_csv, read_text_table
+from pmlopt.core.files.csv_rows import TextTable, encode_csv, read_text_table
+from pmlopt.core.files.matrix_layout import check_layout
 from pmlopt.core.matrices.matrix_file import MatrixFile, Source
-from pmlopt.core.matrix_layout import check_layout
 from pmlopt.core.near_labels import warn_of_near_labels
+from pmlopt.core.numbers.arrays import check_csv_labels, name_outputs, parse_labels
 from pmlopt.errors import FileFormatError
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from pmlopt.core.files import atomic_write
+from pmlopt.core.files.disk import atomic_write
 from pmlopt.data.samplers.languages import find_language, resolve_name
 from pmlopt.data.samplers.source import write_source
 from pmlopt.data.samplers.table import LabelledMatrix, SamplerTable

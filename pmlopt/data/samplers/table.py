@@ -15,8 +15,8 @@ from typing import Protocol
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, abbreviate, name_outputs
 from pmlopt.core.lazy_imports import hashlib
+from pmlopt.core.numbers.arrays import FloatArray, Label, abbreviate, name_outputs
 from pmlopt.errors import MechanismError
 
 

@@ -25,8 +25,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, common_integer_ratio
 from pmlopt.core.lazy_imports import hashlib
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray, common_integer_ratio
 from pmlopt.errors import MechanismError
 
 Words: TypeAlias = NDArray[np.uint64]

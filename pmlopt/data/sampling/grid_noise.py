@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.data.sampling.categorical import RandomBits, flip_exponential_coins
 
 Whole: TypeAlias = IntArray | NDArray[np.object_]

@@ -11,9 +11,16 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.argument_checks import check_same_letters
-from pmlopt.core.arrays import DefaultLabels, FloatArray, IntArray, Label, abbreviate, check_integer
-from pmlopt.core.records import COUNT, Range
+from pmlopt.core.numbers.argument_checks import check_same_letters
+from pmlopt.core.numbers.arrays import (
+    DefaultLabels,
+    FloatArray,
+    IntArray,
+    Label,
+    abbreviate,
+    check_integer,
+)
+from pmlopt.core.records.record import COUNT, Range
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.sampling.categorical import RandomBits
 from pmlopt.data.symmetry.prior import (

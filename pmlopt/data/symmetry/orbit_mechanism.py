@@ -14,9 +14,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import FloatArray, IntArray, Label, to_label_array
 from pmlopt.core.display import format_table_html
-from pmlopt.core.files import (
+from pmlopt.core.files.disk import (
     MECHANISM_FILE_VERSION,
     atomic_write,
     encode_json_bytes,
@@ -25,7 +24,8 @@ from pmlopt.core.files import (
     read_bytes,
     read_saved_record,
 )
-from pmlopt.core.records import to_plain
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, to_label_array
+from pmlopt.core.records.record import to_plain
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.sampling.categorical import RandomBits, Seed, make_random_bits
 from pmlopt.data.symmetry.independent import TypePairs

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import MAX_EXPONENT, FloatArray
+from pmlopt.core.numbers.arrays import MAX_EXPONENT, FloatArray
 from pmlopt.data.mechanism import Mechanism, wrap_checked_matrix
 from pmlopt.data.prior import Prior
 from pmlopt.errors import InstanceError

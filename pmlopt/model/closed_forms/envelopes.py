@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, check_nonnegative, check_probability
+from pmlopt.core.numbers.arrays import FloatArray, check_nonnegative, check_probability
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.errors import PrivacyError
 

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from pmlopt.core.arrays import check_integer, check_nonnegative
+from pmlopt.core.numbers.arrays import check_integer, check_nonnegative
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import PrivacyError
 

@@ -11,14 +11,14 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import (
+from pmlopt.core.numbers.arrays import (
     FloatArray,
     check_integer,
     check_nonnegative,
     check_real,
     copy_float_array,
 )
-from pmlopt.core.blocks import freeze
+from pmlopt.core.numbers.blocks import freeze
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.errors import PrivacyError, UtilityError

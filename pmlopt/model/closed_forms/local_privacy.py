@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import check_integer, check_nonnegative, copy_float_array
+from pmlopt.core.numbers.arrays import check_integer, check_nonnegative, copy_float_array
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.errors import PrivacyError, UtilityError

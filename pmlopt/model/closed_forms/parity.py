@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 
-from pmlopt.core.arrays import (
+from pmlopt.core.numbers.arrays import (
     FloatArray,
     check_in_interval,
     check_integer,
     check_nonnegative,
     check_real,
 )
-from pmlopt.core.roots import bisect
+from pmlopt.core.numbers.roots import bisect
 from pmlopt.errors import MechanismError, PrivacyError, QueryError
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.argument_checks import check_one_for_each
-from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.core.numbers.argument_checks import check_one_for_each
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.errors import UtilityError

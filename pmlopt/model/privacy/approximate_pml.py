@@ -9,8 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import MAX_EXPONENT, FloatArray, check_nonnegative, check_probability
 from pmlopt.core.lazy_imports import cp
+from pmlopt.core.numbers.arrays import (
+    MAX_EXPONENT,
+    FloatArray,
+    check_nonnegative,
+    check_probability,
+)
 from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.measures import approximate_pml_level

@@ -8,7 +8,7 @@ from itertools import chain, combinations
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.core.numbers.arrays import FloatArray, IntArray
 
 
 def list_basic_columns(pairs: FloatArray, sizes: FloatArray) -> FloatArray:

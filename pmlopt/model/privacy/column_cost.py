@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.solvers.solver_result import FACTOR_MARGIN_RTOL
 
 

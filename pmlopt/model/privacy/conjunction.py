@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import cp
-from pmlopt.core.records import Record, get_fields, have_equal_content
+from pmlopt.core.numbers.arrays import FloatArray
+from pmlopt.core.records.record import Record, get_fields, have_equal_content
 from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.symmetry.prior import LetterCells

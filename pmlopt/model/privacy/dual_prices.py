@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
-from pmlopt.core.roots import find_crossings
+from pmlopt.core.numbers.arrays import FloatArray
+from pmlopt.core.numbers.roots import find_crossings
 from pmlopt.measures.orders import order_surplus
 from pmlopt.model.privacy.requirement import Witness, check_certificate_array
 

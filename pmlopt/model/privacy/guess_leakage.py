@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import MAX_EXPONENT, FloatArray, check_integer, check_nonnegative
 from pmlopt.core.lazy_imports import cp
+from pmlopt.core.numbers.arrays import MAX_EXPONENT, FloatArray, check_integer, check_nonnegative
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.model.privacy.column_cost import ColumnCost, LargestPieceCost

@@ -8,8 +8,9 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.argument_checks import check_choice, check_same_letters
-from pmlopt.core.arrays import (
+from pmlopt.core.descriptions import describe_value
+from pmlopt.core.numbers.argument_checks import check_choice, check_same_letters
+from pmlopt.core.numbers.arrays import (
     BoolArray,
     FloatArray,
     IntArray,
@@ -18,10 +19,9 @@ from pmlopt.core.arrays import (
     check_nonnegative,
     copy_float_array,
 )
-from pmlopt.core.descriptions import describe_value
-from pmlopt.core.differences import subtract_exactly
-from pmlopt.core.distances import check_distances, join_directions
-from pmlopt.core.records import INFINITE, Shape
+from pmlopt.core.numbers.differences import subtract_exactly
+from pmlopt.core.numbers.distances import check_distances, join_directions
+from pmlopt.core.records.record import INFINITE, Shape
 from pmlopt.data.labelled import LabelledArray, Numbers, read_labelled_table
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PrivacyError

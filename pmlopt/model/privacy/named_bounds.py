@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
 
-from pmlopt.core.arrays import abbreviate, check_nonnegative
+from pmlopt.core.numbers.arrays import abbreviate, check_nonnegative
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret

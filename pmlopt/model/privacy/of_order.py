@@ -12,9 +12,9 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import MAX_EXPONENT, FloatArray, check_nonnegative, check_real
-from pmlopt.core.concave import make_power_sum, maximize_over_laws
 from pmlopt.core.lazy_imports import cp
+from pmlopt.core.numbers.arrays import MAX_EXPONENT, FloatArray, check_nonnegative, check_real
+from pmlopt.core.numbers.concave import make_power_sum, maximize_over_laws
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray, bound_sum_rounding
 from pmlopt.core.lazy_imports import sparse
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, bound_sum_rounding
 
 
 def compress_rows(rows: FloatArray) -> sparse.csr_array:

@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import cp
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.privacy.of_order import View, express_norms
 from pmlopt.model.uncertainty.dual_measures import CompiledPrograms
 from pmlopt.solvers.approximate_minimum import solve_approximately

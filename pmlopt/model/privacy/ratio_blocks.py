@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.core.numbers.arrays import FloatArray, IntArray
 from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.solvers.structured.block_program import ColumnBlock
 

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.argument_checks import (
+from pmlopt.core.numbers.argument_checks import (
     check_all_nonnegative,
     check_one_for_each,
     check_same_letters,
 )
-from pmlopt.core.arrays import (
+from pmlopt.core.numbers.arrays import (
     FloatArray,
     IntArray,
     check_nonnegative,
     copy_float_array,
     integers_over_common_denominator,
 )
-from pmlopt.core.records import ADDED_LATER, ContextReference, Shape
+from pmlopt.core.records.record import ADDED_LATER, ContextReference, Shape
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.symmetry.prior import LetterCells

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
 from pmlopt.core.lazy_imports import cp, sparse
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import largest_log_entry_ratios, log_entry_ratios, log_product_ratios
 from pmlopt.model.privacy.basic_columns import list_basic_columns

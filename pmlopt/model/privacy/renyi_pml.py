@@ -15,10 +15,10 @@ from typing import Annotated, Any, ClassVar, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.argument_checks import check_one_for_each
-from pmlopt.core.arrays import FloatArray, copy_float_array
 from pmlopt.core.lazy_imports import cp
-from pmlopt.core.records import ADDED_LATER, Record, Shape
+from pmlopt.core.numbers.argument_checks import check_one_for_each
+from pmlopt.core.numbers.arrays import FloatArray, copy_float_array
+from pmlopt.core.records.record import ADDED_LATER, Record, Shape
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.secret import Secret, check_secret

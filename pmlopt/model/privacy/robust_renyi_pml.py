@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import MAX_EXPONENT, FloatArray
 from pmlopt.core.lazy_imports import cp
+from pmlopt.core.numbers.arrays import MAX_EXPONENT, FloatArray
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.symmetry.prior import LetterCells

@@ -9,9 +9,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.argument_checks import check_same_letters
-from pmlopt.core.arrays import FloatArray, Label, abbreviate, bound_sum_rounding, check_nonnegative
 from pmlopt.core.lazy_imports import cp, sparse
+from pmlopt.core.numbers.argument_checks import check_same_letters
+from pmlopt.core.numbers.arrays import (
+    FloatArray,
+    Label,
+    abbreviate,
+    bound_sum_rounding,
+    check_nonnegative,
+)
 from pmlopt.data.mechanism import Mechanism, MechanismLike, check_labels_match, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.secret import Secret

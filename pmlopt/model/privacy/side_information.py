@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import Label, abbreviate, check_nonnegative, check_real
+from pmlopt.core.numbers.arrays import Label, abbreviate, check_nonnegative, check_real
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret, check_secret
 from pmlopt.errors import PrivacyError

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label
+from pmlopt.core.numbers.arrays import FloatArray, Label
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 

@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.argument_checks import check_all_nonnegative
-from pmlopt.core.arrays import (
+from pmlopt.core.numbers.argument_checks import check_all_nonnegative
+from pmlopt.core.numbers.arrays import (
     DefaultLabels,
     FloatArray,
     IntArray,
@@ -21,7 +21,7 @@ from pmlopt.core.arrays import (
     check_real,
     copy_float_array,
 )
-from pmlopt.core.records import ContextReference
+from pmlopt.core.records.record import ContextReference
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import MechanismError, PrivacyError, QueryError, UtilityError
 from pmlopt.model.queries.kinds import Explicit

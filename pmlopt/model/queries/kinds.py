@@ -13,8 +13,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, IntArray, Label
 from pmlopt.core.lazy_imports import special
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label
 from pmlopt.data.symmetry.independent import list_compositions
 from pmlopt.errors import QueryError
 from pmlopt.model.queries.query import (

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
-from pmlopt.core.roots import bisect_intervals
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
+from pmlopt.core.numbers.roots import bisect_intervals
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.measures.leakage import mutual_information
 from pmlopt.model.queries.channel import record_channel

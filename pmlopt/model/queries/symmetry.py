@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pmlopt.core.arrays import SUM_ATOL, FloatArray, IntArray, copy_float_array
+from pmlopt.core.numbers.arrays import SUM_ATOL, FloatArray, IntArray, copy_float_array
 from pmlopt.data.symmetry.prior import compute_orbits
 from pmlopt.errors import PriorError
 from pmlopt.model.queries.kinds import (

@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from pmlopt.core.argument_checks import check_same_letters
-from pmlopt.core.arrays import (
+from pmlopt.core.numbers.argument_checks import check_same_letters
+from pmlopt.core.numbers.arrays import (
     SUM_ATOL,
     FloatArray,
     Label,
@@ -21,7 +21,7 @@ from pmlopt.core.arrays import (
     common_integer_ratio,
     copy_float_array,
 )
-from pmlopt.core.records import COUNT, ContextReference, Range, Shape
+from pmlopt.core.records.record import COUNT, ContextReference, Range, Shape
 from pmlopt.data.labelled import Numbers, read_vector
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError

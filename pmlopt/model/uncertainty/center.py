@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import (
+from pmlopt.core.numbers.arrays import (
     SUM_ATOL,
     FloatArray,
     Label,
@@ -16,7 +16,7 @@ from pmlopt.core.arrays import (
     common_integer_ratio,
     copy_float_array,
 )
-from pmlopt.core.records import ContextReference, Range, Record, Shape
+from pmlopt.core.records.record import ContextReference, Range, Record, Shape
 from pmlopt.data.labelled import read_vector
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import PrivacyError

@@ -11,8 +11,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import cp
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.uncertainty.divergence_ball import PROOF_BITS, DivergenceBall
 from pmlopt.model.uncertainty.prior_set import MinMeanExpression
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import cp
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.uncertainty.prior_set import (
     MinMeanExpression,
     PriorPolytope,

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray
 from pmlopt.model.uncertainty.cut_polytopes import CutCube, cut_cube
 from pmlopt.model.uncertainty.prior_set import PriorSet, require_form
 from pmlopt.model.uncertainty.vertices import build_member_hull

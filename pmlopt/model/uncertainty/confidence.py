@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import (
+from pmlopt.core.lazy_imports import special
+from pmlopt.core.numbers.arrays import (
     BoolArray,
     FloatArray,
     Label,
@@ -18,8 +19,7 @@ from pmlopt.core.arrays import (
     check_probability,
     compute_subset_sums,
 )
-from pmlopt.core.lazy_imports import special
-from pmlopt.core.roots import bisect_intervals
+from pmlopt.core.numbers.roots import bisect_intervals
 from pmlopt.data.chain import Chain, count_moves, smooth_counts
 from pmlopt.data.prior import Prior, PriorLike, as_prior, read_count_table
 from pmlopt.errors import PriorError, PrivacyError

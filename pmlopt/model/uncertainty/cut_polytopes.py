@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray
 
 TIGHT_ATOL = 1e-11
 """By how much a vertex may miss a constraint that counts as tight: a constraint too many only adds points of

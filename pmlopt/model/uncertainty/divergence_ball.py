@@ -12,15 +12,15 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from pmlopt.core.arrays import (
+from pmlopt.core.numbers.arrays import (
     BoolArray,
     DefaultLabels,
     FloatArray,
     check_nonnegative,
     check_probability,
 )
-from pmlopt.core.records import ContextReference, Range
-from pmlopt.core.roots import bisect_intervals
+from pmlopt.core.numbers.roots import bisect_intervals
+from pmlopt.core.records.record import ContextReference, Range
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells, SymmetricPrior
 from pmlopt.errors import PrivacyError

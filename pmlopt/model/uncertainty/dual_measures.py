@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import cp
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.solvers.approximate_minimum import solve_approximately
 
 MeasureConstraint: TypeAlias = "Callable[[cp.Expression, Any], list[cp.Constraint]]"

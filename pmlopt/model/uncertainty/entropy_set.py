@@ -8,8 +8,8 @@ from decimal import Context, Decimal, localcontext
 from functools import cached_property
 from typing import Annotated, ClassVar
 
-from pmlopt.core.argument_checks import check_same_letters
-from pmlopt.core.arrays import (
+from pmlopt.core.numbers.argument_checks import check_same_letters
+from pmlopt.core.numbers.arrays import (
     DefaultLabels,
     Label,
     check_integer,
@@ -17,7 +17,7 @@ from pmlopt.core.arrays import (
     check_nonnegative,
     check_probability,
 )
-from pmlopt.core.records import COUNT, ContextReference, Range, Shape
+from pmlopt.core.records.record import COUNT, ContextReference, Range, Shape
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError

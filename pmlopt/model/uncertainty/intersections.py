@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, check_probability
 from pmlopt.core.lazy_imports import cp
-from pmlopt.core.roots import find_near_share
+from pmlopt.core.numbers.arrays import FloatArray, Label, check_probability
+from pmlopt.core.numbers.roots import find_near_share
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.dual_measures import CommonPriors

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import cp
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.uncertainty.dual_measures import CompiledPrograms
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.solvers.approximate_minimum import solve_approximately

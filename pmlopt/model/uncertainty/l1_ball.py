@@ -9,13 +9,13 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import (
+from pmlopt.core.numbers.arrays import (
     DefaultLabels,
     FloatArray,
     check_in_interval,
     check_probability,
 )
-from pmlopt.core.records import ContextReference, Range
+from pmlopt.core.records.record import ContextReference, Range
 from pmlopt.data.prior import Prior, PriorLike, conditional_value_at_risk
 from pmlopt.data.symmetry.prior import LetterCells, SymmetricPrior
 from pmlopt.errors import PrivacyError

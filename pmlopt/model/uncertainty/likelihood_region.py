@@ -11,9 +11,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, check_integer, check_probability
 from pmlopt.core.lazy_imports import cp
-from pmlopt.core.roots import bisect
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, check_integer, check_probability
+from pmlopt.core.numbers.roots import bisect
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.center import Center

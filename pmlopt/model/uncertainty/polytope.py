@@ -11,7 +11,8 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import (
+from pmlopt.core.lazy_imports import cp
+from pmlopt.core.numbers.arrays import (
     FloatArray,
     IntArray,
     Label,
@@ -20,8 +21,7 @@ from pmlopt.core.arrays import (
     common_integer_ratio,
     copy_float_array,
 )
-from pmlopt.core.lazy_imports import cp
-from pmlopt.core.records import ContextReference, Shape
+from pmlopt.core.records.record import ContextReference, Shape
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.boxes import AllPriors

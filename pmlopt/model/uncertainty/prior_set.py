@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
-from pmlopt.core.argument_checks import check_same_letters
-from pmlopt.core.arrays import BoolArray, FloatArray, Label
 from pmlopt.core.lazy_imports import cp, optimize, sparse
-from pmlopt.core.records import Record
-from pmlopt.core.roots import find_least_share
+from pmlopt.core.numbers.argument_checks import check_same_letters
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, Label
+from pmlopt.core.numbers.roots import find_least_share
+from pmlopt.core.records.record import Record
 from pmlopt.data.mechanism import check_labels_match
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 
 
 def has_rare_values(probabilities: FloatArray) -> bool:

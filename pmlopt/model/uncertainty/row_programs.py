@@ -9,8 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import sparse
+from pmlopt.core.numbers.arrays import FloatArray
 
 Basis = tuple[tuple[int, ...], tuple[int, ...]]
 """The rows that are tight at a vertex, and as many letters; all other letters have probability 0."""

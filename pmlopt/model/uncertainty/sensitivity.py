@@ -18,7 +18,7 @@ import sys
 
 import numpy as np
 
-from pmlopt.core.arrays import (
+from pmlopt.core.numbers.arrays import (
     FloatArray,
     bound_sum_rounding,
     check_in_interval,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import BoolArray, FloatArray, bound_sum_rounding
 from pmlopt.core.lazy_imports import hashlib
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, bound_sum_rounding
 from pmlopt.solvers.structured.factors import solve_positive
 
 _MAX_ITERATIONS = 200

@@ -12,9 +12,9 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import SUM_ATOL, FloatArray, common_integer_ratio, copy_float_array
 from pmlopt.core.lazy_imports import cp, optimize
-from pmlopt.core.records import Shape
+from pmlopt.core.numbers.arrays import SUM_ATOL, FloatArray, common_integer_ratio, copy_float_array
+from pmlopt.core.records.record import Shape
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.prior_set import (

@@ -11,10 +11,15 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import DefaultLabels, FloatArray, check_nonnegative, check_probability
-from pmlopt.core.distances import check_distances
 from pmlopt.core.lazy_imports import cp, optimize, sparse
-from pmlopt.core.records import INFINITE, ContextReference, Range, Shape
+from pmlopt.core.numbers.arrays import (
+    DefaultLabels,
+    FloatArray,
+    check_nonnegative,
+    check_probability,
+)
+from pmlopt.core.numbers.distances import check_distances
+from pmlopt.core.records.record import INFINITE, ContextReference, Range, Shape
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.symmetry.prior import LetterCells, SymmetricPrior
 from pmlopt.errors import PrivacyError

@@ -10,10 +10,15 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.argument_checks import check_choice, check_one_for_each
-from pmlopt.core.arrays import FloatArray, Label, bound_sum_rounding, copy_float_array
-from pmlopt.core.differences import MAX_DIFFERENCE, is_label_number, subtract_arrays, to_exact_array
-from pmlopt.core.records import Shape
+from pmlopt.core.numbers.argument_checks import check_choice, check_one_for_each
+from pmlopt.core.numbers.arrays import FloatArray, Label, bound_sum_rounding, copy_float_array
+from pmlopt.core.numbers.differences import (
+    MAX_DIFFERENCE,
+    is_label_number,
+    subtract_arrays,
+    to_exact_array,
+)
+from pmlopt.core.records.record import Shape
 from pmlopt.data.labelled import LabelledArray, Numbers, read_combinations
 from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike, as_prior

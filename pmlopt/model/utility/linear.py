@@ -10,11 +10,17 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import DefaultLabels, FloatArray, Label, abbreviate, copy_float_array
-from pmlopt.core.blocks import sum_row_products
-from pmlopt.core.differences import subtract_exactly
 from pmlopt.core.lazy_imports import cp
-from pmlopt.core.records import NamedValues, Record, Shape
+from pmlopt.core.numbers.arrays import (
+    DefaultLabels,
+    FloatArray,
+    Label,
+    abbreviate,
+    copy_float_array,
+)
+from pmlopt.core.numbers.blocks import sum_row_products
+from pmlopt.core.numbers.differences import subtract_exactly
+from pmlopt.core.records.record import NamedValues, Record, Shape
 from pmlopt.data.labelled import Axes, LabelledArray, Numbers, read_labelled_table
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import BoolArray, IntArray, check_integer, copy_float_array
+from pmlopt.core.numbers.arrays import BoolArray, IntArray, check_integer, copy_float_array
 from pmlopt.data.mechanism import MechanismLike, as_mechanism
 from pmlopt.errors import UtilityError
 

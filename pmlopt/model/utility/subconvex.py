@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.errors import UtilityError

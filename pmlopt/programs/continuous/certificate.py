@@ -10,9 +10,9 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
 from pmlopt.core.grids import Grid
-from pmlopt.core.records import Shape
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
+from pmlopt.core.records.record import Shape
 from pmlopt.data.continuous import Continuous
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PriorError

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
 from pmlopt.core.grids import Grid
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import PriorError, ProgramError
 from pmlopt.programs.continuous.certificate import BOUND_BOXES, ContinuousCertificate, bound_loss
 from pmlopt.programs.continuous.program import ContinuousDesign

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, Label, bound_sum_rounding
-from pmlopt.core.roots import bisect, step_up_until
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, Label, bound_sum_rounding
+from pmlopt.core.numbers.roots import bisect, step_up_until
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import MechanismError
 from pmlopt.measures import binary_event

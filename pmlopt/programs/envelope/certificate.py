@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from pmlopt.core.arrays import FloatArray
-from pmlopt.core.records import Range, Shape
+from pmlopt.core.numbers.arrays import FloatArray
+from pmlopt.core.records.record import Range, Shape
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.programs.certificate import Certificate, StoredPrior

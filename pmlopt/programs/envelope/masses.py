@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import MAX_EXPONENT, BoolArray, FloatArray, IntArray
+from pmlopt.core.numbers.arrays import MAX_EXPONENT, BoolArray, FloatArray, IntArray
 from pmlopt.data.prior import Prior
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.programs.exact.rounding import round_exp_down, round_exp_up, scale_to_integers

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pmlopt.core.arrays import MAX_EXPONENT, FloatArray
+from pmlopt.core.numbers.arrays import MAX_EXPONENT, FloatArray
 from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.programs.envelope.build_certificate import (

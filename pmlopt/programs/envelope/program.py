@@ -10,8 +10,8 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, check_nonnegative, check_probability
 from pmlopt.core.lazy_imports import cp
+from pmlopt.core.numbers.arrays import FloatArray, Label, check_nonnegative, check_probability
 from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_names
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError

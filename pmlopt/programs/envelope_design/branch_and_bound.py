@@ -8,7 +8,7 @@ from itertools import count
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.programs.envelope_design.margin_programs import (
     MIN_GAIN_FRACTION,

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import ProgramError

@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, check_nonnegative, check_probability
 from pmlopt.core.lazy_imports import cp
+from pmlopt.core.numbers.arrays import FloatArray, Label, check_nonnegative, check_probability
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import PML

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, bound_sum_rounding
 from pmlopt.core.lazy_imports import cp, optimize
+from pmlopt.core.numbers.arrays import FloatArray, bound_sum_rounding
 from pmlopt.model.utility.estimation_error import Criterion
 from pmlopt.programs.estimation.columns import DesignColumns, EstimationCone
 from pmlopt.solvers import cvxpy_interface

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import linalg, optimize
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.programs.estimation.bounds import ErrorBoundProof, MomentProblem, solve_relaxation
 from pmlopt.programs.estimation.columns import MAX_RELAXED_LETTERS, prepend_constant
 from pmlopt.programs.estimation.fewer_outputs import (

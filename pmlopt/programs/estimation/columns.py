@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 from highspy import Highs
 
-from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.core.lazy_imports import sparse
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import optimize
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.programs.program import MethodError
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
-from pmlopt.core.concave import steps_to_boundary
+from pmlopt.core.numbers.arrays import FloatArray
+from pmlopt.core.numbers.concave import steps_to_boundary
 from pmlopt.model.utility.estimation_error import Criterion
 from pmlopt.solvers.solver_result import Deadline
 

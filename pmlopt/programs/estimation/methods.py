@@ -10,8 +10,8 @@ from functools import partial
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import optimize
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.model.closed_forms.catalogue import build_closed_forms, is_within_limits

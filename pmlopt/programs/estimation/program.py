@@ -8,8 +8,8 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, bound_sum_rounding, check_integer
 from pmlopt.core.lazy_imports import cp
+from pmlopt.core.numbers.arrays import FloatArray, bound_sum_rounding, check_integer
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError

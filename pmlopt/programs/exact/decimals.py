@@ -8,7 +8,7 @@ from operator import mul
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.queries.record_leakage_measures import allows_only_uniform
 
 DECIMAL_DIGITS = 50

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from pmlopt.core.arrays import GRID_DENOMINATOR, BoolArray, FloatArray
+from pmlopt.core.numbers.arrays import GRID_DENOMINATOR, BoolArray, FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.metric_privacy import compute_shortest_paths

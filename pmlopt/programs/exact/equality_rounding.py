@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import GRID_DENOMINATOR, FloatArray
+from pmlopt.core.numbers.arrays import GRID_DENOMINATOR, FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import Requirement
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import GRID_DENOMINATOR, FloatArray
-from pmlopt.core.blocks import iterate_row_blocks
+from pmlopt.core.numbers.arrays import GRID_DENOMINATOR, FloatArray
+from pmlopt.core.numbers.blocks import iterate_row_blocks
 
 
 @dataclass(frozen=True, eq=False)

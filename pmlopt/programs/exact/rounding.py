@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import GRID_DENOMINATOR, BoolArray, FloatArray, IntArray
-from pmlopt.core.blocks import is_all_finite, iterate_row_blocks
+from pmlopt.core.numbers.arrays import GRID_DENOMINATOR, BoolArray, FloatArray, IntArray
+from pmlopt.core.numbers.blocks import is_all_finite, iterate_row_blocks
 from pmlopt.data.mechanism import wrap_checked_matrix
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray
-from pmlopt.core.roots import step_up_until
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray
+from pmlopt.core.numbers.roots import step_up_until
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError

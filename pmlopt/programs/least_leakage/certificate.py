@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, bound_sum_rounding
-from pmlopt.core.records import ContextReference, Shape
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, bound_sum_rounding
+from pmlopt.core.records.record import ContextReference, Shape
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import PML

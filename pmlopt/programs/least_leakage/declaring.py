@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import MAX_EXPONENT, FloatArray
 from pmlopt.core.lazy_imports import cp
+from pmlopt.core.numbers.arrays import MAX_EXPONENT, FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import CvxpyConstraints, RenyiPML, Requirement, SibsonLeakage

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import cp
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.prior import SymmetricPrior
 from pmlopt.errors import ProgramError

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeAlias
 
-from pmlopt.core.records import have_equal_content
+from pmlopt.core.records.record import have_equal_content
 from pmlopt.data.prior import Prior
 from pmlopt.programs.certificate import Certificate
 from pmlopt.programs.claims import FLOATS, RATIONAL, Claim

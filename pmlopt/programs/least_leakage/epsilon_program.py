@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label
 from pmlopt.core.lazy_imports import cp
+from pmlopt.core.numbers.arrays import FloatArray, Label
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.prior import SymmetricPrior
 from pmlopt.model.privacy import Requirement

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
-from pmlopt.core.roots import find_least_share
+from pmlopt.core.numbers.arrays import FloatArray
+from pmlopt.core.numbers.roots import find_least_share
 from pmlopt.errors import InputError, MechanismError, PmloptError, ProgramError
 from pmlopt.programs.certificate import Certificate, WarmStart
 from pmlopt.programs.least_leakage.epsilon_certificate import (

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
-from pmlopt.core.arrays import MAX_EXPONENT
 from pmlopt.core.descriptions import describe_value
-from pmlopt.core.records import find_tagged_classes, get_fields
+from pmlopt.core.numbers.arrays import MAX_EXPONENT
+from pmlopt.core.records.record import find_tagged_classes, get_fields
 from pmlopt.core.suggestions import did_you_mean
 from pmlopt.data.secret import Secret
 from pmlopt.errors import PrivacyError

@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.core.lazy_imports import sparse
+from pmlopt.core.numbers.arrays import FloatArray, IntArray
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import PML
 from pmlopt.model.uncertainty.prior_set import PriorPolytope

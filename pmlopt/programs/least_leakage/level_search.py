@@ -14,7 +14,7 @@ from functools import cache
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.programs.least_leakage.build_certificate import (
     build_best_allowed,
     prove_level,

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.errors import InputError, ProgramError
 from pmlopt.programs.certificate import (

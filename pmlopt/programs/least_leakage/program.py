@@ -9,9 +9,9 @@ from typing import Any, TypeVar, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.argument_checks import check_one_for_each
-from pmlopt.core.arrays import BoolArray, FloatArray, Label, check_real
 from pmlopt.core.lazy_imports import cp, sparse
+from pmlopt.core.numbers.argument_checks import check_one_for_each
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, Label, check_real
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.secret import Secret

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.core.lazy_imports import cp, sparse
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.programs.linear.certificate import compute_row_sizes
 from pmlopt.solvers.structured.block_program import BlockLP, SideConstraints, find_attainable

@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import MechanismError
 from pmlopt.model.utility.linear import build_best_constant
 from pmlopt.programs.exact.rounding import approximate_repair

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, bound_sum_rounding
 from pmlopt.core.lazy_imports import cp
+from pmlopt.core.numbers.arrays import FloatArray, bound_sum_rounding
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.data.symmetry.prior import PairSpace

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray
-from pmlopt.core.blocks import iterate_row_blocks
+from pmlopt.core.numbers.arrays import FloatArray, IntArray
+from pmlopt.core.numbers.blocks import iterate_row_blocks
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.prior import LetterCells, PairOrbits
 

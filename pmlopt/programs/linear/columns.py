@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import (
+from pmlopt.core.lazy_imports import cp, sparse
+from pmlopt.core.numbers.arrays import (
     BoolArray,
     FloatArray,
     IntArray,
@@ -25,8 +26,7 @@ from pmlopt.core.arrays import (
     bound_sum_rounding,
     common_integer_ratio,
 )
-from pmlopt.core.blocks import sum_row_products
-from pmlopt.core.lazy_imports import cp, sparse
+from pmlopt.core.numbers.blocks import sum_row_products
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.invariant import InvariantPrior

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.core.lazy_imports import sparse
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray
 from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.model.privacy.requirement import Witness
 from pmlopt.model.utility.linear import build_best_constant

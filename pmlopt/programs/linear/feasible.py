@@ -7,8 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import cp
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import InfeasibleError
 from pmlopt.model.utility.linear import build_best_constant
 from pmlopt.programs.linear.build_certificate import certify_linear, certify_symmetric

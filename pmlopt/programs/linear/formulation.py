@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import FloatArray, IntArray, bound_sum_rounding
-from pmlopt.core.blocks import iterate_column_blocks, iterate_row_blocks, sum_row_products
 from pmlopt.core.lazy_imports import optimize, sparse
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, bound_sum_rounding
+from pmlopt.core.numbers.blocks import iterate_column_blocks, iterate_row_blocks, sum_row_products
 from pmlopt.data.mechanism import as_mechanism, pair_with_prior
 from pmlopt.model.closed_forms.catalogue import build_closed_forms, is_within_limits
 from pmlopt.model.privacy.ratios import RatioBounds

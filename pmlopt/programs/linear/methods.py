@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import InfeasibleError
 from pmlopt.programs import linear
 from pmlopt.programs.linear import constraint_generation, feasible, formulation

@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray
 from pmlopt.data.prior import conditional_value_at_risk
 from pmlopt.errors import MechanismError
 from pmlopt.model.utility.linear import build_best_constant

@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.core.numbers.arrays import FloatArray, IntArray
 from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.model.privacy.requirement import read_pair_weights
 from pmlopt.programs.exact.envelope_repair import lower_envelope, pair_exponents

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.core.lazy_imports import sparse
+from pmlopt.core.numbers.arrays import FloatArray, IntArray
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.solvers import highs
 from pmlopt.solvers.solver_result import Deadline, MethodOptions

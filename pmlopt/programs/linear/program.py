@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, bound_sum_rounding
-from pmlopt.core.blocks import find_max_size
 from pmlopt.core.descriptions import describe_value
 from pmlopt.core.lazy_imports import cp, sparse
+from pmlopt.core.numbers.arrays import FloatArray, Label, bound_sum_rounding
+from pmlopt.core.numbers.blocks import find_max_size
 from pmlopt.data.mechanism import MechanismLike, as_mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.prior import PairSpace, SymmetricPrior

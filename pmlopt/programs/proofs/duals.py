@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import sparse
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import SolverError
 from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, Terms
 

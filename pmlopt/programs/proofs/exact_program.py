@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import ProgramError
 from pmlopt.programs.exact.rounding import round_exp_down, round_exp_up
 from pmlopt.solvers.mps import NamedProgram, NamedRow, scale_to_integers

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pmlopt.core.files import describe_os_error, publish_new
+from pmlopt.core.files.disk import describe_os_error, publish_new
 from pmlopt.errors import FileFormatError
 from pmlopt.programs.certificate import Certificate
 from pmlopt.programs.proofs.claims import iterate_proofs

@@ -8,8 +8,8 @@ from fractions import Fraction
 from functools import cache
 from importlib.resources import files as resource_files
 
-from pmlopt.core.arrays import FloatArray, Label
 from pmlopt.core.descriptions import escape_control_characters
+from pmlopt.core.numbers.arrays import FloatArray, Label
 from pmlopt.data.prior import Prior
 from pmlopt.programs.certificate import Certificate
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate

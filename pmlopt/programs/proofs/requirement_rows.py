@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import MAX_EXPONENT, BoolArray, FloatArray
+from pmlopt.core.numbers.arrays import MAX_EXPONENT, BoolArray, FloatArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError

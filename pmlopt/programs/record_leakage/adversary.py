@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, bound_sum_rounding, check_nonnegative
 from pmlopt.core.lazy_imports import cp, sparse
+from pmlopt.core.numbers.arrays import FloatArray, bound_sum_rounding, check_nonnegative
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import log_sum_exp
 from pmlopt.model.queries import Query, RecordChannel

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.core.numbers.arrays import FloatArray, IntArray
 from pmlopt.programs.record_leakage.adversary import BoundedAdversary
 from pmlopt.programs.record_leakage.cell_relaxation import CellBounds, LeakageRelaxation
 from pmlopt.programs.record_leakage.local_ascent import maximize_locally

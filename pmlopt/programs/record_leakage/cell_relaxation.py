@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
 from pmlopt.measures.leakage import log_sum_exp
 from pmlopt.model.queries.record_leakage_measures import compute_negative_entropies
 from pmlopt.programs.record_leakage.adversary import BoundedAdversary

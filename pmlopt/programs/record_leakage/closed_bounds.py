@@ -10,7 +10,7 @@ from itertools import product
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.core.numbers.arrays import FloatArray, IntArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model import closed_forms
 from pmlopt.model.queries import ModularSum, Query, RecordChannel

@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, check_integer
+from pmlopt.core.numbers.arrays import FloatArray, check_integer
 from pmlopt.data.sampling.categorical import make_generator
 from pmlopt.errors import PrivacyError
 from pmlopt.model.queries import RecordChannel

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import special
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.measures.leakage import log_sum_exp
 from pmlopt.programs.record_leakage.adversary import BoundedAdversary
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
-from pmlopt.core.roots import bisect
+from pmlopt.core.numbers.arrays import FloatArray
+from pmlopt.core.numbers.roots import bisect
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.utility import list_informations
 from pmlopt.model.utility.linear import compute_expectation

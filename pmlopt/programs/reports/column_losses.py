@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray, Label
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label
 from pmlopt.programs.certificate import DesignCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from pmlopt.core import files
 from pmlopt.core.descriptions import escape_control_characters
 from pmlopt.core.display import format_matrix_html
+from pmlopt.core.files import disk
+from pmlopt.core.files.sealing import check_not_sealed
 from pmlopt.core.lazy_imports import html
-from pmlopt.core.sealing import check_not_sealed
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError
@@ -353,13 +353,13 @@ def write_report_page(
         FileFormatError: a claim is false (there is no report of a promise that does not hold), or the path
             has another ending, is in the folder of a release, or cannot be written.
     """
-    ending = files.get_file_format(path, REPORT_FORMATS)
+    ending = disk.get_file_format(path, REPORT_FORMATS)
     check_not_sealed(path)
     if verdict.failures:
         raise FileFormatError(
             f"{source}: there is no report of a result that is false: "
             + "; ".join(f"{claim.name}: {claim.detail}" for claim in verdict.failures)
         )
-    files.atomic_write(
+    disk.atomic_write(
         path, render_page(REPORT_TITLE, build_sections(certificate, verdict, source), ending)
     )

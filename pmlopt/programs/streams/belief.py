@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.data.chain import Chain
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PrivacyError

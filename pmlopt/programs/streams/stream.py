@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import (
+from pmlopt.core.numbers.arrays import (
     BoolArray,
     FloatArray,
     IntArray,
@@ -21,7 +21,7 @@ from pmlopt.core.arrays import (
     indices_of,
     select_labels,
 )
-from pmlopt.core.records import Record, Shape
+from pmlopt.core.records.record import Record, Shape
 from pmlopt.data.chain import Chain
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.data.prior import Prior

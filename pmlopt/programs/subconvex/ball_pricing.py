@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
-from pmlopt.core.maxima import bound_maximum
+from pmlopt.core.numbers.arrays import FloatArray
+from pmlopt.core.numbers.maxima import bound_maximum
 from pmlopt.model.uncertainty.columns import BoxFamily, Family, StaircaseFamily
 from pmlopt.programs.subconvex.columns import ColumnBatch, ColumnPricer, PricingResult
 from pmlopt.programs.subconvex.split_pricing import SplitPricer

@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, bound_sum_rounding
-from pmlopt.core.records import ADDED_LATER, Shape
+from pmlopt.core.numbers.arrays import FloatArray, bound_sum_rounding
+from pmlopt.core.records.record import ADDED_LATER, Shape
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.utility import SubConvex, list_informations
 from pmlopt.programs.certificate import VERIFY_ROUNDING_FRACTION, DesignCertificate

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.core.lazy_imports import optimize
+from pmlopt.core.numbers.arrays import FloatArray, IntArray
 from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.programs.subconvex.columns import ColumnBatch
 from pmlopt.programs.subconvex.count_pricing import CountPricer

@@ -10,8 +10,8 @@ from typing import Self
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
-from pmlopt.core.roots import bisect_intervals
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray
+from pmlopt.core.numbers.roots import bisect_intervals
 
 BISECTION_STEPS = 50
 """Halvings of the mass at which a concave function is touched by its tangent: to its rounding."""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, bound_sum_rounding
+from pmlopt.core.numbers.arrays import FloatArray, bound_sum_rounding
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.closed_forms.catalogue import build_closed_forms

@@ -11,7 +11,7 @@ from typing import ClassVar, Generic, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import (
+from pmlopt.core.numbers.arrays import (
     BoolArray,
     FloatArray,
     IntArray,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from pmlopt.core.arrays import FloatArray, bound_sum_rounding
-from pmlopt.core.records import Shape
+from pmlopt.core.numbers.arrays import FloatArray, bound_sum_rounding
+from pmlopt.core.records.record import Shape
 from pmlopt.errors import PrivacyError
 from pmlopt.programs.certificate import VERIFY_ROUNDING_FRACTION
 from pmlopt.programs.subconvex.certificate import InformationCertificate

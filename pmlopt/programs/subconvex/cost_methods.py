@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.programs.certificate import WarmStart, WarmStartLike
 from pmlopt.programs.exact.rounding import polish_and_repair

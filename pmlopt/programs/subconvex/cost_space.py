@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, bound_sum_rounding
+from pmlopt.core.numbers.arrays import FloatArray, bound_sum_rounding
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.column_cost import ColumnCost

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.core.lazy_imports import optimize, sparse
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.model.uncertainty.columns import BoxFamily, Family, StaircaseFamily
 from pmlopt.programs.subconvex.columns import (
     CAPACITY_RTOL,

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.data.mechanism import Mechanism, pair_with_prior
 from pmlopt.errors import InputError

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray
 from pmlopt.model.uncertainty.columns import MAX_CUT_VERTICES, ColumnCone, to_mean_one
 from pmlopt.model.uncertainty.cut_polytopes import CutCube
 from pmlopt.model.uncertainty.prior_set import PriorSet

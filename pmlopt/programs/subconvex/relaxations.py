@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.uncertainty.columns import BoxFamily, Family, StaircaseFamily
 from pmlopt.programs.subconvex.columns import MASS_SUM_TOLERANCE, ColumnUtility
 

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, compute_subset_sums
-from pmlopt.core.roots import bisect_intervals
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray, compute_subset_sums
+from pmlopt.core.numbers.roots import bisect_intervals
 from pmlopt.model.uncertainty.columns import BoxFamily, Family, StaircaseFamily
 from pmlopt.programs.subconvex.columns import (
     CAPACITY_RTOL,

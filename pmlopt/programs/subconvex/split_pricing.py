@@ -10,8 +10,8 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
 from pmlopt.core.lazy_imports import sparse
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
 from pmlopt.model.uncertainty.columns import ColumnCone
 from pmlopt.programs.subconvex.columns import (
     ColumnBatch,

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
 from pmlopt.model.uncertainty.columns import ColumnCone
 from pmlopt.programs.subconvex.column_kinds import (
     BISECTION_STEPS,

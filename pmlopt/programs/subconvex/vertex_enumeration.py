@@ -7,7 +7,7 @@ from typing import ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, compute_subset_sums
+from pmlopt.core.numbers.arrays import FloatArray, compute_subset_sums
 from pmlopt.model.uncertainty.columns import TIE_ATOL, BoxFamily, Family, StaircaseFamily
 from pmlopt.programs.subconvex.columns import (
     CAPACITY_RTOL,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray
 from pmlopt.programs.tradeoff.grouped_rows import GroupedRows, WorstCasePrior
 from pmlopt.programs.tradeoff.program import build_tradeoff_model
 from pmlopt.programs.tradeoff.proof import (

@@ -7,9 +7,9 @@ from decimal import localcontext
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import cp
-from pmlopt.core.roots import bisect
+from pmlopt.core.numbers.arrays import FloatArray
+from pmlopt.core.numbers.roots import bisect
 from pmlopt.model.queries import record_channel
 from pmlopt.model.queries.record_leakage_measures import (
     allows_only_uniform,

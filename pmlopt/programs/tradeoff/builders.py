@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, check_in_interval, check_nonnegative
 from pmlopt.core.lazy_imports import cp
+from pmlopt.core.numbers.arrays import FloatArray, check_in_interval, check_nonnegative
 from pmlopt.errors import InfeasibleError, PriorError, PrivacyError, ProgramError, UtilityError
 from pmlopt.model.queries import DatasetOrbits, Query, orbits
 from pmlopt.model.queries.channel import compute_loss_table

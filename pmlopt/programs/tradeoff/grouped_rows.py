@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray
-from pmlopt.core.roots import bisect
+from pmlopt.core.numbers.arrays import FloatArray, IntArray
+from pmlopt.core.numbers.roots import bisect
 from pmlopt.programs.certificate import WarmStart
 from pmlopt.programs.record_leakage.adversary import BoundedAdversary
 from pmlopt.programs.record_leakage.certificate import RecordCertificate

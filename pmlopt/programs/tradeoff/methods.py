@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.data.mechanism import as_mechanism
 from pmlopt.errors import MechanismError, ProgramError
 from pmlopt.programs.certificate import WarmStart, WarmStartLike, get_mechanism, get_warm_start

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label
 from pmlopt.core.lazy_imports import cp, sparse
+from pmlopt.core.numbers.arrays import FloatArray, Label
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.queries import DatasetOrbits, Query
 from pmlopt.programs.program import CvxpyModel, Program, build_problem

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, bound_sum_rounding
 from pmlopt.core.lazy_imports import optimize
-from pmlopt.core.records import Shape
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, bound_sum_rounding
+from pmlopt.core.records.record import Shape
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import ProgramError
 from pmlopt.model.queries import Query

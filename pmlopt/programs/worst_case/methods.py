@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import MechanismError, ProgramError
 from pmlopt.programs.least_leakage import methods as least_leakage
 from pmlopt.programs.least_leakage.build_certificate import NOISE_THRESHOLDS, certify_level

@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.argument_checks import check_one_for_each
-from pmlopt.core.arrays import FloatArray, Label, check_nonnegative, copy_float_array
 from pmlopt.core.lazy_imports import cp
+from pmlopt.core.numbers.argument_checks import check_one_for_each
+from pmlopt.core.numbers.arrays import FloatArray, Label, check_nonnegative, copy_float_array
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import PrivacyError, UtilityError
 from pmlopt.model.privacy import PML

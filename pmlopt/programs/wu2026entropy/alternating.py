@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray, check_integer
 from pmlopt.core.lazy_imports import optimize, special
-from pmlopt.core.roots import bisect
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, check_integer
+from pmlopt.core.numbers.roots import bisect
 from pmlopt.data.sampling.categorical import make_generator
 from pmlopt.errors import PrivacyError, SolverUnavailableError
 from pmlopt.model.queries import Query

@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import special
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.programs.program import MethodResult
 from pmlopt.programs.record_leakage.local_ascent import compute_informations
 from pmlopt.programs.tradeoff.build_certificate import (

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import Label, check_integer, check_positive, join_words
 from pmlopt.core.display import format_nats, pluralize
+from pmlopt.core.numbers.arrays import Label, check_integer, check_positive, join_words
 from pmlopt.data.prior import Prior
 from pmlopt.data.sampling.categorical import Seed, make_random_bits
 from pmlopt.data.secret import Secret
@@ -35,7 +35,7 @@ from pmlopt.publishing.exploring.solved import (
 )
 from pmlopt.publishing.stated_law import build_stated_secret
 from pmlopt.releases import Ledger, Stream
-from pmlopt.releases.attributes import attribute_levels
+from pmlopt.releases.accounts.attributes import attribute_levels
 
 
 def explore_columns(

@@ -16,10 +16,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pmlopt.core import files
-from pmlopt.core.arrays import BoolArray, FloatArray, Label, join_words
-from pmlopt.core.converters import finite_or_none
 from pmlopt.core.descriptions import escape_control_characters
+from pmlopt.core.files import disk
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, Label, join_words
+from pmlopt.core.records.converters import finite_or_none
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MissingExtraError
@@ -290,8 +290,8 @@ class Exploration:
             FileFormatError: the ending is not .html, or the file cannot be written.
             MissingExtraError: vl-convert-python is not installed.
         """
-        files.get_file_format(path, (".html",))
-        files.atomic_write(path, self.html.encode())
+        disk.get_file_format(path, (".html",))
+        disk.atomic_write(path, self.html.encode())
 
     def __repr__(self) -> str:
         """How many points there are, of which curves."""

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import check_real
-from pmlopt.core.csv_rows import encode_csv
+from pmlopt.core.files.csv_rows import encode_csv
+from pmlopt.core.numbers.arrays import check_real
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.secret import Secret
 from pmlopt.errors import InputError, PrivacyError, SweepError

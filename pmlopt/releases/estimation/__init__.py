@@ -1,6 +1,7 @@
 """Estimation from released data: frequencies with errors, tables, and levels from samples."""
 
 from pmlopt.measures.estimable import Estimable, estimable
+from pmlopt.releases.accounts.joint import cross_mechanism
 from pmlopt.releases.estimation.decoder import export_decoder
 from pmlopt.releases.estimation.deconvolution import (
     MeanEstimate,
@@ -22,7 +23,6 @@ from pmlopt.releases.estimation.sampled_tails import (
     leakage_from_samples,
     samples_needed,
 )
-from pmlopt.releases.joint import cross_mechanism
 
 __all__ = [
     "Estimable", "Estimate", "GoodnessOfFit", "LevelAudit", "MeanEstimate", "SampledLeakage", "SampledLevel",

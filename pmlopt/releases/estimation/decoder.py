@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 
-from pmlopt.core.files import atomic_write
+from pmlopt.core.files.disk import atomic_write
 from pmlopt.data.mechanism import Mechanism, pair_with_prior
 from pmlopt.data.prior import PriorLike
 from pmlopt.data.samplers.languages import find_language, write_numbers_for_r

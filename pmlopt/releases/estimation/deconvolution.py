@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, Label, copy_float_array
+from pmlopt.core.numbers.arrays import FloatArray, Label, copy_float_array
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PrivacyError
 from pmlopt.releases.estimation.frequencies import Estimate, estimate

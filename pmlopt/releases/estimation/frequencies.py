@@ -10,8 +10,9 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
-from pmlopt.core.argument_checks import check_choice, check_one_for_each
-from pmlopt.core.arrays import (
+from pmlopt.core.display import align_cells, format_table_html, import_pandas, pluralize
+from pmlopt.core.numbers.argument_checks import check_choice, check_one_for_each
+from pmlopt.core.numbers.arrays import (
     FloatArray,
     IntArray,
     Label,
@@ -19,8 +20,7 @@ from pmlopt.core.arrays import (
     check_positive,
     copy_float_array,
 )
-from pmlopt.core.concave import Local, maximize_over_laws
-from pmlopt.core.display import align_cells, format_table_html, import_pandas, pluralize
+from pmlopt.core.numbers.concave import Local, maximize_over_laws
 from pmlopt.data.labelled import LabelledArray, Numbers, read_vector
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label
+from pmlopt.core.numbers.arrays import FloatArray, Label
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import InputError, PmloptError
 from pmlopt.releases.estimation.frequencies import Estimate, estimate

@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, IntArray, check_in_interval, copy_float_array
 from pmlopt.core.lazy_imports import sparse, special
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, check_in_interval, copy_float_array
 from pmlopt.errors import InputError, PriorError
 from pmlopt.measures.estimable import RANK_RTOL
 from pmlopt.model.uncertainty.confidence import confidence_box

@@ -11,9 +11,9 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.core.lazy_imports import special
-from pmlopt.core.roots import bisect
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray
+from pmlopt.core.numbers.roots import bisect
 from pmlopt.model.uncertainty.confidence import CONFIDENCE_RTOL
 
 Shares: TypeAlias = FloatArray | float

@@ -7,8 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, check_integer, check_nonnegative, check_positive
-from pmlopt.core.roots import bisect, find_min_integer
+from pmlopt.core.numbers.arrays import (
+    FloatArray,
+    Label,
+    check_integer,
+    check_nonnegative,
+    check_positive,
+)
+from pmlopt.core.numbers.roots import bisect, find_min_integer
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import InputError, PrivacyError

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, Label
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray, Label
 from pmlopt.errors import SolverError
 from pmlopt.releases.estimation.intervals import check_confidence
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pmlopt.core.arrays import DefaultLabels, Label, abbreviate, indices_of, make_label_key
+from pmlopt.core.numbers.arrays import DefaultLabels, Label, abbreviate, indices_of, make_label_key
 from pmlopt.data.labelled import read_column
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import InputError, MechanismError

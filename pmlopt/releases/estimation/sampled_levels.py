@@ -9,15 +9,15 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from pmlopt.core.arrays import (
+from pmlopt.core.lazy_imports import special
+from pmlopt.core.numbers.arrays import (
     DefaultLabels,
     FloatArray,
     Label,
     check_in_interval,
     check_nonnegative,
 )
-from pmlopt.core.lazy_imports import special
-from pmlopt.core.roots import find_min_integer
+from pmlopt.core.numbers.roots import find_min_integer
 from pmlopt.data.labelled import Numbers, read_labelled_table
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike, as_prior

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import (
+from pmlopt.core.numbers.arrays import (
     MAX_EXPONENT,
     FloatArray,
     IntArray,
@@ -24,7 +24,7 @@ from pmlopt.core.arrays import (
     indices_of,
     make_label_key,
 )
-from pmlopt.core.roots import bisect, find_min_integer
+from pmlopt.core.numbers.roots import bisect, find_min_integer
 from pmlopt.data.labelled import Numbers, read_column
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import InputError, MechanismError, PrivacyError

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
-from pmlopt.core.arrays import FloatArray, Label, join_words
+from pmlopt.core.numbers.arrays import FloatArray, Label, join_words
 
 
 def format_estimates(

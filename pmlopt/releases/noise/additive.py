@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, Label, check_probability, copy_float_array
+from pmlopt.core.numbers.arrays import FloatArray, Label, check_probability, copy_float_array
 from pmlopt.data.continuous import Continuous
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import PriorLike, as_prior

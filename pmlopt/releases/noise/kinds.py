@@ -8,15 +8,15 @@ from typing import Self
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, check_positive, check_probability
 from pmlopt.core.lazy_imports import linalg, special
-from pmlopt.core.roots import bisect
+from pmlopt.core.numbers.arrays import FloatArray, check_positive, check_probability
+from pmlopt.core.numbers.roots import bisect
 from pmlopt.data.continuous import Continuous
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import failure_probability
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.releases.joint import MAX_PRODUCT_ENTRIES
+from pmlopt.releases.accounts.joint import MAX_PRODUCT_ENTRIES
 from pmlopt.releases.noise.additive import AdditiveNoise, Letters
 from pmlopt.releases.noise.letters import PlacedLetters, bound_distances
 

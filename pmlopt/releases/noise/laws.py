@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, check_in_interval, check_nonnegative
+from pmlopt.core.numbers.arrays import FloatArray, check_in_interval, check_nonnegative
 from pmlopt.data.sampling.categorical import Seed, make_random_bits
 from pmlopt.data.sampling.grid_noise import (
     choose_grid_step,

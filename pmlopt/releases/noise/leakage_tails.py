@@ -32,9 +32,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
-from pmlopt.core.maxima import bound_maximum
-from pmlopt.core.quadrature import integrate_on_panels
+from pmlopt.core.numbers.arrays import FloatArray
+from pmlopt.core.numbers.maxima import bound_maximum
+from pmlopt.core.numbers.quadrature import integrate_on_panels
 from pmlopt.data.sampling.grid_noise import GRID_STEP_BITS
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import log_quotient

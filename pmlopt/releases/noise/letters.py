@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import (
+from pmlopt.core.numbers.arrays import (
     FloatArray,
     Label,
     check_integer,

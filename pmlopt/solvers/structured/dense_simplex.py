@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.core.numbers.arrays import FloatArray, IntArray
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
 

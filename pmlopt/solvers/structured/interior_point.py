@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray
+from pmlopt.core.numbers.arrays import BoolArray
 from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 from pmlopt.solvers.structured.block_program import BlockLP

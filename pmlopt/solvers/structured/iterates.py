@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray
 from pmlopt.solvers.structured.block_program import BlockLP, ColumnBlock, HingeVariables
 
 NamedArrays = dict[str, FloatArray]

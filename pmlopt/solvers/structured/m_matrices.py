@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 
 
 def invert_by_factors(entries: FloatArray, row_sums: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray
 from pmlopt.solvers.structured.block_program import BlockLP, SideConstraints
 from pmlopt.solvers.structured.factors import (
     factor_cholesky,

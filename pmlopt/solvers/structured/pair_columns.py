@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.core.lazy_imports import sparse
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 from pmlopt.solvers.structured.factors import get_lapack
 from pmlopt.solvers.structured.m_matrices import invert_by_factors

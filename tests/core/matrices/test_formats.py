@@ -24,12 +24,12 @@ from scipy.io import loadmat, savemat
 from strategies import MODEST
 
 from pmlopt import Mechanism
-from pmlopt.core.arrays import DefaultLabels, FloatArray
-from pmlopt.core.child_process import call_in_child
-from pmlopt.core.files import ENDINGS
+from pmlopt.core.files.child_process import call_in_child
+from pmlopt.core.files.disk import ENDINGS
 from pmlopt.core.matrices import matlab
 from pmlopt.core.matrices.formats import FORMATS, read_matrix
 from pmlopt.core.matrices.text_tables import format_decimal
+from pmlopt.core.numbers.arrays import DefaultLabels, FloatArray
 from pmlopt.errors import FileFormatError, InputError, LabelWarning
 
 HAS_EXCEL = find_spec("openpyxl") is not None

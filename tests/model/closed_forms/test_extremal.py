@@ -15,7 +15,7 @@ from refusals import refused
 from strategies import MODEST, epsilons, priors
 
 from pmlopt import PML
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PrivacyError

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from refusals import refused
 from strategies import MODEST, epsilons, pairs, priors
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PrivacyError, UtilityError
 from pmlopt.measures import ldp_level, leakage_level

@@ -22,7 +22,7 @@ from pmlopt import (
     MinimumMass,
     Prior,
 )
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import UtilityError
 from pmlopt.measures import ldp_level, leakage_level, maximal_leakage, mutual_information
 from pmlopt.model.closed_forms import constant, deterministic

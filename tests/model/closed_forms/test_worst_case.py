@@ -14,7 +14,7 @@ from refusals import refused
 from strategies import MODEST, priors
 
 from pmlopt import Prior, leakage_level
-from pmlopt.core.arrays import IntArray
+from pmlopt.core.numbers.arrays import IntArray
 from pmlopt.errors import UtilityError
 from pmlopt.model.closed_forms import support_bound, utility_safe_level, utility_safe_mechanism
 from pmlopt.model.utility.orders import allowed_pairs, utility_order

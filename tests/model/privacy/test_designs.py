@@ -35,7 +35,7 @@ from pmlopt import (
     solve,
     verify_file,
 )
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import Requirement, parametric_constraints
 from pmlopt.model.uncertainty import AllPriors, Box, JointLaws

@@ -41,7 +41,7 @@ from pmlopt import (
     mutual_information,
     solve,
 )
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import channel_capacity
 from pmlopt.model.privacy import Requirement

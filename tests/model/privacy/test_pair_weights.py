@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.privacy.pair_weights import find_line_weights
 from pmlopt.model.privacy.ratios import RatioBounds, make_letter_ratios
 

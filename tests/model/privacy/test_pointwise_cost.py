@@ -12,7 +12,7 @@ from commands import run_fully
 from scipy.optimize import linprog
 
 from pmlopt import LIP, PMC, PML, ExpectedGain, MutualInformation, Prior, design, solve, verify_file
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import cost_level, lip_levels, pointwise_cost
 

@@ -25,7 +25,7 @@ from pmlopt import (
     solve,
     verify_file,
 )
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import InputError, PrivacyError
 from pmlopt.model.privacy import Requirement
 from pmlopt.testing import check_requirement

@@ -34,7 +34,7 @@ from pmlopt import (
     design,
     solve,
 )
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import approximate_pml_level
 from pmlopt.model.privacy import Requirement

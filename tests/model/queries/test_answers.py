@@ -18,7 +18,7 @@ from refusals import refused
 from strategies import MODEST
 
 from pmlopt import Mechanism
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import InputError, MechanismError, PrivacyError
 from pmlopt.model.queries import (
     Explicit,

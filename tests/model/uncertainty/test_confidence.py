@@ -24,7 +24,7 @@ from pmlopt import (
     confidence_box,
     confidence_region,
 )
-from pmlopt.core.arrays import Label
+from pmlopt.core.numbers.arrays import Label
 from pmlopt.errors import PriorError, PrivacyError
 from pmlopt.model.uncertainty import (
     REGIONS,

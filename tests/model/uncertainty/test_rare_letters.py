@@ -20,7 +20,7 @@ from pmlopt import (
     design,
     solve,
 )
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import SolverError
 from pmlopt.model.uncertainty import leakage_capacity, leakage_sensitivity, pointwise_capacity
 from pmlopt.model.uncertainty.row_multipliers import find_row_multipliers

@@ -20,7 +20,7 @@ from pmlopt import (
     intersection,
     solve,
 )
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.data.symmetry import InvariantPrior, reflection, rotation
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty import PriorSet

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 
 from pmlopt import PML, ExpectedGain, KLBall, Prior, design, solve
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.uncertainty import dual_measures, support_functions
 from pmlopt.model.uncertainty.support_functions import (
     ThetaPiece,

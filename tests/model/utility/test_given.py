@@ -18,7 +18,7 @@ from pmlopt import (
     design,
     solve,
 )
-from pmlopt.core.records import Context, read_record, to_plain
+from pmlopt.core.records.record import Context, read_record, to_plain
 from pmlopt.errors import UtilityError
 from pmlopt.model.utility import (
     LOSSES,

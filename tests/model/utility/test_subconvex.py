@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from refusals import refused
 from strategies import MODEST, pairs, priors
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import UtilityError
 from pmlopt.measures import mutual_information
 from pmlopt.model.utility import (

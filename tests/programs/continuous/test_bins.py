@@ -10,7 +10,7 @@ import pytest
 import scipy.stats
 
 from pmlopt import Continuous, DistanceLoss, Prior
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.programs.continuous import certificate, methods
 from pmlopt.programs.continuous.certificate import ContinuousCertificate, compute_mean_losses
 from pmlopt.programs.continuous.methods import (

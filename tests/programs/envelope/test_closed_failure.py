@@ -28,7 +28,7 @@ from pmlopt import (
     maximal_leakage,
     solve,
 )
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.measures import envelope_slack, failure_probability, slack
 from pmlopt.model.uncertainty import PriorSet

@@ -26,7 +26,7 @@ from oracles.envelopes import (
 )
 
 from pmlopt import Mechanism, Prior, envelope, solve
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import MechanismError, ProgramError
 from pmlopt.measures import binary_envelope, envelope_bounds, leakage_level
 from pmlopt.model.closed_forms import (

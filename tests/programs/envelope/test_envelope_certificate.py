@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from oracles.envelopes import HALVES, QUARTERS, quantile, random_mechanism, solved
 
 from pmlopt import Mechanism, Prior, certify, envelope
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.measures import envelope_bounds, leakage_level
 from pmlopt.programs import Status
 from pmlopt.programs.envelope.build_certificate import prove_level

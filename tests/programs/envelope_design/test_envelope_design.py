@@ -24,7 +24,7 @@ from pmlopt import (
     envelope_design,
     solve,
 )
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.measures import envelope_slack
 from pmlopt.model.utility import hamming
 from pmlopt.programs import Status

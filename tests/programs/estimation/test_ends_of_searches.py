@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from pmlopt import PML, EstimationError, design
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.uncertainty.columns import BoxFamily
 from pmlopt.programs.estimation import bounds, column_generation, interior_point, methods
 from pmlopt.programs.estimation.bounds import EstimationObjective, MomentProblem

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pmlopt import LDP, PML, MetricPrivacy, Prior, RatioBound
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.programs.exact.envelope_repair import lower_envelope, pair_exponents, repair_by_envelope
 from pmlopt.programs.exact.rounding import (
     polish_and_repair,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pmlopt import LDP, LIP, PML, AllPriors, MaximalLeakage, Prior
-from pmlopt.core.arrays import GRID_DENOMINATOR, FloatArray
+from pmlopt.core.numbers.arrays import GRID_DENOMINATOR, FloatArray
 from pmlopt.model.privacy import Requirement
 from pmlopt.programs.exact.grid_matrix import GridMatrix
 from pmlopt.programs.exact.rounding import (

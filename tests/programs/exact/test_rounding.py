@@ -27,7 +27,7 @@ from pmlopt import (
     design,
     solve,
 )
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import Requirement
 from pmlopt.programs.exact.equality_rounding import (

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from pmlopt import Prior, RatioBound
-from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import sparse
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import MechanismError
 from pmlopt.programs.exact import equality_rounding
 from pmlopt.programs.exact.equality_rounding import polish_matrix, round_with_equalities

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pmlopt import LDP, CoordinateLoss, IIDPrior, least_leakage
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.programs.least_leakage import epsilon_search
 from pmlopt.programs.least_leakage.epsilon_program import LeastEpsilon
 from pmlopt.programs.least_leakage.epsilon_search import EpsilonSearch

@@ -32,7 +32,7 @@ from pmlopt import (
     solve,
     worst_case_utility,
 )
-from pmlopt.core.arrays import BoolArray, IntArray
+from pmlopt.core.numbers.arrays import BoolArray, IntArray
 from pmlopt.errors import (
     ProgramError,
     SolverUnavailableError,

@@ -28,7 +28,7 @@ from pmlopt import (
     solve,
     worst_case_utility,
 )
-from pmlopt.core.arrays import IntArray
+from pmlopt.core.numbers.arrays import IntArray
 from pmlopt.data.symmetry import reflection
 from pmlopt.errors import ProgramError
 from pmlopt.model.uncertainty import leakage_capacity

@@ -7,7 +7,7 @@ import pytest
 from scipy import optimize
 
 from pmlopt import LDP, PML, ExpectedLoss, Prior, design, solve
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.closed_forms.catalogue import build_closed_forms, is_within_limits
 from pmlopt.model.utility.linear import build_best_deterministic
 from pmlopt.programs.linear import color_refinement

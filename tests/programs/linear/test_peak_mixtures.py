@@ -7,7 +7,7 @@ import pytest
 from oracles.ratio_bounds import broken_pairs
 
 from pmlopt import ExpectedLoss, MetricPrivacy, Prior, design, solve
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.privacy.metric_privacy import compute_shortest_paths
 from pmlopt.programs.exact.envelope_repair import pair_exponents
 from pmlopt.programs.exact.rounding import is_satisfied, round_rows_to_grid

@@ -25,7 +25,7 @@ from pmlopt import (
     design,
     solve,
 )
-from pmlopt.core.arrays import DefaultLabels
+from pmlopt.core.numbers.arrays import DefaultLabels
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.uncertainty import AllPriors
 from pmlopt.programs import Status

@@ -33,7 +33,7 @@ from pmlopt import (
     solve,
     solvers_for,
 )
-from pmlopt.core.arrays import DefaultLabels
+from pmlopt.core.numbers.arrays import DefaultLabels
 from pmlopt.data.symmetry import ProductPrior, SymmetricPrior, reflection, rotation
 from pmlopt.errors import MechanismError, SolverUnavailableError
 from pmlopt.model.privacy import Requirement

@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import linprog
 
 from pmlopt import PML, Chain
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.privacy import RatioBound
 from pmlopt.programs.streams import belief
 from pmlopt.programs.streams.belief import (

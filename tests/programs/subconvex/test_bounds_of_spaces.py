@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.uncertainty import Box, L1Ball, MinimumMass
 from pmlopt.model.uncertainty.columns import BoxFamily, ColumnCone, StaircaseFamily
 from pmlopt.model.utility import MutualInformation

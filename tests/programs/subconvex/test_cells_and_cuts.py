@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.uncertainty import L1Ball, MinimumMass
 from pmlopt.model.uncertainty.columns import ColumnCone
 from pmlopt.model.utility import MutualInformation

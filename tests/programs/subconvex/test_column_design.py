@@ -30,7 +30,7 @@ from pmlopt import (
     mutual_information,
     solve,
 )
-from pmlopt.core.arrays import DefaultLabels
+from pmlopt.core.numbers.arrays import DefaultLabels
 from pmlopt.errors import ProgramError
 from pmlopt.model.closed_forms import robust_binary
 from pmlopt.model.privacy import Requirement

@@ -19,7 +19,7 @@ from oracles.columns import (
 from oracles.designs import FloatArray
 
 from pmlopt import LDP, LIP, PML, Prior, closed_forms, design, mutual_information, solve
-from pmlopt.core.arrays import DefaultLabels
+from pmlopt.core.numbers.arrays import DefaultLabels
 from pmlopt.errors import SolverUnavailableError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import ChiSquare

@@ -21,7 +21,7 @@ from pmlopt import (
     design,
     solve,
 )
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.uncertainty import MinimumMass
 from pmlopt.model.uncertainty.columns import ColumnCone
 from pmlopt.model.uncertainty.cut_polytopes import TIGHT_ATOL, CutCube

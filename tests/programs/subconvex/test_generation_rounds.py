@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.utility import MutualInformation
 from pmlopt.programs.subconvex import column_generation
 from pmlopt.programs.subconvex.column_generation import (

@@ -25,7 +25,7 @@ from oracles.designs import random_prior
 from strategies import MODEST, epsilons, exact_law, priors
 
 from pmlopt import LDP, LIP, PML, Prior, design, solve
-from pmlopt.core.arrays import DefaultLabels, FloatArray
+from pmlopt.core.numbers.arrays import DefaultLabels, FloatArray
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.uncertainty.columns import BoxFamily, Family, StaircaseFamily
 from pmlopt.model.utility import ChiSquare, MutualInformation, SubConvex

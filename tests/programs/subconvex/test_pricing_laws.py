@@ -10,7 +10,7 @@ import pytest
 from oracles.designs import FloatArray, linear_program
 
 from pmlopt import PML, Prior, design
-from pmlopt.core.arrays import BoolArray
+from pmlopt.core.numbers.arrays import BoolArray
 from pmlopt.model.uncertainty import L1Ball, MinimumMass
 from pmlopt.model.uncertainty.columns import BoxFamily, ColumnCone, StaircaseFamily
 from pmlopt.model.utility import MutualInformation

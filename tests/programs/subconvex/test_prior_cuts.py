@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pmlopt import PML, ChiSquareBall, ConvexHull, MutualInformation, Prior, design, solve
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import ProgramError
 from pmlopt.model.uncertainty.cut_polytopes import cut_cube
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.uncertainty.columns import BoxFamily
 from pmlopt.programs.subconvex.column_generation import _ColumnGeneration
 from pmlopt.programs.subconvex.columns import ColumnUtility

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from oracles.designs import linear_program
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.uncertainty.columns import BoxFamily, StaircaseFamily
 from pmlopt.model.utility import MutualInformation
 from pmlopt.programs.subconvex import relaxations, search_pricing

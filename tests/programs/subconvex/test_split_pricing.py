@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from oracles.prior_sets import KINDS, random_set
 
 from pmlopt import LDP, PML, Box, L1Ball, MinimumMass, MutualInformation, Prior, design, solve
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.uncertainty.columns import ColumnCone
 from pmlopt.model.utility import ChiSquare, FInformation, Hellinger, TotalVariation
 from pmlopt.programs.subconvex import split_pricing, tangents

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pmlopt import distortion_leakage, leakage_distortion
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.queries import ModularSum
 from pmlopt.programs.tradeoff import build_certificate, proof
 from pmlopt.programs.tradeoff import program as program_module

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pmlopt import PML, ExpectedLoss, Mechanism, Prior
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate, is_within_level
 from pmlopt.programs.worst_case.methods import _build_certificate
 from pmlopt.programs.worst_case.program import best_guaranteed_utility, best_worst_case

@@ -57,7 +57,7 @@ from pmlopt.publishing.exploring import (
     exploration,
 )
 from pmlopt.publishing.exploring.solved import ROUNDED_COUNTS, SweepAnswers
-from pmlopt.releases.attributes import attribute_levels
+from pmlopt.releases.accounts.attributes import attribute_levels
 from pmlopt.releases.estimation import people_needed
 
 PRIOR = Prior.from_counts([40, 30, 20, 10], [1, 2, 3, 4])

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pmlopt import EstimationError, Mechanism, Prior, estimate
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import InputError, MechanismError, PriorError, PrivacyError, UtilityError
 from pmlopt.model.closed_forms import randomized_response
 from pmlopt.model.uncertainty import confidence_box

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from pmlopt import LDP, PML, EstimationError, Mechanism, Prior, design, estimate, solve
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import InputError, MechanismError
 from pmlopt.releases.estimation import independence
 from pmlopt.releases.estimation.frequencies import maximize_likelihood

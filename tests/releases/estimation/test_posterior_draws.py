@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import beta
 
 from pmlopt import LDP, EstimationError, Prior, design, estimate, solve
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import InputError, MechanismError
 from pmlopt.model.closed_forms import randomized_response
 

@@ -1,0 +1,1 @@
+"""Arrays and numbers: validation, exact and rounded arithmetic, bounds, searches and integrals."""

@@ -1,0 +1,1 @@
+"""Records: classes whose fields define file format, reading, writing and equality."""

@@ -1,0 +1,1 @@
+"""Accounts of releases: ledgers, joint levels, budgets that are left, splits and shuffling."""

@@ -1,0 +1,1 @@
+"""Rows through mechanisms: batches, tables, folders, and drafts that are resumed."""

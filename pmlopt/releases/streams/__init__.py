@@ -1,0 +1,1 @@
+"""Streams: releases to the same people again and again."""
