@@ -16,7 +16,6 @@ from pmlopt.core.arrays import (
     Label,
     check_integer,
     check_positive,
-    copy_float_array,
 )
 from pmlopt.core.concave import Local, maximize_over_laws
 from pmlopt.core.display import align_cells, format_table_html, import_pandas, pluralize
@@ -46,6 +45,7 @@ from pmlopt.releases.estimation.released_outputs import (
     check_distinguishable,
     find_outputs,
     match_output_labels,
+    read_weights,
 )
 from pmlopt.releases.estimation.tables import format_estimates, name_column
 
@@ -524,15 +524,7 @@ def _count_weighted(
             "weights are of people: give the released column by `released`, not the counts"
         )
     places = find_outputs(mechanism, released)
-    each = copy_float_array(weights, 1, "the weights", PriorError)
-    if len(each) != len(places):
-        raise PriorError(
-            f"there are {len(each)} weights for {len(places)} people: give one for each"
-        )
-    if (each < 0).any() or not each.any():
-        raise PriorError(
-            f"the weights have the least entry {each.min():g}: they are at least 0, not all 0"
-        )
+    each = read_weights(weights, len(places))
     # in the unit of the largest one, whose square is in the range of floats
     unit = float(each.max())
     relative = each / unit
