@@ -15,7 +15,7 @@ OPTION_GROUPS = {
         and-mechanism allow-duplicate""",
     "Utility": """utility minimise outputs constraint target expected worst distortion leakage ties threshold
         workload half-width designs smoothing compare""",
-    "Inference": "method intervals confidence min-p-value posterior",
+    "Inference": "method intervals confidence formula min-p-value posterior",
     "Solver": """solver solver-option tolerance time-limit isolated verbose workers scheduler repeats""",
     "Output": """output page plot json mps dry-run issuer exact-counts round-counts keep-order seed
         no-clip no-round mechanisms assess to bits max-level name decode vipr registry""",

@@ -139,6 +139,9 @@ def read_model_frame(
     response, covariates = _parse_formula(formula)
     if response not in columns:
         raise InputError(f"there is no column {response!r}: there are {join_words(columns, 9)}")
+    for name in sorted({str(factor) for term in covariates for factor in term.factors}):
+        if name in covariates.required_variables and name not in columns:
+            raise InputError(f"there is no column {name!r}: there are {join_words(columns, 9)}")
     for name in mechanisms:
         if name not in columns:
             raise InputError(
@@ -243,10 +246,7 @@ def evaluate_formula(covariates: Any, frame: Any) -> tuple[list[str], FloatArray
         with np.errstate(all="ignore"):  # what is not finite is refused below
             found = formulaic.model_matrix(covariates, frame, na_action="ignore", context={})
     except FormulaicError as error:
-        has = join_words(map(str, frame.columns), 9)
-        raise InputError(
-            f"the formula cannot be evaluated: {str(error).splitlines()[0]} The columns are {has}"
-        ) from None
+        raise InputError(f"the formula cannot be evaluated: {str(error).splitlines()[0]}") from None
     values = np.asarray(found, dtype=float)
     names = [str(name) for name in found.columns]
     bad = [
@@ -274,7 +274,9 @@ def find_law_design(designs: FloatArray) -> FloatArray:
     return np.hstack([ones, same])
 
 
-def whiten(names: Sequence[str], designs: FloatArray) -> tuple[FloatArray, FloatArray]:
+def orthogonalize_columns(
+    names: Sequence[str], designs: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Return (K, n, d) orthogonal covariates of order one, and (d, d) what they were multiplied by.
 
     Raises:

@@ -169,7 +169,7 @@ class ObservedLikelihood:
     @property
     def parameter_count(self) -> int:
         """Return P: the coefficients of the response, and those of the law of the covariates."""
-        return self.coefficient_count + (self.released.shape[1] - 1) * self.law_design.shape[1]
+        return self.coefficient_count + int((self.released.shape[1] - 1) * self.law_design.shape[1])
 
     def evaluate(self, parameters: FloatArray) -> LikelihoodTerms:
         """Compute the likelihood and its derivatives at (P,) parameters."""

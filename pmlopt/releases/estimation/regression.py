@@ -21,8 +21,8 @@ from pmlopt.releases.estimation.model_frames import (
     evaluate_formula,
     find_law_design,
     name_coefficients,
+    orthogonalize_columns,
     read_model_frame,
-    whiten,
 )
 from pmlopt.releases.estimation.observed_likelihood import (
     CountResponse,
@@ -213,9 +213,9 @@ def model(
     of_law = [f"{place + 1} of the law" for place in range(law_design.shape[1])]
     observed = _Observed(
         response,
-        *whiten(names, designs),
+        *orthogonalize_columns(names, designs),
         frame.cell_likelihoods,
-        whiten(of_law, law_design[None])[0][0],
+        orthogonalize_columns(of_law, law_design[None])[0][0],
         worth,
     )
     groups = None if clusters is None else _read_clusters(clusters, people)
@@ -258,18 +258,18 @@ def _fit(observed: _Observed, robust: bool, groups: IntArray | None) -> _Solutio
     parameters = maximize_observed(likelihood, start)
     terms, total = likelihood.evaluate(parameters), float(weights.sum())
     flat = find_flat_directions(terms.information / total)
-    expected = np.asarray(flat.inverse / total)
-    covariance = expected
+    expected: FloatArray = np.asarray(flat.inverse / total)
+    covariance: FloatArray = expected
     if robust:
         scores = terms.scores * weights[:, None]
         if groups is not None:
             scores = np.array([np.bincount(groups, column) for column in scores.T]).T
         covariance = np.asarray(expected @ (scores.T @ scores) @ expected)
     elif isinstance(response, NormalResponse):
-        covariance = covariance * (total / (total - design.shape[2]))
+        covariance = np.asarray(covariance * (total / (total - design.shape[2])))
     blocks = sum(1 for one in designs if one is design)
     width = blocks * design.shape[2]
-    back = unit * np.kron(np.eye(blocks), back)
+    back = np.asarray(unit * np.kron(np.eye(blocks), back))
     complete = find_flat_directions(terms.complete / total).inverse / total
     variances, least = (
         np.einsum("ij,jk,ik->i", back, one[:width, :width], back) for one in (expected, complete)
@@ -304,7 +304,7 @@ def _fit_noisy(
         return nothing
     ones = np.ones((len(weights), 1))
     try:
-        alone = _Observed(response, *whiten(names, design), ones, ones, weights)
+        alone = _Observed(response, *orthogonalize_columns(names, design), ones, ones, weights)
         return _fit(alone, robust=False, groups=None).coefficients
     except PmloptError:  # a letter that was not released, for one
         return nothing

@@ -173,7 +173,7 @@ def test_the_likelihood_is_a_sum_over_true_values() -> None:
 
 def test_weights_count_people_and_clusters_join_them() -> None:
     # a weight of 2 is the same person twice, in a cluster
-    table = {"ill": ["no", "yes", "yes", "no", "yes"] * 20, "age": list(range(100))}
+    table: dict[str, Any] = {"ill": ["no", "yes", "yes", "no", "yes"] * 20, "age": list(range(100))}
     weights = [1, 2] * 50
     twice = {name: np.repeat(column, weights) for name, column in table.items()}
     people = np.repeat(np.arange(100), weights)
@@ -200,7 +200,8 @@ def test_coefficients_that_the_data_do_not_identify_are_named() -> None:
 @pytest.mark.parametrize(
     ("formula", "message"),
     [
-        ("ill ~ height", "height"),
+        ("ill ~ height", "no column 'height': there are ill, age, twice and gap"),
+        ("ill ~ wide(age)", "cannot be evaluated"),
         ("height ~ age", "no column 'height'"),
         ("ill ~ ill", "response and a covariate"),
         ("ill ~ age +", "cannot be read"),
