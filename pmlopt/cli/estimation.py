@@ -110,6 +110,10 @@ def estimate_command(
         float | None,
         "Instead: means and credible intervals, the prior of MECHANISM being worth so many people.",
     ] = None,
+    formula: Annotated[
+        str | None,
+        "Instead: a regression on the columns of a folder, such as 'smokes ~ age + C(region)'.",
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Estimate frequencies from what was released.
@@ -126,6 +130,16 @@ def estimate_command(
 
     is_folder = len(mechanism_files) == 1 and mechanism_files[0].is_dir()
     clear.check(is_folder=is_folder, has_data=data is not None, has_posterior=posterior is not None)
+    if formula is not None:
+        others = (counts_file, data, columns, clear.group_by, clear.within, workload, posterior)
+        is_plain = (missing, method, intervals, min_p_value) == ("letter", "ml", "score", 1e-6)
+        if not (is_folder and is_plain) or any(others):
+            raise InputError(
+                "--formula is of the columns of a release: give its folder, and of the other options only "
+                "--weight-column, --confidence and --json"
+            )
+        _print_model(mechanism_files[0], formula, clear.weight_column, confidence, as_json)
+        return
     rows: ReleasedRows | None
     if is_folder:
         if counts_file is not None or data is not None:
@@ -158,6 +172,32 @@ def estimate_command(
         several = is_folder or len(mechanism_files) > 1
         known = None if several else read_saved_prior(mechanism_files[0])
         _print_posterior(found, known, posterior, as_json)
+
+
+def _print_model(
+    folder: Path, formula: str, weight_column: str | None, confidence: float, as_json: bool
+) -> None:
+    """Fit a regression to the columns of a release, and print it."""
+    from pmlopt.publishing.estimating import model_release
+
+    found = model_release(folder, formula, weight_column, confidence=confidence)
+    if not as_json:
+        print_line(f"{found.title}; each interval holds with a confidence of about {confidence:g}")
+        print_table(*found.format_rows())
+        for line in found.warnings:
+            print_line(f"Warning: {line}")
+        return
+    print_json("model", {
+        "formula": found.formula, "family": found.family, "response_letters": list(found.letters),
+        "people": found.people, "confidence": found.confidence, "robust": found.robust,
+        "log_likelihood": found.log_likelihood,
+        "coefficients": [
+            {"name": name, **{key: finite_or_none(float(column[k])) for key, column in found.columns.items()}}
+            for k, name in enumerate(found.names)
+        ],
+        "covariance": [[finite_or_none(float(one)) for one in row] for row in found.covariance],
+        "warnings": list(found.warnings),
+    })  # fmt: skip
 
 
 def _check_sources(

@@ -14,7 +14,7 @@ _LISTED = {
         min-probability attributes* and-mechanism allow-duplicate""",
     "Utility": """utility* minimise* outputs* constraint* target* workload half-width* designs smoothing
         compare*""",
-    "Inference": "method intervals confidence* min-p-value posterior",
+    "Inference": "method intervals confidence* formula* min-p-value posterior",
     "Solver": """solver solver-option tolerance time-limit isolated verbose workers scheduler
         repeats""",
     "Output": """output* page* plot* json* mps dry-run* issuer exact-counts round-counts* keep-order seed

@@ -14,7 +14,7 @@ import numpy as np
 from pmlopt.core.display import format_row_share
 from pmlopt.core.files import disk
 from pmlopt.core.frames import MISSING_LETTER, Missing
-from pmlopt.core.numbers.arrays import Label, indices_of, join_words
+from pmlopt.core.numbers.arrays import Label, indices_of, join_words, parse_labels
 from pmlopt.data.labelled import LabelledArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import FileFormatError, InputError
@@ -24,13 +24,13 @@ from pmlopt.publishing.checking import (
     find_released_data,
     load_listed_matrix,
 )
-from pmlopt.publishing.folder import DESCRIPTION, ReleaseFile, find_release_of
+from pmlopt.publishing.folder import DESCRIPTION, ReleasedMechanism, ReleaseFile, find_release_of
 from pmlopt.publishing.page import describe_rounding
 from pmlopt.releases import compose_attributes
-from pmlopt.releases.estimation import Estimate, estimate
+from pmlopt.releases.estimation import Estimate, FittedModel, estimate, model
 from pmlopt.releases.rows.batches import ColumnRelease
 from pmlopt.tables.counting import count_tuples
-from pmlopt.tables.reading import find_column, list_data_files, open_table
+from pmlopt.tables.reading import find_column, list_data_files, open_table, read_texts
 from pmlopt.tables.streams import CsvFormat
 from pmlopt.tables.weights import check_weights, parse_weight
 
@@ -129,8 +129,7 @@ def read_outcomes(
     """
     groups = [*group_by, *([] if within is None else [within])]
     weights = [] if weight_column is None else [weight_column]
-    place = Path(folder).resolve()
-    described = ReleaseFile.read(place)
+    described = ReleaseFile.read(Path(folder).resolve())
     known = {name for part in described.parts for name in part.columns}
     unknown = [name for name in columns if name not in known]
     if unknown:
@@ -144,18 +143,7 @@ def read_outcomes(
             f"{join_words(described.kept, 9)}"
         )
     parts = [part for part in described.parts if not columns or set(part.columns) & set(columns)]
-    data = find_released_data(place, described)
-    if data is None:
-        raise FileFormatError(f"{folder}: the released data {described.data!r:.80} are missing")
-    releases = []
-    for part in parts:
-        path = find_own_file(place, part.mechanism)
-        if path is None:
-            raise FileFormatError(f"{folder}: the mechanism {part.mechanism!r:.80} is missing")
-        _check_digest(path, part.mechanism, described)
-        releases.append(ColumnRelease(load_listed_matrix(path, part.mechanism), part.columns))
-    _check_data(place, data, described)
-    form = CsvFormat(described.delimiter, "utf-8")
+    data, form, releases = _open_release(folder, described, parts)
     released = len(releases)
     for name in groups:
         with open_table(data, form) as table:
@@ -172,6 +160,25 @@ def read_outcomes(
     order = None if within is None else mechanisms[-1].outputs
     rows = ReleasedRows(observed, str(table.where), order, bool(weights))
     return mechanisms[: released + len(group_by)], rows.drop_missing(released, missing)
+
+
+def _open_release(
+    folder: str | os.PathLike[str], described: ReleaseFile, parts: Sequence[ReleasedMechanism]
+) -> tuple[Path, CsvFormat, list[ColumnRelease]]:
+    """Find the data of a release and read the mechanisms of some parts, as they were released."""
+    place = Path(folder).resolve()
+    data = find_released_data(place, described)
+    if data is None:
+        raise FileFormatError(f"{folder}: the released data {described.data!r:.80} are missing")
+    releases = []
+    for part in parts:
+        path = find_own_file(place, part.mechanism)
+        if path is None:
+            raise FileFormatError(f"{folder}: the mechanism {part.mechanism!r:.80} is missing")
+        _check_digest(path, part.mechanism, described)
+        releases.append(ColumnRelease(load_listed_matrix(path, part.mechanism), part.columns))
+    _check_data(place, data, described)
+    return data, CsvFormat(described.delimiter, "utf-8"), releases
 
 
 def keep_values(name: str, values: tuple[Label, ...]) -> Mechanism:
@@ -256,6 +263,61 @@ def estimate_release(
     mechanisms, rows = read_outcomes(folder, columns, group_by, weight_column=weight_column)
     mechanism = mechanisms[0] if len(mechanisms) == 1 else compose_attributes(mechanisms)
     return estimate(mechanism, **rows.make_sample(mechanism), **options)
+
+
+def model_release(
+    folder: str | os.PathLike[str], formula: str, weight_column: str | None = None, **options: Any
+) -> FittedModel:
+    """Fit a generalized linear model to the columns of a release folder.
+
+    Args:
+        folder: that `release` made.
+        formula: of its columns, released and in clear. Columns that were released together, by one mechanism,
+            take no part.
+        weight_column: a column in clear with the weights of the people.
+        **options: as for `pmlopt.estimation.model`.
+
+    Raises:
+        FileFormatError: it is no such folder, or a file that is read was changed since it was released.
+        InputError: the formula does not fit the columns, or a weight is none.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> from pmlopt.publishing import release
+        >>> response = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
+        >>> place = tempfile.TemporaryDirectory()
+        >>> out = pathlib.Path(place.name) / "out"
+        >>> _ = release({"ill": ["yes", "no", "no", "no"] * 50}, {"ill": response}, out, seed=1)
+        >>> model_release(out, "ill ~ 1").names
+        ('Intercept',)
+        >>> place.cleanup()
+    """
+    described = ReleaseFile.read(Path(folder).resolve())
+    data, form, releases = _open_release(folder, described, described.parts)
+    alone = [one for one in releases if len(one.columns) == 1]
+    names = [name for one in alone for name in one.columns]
+    kept = list(described.kept)
+    if weight_column is not None and weight_column not in kept:
+        raise InputError(
+            f"{folder}: {weight_column!r} is not in clear: columns in clear are {join_words(kept, 9)}"
+        )
+    with open_table(data, form) as table:
+        cells = dict(zip([*names, *kept], read_texts(table, [*names, *kept]), strict=True))
+    columns: dict[str, list[Label | None]] = {}
+    for one, name in zip(alone, names, strict=True):
+        outputs = one.mechanism.outputs
+        places = indices_of(cells[name], outputs, f"the column {name!r}", InputError, text=True)
+        columns[name] = [outputs[place] for place in places]
+    for name in kept:
+        distinct = tuple(dict.fromkeys(cells[name]))
+        labels = dict(zip(distinct, parse_labels(distinct), strict=True))
+        columns[name] = [labels[cell] if cell else None for cell in cells[name]]
+    if weight_column is not None:
+        where = f"{folder}: the weight in {weight_column!r}"
+        options["weights"] = [parse_weight(cell, where) for cell in cells[weight_column]]
+    return model(
+        columns, formula, dict(zip(names, (one.mechanism for one in alone), strict=True)), **options
+    )
 
 
 def _check_data(place: Path, data: Path, described: ReleaseFile) -> None:

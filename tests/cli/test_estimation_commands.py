@@ -5,13 +5,20 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from cli.hostile import mechanism, write
 from commands import run_fully as run
 
 from pmlopt import PML, EstimationError, ExpectedLoss, Mechanism, Prior, design, estimate, solve
 from pmlopt.model.utility.linear import hamming
-from pmlopt.releases.estimation import cross_mechanism, level_from_samples, people_needed
+from pmlopt.publishing import release, write_release
+from pmlopt.releases.estimation import (
+    cross_mechanism,
+    level_from_samples,
+    model,
+    people_needed,
+)
 
 MATRIX_OF_TWO = [[0.75, 0.25], [0.25, 0.75]]
 MATRIX = [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]]
@@ -335,3 +342,30 @@ def test_a_posterior_is_under_the_prior_of_the_design(tmp_path: Path) -> None:
     rows.write_text("x,count\nno,60\nyes,40\n")
     told = run("estimate", response, "--counts", rows, "--posterior", "2").output
     assert "even frequencies as the Dirichlet prior, with the weight of 2 more" in told
+
+
+def test_a_regression_of_a_folder_is_that_of_its_columns(tmp_path: Path) -> None:
+    response = Mechanism(MATRIX_OF_TWO, ["no", "yes"], ["no", "yes"])
+    people: dict[str, list[object]] = {
+        "smokes": ["no", "yes", "yes", "no", "no"] * 40,
+        "age": list(range(200)),
+    }
+    people["weight"] = [1, 2] * 100
+    out = tmp_path / "out"
+    keep = ["age", "weight"]
+    write_release(release(people, {"smokes": response}, keep=keep, seed=1), out)
+    columns = pd.read_csv(out / "released.csv")
+    asked = ("estimate", out, "--formula", "smokes ~ age", "--json")
+    for more in ((), ("--weight-column", "weight")):
+        found = json.loads(run(*asked, *more).stdout)
+        weights = columns["weight"] if more else None
+        known = model(columns, "smokes ~ age", {"smokes": response}, weights=weights)
+        assert [one["coefficient"] for one in found["coefficients"]] == pytest.approx(
+            known.coefficients.tolist(), rel=1e-9
+        )
+        assert found["robust"] == bool(more)
+    assert "the logits of yes" in run(*asked[:-1]).output
+    assert "--weight-column" in run(*asked, "--within", "age", code=2).output
+    assert (
+        "no column 'height'" in run("estimate", out, "--formula", "smokes ~ height", code=2).output
+    )

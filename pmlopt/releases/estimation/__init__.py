@@ -11,6 +11,7 @@ from pmlopt.releases.estimation.deconvolution import (
 from pmlopt.releases.estimation.frequencies import Estimate, estimate
 from pmlopt.releases.estimation.intervals import GoodnessOfFit, goodness_of_fit, independence
 from pmlopt.releases.estimation.people import half_width, level_needed, people_needed
+from pmlopt.releases.estimation.regression import FittedModel, model
 from pmlopt.releases.estimation.sampled_levels import (
     SampledLevel,
     level_from_samples,
@@ -25,9 +26,9 @@ from pmlopt.releases.estimation.sampled_tails import (
 )
 
 __all__ = [
-    "Estimable", "Estimate", "GoodnessOfFit", "LevelAudit", "MeanEstimate", "SampledLeakage", "SampledLevel",
-    "cross_mechanism", "cut_outputs", "estimable", "estimate", "estimate_noisy_frequencies",
-    "estimate_noisy_mean", "export_decoder", "goodness_of_fit", "half_width", "independence",
-    "leakage_from_samples", "level_from_samples", "level_needed", "people_needed", "samples_needed",
-    "samples_to_refute",
+    "Estimable", "Estimate", "FittedModel", "GoodnessOfFit", "LevelAudit", "MeanEstimate",
+    "SampledLeakage", "SampledLevel", "cross_mechanism", "cut_outputs", "estimable", "estimate",
+    "estimate_noisy_frequencies", "estimate_noisy_mean", "export_decoder", "goodness_of_fit",
+    "half_width", "independence", "leakage_from_samples", "level_from_samples", "level_needed", "model",
+    "people_needed", "samples_needed", "samples_to_refute",
 ]  # fmt: skip

@@ -11,14 +11,13 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 import numpy as np
 
 from pmlopt.core.display import align_cells, format_table_html, import_pandas, pluralize
-from pmlopt.core.numbers.argument_checks import check_choice, check_one_for_each
+from pmlopt.core.numbers.argument_checks import check_choice
 from pmlopt.core.numbers.arrays import (
     FloatArray,
     IntArray,
     Label,
     check_integer,
     check_positive,
-    copy_float_array,
 )
 from pmlopt.core.numbers.concave import Local, maximize_over_laws
 from pmlopt.data.labelled import LabelledArray, Numbers, read_vector
@@ -47,6 +46,7 @@ from pmlopt.releases.estimation.released_outputs import (
     check_distinguishable,
     find_outputs,
     match_output_labels,
+    read_weights,
 )
 from pmlopt.releases.estimation.tables import format_estimates, name_column
 
@@ -525,12 +525,7 @@ def _count_weighted(
             "weights are of people: give the released column by `released`, not the counts"
         )
     places = find_outputs(mechanism, released)
-    each = copy_float_array(weights, 1, "the weights", PriorError)
-    check_one_for_each("there are", len(each), "weights", len(places), "people", PriorError)
-    if (each < 0).any() or not each.any():
-        raise PriorError(
-            f"the weights have the least entry {each.min():g}: they are at least 0, not all 0"
-        )
+    each = read_weights(weights, len(places))
     # in the unit of the largest one, whose square is in the range of floats
     unit = float(each.max())
     relative = each / unit

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pmlopt.core.numbers.arrays import DefaultLabels, Label, abbreviate, indices_of, make_label_key
+from pmlopt.core.numbers.arrays import (
+    DefaultLabels,
+    FloatArray,
+    Label,
+    abbreviate,
+    copy_float_array,
+    indices_of,
+    make_label_key,
+)
 from pmlopt.data.labelled import read_column
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.errors import InputError, MechanismError
+from pmlopt.errors import InputError, MechanismError, PriorError
 
 
 def match_output_labels(mechanism: Mechanism, seen: Sequence[Label]) -> Mechanism:
@@ -50,3 +58,23 @@ def check_distinguishable(mechanism: Mechanism) -> None:
                 "nothing tells "
                 "released data from data that were not; give the mechanism labels of its outputs"
             )
+
+
+def read_weights(weights: Iterable[float], people: int) -> FloatArray:
+    """Read the (n,) weights of n people.
+
+    Raises:
+        PriorError: there are not as many, one is negative, or all are 0.
+
+    Examples:
+        >>> read_weights([2, 0.5], 2).tolist()
+        [2.0, 0.5]
+    """
+    each = copy_float_array(weights, 1, "the weights", PriorError)
+    if len(each) != people:
+        raise PriorError(f"there are {len(each)} weights for {people} people: give one for each")
+    if (each < 0).any() or not each.any():
+        raise PriorError(
+            f"the weights have the least entry {each.min():g}: they are at least 0, not all 0"
+        )
+    return each

@@ -73,7 +73,7 @@ def choose_decimals(errors: Iterable[float]) -> int:
         (4, 1, 6)
     """
     # what is below is a solver's noise, where a share is 0 or 1
-    smallest = min((float(error) for error in errors if error > 1e-9), default=1e-3)
+    smallest = min((float(error) for error in errors if 1e-9 < error < math.inf), default=1e-3)
     return min(max(1 - math.floor(math.log10(smallest)), 0), 6)
 
 

@@ -1,0 +1,303 @@
+"""The covariates of a regression formula, at each true value of the released columns."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.display import import_pandas, pluralize
+from pmlopt.core.frames import is_frame, is_missing, to_narwhals
+from pmlopt.core.lazy_imports import import_optional
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, join_words, make_label_key
+from pmlopt.data.labelled import read_column
+from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
+from pmlopt.errors import InputError, MechanismError
+from pmlopt.releases.estimation.released_outputs import find_outputs, match_output_labels
+from pmlopt.releases.estimation.tables import format_label
+
+MAX_CELLS = 100
+"""The joint true values of released covariates up to which models are fitted."""
+
+
+@dataclass(frozen=True)
+class ReleasedColumn:
+    """A released column of a regression.
+
+    Attributes:
+        mechanism: (N, M) that released it.
+        places: (n,) the outputs of the people.
+    """
+
+    mechanism: Mechanism
+    places: IntArray
+
+    @property
+    def likelihoods(self) -> FloatArray:
+        """Return (n, N) the probability of what a person released, by the true letter."""
+        return self.mechanism.matrix[:, self.places].T
+
+    def find_letters(self) -> IntArray | None:
+        """Return (n,) the letters that outputs have the names of; None where one is no letter."""
+        known = {make_label_key(one): place for place, one in enumerate(self.mechanism.inputs)}
+        named = [known.get(make_label_key(one), -1) for one in self.mechanism.outputs]
+        found = np.array(named)[self.places]
+        return None if (found < 0).any() else found
+
+    def make_cells(self, letters: IntArray) -> Any:
+        """Build the column of a frame with these letters: numbers, or categories in their order."""
+        known = self.mechanism.inputs
+        if all(isinstance(one, int | float) and not isinstance(one, bool) for one in known):
+            return np.array(known, dtype=float)[letters]
+        names = [format_label(one) if isinstance(one, tuple) else one for one in known]
+        return import_pandas().Categorical.from_codes(letters, categories=names)
+
+
+@dataclass(frozen=True)
+class ModelFrame:
+    """The columns of a regression.
+
+    Attributes:
+        response: the name of the response.
+        covariates: the formula of its covariates, as formulaic reads it.
+        clear: a pandas frame of the columns that the formula names.
+        released: those of them that were released, by name.
+    """
+
+    response: str
+    covariates: Any
+    clear: Any
+    released: Mapping[str, ReleasedColumn]
+
+    @property
+    def released_covariates(self) -> dict[str, ReleasedColumn]:
+        """Return the released covariates by name."""
+        return {
+            name: column
+            for name, column in self.released.items()
+            if name in self.covariates.required_variables
+        }
+
+    @property
+    def cell_likelihoods(self) -> FloatArray:
+        """Return (n, K) the probability of a person's released covariates, by their true values."""
+        found = np.ones((len(self.clear), 1))
+        for column in self.released_covariates.values():
+            found = (found[:, :, None] * column.likelihoods[:, None, :]).reshape(len(found), -1)
+        return found
+
+    def build_designs(self) -> tuple[list[str], FloatArray]:
+        """Build the names and the (K, n, d) covariates, by the true values of the released ones.
+
+        Raises:
+            InputError: the formula cannot be evaluated, or the true values are too many.
+        """
+        columns = self.released_covariates
+        sizes = [len(column.mechanism.inputs) for column in columns.values()]
+        if (cells := int(np.prod(sizes))) > MAX_CELLS:
+            raise InputError(
+                f"the released covariates {join_words(columns)} have {cells} joint values: a model has at "
+                f"most {MAX_CELLS}"
+            )
+        people = len(self.clear)
+        stacked = [
+            self.clear.assign(**{
+                name: column.make_cells(np.full(people, letter))
+                for (name, column), letter in zip(columns.items(), letters, strict=True)
+            })
+            for letters in itertools.product(*map(range, sizes))
+        ]  # fmt: skip
+        whole = import_pandas().concat(stacked, ignore_index=True)
+        names, design = evaluate_formula(self.covariates, whole)
+        return names, design.reshape(cells, people, -1)
+
+    def build_noisy_design(self) -> FloatArray | None:
+        """Build the (1, n, d) covariates as if what was released were true; None where it is no letter."""
+        cells = {}
+        for name, column in self.released_covariates.items():
+            letters = column.find_letters()
+            if letters is None:
+                return None
+            cells[name] = column.make_cells(letters)
+        return evaluate_formula(self.covariates, self.clear.assign(**cells))[1][None]
+
+
+def read_model_frame(
+    released: Any, formula: str, mechanisms: Mapping[str, MechanismLike]
+) -> ModelFrame:
+    """Read the columns that a formula names, from a frame of any library or a mapping.
+
+    Raises:
+        InputError: the formula is none, a column is missing or has missing cells, or a mechanism is of no
+            column.
+        MechanismError: a released value is no output of its mechanism.
+    """
+    columns = _read_columns(released)
+    response, covariates = _parse_formula(formula)
+    if response not in columns:
+        raise InputError(f"there is no column {response!r}: there are {join_words(columns, 9)}")
+    for name in sorted({str(factor) for term in covariates for factor in term.factors}):
+        if name in covariates.required_variables and name not in columns:
+            raise InputError(f"there is no column {name!r}: there are {join_words(columns, 9)}")
+    for name in mechanisms:
+        if name not in columns:
+            raise InputError(
+                f"the mechanism of {name!r} is of no column: there are {join_words(columns, 9)}"
+            )
+    if response in covariates.required_variables:
+        raise InputError(f"{response!r} is the response and a covariate: leave it out of one side")
+    used = [name for name in columns if name in {response, *covariates.required_variables}]
+    sizes = {name: len(columns[name]) for name in used}
+    if len(set(sizes.values())) > 1 or not sizes[response]:
+        raise InputError(f"columns have the same number of rows, at least one, and not {sizes}")
+    for name in used:
+        lacking = [place for place, cell in enumerate(columns[name]) if is_missing(cell)]
+        if lacking:
+            raise InputError(
+                f"the column {name!r} has {pluralize(len(lacking), 'missing cell')}, the first at position "
+                f"{lacking[0]}: leave such rows out"
+            )
+    hidden = {
+        name: _read_released(name, columns[name], mechanisms[name])
+        for name in used
+        if name in mechanisms
+    }
+    frame = import_pandas().DataFrame(
+        {name: columns[name] for name in used if name not in hidden},
+        index=range(sizes[response]),
+    )
+    return ModelFrame(response, covariates, frame, hidden)
+
+
+def _read_columns(released: Any) -> dict[str, Any]:
+    """Read the columns of a frame as pandas columns, or those of a mapping as lists."""
+    found = to_narwhals(released)
+    if found is not None and is_frame(found):
+        frame = found.to_pandas()
+        return {str(name): frame[name].array for name in frame.columns}
+    if isinstance(released, Mapping):
+        return {
+            str(name): read_column(column, f"the column {name!r}", InputError, missing=True)
+            for name, column in released.items()
+        }
+    raise InputError(
+        f"the released columns are {type(released).__name__}: give a frame, or a mapping from names to "
+        "columns"
+    )
+
+
+def _read_released(name: str, cells: Any, mechanism: MechanismLike) -> ReleasedColumn:
+    """Read what a column released, and check that its mechanism reveals something."""
+    known = as_mechanism(mechanism)
+    if np.linalg.matrix_rank(known.matrix) < 2:
+        raise MechanismError(
+            f"the mechanism of {name!r} has rank 1: what it releases does not depend on the letter, and "
+            "identifies no coefficient"
+        )
+    outputs = list(cells)
+    try:
+        places = np.array(find_outputs(known, outputs))
+    except InputError as error:
+        raise type(error)(f"the column {name!r}: {error}") from None
+    never = [place for place in np.unique(places) if not known.support[place]]
+    if never:
+        raise MechanismError(
+            f"the column {name!r} has the output {known.outputs[never[0]]!r}, which its mechanism never emits"
+        )
+    return ReleasedColumn(match_output_labels(known, outputs), places)
+
+
+def _parse_formula(formula: str) -> tuple[str, Any]:
+    """Parse `response ~ covariates` into the name and the formula of the covariates."""
+    formulaic = import_optional("formulaic", "models")
+    from formulaic.errors import FormulaicError
+
+    try:
+        parsed = formulaic.Formula(formula)
+        terms = [[str(factor) for factor in term.factors] for term in parsed.lhs]
+        covariates = parsed.rhs
+        if len(terms) == 1 and len(terms[0]) == 1 and len(list(parsed.lhs.required_variables)) == 1:
+            (name,) = parsed.lhs.required_variables
+            if str(name) == terms[0][0] and hasattr(covariates, "required_variables"):
+                return str(name), covariates
+    except (FormulaicError, AttributeError, TypeError) as error:
+        if isinstance(error, FormulaicError):
+            reason = str(error).splitlines()[0]
+            raise InputError(f"the formula {formula!r} cannot be read: {reason}") from None
+    raise InputError(
+        f"the formula {formula!r} is not of the form 'response ~ covariates' with one column as response: "
+        "transform the response before"
+    )
+
+
+def evaluate_formula(covariates: Any, frame: Any) -> tuple[list[str], FloatArray]:
+    """Evaluate the covariates of a formula: their names, and (n, d) their values.
+
+    Raises:
+        InputError: a column is missing, an expression fails, or a value is no finite number.
+    """
+    formulaic = import_optional("formulaic", "models")
+    from formulaic.errors import FormulaicError
+
+    try:
+        with np.errstate(all="ignore"):  # what is not finite is refused below
+            found = formulaic.model_matrix(covariates, frame, na_action="ignore", context={})
+    except FormulaicError as error:
+        raise InputError(f"the formula cannot be evaluated: {str(error).splitlines()[0]}") from None
+    values = np.asarray(found, dtype=float)
+    names = [str(name) for name in found.columns]
+    bad = [
+        name for name, column in zip(names, values.T, strict=True) if not np.isfinite(column).all()
+    ]
+    if bad or not names:
+        raise InputError(
+            f"the covariates {join_words(bad)} have values that are no finite numbers" if bad
+            else "the formula has no covariate and no intercept"
+        )  # fmt: skip
+    return names, values
+
+
+def find_law_design(designs: FloatArray) -> FloatArray:
+    """Find the (n, g) covariates that no released column changes, with an intercept.
+
+    Examples:
+        >>> find_law_design(np.array([[[1.0, 0.0], [1.0, 0.0]], [[1.0, 1.0], [1.0, 1.0]]])).tolist()
+        [[1.0], [1.0]]
+    """
+    same = designs[0][:, (designs == designs[:1]).all(axis=(0, 1))]
+    ones = np.ones((designs.shape[1], 1))
+    if same.size and np.allclose(same @ np.linalg.lstsq(same, ones, rcond=None)[0], ones):
+        return np.asarray(same)
+    return np.hstack([ones, same])
+
+
+def orthogonalize_columns(
+    names: Sequence[str], designs: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return (K, n, d) orthogonal covariates of order one, and (d, d) what they were multiplied by.
+
+    Raises:
+        InputError: covariates are collinear.
+    """
+    rows = designs.reshape(-1, designs.shape[2])
+    sizes = np.linalg.norm(rows, axis=0)
+    zero = sizes == 0
+    upper = np.linalg.qr(rows / np.where(zero, 1.0, sizes), mode="r")
+    flat = np.ones(len(sizes), dtype=bool)
+    flat[: len(upper)] = np.abs(np.diag(upper)) < 1e-9
+    if flat.any():
+        raise InputError(
+            f"the covariate {names[int(flat.argmax())]} is determined by those before it: leave it out"
+        )
+    back = np.diag(np.sqrt(len(rows)) / sizes) @ np.linalg.inv(upper)
+    return np.asarray(designs @ back), back
+
+
+def name_coefficients(names: Sequence[str], letters: Sequence[Label]) -> tuple[Label, ...]:
+    """Return the names of coefficients: of several letters, pairs of a letter and a covariate."""
+    if len(letters) <= 1:
+        return tuple(names)
+    return tuple((letter, name) for letter in letters for name in names)

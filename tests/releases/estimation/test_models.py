@@ -1,0 +1,233 @@
+"""Regressions on released columns, beside statsmodels, moment estimators and sums over true values."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+
+from pmlopt import Mechanism, estimation
+from pmlopt.core.numbers.arrays import FloatArray
+from pmlopt.errors import InputError, MechanismError, PriorError
+from pmlopt.releases.estimation.observed_likelihood import (
+    CountResponse,
+    LetterResponse,
+    NormalResponse,
+    ObservedLikelihood,
+    Response,
+)
+
+WARNER = Mechanism([[0.7, 0.3], [0.3, 0.7]], ["no", "yes"], ["no", "yes"])
+CLEAR = Mechanism(np.eye(2), ["no", "yes"], ["no", "yes"])
+
+
+def make_table(people: int = 300) -> dict[str, Any]:
+    rng = np.random.default_rng(1)
+    ill = rng.random(people) < 0.4
+    age = rng.normal(50, 15, people)
+    logits = -0.5 + 0.03 * (age - 50) + 0.8 * ill
+    return {
+        "age": age,
+        "ill": np.where(ill, "yes", "no"),
+        "smokes": np.where(rng.random(people) < 1 / (1 + np.exp(-logits)), "yes", "no"),
+        "visits": rng.poisson(np.exp(0.5 + 0.3 * ill)),
+        "income": 1e6 + 1e5 * rng.normal(size=people),
+        "drink": rng.choice(["a", "b", "c"], people),
+    }
+
+
+def make_design(table: dict[str, Any]) -> FloatArray:
+    """The covariates of `age + ill` in formulaic's order."""
+    return np.column_stack([np.ones(len(table["age"])), table["age"], table["ill"] == "yes"])
+
+
+def fit_clear(response: str, **options: Any) -> estimation.FittedModel:
+    letters = {"smokes": CLEAR, "drink": Mechanism(np.eye(3), list("abc"), list("abc"))}
+    mechanisms = {"ill": CLEAR, **{k: v for k, v in letters.items() if k == response}}
+    return estimation.model(make_table(), f"{response} ~ age + ill", mechanisms, **options)
+
+
+def check_same(found: estimation.FittedModel, coefficients: Any, errors: Any) -> None:
+    assert found.coefficients == pytest.approx(np.ravel(coefficients, "F"), rel=1e-8)
+    assert found.standard_errors == pytest.approx(np.ravel(errors, "F"), rel=1e-8)
+    assert found.noisy == pytest.approx(found.coefficients, rel=1e-8)
+    assert found.information == pytest.approx(1.0, rel=1e-8)
+
+
+def test_what_was_released_in_clear_gives_the_logits_of_statsmodels() -> None:
+    table = make_table()
+    known = sm.Logit((table["smokes"] == "yes").astype(float), make_design(table))
+    fitted = known.fit(disp=0, method="newton", tol=1e-12)
+    check_same(fit_clear("smokes"), fitted.params, fitted.bse)
+    sandwich = known.fit(disp=0, method="newton", tol=1e-12, cov_type="HC0")
+    check_same(fit_clear("smokes", robust=True), sandwich.params, sandwich.bse)
+
+
+def test_what_was_released_in_clear_gives_the_multinomial_logits_of_statsmodels() -> None:
+    table = make_table()
+    known = sm.MNLogit(pd.Categorical(table["drink"]).codes, make_design(table))
+    fitted = known.fit(disp=0, method="newton", tol=1e-12)
+    found = fit_clear("drink")
+    check_same(found, fitted.params, fitted.bse)
+    assert found.names[1] == ("b", "age")
+    assert found.names[3] == ("c", "Intercept")
+
+
+def test_a_released_covariate_in_clear_gives_the_linear_models_of_statsmodels() -> None:
+    table = make_table()
+    linear = sm.OLS(table["income"], make_design(table)).fit()
+    check_same(fit_clear("income"), linear.params, linear.bse)
+    counts = sm.Poisson(table["visits"], make_design(table)).fit(disp=0, method="newton", tol=1e-12)
+    check_same(fit_clear("visits", family="poisson"), counts.params, counts.bse)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "truth"),
+    [([[0.7, 0.3], [0.3, 0.7]], 0.7), ([[5 / 6, 1 / 6], [1 / 12, 11 / 12]], 0.75)],
+)
+def test_an_intercept_is_the_moment_estimator_of_a_randomized_response(
+    matrix: list[list[float]], truth: float
+) -> None:
+    # Warner's design and forced response: P(yes) = P(yes | no) + (P(yes | yes) - P(yes | no)) share
+    mechanism = Mechanism(matrix, ["no", "yes"], ["no", "yes"])
+    people, yes = 500, 230
+    slope = matrix[1][1] - matrix[0][1]
+    share = (yes / people - matrix[0][1]) / slope
+    error = np.sqrt(yes / people * (1 - yes / people) / people) / slope
+    table = {"it": ["yes"] * yes + ["no"] * (people - yes)}
+    found = estimation.model(table, "it ~ 1", {"it": mechanism})
+    assert found.coefficients[0] == pytest.approx(np.log(share / (1 - share)), rel=1e-9)
+    assert found.standard_errors[0] == pytest.approx(error / (share * (1 - share)), rel=1e-9)
+    assert found.noisy[0] == pytest.approx(np.log(yes / (people - yes)), rel=1e-9)
+
+
+def test_a_released_response_and_covariate_are_not_attenuated() -> None:
+    # within 4 standard errors: an error in 16,000 runs, were the seed drawn anew
+    rng = np.random.default_rng(7)
+    ill = rng.random(4000) < 0.5
+    smokes = rng.random(4000) < np.where(ill, 0.62, 0.375)
+    table = {
+        "ill": WARNER.sample(np.where(ill, "yes", "no"), seed=1),
+        "smokes": WARNER.sample(np.where(smokes, "yes", "no"), seed=2),
+    }
+    found = estimation.model(table, "smokes ~ ill", {"ill": WARNER, "smokes": WARNER})
+    truth = np.log(0.62 / 0.38) - np.log(0.375 / 0.625)
+    error = found.standard_errors[1]
+    assert abs(found.coefficients[1] - truth) < 4 * error
+    assert abs(found.noisy[1] - truth) > 4 * error / 2
+    assert 0 < found.information[1] < 0.1
+    assert "smokes ~ ill (logit, the logits of yes), 4,000 people" in str(found)
+    assert found.to_pandas().loc["ill[T.yes]", "coefficient"] == found.coefficients[1]
+
+
+def make_likelihood(response: Response, people: int) -> ObservedLikelihood:
+    rng = np.random.default_rng(3)
+    design = rng.normal(size=(3, people, 2))
+    return ObservedLikelihood(
+        response, response.list_designs(design), rng.random((people, 3)),
+        np.column_stack([np.ones(people), rng.normal(size=people)]), rng.random(people),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["letters", "counts", "numbers"])
+def test_derivatives_are_those_of_finite_differences(kind: str) -> None:
+    rng = np.random.default_rng(4)
+    responses: dict[str, Response] = {
+        "letters": LetterResponse(rng.random((6, 3))),
+        "counts": CountResponse(rng.integers(0, 4, 6).astype(float)),
+        "numbers": NormalResponse(rng.normal(size=6)),
+    }
+    likelihood = make_likelihood(responses[kind], 6)
+    point = rng.normal(size=likelihood.parameter_count) / 3
+    terms, step = likelihood.evaluate(point), 1e-5
+    for place in range(len(point)):
+        moved = np.eye(len(point))[place] * step
+        after, before = likelihood.evaluate(point + moved), likelihood.evaluate(point - moved)
+        slope = likelihood.weights @ terms.scores[:, place]
+        assert (after.value - before.value) / (2 * step) == pytest.approx(slope, abs=1e-7)
+        curved = likelihood.weights @ (after.scores - before.scores) / (2 * step)
+        assert -curved == pytest.approx(terms.information[place], abs=1e-7)
+
+
+def test_the_likelihood_is_a_sum_over_true_values() -> None:
+    rng = np.random.default_rng(5)
+    outputs = rng.random((5, 3))
+    likelihood = make_likelihood(LetterResponse(outputs), 5)
+    point = rng.normal(size=likelihood.parameter_count)
+    ahead, law = point[:4].reshape(2, 2), point[4:].reshape(2, 2)
+    total = 0.0
+    for i in range(5):
+        chances = np.exp([0.0, *(law @ likelihood.law_design[i])])
+        chance = 0.0
+        for x, y in itertools.product(range(3), range(3)):
+            odds = np.exp([0.0, *(ahead @ likelihood.designs[0][x, i])])
+            seen = likelihood.released[i, x] * outputs[i, y]
+            chance += chances[x] / chances.sum() * odds[y] / odds.sum() * seen
+        total += likelihood.weights[i] * np.log(chance)
+    assert likelihood.evaluate(point).value == pytest.approx(total, rel=1e-12)
+
+
+def test_weights_count_people_and_clusters_join_them() -> None:
+    # a weight of 2 is the same person twice, in a cluster
+    table: dict[str, Any] = {"ill": ["no", "yes", "yes", "no", "yes"] * 20, "age": list(range(100))}
+    weights = [1, 2] * 50
+    twice = {name: np.repeat(column, weights) for name, column in table.items()}
+    people = np.repeat(np.arange(100), weights)
+    weighted = estimation.model(table, "ill ~ age", {"ill": WARNER}, weights=weights)
+    repeated = estimation.model(twice, "ill ~ age", {"ill": WARNER}, clusters=people.tolist())
+    assert weighted.coefficients == pytest.approx(repeated.coefficients, rel=1e-9)
+    assert weighted.standard_errors == pytest.approx(repeated.standard_errors, rel=1e-9)
+    assert weighted.robust
+    with pytest.raises(PriorError, match="3 weights for 100 people"):
+        estimation.model(table, "ill ~ age", {"ill": WARNER}, weights=[1, 2, 3])
+
+
+def test_coefficients_that_the_data_do_not_identify_are_named() -> None:
+    # nobody of region c exists among the letters that were released in clear
+    three = Mechanism(np.eye(3), list("abc"), list("abc"))
+    table = {"region": ["a", "b"] * 30, "ill": ["no", "yes", "yes"] * 20}
+    found = estimation.model(table, "ill ~ region", {"region": three, "ill": WARNER})
+    assert np.isnan(found.coefficients).tolist() == [False, False, True]
+    assert found.standard_errors[2] == np.inf
+    assert "do not identify region[T.c]" in found.warnings[0]
+    assert found.warnings[0] in str(found)
+
+
+@pytest.mark.parametrize(
+    ("formula", "message"),
+    [
+        ("ill ~ height", "no column 'height': there are ill, age, twice and gap"),
+        ("ill ~ wide(age)", "cannot be evaluated"),
+        ("height ~ age", "no column 'height'"),
+        ("ill ~ ill", "response and a covariate"),
+        ("ill ~ age +", "cannot be read"),
+        ("~ age", "not of the form"),
+        ("np.log(age) ~ ill", "not of the form"),
+        ("ill ~ age + twice", "covariate twice is determined"),
+        ("ill ~ np.log(age - 10)", "no finite numbers"),
+        ("ill ~ gap", "'gap' has 1 missing cell, the first at position 1"),
+    ],
+)
+def test_formulas_that_make_no_model_are_refused(formula: str, message: str) -> None:
+    age = [10.0, 20, 30, 41]
+    table = {"ill": ["no", "yes"] * 2, "age": age, "twice": [2 * one for one in age]}
+    table["gap"] = [1.0, None, 2.0, 3.0]
+    with pytest.raises(InputError, match=message):
+        estimation.model(table, formula, {"ill": WARNER})
+
+
+def test_columns_that_no_mechanism_released_are_refused() -> None:
+    table = {"ill": ["no", "maybe"], "age": [1, 2]}
+    with pytest.raises(MechanismError, match=r"column 'ill'.*'maybe'"):
+        estimation.model(table, "ill ~ 1", {"ill": WARNER})
+    with pytest.raises(InputError, match="mechanism of 'il' is of no column"):
+        estimation.model(table, "ill ~ 1", {"il": WARNER})
+    nothing = Mechanism([[0.5, 0.5], [0.5, 0.5]], ["no", "maybe"], ["no", "maybe"])
+    with pytest.raises(MechanismError, match="identifies no coefficient"):
+        estimation.model(table, "ill ~ 1", {"ill": nothing})
+    with pytest.raises(InputError, match="its family is 'logit'"):
+        estimation.model({"ill": ["no", "yes"]}, "ill ~ 1", {"ill": WARNER}, family="linear")
