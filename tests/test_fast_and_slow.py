@@ -144,7 +144,10 @@ def test_what_is_kept_draws_few_examples(count: int, drawn: int) -> None:
     assert len(seen) == drawn
 
 
-WHOLLY_SLOW = "tests/core/files/test_files.py::test_an_archive_that_expands_to_far_more_than_it_has_is_refused"
+WHOLLY_SLOW = (
+    "tests/core/files/test_files.py"
+    "::test_an_archive_that_expands_to_far_more_than_it_has_is_refused"
+)
 
 
 def test_what_is_collected_as_fast() -> None:
