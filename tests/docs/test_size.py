@@ -47,15 +47,15 @@ STILL_LONGER = {
 }  # fmt: skip
 """The most words of pages that are longer than their kind allows."""
 
-MOST_WORDS = 109_400
-"""Of all pages; 100,000 when no page is longer than its kind allows."""
+MOST_WORDS = 100_000
+"""Of all pages, with those that are generated."""
 
 MOST_PAGES = 60
 
 MOST_ENTRIES = 7
 """Pages in a part of the navigation."""
 
-MOST_WARNINGS = 36
+MOST_WARNINGS = 33
 """Pages that lead to what may be ruled out; twelve then."""
 
 
