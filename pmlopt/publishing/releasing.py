@@ -275,6 +275,8 @@ def release(
     made = tuple(map(_with_named_outputs, given.values()))
     matrices = tuple(one if isinstance(one, Mechanism) else one.mechanism for one in made)
     releases = tuple(map(ColumnRelease, matrices, given))
+    if household_column is not None and household_column not in (*keep, *drop):
+        drop = [*drop, household_column]  # it is published by `keep` only
     with open_table(data, form) as table:
         check_columns_named(
             table.names, [name for names in given for name in names], keep, drop, table.where

@@ -88,7 +88,8 @@ def test_a_folder_states_the_level_and_leaves_it_open(tmp_path: Path) -> None:
 def test_mechanisms_that_are_given_are_measured(tmp_path: Path) -> None:
     flip = Mechanism([[0.9, 0.1], [0.1, 0.9]], ["f", "m"], ["f", "m"])
     data = pairs()
-    draft = release(data, {"sex": flip}, drop=["home", "level"], household_column="home")
+    draft = release(data, {"sex": flip}, drop=["level"], household_column="home")
+    assert not draft.planned.kept  # the column itself is published by `keep` only
     exact = compute_household_level({(0, 1): 1}, flip)  # couples of a woman and a man
     assert draft.planned.household_level == pytest.approx(np.ceil(exact * 20) / 20)
     with pytest.raises(PrivacyError, match="about a member of a household"):
