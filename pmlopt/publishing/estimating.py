@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -272,8 +273,8 @@ def model_release(
 
     Args:
         folder: that `release` made.
-        formula: of its columns, released and in clear. Columns that were released together, by one mechanism,
-            take no part.
+        formula: of its columns, released and in clear. None of them was released together with others by
+            one mechanism.
         weight_column: a column in clear with the weights of the people.
         **options: as for `pmlopt.estimation.model`.
 
@@ -296,6 +297,12 @@ def model_release(
     data, form, releases = _open_release(folder, described, described.parts)
     alone = [one for one in releases if len(one.columns) == 1]
     names = [name for one in alone for name in one.columns]
+    together = {name for one in releases if len(one.columns) > 1 for name in one.columns}
+    if used := sorted(together & set(re.findall(r"\w+", formula))):
+        raise InputError(
+            f"{folder}: {used[0]!r} was released together with other columns, and a formula takes "
+            "columns that were released alone: estimate tables of it by --workload marginals:1/1,2"
+        )
     kept = list(described.kept)
     if weight_column is not None and weight_column not in kept:
         raise InputError(

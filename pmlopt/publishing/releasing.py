@@ -275,8 +275,7 @@ def release(
     made = tuple(map(_with_named_outputs, given.values()))
     matrices = tuple(one if isinstance(one, Mechanism) else one.mechanism for one in made)
     releases = tuple(map(ColumnRelease, matrices, given))
-    if household_column is not None and household_column not in (*keep, *drop):
-        drop = [*drop, household_column]  # it is published by `keep` only
+    drop = _add_dropped_column(household_column, keep, drop)
     with open_table(data, form) as table:
         check_columns_named(
             table.names, [name for names in given for name in names], keep, drop, table.where
@@ -528,6 +527,13 @@ def _with_named_outputs(made: Made) -> Mechanism | Result[Any]:
     if isinstance(made, Mechanism):
         return named
     return replace(made, certificate=replace(made.certificate, mechanism=named))
+
+
+def _add_dropped_column(
+    name: str | None, keep: Sequence[str], drop: Sequence[str]
+) -> Sequence[str]:
+    """Add a column, where there is one, to those that are dropped unless it is kept."""
+    return drop if name is None or name in (*keep, *drop) else [*drop, name]
 
 
 def check_columns_named(

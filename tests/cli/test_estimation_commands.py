@@ -369,3 +369,15 @@ def test_a_regression_of_a_folder_is_that_of_its_columns(tmp_path: Path) -> None
     assert (
         "no column 'height'" in run("estimate", out, "--formula", "smokes ~ height", code=2).output
     )
+    assert "of the other options only" in run(*asked, "--method", "linear", code=2).output
+
+
+def test_a_regression_takes_no_column_that_was_released_with_others(tmp_path: Path) -> None:
+    pytest.importorskip("formulaic")
+    pairs = [(a, b) for a in ("n", "y") for b in ("u", "v")]
+    rows = [[0.7 if x == y else 0.1 for y in pairs] for x in pairs]
+    same = Mechanism(rows, pairs, pairs)
+    people = {"a": ["n", "y"] * 100, "b": ["u", "u", "v", "v"] * 50}
+    write_release(release(people, {("a", "b"): same}, seed=1), tmp_path / "out")
+    shown = run("estimate", tmp_path / "out", "--formula", "a ~ 1", code=2).output
+    assert "'a' was released together with other columns" in shown
