@@ -23,7 +23,7 @@ class SurveySink(TypedSink):
     pyreadstat writes a file from a whole table, so that the rows are held in memory until the end.
     """
 
-    kind, max_name_bytes, compressed = "SPSS", 64, False
+    kind, max_name_bytes, max_label_bytes, compressed = "SPSS", 64, 256, False
 
     def __init__(self, stream: BinaryIO, columns: Sequence[OutputColumn], like: Table) -> None:
         import_optional("pandas", f"writers of files of {self.kind}")
@@ -48,6 +48,12 @@ class SurveySink(TypedSink):
             raise InputError(
                 f"a file of {self.kind} cannot have a column {name!r}: rename it, to a letter and at most "
                 f"{self.max_name_bytes - 1} letters, digits and _"
+            )
+        label = self._find_metadata().labels.get(name) or ""
+        if column.place is not None and len(label.encode()) > self.max_label_bytes:
+            raise InputError(
+                f"the label of the column {name!r} has more than {self.max_label_bytes} bytes, the most "
+                f"of a file of {self.kind}: shorten it, or write .sav"
             )
         if any(isinstance(label, int) and abs(label) > 2**53 for label in column.labels):
             raise InputError(
@@ -123,10 +129,10 @@ class SurveySink(TypedSink):
         """Return the label of each column, and state which are randomized."""
         known = self._find_metadata().labels
         labels = {column.name: known.get(column.name) or "" for column in self._columns}
-        for column in self._columns:
-            if column.place is None:
-                text = labels[column.name] or column.name
-                labels[column.name] = f"{text} (randomized, see release.json)"
+        for name in set(labels) - self._names_in_clear():
+            stated = f"{labels[name] or name} (randomized)"
+            is_short = len(stated.encode()) <= self.max_label_bytes
+            labels[name] = stated if is_short else f"{name} (randomized)"
         return {name: label for name, label in labels.items() if label}
 
     def _make_value_labels(self) -> dict[str, dict[Any, str]]:
@@ -158,7 +164,7 @@ class ZippedSurveySink(SurveySink):
 class StataSink(SurveySink):
     """A writer of a file of Stata, with its kinds of missing values."""
 
-    kind, max_name_bytes = "Stata", 32
+    kind, max_name_bytes, max_label_bytes = "Stata", 32, 80
 
     def __init__(self, stream: BinaryIO, columns: Sequence[OutputColumn], like: Table) -> None:
         super().__init__(stream, columns, like)

@@ -73,7 +73,7 @@ def test_a_file_of_spss_comes_back_with_labels_formats_and_cells(
         assert after[name].tolist() == expected[name].tolist()
         assert found.original_variable_types[name] == before.original_variable_types[name]
     assert found.variable_value_labels == {"q": LABELS}
-    assert found.column_names_to_labels["q"] == "Do you smoke? (randomized, see release.json)"
+    assert found.column_names_to_labels["q"] == "Do you smoke? (randomized)"
     assert found.variable_measure["q"] == "ordinal"
 
 
@@ -194,6 +194,17 @@ def test_numbers_outside_the_range_of_sas_are_refused(tmp_path: Path, number: fl
     with pytest.raises(FileFormatError, match="cannot hold"):
         write_table(tmp_path / "a.xpt", {"a": [0.5, number]})
     assert not list(tmp_path.iterdir())
+
+
+def test_a_long_label_goes_to_no_file_that_cuts_it(tmp_path: Path) -> None:
+    data = tmp_path / "a.sav"
+    labels = {"q": "q" * 250, "w": "w" * 90}
+    pyreadstat.write_sav(people(), str(data), column_labels=labels)
+    keep_all(data, tmp_path / "b.sav", outputs=(1, 2, 3, 9))
+    found = pyreadstat.read_sav(str(tmp_path / "b.sav"))[1].column_names_to_labels
+    assert (found["q"], found["w"]) == ("q (randomized)", "w" * 90)
+    with pytest.raises(InputError, match="more than 80 bytes"):
+        keep_all(data, tmp_path / "b.dta", outputs=(1, 2, 3, 9))
 
 
 def test_letters_of_a_design_are_those_of_the_released_file(tmp_path: Path) -> None:
