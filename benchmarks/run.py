@@ -190,6 +190,9 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "engines": Benchmark(
         "releases inside DuckDB, Polars, Dask and on Arrow batches, beside joins by hand"
     ),
+    "columns_together": Benchmark(
+        "columns of a person under one total: by hand, in turn and together", ("--quick",)
+    ),
     "survey": Benchmark(
         "a column of an SPSS file through a mechanism, beside pyreadstat that reads and writes it",
         (),

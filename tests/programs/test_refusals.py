@@ -163,7 +163,7 @@ CASES: list[tuple[Any, Any, type[Exception], str]] = [
     (design, at(HALF, ApproximatePML(0.5, 0.1), ERROR), PrivacyError, "."),
     *((estimated, at(*error), UtilityError, message) for *error, message in (
         ("all", "A", "use identity"), ([[1, 2, 3]], "A", "3 columns for 2 letters"),
-        ([[np.nan, 1]], "A", "finite"), (None, "E", "use 'A' or 'D'"), ("prefix", "D", "leave it out"))),
+        ([[np.nan, 1]], "A", "finite"), (None, "E", "use A, D"), ("prefix", "D", "leave it out"))),
     (design, at(NUMBER, PML(1.0), ExpectedLoss(np.eye(3))), PmloptError, "."),
     (design, at(HALF, PML(1.0), DistanceLoss()), PmloptError, "."),
     (design, at(NUMBER, PML(1.0, over=L1Ball(HALF, 0.1)), DistanceLoss()), PmloptError, "."),

@@ -122,8 +122,8 @@ def test_what_no_point_could_be_solved_with() -> None:
             "'nothing' is not installed; there are: auto",
         ),
         ({"solver": None}, SolverUnavailableError, "None is not installed"),
-        ({"tolerance": -1}, InputError, "the tolerance must be positive"),
-        ({"time_limit": 0}, InputError, "the time limit must be"),
+        ({"tolerance": -1}, InputError, "the tolerance is -1: give a number above 0"),
+        ({"time_limit": 0}, InputError, "the time limit in seconds is"),
         ({"grid": {}}, SweepError, "empty"),
     ]
     for changes, error, said in cases:

@@ -22,7 +22,6 @@ from pmlopt.model.privacy.pair_weights import (
     find_row_sizes,
 )
 from pmlopt.model.uncertainty.prior_set import LinearRows
-from pmlopt.model.uncertainty.row_multipliers import find_row_multipliers
 
 MAX_RATIO_EXPONENT = 700.0
 """The largest exponent in nats of a ratio bound; e^epsilon past it is no float."""
@@ -337,6 +336,8 @@ class RatioBounds:
             if on_line is not None:
                 found[rises], found[falls] = on_line
                 return found
+        from pmlopt.model.uncertainty.row_multipliers import find_row_multipliers
+
         distinct, unit, scaled = self._distinct_pairs
         scale = float(np.abs(gains).max()) or 1.0
         weights = (

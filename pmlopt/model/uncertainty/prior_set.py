@@ -21,7 +21,6 @@ from pmlopt.data.mechanism import check_labels_match
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
-from pmlopt.model.uncertainty.row_multipliers import find_row_multipliers
 from pmlopt.solvers.structured.block_program import ColumnBlock
 
 if TYPE_CHECKING:
@@ -183,6 +182,8 @@ class LinearRows:
             gains: (N, M) the columns g.
             pairs: (K, N) sparse, other rows `pairs v <= 0`, which come first.
         """
+        from pmlopt.model.uncertainty.row_multipliers import find_row_multipliers
+
         pairs = sparse.csr_array((0, len(p))) if pairs is None else pairs
         rows = sparse.vstack([pairs, self.on_column], format="csr")
         if len(self.least):

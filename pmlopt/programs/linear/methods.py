@@ -137,7 +137,14 @@ def _explain_rare_letter(program: LinearDesign) -> str:
 
 LinearMethod = Method[LinearDesign, formulation.Formulation, LinearCertificate]
 
-OWN_METHODS = ("closed-form", "pair-ipm", "constraint-generation", "color-refinement", "block-ipm")
+OWN_METHODS = (
+    "closed-form",
+    "pair-ipm",
+    "constraint-generation",
+    "color-refinement",
+    "block-ipm",
+    "output-generation",
+)
 """Methods that pass no options to a solver."""
 
 

@@ -32,7 +32,6 @@ from pmlopt.programs.linear.added_rows import (
     compute_row_scales,
     has_expression,
 )
-from pmlopt.programs.linear.affine_pieces import split_constraint
 from pmlopt.programs.linear.certificate import (
     AffineConstraint,
     LinearCertificate,
@@ -358,6 +357,8 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
 
         Solvers drop small coefficients without a word, and refuse large ones.
         """
+        from pmlopt.programs.linear.affine_pieces import split_constraint
+
         if (pieces := split_constraint(constraint)) is not None:
             constraint = pieces.set_label(name)
         own = [self.mechanism, self.variables["output_law"]]

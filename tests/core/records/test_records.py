@@ -208,7 +208,7 @@ def test_what_is_written_meets_the_schema_and_is_read_back_as_it_was(
 
 
 def test_the_schema_of_saved_results_is_that_of_the_records() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "mechanism.schema.json").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "mechanism.schema.json").read_text()
     assert json.loads(text) == json.loads(json.dumps(build_file_schema()))
 
 

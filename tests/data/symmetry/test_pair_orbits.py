@@ -156,7 +156,7 @@ NOT_LISTS: list[tuple[Any, Any]] = [(None, None), (5, None), ([], 5)]
         (lambda: InvariantPrior(HALVES, [[1, 0]], outputs=["a", "b"]), PriorError, "pair of a permutation"),
         (lambda: InvariantPrior(Prior(HALVES, ["a", "b"]), [{"a": "c"}]), PriorError, "moves 'c'"),
         (ProductPrior, PriorError, "symmetric priors"),
-        (lambda: IIDPrior(HALVES, 2).make_pairs((3, 3)), UtilityError, "has 2"),
+        (lambda: IIDPrior(HALVES, 2).make_pairs((3, 3)), UtilityError, "on 2"),
         (lambda: CirclePrior(4).make_pairs((5, 5)), UtilityError, "the circle has 4"),
         (lambda: IIDPrior([1 - 1e-10, 1e-10], 31).make_pairs(), PriorError, "below 1e-300"),
         (lambda: IIDPrior(HALVES, 3).make_pairs().encode_labels([[0, 1]]), MechanismError, "one row of 3"),
