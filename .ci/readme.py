@@ -24,5 +24,5 @@ for line in lines:
     else:
         _, *arguments = shlex.split(line, comments=True)
         subprocess.run([sys.executable, "-m", "pmlopt", *arguments], check=True)
-if Path("out/released.csv").read_text().splitlines()[0] not in ("education", '"education"'):
-    sys.exit("README: its commands released no column `education` alone")
+if Path("out/released.csv").read_text().splitlines()[0] not in ("sex", '"sex"'):
+    sys.exit("README: its commands released no column `sex` alone")
