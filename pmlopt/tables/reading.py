@@ -13,7 +13,7 @@ import numpy as np
 
 from pmlopt.core.files.csv_rows import HEAD_BYTES
 from pmlopt.core.files.disk import describe_os_error, is_standard_stream, read_standard_input
-from pmlopt.core.files.file_kinds import describe_foreign_file, find_survey_kind
+from pmlopt.core.files.file_kinds import describe_foreign_file, find_survey_ending
 from pmlopt.core.frames import is_lazy, to_narwhals
 from pmlopt.core.lazy_imports import check_installed
 from pmlopt.errors import FileFormatError, InputError
@@ -104,12 +104,12 @@ def open_table(data: Any, form: CsvFormat | None = None, *, may_be_empty: bool =
         if is_json_lines(source.head):
             with source:
                 return JsonLinesTable(io.BufferedReader(source), data)
-        kind = find_survey_kind(source.head)
-        if kind is not None:
+        ending = find_survey_ending(source.head)
+        if ending is not None:
             from pmlopt.tables.survey import SurveyTable
 
             source.close()
-            return SurveyTable(data, kind)
+            return SurveyTable(data, ending)
         _check_kind(source.head, data)
         found = (form or CsvFormat()).detect(source.head, data, whole=len(source.head) < HEAD_BYTES)
         return CsvTable(data, source, found)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pmlopt.core.files.file_kinds import SURVEY_KINDS
 from pmlopt.core.lazy_imports import check_installed
 from pmlopt.core.numbers.arrays import BoolArray, IntArray
 from pmlopt.errors import FileFormatError
@@ -59,14 +60,14 @@ class SurveyTable(Table):
     """A table over a file of SPSS, Stata or SAS, read some rows at a time by a process of its own.
 
     Attributes:
-        kind: of the file, as `find_survey_kind` names it.
-        ending: that names of such files have.
+        ending: that names of such files have, as `find_survey_ending` states it.
+        kind: of the file, in words.
         metadata: labels, formats and missing values.
         keeps_kinds: whether columns have kinds of missing values, as `number_kinds` makes them; else null.
 
     Args:
         path: of the file.
-        kind: of it.
+        ending: for such a file.
 
     Raises:
         FileFormatError: it is not a whole file of that kind.
@@ -75,15 +76,15 @@ class SurveyTable(Table):
 
     keeps_kinds = False
 
-    def __init__(self, path: Any, kind: str) -> None:
+    def __init__(self, path: Any, ending: str) -> None:
         import pyarrow
 
-        self.where, self.kind, self._read = path, kind, 0
-        self.ending = kind[kind.index("(") + 1 : -1]
+        self.where, self.ending, self._read = path, ending, 0
+        self.kind = f"{SURVEY_KINDS[ending]} ({ending})"
         check_installed(f"files that end in {self.ending}", "pyreadstat")
         if not Path(path).is_file():
             raise FileFormatError(
-                f"{path}: is a {kind}, which is read from a file on disk: write it there first"
+                f"{path}: is a {self.kind}, which is read from a file on disk: write it there first"
             )
         self._process = subprocess.Popen(  # noqa: S603 -- our own module
             [sys.executable, "-m", "pmlopt.tables.survey_process", str(path), self.ending],

@@ -12,7 +12,7 @@ import numpy as np
 from pmlopt.core.lazy_imports import import_optional, tempfile
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.survey import SurveyMetadata, SurveyTable
-from pmlopt.tables.survey_process import READERS, list_with_kinds
+from pmlopt.tables.survey_process import MIN_KIND, READERS, list_with_kinds
 from pmlopt.tables.table import Table
 from pmlopt.tables.typed_sinks import OutputColumn, TypedSink
 
@@ -180,8 +180,9 @@ class StataSink(SurveySink):
         integer = known.get(name, "int32" if str(column.type) == "int64" else "double")
         if np.isfinite(cells).all() and integer.startswith("int") and (np.abs(cells) < 2**31).all():
             return cells.astype(integer)
-        kinds = list_with_kinds(cells)
-        return np.array(kinds, dtype=object) if any(isinstance(k, str) for k in kinds) else cells
+        if not (cells >= MIN_KIND).any():
+            return cells
+        return np.array(list_with_kinds(cells), dtype=object)
 
     def _write_frame(self, frame: Any, path: str) -> None:
         """Write a frame to a path."""

@@ -9,6 +9,9 @@ from pmlopt.core.lazy_imports import zipfile
 
 _SAVE = "save it as CSV in UTF-8, and give that"
 
+OCTAVE_BEGINNINGS = (b"# Created by Octave", b"Octave-1-")
+"""Of what `save` of Octave writes without an option, and with `-binary`."""
+
 _BEGINNINGS: tuple[tuple[bytes, str], ...] = (
     (
         b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
@@ -25,8 +28,7 @@ _BEGINNINGS: tuple[tuple[bytes, str], ...] = (
     (b"FEA1", f"is a file of Feather in its first version: {_SAVE}, or as Parquet"),
     (b"\0\1\0\0Standard ", "is a database of Access: export the table as CSV, and give that"),
     (b"X\n\0\0\0", f"is a file of R (.rds): {_SAVE}"),
-    (b"# Created by Octave", f"is a file of Octave's own format: {_SAVE}"),
-    (b"Octave-1-", f"is a file of Octave's own format: {_SAVE}"),
+    *((beginning, f"is a file of Octave's own format: {_SAVE}") for beginning in OCTAVE_BEGINNINGS),
     (b"ORC", f"is an ORC file: {_SAVE}, or as Parquet"),
     (b"Obj\x01", f"is an Avro file: {_SAVE}, or as Parquet"),
     (b"\xfd7zXZ\0", "is compressed by xz: unpack it, and give what is inside"),
@@ -47,16 +49,26 @@ _TABLES: tuple[tuple[bytes, str], ...] = (
 """The same for files that a table of people is read from, and a small table is not."""
 
 _SURVEYS: tuple[tuple[bytes, str], ...] = (
-    (b"$FL2", "file of SPSS (.sav)"),
-    (b"$FL3", "file of SPSS (.zsav)"),
-    (b"<stata_dta>", "file of Stata (.dta)"),
+    (b"$FL2", ".sav"),
+    (b"$FL3", ".zsav"),
+    (b"<stata_dta>", ".dta"),
     (
         bytes(12) + b"\xc2\xea\x81\x60\xb3\x14\x11\xcf\xbd\x92\x08\x00",
-        "file of SAS (.sas7bdat)",
+        ".sas7bdat",
     ),
-    (b"HEADER RECORD*******LIB", "transport file of SAS (.xpt)"),
+    (b"HEADER RECORD*******LIB", ".xpt"),
 )
-"""How files of statistical programs begin, with their kinds."""
+"""How files of statistical programs begin, with the endings of their names."""
+
+SURVEY_KINDS = {
+    ".sav": "file of SPSS",
+    ".zsav": "file of SPSS",
+    ".dta": "file of Stata",
+    ".sas7bdat": "file of SAS",
+    ".xpt": "transport file of SAS",
+    ".por": "portable file of SPSS",
+}
+"""What these files are, by the ending."""
 
 _STATA = re.compile(rb"[\x66-\x73][\x01\x02]\x01\x00")
 """The header of Stata's files up to version 115: version, order of bytes, and type."""
@@ -91,9 +103,9 @@ def describe_foreign_file(head: bytes, *, small: bool = False) -> str | None:
     for beginning, description in (*_BEGINNINGS, *(_TABLES if small else ())):
         if head.startswith(beginning):
             return description
-    kind = find_survey_kind(head)
-    if kind is not None:
-        return f"is a {kind}: {_SAVE}"
+    ending = find_survey_ending(head)
+    if ending is not None:
+        return f"is a {SURVEY_KINDS[ending]} ({ending}): {_SAVE}"
     text = head[3:] if head.startswith(b"\xef\xbb\xbf") else head
     if _PAGE.match(text):
         return f"is a page of HTML or XML: {_SAVE}"
@@ -104,20 +116,20 @@ def describe_foreign_file(head: bytes, *, small: bool = False) -> str | None:
     return None
 
 
-def find_survey_kind(head: bytes) -> str | None:
-    """Return the kind of a statistical program's file by its first bytes; None for another.
+def find_survey_ending(head: bytes) -> str | None:
+    """Return the ending for a statistical program's file by its first bytes; None for another.
 
     Examples:
-        >>> find_survey_kind(b"$FL2@(#) SPSS DATA FILE"), find_survey_kind(b"level,count")
-        ('file of SPSS (.sav)', None)
+        >>> find_survey_ending(b"$FL2@(#) SPSS DATA FILE"), find_survey_ending(b"level,count")
+        ('.sav', None)
     """
-    for beginning, kind in _SURVEYS:
+    for beginning, ending in _SURVEYS:
         if head.startswith(beginning):
-            return kind
+            return ending
     if _STATA.match(head):
-        return "file of Stata (.dta)"
+        return ".dta"
     is_portable = b"SPSSPORT" in head[:1000].translate(None, b"\r\n")[350:500]
-    return "portable file of SPSS (.por)" if is_portable else None
+    return ".por" if is_portable else None
 
 
 def _describe_archive(head: bytes) -> str:

@@ -19,6 +19,7 @@ import numpy as np
 
 from pmlopt.core.files.child_process import call_in_child
 from pmlopt.core.files.disk import MAX_FILE_BYTES
+from pmlopt.core.files.file_kinds import OCTAVE_BEGINNINGS
 from pmlopt.core.matrices.formats import decode_npz, encode_npz
 from pmlopt.core.matrices.matrix_file import (
     OTHER_FORMATS,
@@ -32,8 +33,6 @@ from pmlopt.errors import FileFormatError
 
 MATRIX = "P"
 SIDES = ("inputs", "outputs")
-OCTAVE_BEGINNINGS = (b"# Created by Octave", b"Octave-1-")
-"""Of what `save` of Octave writes without an option, and with `-binary`."""
 NUMBER_CLASSES = frozenset(
     [
         "double",
