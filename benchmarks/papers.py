@@ -198,7 +198,7 @@ def distance(kept: str, found: str) -> float:
 
 
 def shown(name: str, lines: Sequence[Line], *, markdown: bool) -> Iterator[str]:
-    """The table of a figure."""
+    """The table of a figure, without columns that are empty in all its rows."""
     figure = FIGURES[name]
     page = figure.get("page")
     yield (
@@ -210,12 +210,12 @@ def shown(name: str, lines: Sequence[Line], *, markdown: bool) -> Iterator[str]:
     if markdown:
         yield f"[{figure['paper']}, {figure['place']}], `python benchmarks/papers.py {name}`"
         yield ""
-    yield "| " + " | ".join(HEAD) + " |"
-    yield "|" + " --- |" * len(HEAD)
-    for line in lines:
-        yield (
-            "| " + " | ".join((*line[:4], line[4] if line[-1] else f"**{line[4]} outside**")) + " |"
-        )
+    rows = [(*line[:4], line[4] if line[-1] else f"**{line[4]} outside**") for line in lines]
+    used = [column for column in range(len(HEAD)) if any(row[column] for row in rows)]
+    yield "| " + " | ".join(HEAD[column] for column in used) + " |"
+    yield "|" + " --- |" * len(used)
+    for row in rows:
+        yield "| " + " | ".join(row[column] for column in used) + " |"
     if markdown:
         yield ""
 

@@ -35,11 +35,10 @@ def bibliography(source: str) -> str:
     items = [f'- <a id="{key}"></a>`{key}`: {described(works[key])}' for key in ordered]
     head = (
         "# Bibliography\n\n"
-        "This page is for readers who follow a citation. Pages, docstrings and problem files cite a\n"
-        "source by its key, with the theorem, equation or section: `[grosse2025empirical, Proposition\n"
-        "2]`. A key has the first author, the year and the first significant word of the title. The\n"
-        "list is ordered by author.\n\n"
-        "The entries are in BibTeX in `problems/references.bib`.\n\n"
+        "Pages, docstrings and problem files cite a source by its key, with the theorem, equation or\n"
+        "section: `[grosse2025empirical, Proposition 2]`. A key has the first author, the year and the\n"
+        "first significant word of the title. The list is ordered by author.\n\n"
+        "`problems/references.bib` has the entries in BibTeX, with volumes and pages.\n\n"
     )
     return head + "\n".join(items) + "\n"
 
@@ -59,7 +58,7 @@ def plain(text: str) -> str:
 
 
 def described(work: dict[str, str]) -> str:
-    """One work in words: authors, title, where it appeared, year."""
+    """One work in words: authors, title, where it appeared, year; volume and pages are in the source."""
     work = {name: plain(text) for name, text in work.items()}
     names = work["author"].replace(" and others", "").split(" and ")
     authors = [" ".join(reversed(name.split(", "))) for name in names]
@@ -70,13 +69,8 @@ def described(work: dict[str, str]) -> str:
     place = venues[0] if venues else ""
     if place:
         place = f"*{place}*"
-    volume, number = work.get("volume"), work.get("number")
-    if volume:
-        place += f" {volume}" + (f"({number})" if number else "")
-    elif number:
-        place += f", {number}"
-    if "pages" in work:
-        place += f", pp. {work['pages'].replace('--', '-')}"
+    if "volume" not in work and "number" in work:  # of a report
+        place += f", {work['number']}"
     if "eprint" in work:
         place = f"[arXiv:{work['eprint']}](https://arxiv.org/abs/{work['eprint']})"
     doi = f" [doi:{work['doi']}](https://doi.org/{work['doi']})." if "doi" in work else ""

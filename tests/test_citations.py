@@ -74,7 +74,7 @@ def test_a_work_is_described_in_words_and_accents_of_tex_are_letters() -> None:
         "  journal = {Annals},\n  volume = {3},\n  number = {2},\n  pages = {5--9},\n  year = {2020},\n}"
     )
     (work,) = CITATIONS.entries(source).values()
-    assert CITATIONS.described(work) == "Jane Doe, Max Roe. Means. *Annals* 3(2), pp. 5-9, 2020."
+    assert CITATIONS.described(work) == "Jane Doe, Max Roe. Means. *Annals*, 2020."
 
 
 @pytest.mark.parametrize(

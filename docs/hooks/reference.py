@@ -187,7 +187,7 @@ def commands_page() -> str:
         "\n## Exit codes\n\n| code | meaning |\n| --- | --- |\n",
         *(f"| {code} | {meaning} |\n" for code, meaning in EXIT_CODES.items()),
         "\nErrors are one line on standard error. With `--json` they are one JSON object there, with the keys"
-        " `format` (the text `pmlopt error`), `error`, `kind` and `exit_code`, and standard output is empty."
+        ' `format` (`"pmlopt error"`), `error`, `kind` and `exit_code`, and standard output is empty.'
         " On a terminal verdicts are bold and coloured, unless the variable `NO_COLOR` is set."
         ' `eval "$(_PMLOPT_COMPLETE=bash_source pmlopt)"` (or `zsh_source`) makes a shell complete commands,'
         " options, and the names of utilities, requirements and problems.\n",

@@ -64,7 +64,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "ask the same people every year": ("tutorials/waves/",),
     "location data every hour": ("streams/",),
     "use it in Excel or Matlab": ("interfaces/",),
-    "install without internet": ("offline/",),
+    "install without internet": ("interfaces/",),
     "run in Spark or DuckDB": ("engines/",),
     "sensitive attribute that is correlated": ("tutorials/secret/", "secrets/"),
     "my prior is only an estimate": ("robust/",),

@@ -1,4 +1,4 @@
-"""The commands that describe for others: `export`, `verify --of` and `deployment`."""
+"""The commands that describe for others: `export`, `verify --of` and `report --registry`."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def test_other_pages_read_labels_in_the_same_way() -> None:
 
 @pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed")
 def test_labels_and_numbers_come_back_from_r(tmp_path: Path) -> None:
-    (code,) = re.findall(r"^```r\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    code = re.findall(r"^```r\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[0]
     inputs = ["01", "F", "T", "NA", "1e5", "1.10", "not ill", "it's"]
     outputs = ["TRUE", "NA", "1.0", "a b", "02"]
     matrix = np.random.default_rng(2).dirichlet(np.ones(5), 8)

@@ -52,5 +52,5 @@ def test_limitations_lead_to_each_part_of_the_threat_model_that_leaves_something
     }
     assert leaves <= linked <= anchors
     # the chance that one person moves a stated count is one over the step
-    assert "1 in 10 for\n  small files and 1 in 1,000 for a million people" in limitations
+    assert "1 in 10 for small files and 1 in 1,000 for a million" in " ".join(limitations.split())
     assert (choose_rounding_step(200), choose_rounding_step(1_000_000)) == (10, 1_000)
