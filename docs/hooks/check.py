@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -37,8 +37,8 @@ RAW = re.compile(
 
 GENERATED = ("reference/", "library/", "commands/")
 
-LONGEST_BUILD = 180.0
-"""Seconds."""
+MOST_PROCESSOR_TIME = 150.0
+"""Seconds of all processes of a build: a limit that other work on the machine does not move."""
 
 TAGS = set(
     """
@@ -152,20 +152,21 @@ def leads(path: Path, link: str, pages: dict[Path, Page]) -> bool:
 
 def main(folder: str) -> int:
     """Build, check, and say what is wrong."""
-    start = time.monotonic()
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder]
     built = subprocess.run(command, cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
-    seconds = time.monotonic() - start
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)  # with what the build waited for
+    seconds = used.ru_utime + used.ru_stime
     found = [] if built.returncode == 0 else ["mkdocs build --strict failed"]
     found += faults(Path(folder).resolve())
     found += missed(Path(folder).resolve())
-    if seconds > LONGEST_BUILD:
-        found.append(f"built in {seconds:.0f} s")
+    if seconds > MOST_PROCESSOR_TIME:
+        found.append(f"built in {seconds:.0f} s of processor time")
     print("\n".join(found))
     sizes = [path.stat().st_size for path in Path(folder).rglob("*.html")]
     largest = max(sizes, default=0) / 1000
     print(
-        f"{len(sizes)} pages in {seconds:.0f} s, the largest of {largest:.0f} kB, {len(found)} faults"
+        f"{len(sizes)} pages in {seconds:.0f} s of processor time, the largest of {largest:.0f} kB,"
+        f" {len(found)} faults"
     )
     return 1 if found else 0
 

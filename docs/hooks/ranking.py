@@ -13,6 +13,7 @@ WEIGHTS = {
     "tutorials/": 4.0,
     "choosing/": 4.0,
     "index.md": 2.0,
+    "interfaces.md": 4.0,  # its keyword of one letter begins many other words
     "gallery/": 0.2,
     "bibliography.md": 0.01,
     "architecture.md": 0.1,
@@ -56,7 +57,9 @@ KEYWORDS = {
         "excel",
         "julia",
         "spreadsheet",
-        "rstats",
+        "R",
+        "R package",
+        "use from R",
         "docker",
         "container",
         "without internet",
