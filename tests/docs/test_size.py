@@ -1,6 +1,6 @@
 """The manual is short: words by kind of page and in total, pages, entries of the navigation.
 
-A limit of a kind is final. Pages that are still longer have an allowance, which only becomes smaller.
+A limit of a kind is final.
 """
 
 from __future__ import annotations
@@ -42,11 +42,6 @@ KIND_OF_FOLDER = {
     "gallery": "gallery",
 }
 
-STILL_LONGER = {
-    "threat_model.md": 2_410,
-}  # fmt: skip
-"""The most words of pages that are longer than their kind allows."""
-
 MOST_WORDS = 100_000
 """Of all pages, with those that are generated."""
 
@@ -84,7 +79,7 @@ def find_kind(page: str) -> str:
 @pytest.mark.parametrize("page", sorted(PAGES))
 def test_a_page_is_as_short_as_its_kind(page: str) -> None:
     kind = find_kind(page)
-    most = max(LIMITS[kind], STILL_LONGER.get(page, 0))
+    most = LIMITS[kind]
     assert COUNTS[page] <= most, f"{COUNTS[page]} words; {most} are allowed for this page ({kind})"
 
 
@@ -92,11 +87,6 @@ def test_generated_pages_are_short() -> None:
     counts = count_generated_words()
     assert counts
     assert {page: n for page, n in counts.items() if n > LIMITS["generated"]} == {}
-
-
-def test_allowances_are_of_pages_that_need_them() -> None:
-    needless = [page for page in STILL_LONGER if COUNTS.get(page, 0) <= LIMITS[find_kind(page)]]
-    assert needless == [], "remove them from STILL_LONGER"
 
 
 def test_a_page_of_each_kind_is_there() -> None:
