@@ -13,7 +13,7 @@ WEIGHTS = {
     "tutorials/": 4.0,
     "choosing/": 4.0,
     "index.md": 2.0,
-    "interfaces.md": 4.0,  # its keyword of one letter begins many other words
+    "interfaces.md": 8.0,  # its keyword R begins words of many others
     "gallery/": 0.2,
     "bibliography.md": 0.01,
     "architecture.md": 0.1,
@@ -58,8 +58,9 @@ KEYWORDS = {
         "julia",
         "spreadsheet",
         "R",
-        "R package",
-        "use from R",
+        "from R",
+        "in R",
+        "rstats",
         "docker",
         "container",
         "without internet",
