@@ -12,7 +12,7 @@ import numpy as np
 from pmlopt.core.display import import_pandas, pluralize
 from pmlopt.core.frames import is_frame, is_missing, to_narwhals
 from pmlopt.core.lazy_imports import import_optional
-from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, join_words, make_label_key
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, join_words, make_label_key
 from pmlopt.data.labelled import read_column
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import InputError, MechanismError
@@ -294,10 +294,3 @@ def orthogonalize_columns(
         )
     back = np.diag(np.sqrt(len(rows)) / sizes) @ np.linalg.inv(upper)
     return np.asarray(designs @ back), back
-
-
-def name_coefficients(names: Sequence[str], letters: Sequence[Label]) -> tuple[Label, ...]:
-    """Return the names of coefficients: of several letters, pairs of a letter and a covariate."""
-    if len(letters) <= 1:
-        return tuple(names)
-    return tuple((letter, name) for letter in letters for name in names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -20,23 +21,25 @@ from pmlopt.releases.estimation.model_frames import (
     ModelFrame,
     evaluate_formula,
     find_law_design,
-    name_coefficients,
     orthogonalize_columns,
     read_model_frame,
 )
 from pmlopt.releases.estimation.observed_likelihood import (
-    CountResponse,
-    LetterResponse,
-    NormalResponse,
     ObservedLikelihood,
-    Response,
     find_flat_directions,
     maximize_observed,
 )
 from pmlopt.releases.estimation.released_outputs import read_weights
+from pmlopt.releases.estimation.responses import (
+    CountResponse,
+    LetterResponse,
+    NormalResponse,
+    OrderedResponse,
+    Response,
+)
 from pmlopt.releases.estimation.tables import format_estimates, format_label, name_column
 
-Family: TypeAlias = Literal["logit", "linear", "poisson"]
+Family: TypeAlias = Literal["logit", "ordered", "linear", "poisson"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +112,9 @@ class FittedModel:
     @property
     def title(self) -> str:
         """Return a line on the model, its people and its response."""
-        if len(self.letters) == 2:
+        if self.family == "ordered":
+            what = f", the logits of more than {' | '.join(map(format_label, self.letters))}"
+        elif len(self.letters) == 2:
             what = f", the logits of {format_label(self.letters[1])}"
         elif self.letters:
             what = f", logits against {format_label(self.letters[0])}"
@@ -176,8 +181,9 @@ def model(
         formula: `response ~ covariates`, as formulaic reads it. It is run as Python code: take none from
             strangers. Letters that are all numbers are numbers in it; `C(name)` makes them categories.
         mechanisms: by name, of the columns that were released.
-        family: "logit" of a response of letters (multinomial for more than two), "linear", or "poisson"; left
-            out, "logit" of a released response, of text, and of 0 and 1, and else "linear".
+        family: "logit" of a response of letters (multinomial for more than two), "ordered" of letters in
+            their order (proportional odds), "linear", or "poisson"; left out, "logit" of a released response,
+            of text, and of 0 and 1, and else "linear".
         law: another formula of columns in clear for the law of the released covariates, such as
             `~ C(region) * age`.
         weights: (n,) how many of the population a person stands for. Standard errors are then robust.
@@ -221,11 +227,11 @@ def model(
     groups = None if clusters is None else _read_clusters(clusters, people)
     is_robust = weights is not None or clusters is not None if robust is None else bool(robust)
     found = _fit(observed, is_robust, groups)
-    labelled = name_coefficients(names, letters[1:])
+    labelled = _name_coefficients(chosen, names, letters)
     return FittedModel(
         formula=formula, family=chosen, letters=letters, names=labelled,
         coefficients=found.coefficients, covariance=found.covariance,
-        noisy=_fit_noisy(frame, response, names, worth, len(labelled)), information=found.information,
+        noisy=_fit_noisy(frame, chosen, response, names, worth, len(labelled)), information=found.information,
         people=people, log_likelihood=found.log_likelihood, confidence=share, robust=is_robust,
         warnings=_describe_unidentified(found, labelled),
     )  # fmt: skip
@@ -267,21 +273,22 @@ def _fit(observed: _Observed, robust: bool, groups: IntArray | None) -> _Solutio
         covariance = np.asarray(expected @ (scores.T @ scores) @ expected)
     elif isinstance(response, NormalResponse):
         covariance = np.asarray(covariance * (total / (total - design.shape[2])))
-    blocks = sum(1 for one in designs if one is design)
-    width = blocks * design.shape[2]
-    back = np.asarray(unit * np.kron(np.eye(blocks), back))
+    width = likelihood.coefficient_count
+    restored = scaled.restore(parameters[:width], back)
+    jacobian = unit * restored.jacobian
     complete = find_flat_directions(terms.complete / total).inverse / total
     variances, least = (
-        np.einsum("ij,jk,ik->i", back, one[:width, :width], back) for one in (expected, complete)
+        np.einsum("ij,jk,ik->i", jacobian, one[:width, :width], jacobian)
+        for one in (expected, complete)
     )
-    lost = np.linalg.norm(back @ flat.directions[:width], axis=1) > 1e-6 * np.linalg.norm(
-        back, axis=1
+    lost = np.linalg.norm(jacobian @ flat.directions[:width], axis=1) > 1e-6 * np.linalg.norm(
+        jacobian, axis=1
     )
-    coefficients = np.where(lost, np.nan, back @ parameters[:width])
-    covariance = np.asarray(back @ covariance[:width, :width] @ back.T)
+    coefficients = np.where(lost, np.nan, unit * restored.values)
+    covariance = np.asarray(jacobian @ covariance[:width, :width] @ jacobian.T)
     covariance[lost], covariance[:, lost] = np.nan, np.nan
     covariance[lost, lost] = np.inf
-    information = np.divide(least, variances, out=np.zeros(width), where=~lost)
+    information = np.divide(least, variances, out=np.zeros(len(lost)), where=~lost)
     return _Solution(
         coefficients, covariance, information, tuple(np.flatnonzero(lost).tolist()),
         terms.value - total * np.log(unit),
@@ -289,7 +296,12 @@ def _fit(observed: _Observed, robust: bool, groups: IntArray | None) -> _Solutio
 
 
 def _fit_noisy(
-    frame: ModelFrame, response: Response, names: list[str], weights: FloatArray, width: int
+    frame: ModelFrame,
+    family: Family,
+    response: Response,
+    names: list[str],
+    weights: FloatArray,
+    width: int,
 ) -> FloatArray:
     """Fit the model as if what was released were true; NaN where that has no coefficients."""
     nothing = np.full(width, np.nan)
@@ -298,7 +310,7 @@ def _fit_noisy(
         letters = column.find_letters()
         if letters is None:
             return nothing
-        response = LetterResponse(np.eye(len(column.mechanism.inputs))[letters])
+        response = _make_response(family, np.eye(len(column.mechanism.inputs))[letters])
     design = frame.build_noisy_design()
     if design is None:
         return nothing
@@ -308,6 +320,27 @@ def _fit_noisy(
         return _fit(alone, robust=False, groups=None).coefficients
     except PmloptError:  # a letter that was not released, for one
         return nothing
+
+
+def _name_coefficients(
+    family: Family, names: list[str], letters: tuple[Label, ...]
+) -> tuple[Label, ...]:
+    """Return the names of coefficients: of several logits, pairs of a letter and a covariate.
+
+    Raises:
+        InputError: the formula of an ordered response has no intercept, which thresholds replace.
+    """
+    if family == "ordered":
+        if names[0] != "Intercept":
+            raise InputError(
+                "an ordered response has thresholds in place of an intercept: leave '0' and '- 1' out of the "
+                "formula"
+            )
+        ends = map(format_label, letters)
+        return (*names[1:], *(f"{low} | {high}" for low, high in pairwise(ends)))
+    if len(letters) <= 2:
+        return tuple(names)
+    return tuple((letter, name) for letter in letters[1:] for name in names)
 
 
 def _describe_unidentified(found: _Solution, names: tuple[Label, ...]) -> tuple[str, ...]:
@@ -326,29 +359,37 @@ def _read_response(
 ) -> tuple[Family, tuple[Label, ...], Response]:
     """Read the family, the letters and the response of a model."""
     if family not in (None, *get_args(Family)):
-        raise InputError(f"the family {family!r} is not known: use 'logit', 'linear' or 'poisson'")
+        raise InputError(f"the family {family!r} is not known: use {join_words(get_args(Family))}")
     name = frame.response
     if name in frame.released:
-        if family not in (None, "logit"):
+        if family in ("linear", "poisson"):
             raise InputError(
-                f"the response {name!r} was released as letters: its family is 'logit', and not {family!r}"
+                f"the response {name!r} was released as letters: its family is 'logit' or 'ordered', and not "
+                f"{family!r}"
             )
         column = frame.released[name]
-        return "logit", column.mechanism.inputs, LetterResponse(column.likelihoods)
+        chosen = family or "logit"
+        return chosen, column.mechanism.inputs, _make_response(chosen, column.likelihoods)
     cells = frame.clear[name]
     is_numeric = cells.dtype.kind in "iufb"
     if family is None:
         is_binary = is_numeric and set(cells.unique()) <= {0, 1}
         family = "linear" if is_numeric and not is_binary else "logit"
-    if family == "logit":
-        return family, *_read_letters(name, cells)
+    if family in ("logit", "ordered"):
+        letters, seen = _read_letters(name, cells)
+        return family, letters, _make_response(family, seen)
     if not is_numeric:
         raise InputError(f"the response {name!r} has no numbers, which {family!r} needs")
     return family, (), _read_numbers(name, cells.to_numpy(dtype=float), family)
 
 
-def _read_letters(name: str, cells: Any) -> tuple[tuple[Label, ...], Response]:
-    """Read a response in clear with its letters, in the order of their category or sorted."""
+def _make_response(family: Family, outputs: FloatArray) -> Response:
+    """Make a response of letters from the (n, N) probabilities of what was seen."""
+    return OrderedResponse(outputs) if family == "ordered" else LetterResponse(outputs)
+
+
+def _read_letters(name: str, cells: Any) -> tuple[tuple[Label, ...], FloatArray]:
+    """Read the letters of a response in clear, in the order of their category or sorted, and (n, N) whose."""
     codes, found = import_pandas().factorize(cells, sort=True)
     letters = tuple(to_plain_list(found))
     most = 50  # logits, each with a coefficient of each covariate
@@ -356,7 +397,7 @@ def _read_letters(name: str, cells: Any) -> tuple[tuple[Label, ...], Response]:
         raise InputError(
             f"the response {name!r} has {pluralize(len(letters), 'value')}: logits are of 2 to {most}"
         )
-    return letters, LetterResponse(np.eye(len(letters))[codes])
+    return letters, np.eye(len(letters))[codes]
 
 
 def _read_numbers(name: str, numbers: FloatArray, family: Family) -> Response:

@@ -9,15 +9,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 from pmlopt import Mechanism, estimation
 from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import InputError, MechanismError, PriorError
-from pmlopt.releases.estimation.observed_likelihood import (
+from pmlopt.releases.estimation.observed_likelihood import ObservedLikelihood
+from pmlopt.releases.estimation.responses import (
     CountResponse,
     LetterResponse,
     NormalResponse,
-    ObservedLikelihood,
+    OrderedResponse,
     Response,
 )
 
@@ -77,6 +79,28 @@ def test_what_was_released_in_clear_gives_the_multinomial_logits_of_statsmodels(
     assert found.names[3] == ("c", "Intercept")
 
 
+def test_what_was_released_in_clear_gives_the_ordered_logits_of_statsmodels() -> None:
+    table = make_table()
+    order = pd.Categorical(table["drink"], list("abc"), ordered=True)
+    known = OrderedModel(pd.Series(order), make_design(table)[:, 1:], distr="logit")
+    fitted = known.fit(disp=0, method="newton", tol=1e-12)
+    found = fit_clear("drink", family="ordered")
+    params = np.asarray(fitted.params)
+    coefficients = [*params[:2], *known.transform_threshold_params(params)[1:-1]]
+    # statsmodels differentiates by finite differences, first and twice; exact ones are tested below
+    near = 1e-8 * min(found.standard_errors)
+    assert found.coefficients == pytest.approx(coefficients, rel=1e-8, abs=near)
+    assert found.noisy == pytest.approx(coefficients, rel=1e-8, abs=near)
+    assert found.information == pytest.approx(1.0, rel=1e-8)
+    moved = np.eye(4)  # the delta method: the second threshold is the first plus an exponential
+    moved[3, 2], moved[3, 3] = 1.0, np.exp(params[3])
+    variances = np.diag(moved @ fitted.normalized_cov_params @ moved.T)
+    assert found.standard_errors == pytest.approx(np.sqrt(variances), rel=1e-4)
+    assert found.names == ("age", "ill[T.yes]", "a | b", "b | c")
+    with pytest.raises(InputError, match="thresholds in place of an intercept"):
+        fit_clear("drink + 0", family="ordered")
+
+
 def test_a_released_covariate_in_clear_gives_the_linear_models_of_statsmodels() -> None:
     table = make_table()
     linear = sm.OLS(table["income"], make_design(table)).fit()
@@ -133,11 +157,12 @@ def make_likelihood(response: Response, people: int) -> ObservedLikelihood:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["letters", "counts", "numbers"])
+@pytest.mark.parametrize("kind", ["letters", "ordered", "counts", "numbers"])
 def test_derivatives_are_those_of_finite_differences(kind: str) -> None:
     rng = np.random.default_rng(4)
     responses: dict[str, Response] = {
         "letters": LetterResponse(rng.random((6, 3))),
+        "ordered": OrderedResponse(rng.random((6, 4))),
         "counts": CountResponse(rng.integers(0, 4, 6).astype(float)),
         "numbers": NormalResponse(rng.normal(size=6)),
     }
