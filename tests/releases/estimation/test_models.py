@@ -98,7 +98,7 @@ def test_what_was_released_in_clear_gives_the_ordered_logits_of_statsmodels() ->
     assert found.standard_errors == pytest.approx(np.sqrt(variances), rel=1e-4)
     assert found.names == ("age", "ill[T.yes]", "a | b", "b | c")
     with pytest.raises(InputError, match="thresholds in place of an intercept"):
-        fit_clear("drink + 0", family="ordered")
+        estimation.model(make_table(), "drink ~ 0 + age", {}, family="ordered")
 
 
 def test_a_released_covariate_in_clear_gives_the_linear_models_of_statsmodels() -> None:
