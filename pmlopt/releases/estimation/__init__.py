@@ -9,6 +9,7 @@ from pmlopt.releases.estimation.deconvolution import (
     estimate_noisy_mean,
 )
 from pmlopt.releases.estimation.frequencies import Estimate, estimate
+from pmlopt.releases.estimation.imputation import PooledEstimates, impute, pool
 from pmlopt.releases.estimation.intervals import GoodnessOfFit, goodness_of_fit, independence
 from pmlopt.releases.estimation.people import half_width, level_needed, people_needed
 from pmlopt.releases.estimation.regression import FittedModel, model
@@ -27,8 +28,9 @@ from pmlopt.releases.estimation.sampled_tails import (
 
 __all__ = [
     "Estimable", "Estimate", "FittedModel", "GoodnessOfFit", "LevelAudit", "MeanEstimate",
-    "SampledLeakage", "SampledLevel", "cross_mechanism", "cut_outputs", "estimable", "estimate",
-    "estimate_noisy_frequencies", "estimate_noisy_mean", "export_decoder", "goodness_of_fit",
-    "half_width", "independence", "leakage_from_samples", "level_from_samples", "level_needed", "model",
-    "people_needed", "samples_needed", "samples_to_refute",
+    "PooledEstimates", "SampledLeakage", "SampledLevel", "cross_mechanism", "cut_outputs", "estimable",
+    "estimate", "estimate_noisy_frequencies", "estimate_noisy_mean", "export_decoder",
+    "goodness_of_fit", "half_width", "impute", "independence", "leakage_from_samples",
+    "level_from_samples", "level_needed", "model", "people_needed", "pool", "samples_needed",
+    "samples_to_refute",
 ]  # fmt: skip

@@ -23,6 +23,10 @@ from pmlopt.solvers.solver_result import limit_threads
 BLOCK = 1024
 """People whose terms are computed at a time: so many stay in a processor's cache."""
 
+FLAT = 1e-8
+"""The information of one person below which a direction is flat: rounding leaves 1e-15, and a letter of one
+person in a million 1e-6."""
+
 
 class LikelihoodTerms(NamedTuple):
     """The likelihood at some parameters.
@@ -109,6 +113,11 @@ class ObservedLikelihood:
     def compute_posterior(self, parameters: FloatArray) -> FloatArray:
         """Compute (n, K) the probabilities of the true values, given all that was seen of a person."""
         return np.vstack([self._take(people)._see(parameters)[1] for people in self._list_blocks()])
+
+    def compute_value(self, parameters: FloatArray) -> float:
+        """Compute the weighted sum of the logarithms of people's likelihoods."""
+        blocks = map(self._take, self._list_blocks())
+        return sum(float(one.weights @ one._see(parameters)[0]) for one in blocks)
 
     def compute_predictors(self, parameters: FloatArray) -> FloatArray:
         """Compute (K, n, m) the linear predictors at each true value."""
@@ -250,6 +259,6 @@ def find_flat_directions(information: FloatArray) -> FlatDirections:
         ([[0.0], [1.0]], [[4.0, 0.0], [0.0, 0.0]])
     """
     sizes, directions = np.linalg.eigh(information)
-    curved = sizes > 1e-8  # rounding leaves 1e-15, and a letter of one person in a million 1e-6
+    curved = sizes > FLAT
     kept = directions[:, curved]
     return FlatDirections(directions[:, ~curved], (kept / sizes[curved]) @ kept.T)

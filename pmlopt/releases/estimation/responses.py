@@ -69,14 +69,31 @@ class Response(ABC):
 
 
 @dataclass(frozen=True)
-class LetterResponse(Response):
-    """A letter of N, of multinomial logits, through a mechanism.
+class ReleasedResponse(Response):
+    """A letter of N through a mechanism.
 
     Attributes:
         outputs: (n, N) the probability of what a person released, by the true letter.
     """
 
     outputs: FloatArray
+
+    @abstractmethod
+    def compute_laws(self, predictors: FloatArray) -> FloatArray:
+        """Compute (..., n, N) the laws of the true letters at (..., n, m) linear predictors."""
+
+    def compute_posterior(self, predictors: FloatArray) -> FloatArray:
+        """Compute (..., n, N) the laws of the true letters after what was released."""
+        joint = self.outputs * self.compute_laws(predictors)
+        return np.asarray(joint / joint.sum(axis=-1, keepdims=True))
+
+
+class LetterResponse(ReleasedResponse):
+    """A letter of multinomial logits, through a mechanism."""
+
+    def compute_laws(self, predictors: FloatArray) -> FloatArray:
+        """Compute the laws of logits."""
+        return np.asarray(np.exp(compute_log_laws(predictors)))
 
     def list_designs(self, design: FloatArray) -> list[FloatArray]:
         """Return the covariates of each of the N - 1 logits: the first letter is the reference."""
@@ -93,15 +110,11 @@ class LetterResponse(Response):
         return ResponseTerms(values, (after - law)[..., 1:], information, complete)
 
 
-@dataclass(frozen=True)
-class OrderedResponse(Response):
-    """A letter of N in their order, of proportional odds, through a mechanism.
+class OrderedResponse(ReleasedResponse):
+    """A letter in an order, of proportional odds, through a mechanism.
 
     `P(letter <= j) = F(c_j - t)` with the logistic F. The first predictor is t, whose covariates have no
     intercept; the others are c_1 and the logarithms of `c_j - c_(j-1)`.
-
-    Attributes:
-        outputs: (n, N) the probability of what a person released, by the true letter.
 
     Source: [mccullagh1980regression].
     """
@@ -140,6 +153,16 @@ class OrderedResponse(Response):
         bent[..., :2] = 0.0
         bent = bent[..., None] * np.eye(bent.shape[-1])
         return ResponseTerms(values, scores, information - bent, complete - bent)
+
+    def compute_laws(self, predictors: FloatArray) -> FloatArray:
+        """Compute the laws between thresholds."""
+        return compute_ordered_law(self._compute_ends(predictors))
+
+    def _compute_ends(self, predictors: FloatArray) -> FloatArray:
+        """Compute (..., n, N - 1) the thresholds less the predictors."""
+        first, widths = predictors[..., [1]], np.exp(np.minimum(predictors[..., 2:], 300.0))
+        ends = np.concatenate([first, first + np.cumsum(widths, axis=-1)], axis=-1)
+        return np.asarray(ends - predictors[..., [0]])
 
     def _differentiate_ends(self, predictors: FloatArray) -> FloatArray:
         """Compute (..., n, N - 1, N) the derivatives of `u_j` in the predictors."""

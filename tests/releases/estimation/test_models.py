@@ -222,6 +222,26 @@ def test_coefficients_that_the_data_do_not_identify_are_named() -> None:
     assert found.warnings[0] in str(found)
 
 
+def test_a_likelihood_that_hardly_falls_is_named() -> None:
+    # 45 of 150 answers are yes: at 0.3, the least that Warner's design gives, the estimate is at its end
+    table = {"ill": ["yes"] * 47 + ["no"] * 103}
+    found = estimation.model(table, "ill ~ 1", {"ill": WARNER})
+    assert "flat ridge along Intercept" in found.warnings[0]
+    table = {"ill": ["yes"] * 900 + ["no"] * 1100}
+    assert estimation.model(table, "ill ~ 1", {"ill": WARNER}).warnings == ()
+
+
+def test_standard_errors_that_rest_on_few_people_are_named() -> None:
+    table = {"ill": ["yes", "no", "no"] * 100, "age": [30.0, 40, 50, 60] * 75}
+    weights = [1.0] * 299 + [500.0]
+    found = estimation.model(table, "ill ~ age", {"ill": CLEAR}, weights=weights)
+    assert "Intercept and age rests on few people" in found.warnings[-1]
+    even = estimation.model(table, "ill ~ age", {"ill": CLEAR}, weights=[1.0] * 300)
+    assert even.warnings == ()
+    towns = estimation.model(table, "ill ~ age", {"ill": CLEAR}, clusters=list(range(10)) * 30)
+    assert "few clusters" in towns.warnings[-1]
+
+
 @pytest.mark.parametrize(
     ("formula", "message"),
     [
