@@ -100,6 +100,7 @@ def read_model(
     law: str | None = None,
     weights: Iterable[float] | None = None,
     clusters: Iterable[Label] | None = None,
+    drop_missing: bool = False,
 ) -> ModelParts:
     """Read the parts of a model, as `pmlopt.estimation.model` takes them.
 
@@ -109,17 +110,18 @@ def read_model(
         PriorError: weights are not as it takes them.
         MissingExtraError: formulaic is not installed.
     """
-    frame = read_model_frame(released, formula, mechanisms)
-    people = len(frame.clear)
+    frame = read_model_frame(released, formula, mechanisms, drop_missing)
     chosen, letters, response = _read_response(frame, family)
-    worth = np.ones(people) if weights is None else read_weights(weights, people)
+    worth = np.ones(len(frame.kept))
+    if weights is not None:
+        worth = read_weights(weights, frame.row_count)[frame.kept]
     names, designs = frame.build_designs()
     law_design = find_law_design(designs) if law is None else _read_law(law, frame)
     of_law = [f"{place + 1} of the law" for place in range(law_design.shape[1])]
     return ModelParts(
         frame, chosen, letters, tuple(names), response, *orthogonalize_columns(names, designs),
         orthogonalize_columns(of_law, law_design[None])[0][0], worth, weights is not None,
-        None if clusters is None else _read_clusters(clusters, people),
+        None if clusters is None else _read_clusters(clusters, frame.row_count)[frame.kept],
     )  # fmt: skip
 
 

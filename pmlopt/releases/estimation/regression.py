@@ -44,8 +44,9 @@ class FittedModel:
         names: of the d coefficients; of a response of three letters or more, pairs of letter and covariate.
         coefficients: (d,) the most likely ones, NaN where the data identify none.
         covariance: (d, d) of them; infinite variances where the data identify none.
-        noisy: (d,) the coefficients of the same model if what was released were true, which are biased; NaN
-            where outputs are no letters.
+        noisy: (d,) the coefficients of the same model if what was released were true, which are biased.
+            Outputs with names of their own are taken for the letters that make them likeliest; NaN where one
+            is likeliest for several.
         information: (d,) the share of people whose true letters would reveal as much about each coefficient
             as all people's outputs: the ratio of the two variances.
         people: n.
@@ -110,7 +111,7 @@ class FittedModel:
             >>> response = pmlopt.Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
             >>> found = model({"ill": ["no"] * 60 + ["yes"] * 40}, "ill ~ 1", {"ill": response})
             >>> print(found.to_latex().splitlines()[4])
-            Intercept & -0.85 & 0.47 & -1.77 & 0.07 & -0.41 & 0.26 \\
+            Intercept & -0.85 & 0.47 & -1.77 & 0.07 & -0.41 & 0.22 \\
         """
         return format_table_latex(*self.format_rows())
 
@@ -159,6 +160,7 @@ def model(
     clusters: Iterable[Label] | None = None,
     robust: bool | None = None,
     confidence: float = 0.95,
+    drop_missing: bool = False,
 ) -> FittedModel:
     """Fit a generalized linear model to released columns and columns in clear.
 
@@ -185,6 +187,8 @@ def model(
         clusters: (n,) labels of groups within which people may depend on each other. The same.
         robust: whether the covariance is the sandwich (HC0) in any case.
         confidence: of each interval, in (0, 1).
+        drop_missing: whether rows with missing cells in the columns of the formula are left out; else they
+            are refused. Weights and clusters are of all rows.
 
     Raises:
         InputError: the formula or a column is not as above.
@@ -205,7 +209,7 @@ def model(
         0.3
     """
     share = check_confidence(confidence)
-    parts = read_model(released, formula, mechanisms, family, law, weights, clusters)
+    parts = read_model(released, formula, mechanisms, family, law, weights, clusters, drop_missing)
     names = parts.coefficient_names
     fit = fit_model(parts)
     coefficients, jacobian = fit.restore()

@@ -265,6 +265,45 @@ def test_formulas_that_make_no_model_are_refused(formula: str, message: str) -> 
         estimation.model(table, formula, {"ill": WARNER})
 
 
+def test_rows_with_missing_cells_can_be_left_out() -> None:
+    table = {"ill": ["no", "yes", "yes", "no"] * 25, "age": [None, *range(1, 100)]}
+    known = estimation.model({k: v[1:] for k, v in table.items()}, "ill ~ age", {"ill": WARNER})
+    for given in (table, pd.DataFrame(table)):
+        found = estimation.model(given, "ill ~ age", {"ill": WARNER}, drop_missing=True)
+        assert found.people == 99
+        assert found.coefficients == pytest.approx(known.coefficients)
+    weights = [5.0, *[1.0] * 99]
+    weighted = estimation.model(
+        table, "ill ~ age", {"ill": WARNER}, weights=weights, clusters=range(100), drop_missing=True
+    )
+    assert weighted.coefficients == pytest.approx(known.coefficients)
+    nobody = {"ill": ["no"] * 2, "age": [None, None]}
+    with pytest.raises(InputError, match="every row"):
+        estimation.model(nobody, "ill ~ age", {"ill": WARNER}, drop_missing=True)
+
+
+def test_outputs_without_names_are_taken_for_their_likeliest_letters() -> None:
+    unnamed = Mechanism([[0.7, 0.3], [0.3, 0.7]], ["no", "yes"])
+    outputs = ["y0"] * 60 + ["y1"] * 40
+    found = estimation.model({"ill": outputs}, "ill ~ 1", {"ill": unnamed})
+    assert found.noisy == pytest.approx([np.log(40 / 60)])
+    three = Mechanism([[0.6, 0.2, 0.2], [0.1, 0.7, 0.2]], ["no", "yes"])
+    table = {"ill": [*outputs, "y2"]}
+    assert np.isnan(estimation.model(table, "ill ~ 1", {"ill": three}).noisy).all()
+
+
+def test_columns_that_were_released_together_are_refused_with_what_to_do() -> None:
+    pairs = [(a, b) for a in ("no", "yes") for b in ("u", "v")]
+    joint = Mechanism(np.eye(4) * 0.6 + 0.1, pairs, pairs)
+    table: dict[str, Any] = {"ill": ["no", "yes"] * 20, "town": ["u", "u", "v", "v"] * 10}
+    with pytest.raises(InputError, match="make them one column of tuples"):
+        estimation.model(table, "ill ~ town", {("ill", "town"): joint})  # type: ignore[dict-item]
+    table["both"] = list(zip(table["ill"], table["town"], strict=True))
+    found = estimation.model(table, "both ~ 1", {"both": joint})
+    # 10 people have each pair: all are equally likely
+    assert found.coefficients == pytest.approx([0, 0, 0], abs=1e-9)
+
+
 def test_columns_that_no_mechanism_released_are_refused() -> None:
     table = {"ill": ["no", "maybe"], "age": [1, 2]}
     with pytest.raises(MechanismError, match=r"column 'ill'.*'maybe'"):
