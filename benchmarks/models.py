@@ -2,12 +2,12 @@
 
     python benchmarks/models.py [--repeats 2000] [--rows 100000] [--out FOLDER] [--quick]
 
-People smoke with the logit `-0.5 + 0.8 ill + 0.5 age`. The response, the covariate "ill" or both are released,
-in settings: randomized response at 2 nats, the same in four strata with intercepts of their own, a sample with
-unequal chances and weights, and a design for estimation under PML at 1 nat in place of one of the columns'
-mechanism. `models.csv` has coverage at 95 % and the bias of both log odds ratios in standard errors, with the
-errors of the simulation; `models-seconds.csv` a multinomial logit of ten covariates by statsmodels, and the
-same model with a response of 3 letters and a covariate of 5 that were released.
+People smoke with the logit `-0.5 + 0.8 ill + 0.5 age`. The response, the covariate "ill" or both are
+released, in settings: randomized response at 2 nats, the same in four strata with intercepts of their own, a
+sample with unequal chances and weights, and a design for estimation under PML at 1 nat in place of one of the
+columns' mechanism. `models.csv` has coverage at 95 % and the bias of both log odds ratios in standard errors,
+with the errors of the simulation; `models-seconds.csv` a multinomial logit of ten covariates by statsmodels,
+and the same model with a response of 3 letters and a covariate of 5 that were released.
 """
 
 from __future__ import annotations

@@ -183,9 +183,8 @@ def _print_model(
 
     found = model_release(folder, formula, weight_column, **options)
     if not as_json:
-        print_line(
-            f"{found.title}; each interval holds with a confidence of about {found.confidence:g}"
-        )
+        print_line(found.title)
+        print_line(found.describe_confidence())
         print_table(*found.format_rows())
         for line in found.warnings:
             print_line(f"Warning: {line}")

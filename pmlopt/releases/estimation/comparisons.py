@@ -171,7 +171,7 @@ def detectable_difference(
     return Detectable(start.share, second, odds[1] / odds[0])
 
 
-class _Group(NamedTuple):
+class _ComparedGroup(NamedTuple):
     """The share of a letter in a group, and the variance of its estimate from one person."""
 
     share: float
@@ -183,7 +183,7 @@ def _find_letter(prior: Prior, letter: Label) -> int:
     return int(indices_of([letter], prior.labels, "the letter", InputError)[0])
 
 
-def _read_group(law: PriorLike, mechanism: MechanismLike, letter: Label) -> _Group:
+def _read_group(law: PriorLike, mechanism: MechanismLike, letter: Label) -> _ComparedGroup:
     """Read the share of a letter in a group."""
     p, m = pair_with_prior(law, mechanism)
     place = _find_letter(p, letter)
@@ -192,11 +192,16 @@ def _read_group(law: PriorLike, mechanism: MechanismLike, letter: Label) -> _Gro
     if not 0 < share < 1:
         raise InputError(f"{letter!r} has the share {share:g} in a group: give one between 0 and 1")
     estimable(m).check(EstimationError(row).build_combinations(p))
-    return _Group(share, EstimationError(row).value(p, m))
+    return _ComparedGroup(share, EstimationError(row).value(p, m))
 
 
 def _compute_power(
-    first: _Group, second: _Group, people: int, scale: Scale, share: float, confidence: float
+    first: _ComparedGroup,
+    second: _ComparedGroup,
+    people: int,
+    scale: Scale,
+    share: float,
+    confidence: float,
 ) -> float:
     """Compute the power of a comparison of two groups."""
     check_choice(scale, get_args(Scale), "the scale", InputError)

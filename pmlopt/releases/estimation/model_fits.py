@@ -23,7 +23,6 @@ from pmlopt.releases.estimation.model_frames import (
     read_model_frame,
 )
 from pmlopt.releases.estimation.observed_likelihood import (
-    FLAT,
     FlatDirections,
     LikelihoodTerms,
     ObservedLikelihood,
@@ -203,11 +202,9 @@ class ModelFit:
         In the direction of the least information, two standard errors away, a normal likelihood is lower by
         2. Where it is lower by less than a half on a side, intervals that derivatives give are too short.
         """
-        sizes, directions = np.linalg.eigh(self.terms.information / self.total)
-        kept = np.flatnonzero(sizes > FLAT)
-        if not len(kept):
+        size, direction = self.flat.least, self.flat.weakest
+        if not size:
             return ()
-        size, direction = sizes[kept[0]], directions[:, kept[0]]
         step = direction * 2 / np.sqrt(size * self.total)
         falls = [
             self.terms.value - self.likelihood.compute_value(self.parameters + side * step)

@@ -20,13 +20,6 @@ from pmlopt.releases.estimation.responses import (
 )
 from pmlopt.solvers.solver_result import limit_threads
 
-BLOCK = 1024
-"""People whose terms are computed at a time: so many stay in a processor's cache."""
-
-FLAT = 1e-8
-"""The information of one person below which a direction is flat: rounding leaves 1e-15, and a letter of one
-person in a million 1e-6."""
-
 
 class LikelihoodTerms(NamedTuple):
     """The likelihood at some parameters.
@@ -93,9 +86,10 @@ class ObservedLikelihood:
         return LikelihoodTerms(total, scores, information, complete)
 
     def _list_blocks(self) -> Iterator[slice]:
-        """Yield the people in blocks."""
-        for start in range(0, len(self.weights), BLOCK):
-            yield slice(start, start + BLOCK)
+        """Yield the people in blocks whose terms stay in a processor's cache."""
+        size = 1024
+        for start in range(0, len(self.weights), size):
+            yield slice(start, start + size)
 
     def _take(self, people: slice) -> ObservedLikelihood:
         """Return the likelihood of some people."""
@@ -241,10 +235,14 @@ class FlatDirections(NamedTuple):
     Attributes:
         directions: (P, F) that are orthogonal.
         inverse: (P, P) of the information in the others, and 0 in these.
+        weakest: (P,) of the others that with the least information.
+        least: its information, or 0 where there are no others.
     """
 
     directions: FloatArray
     inverse: FloatArray
+    weakest: FloatArray
+    least: float
 
 
 def find_flat_directions(information: FloatArray) -> FlatDirections:
@@ -259,6 +257,9 @@ def find_flat_directions(information: FloatArray) -> FlatDirections:
         ([[0.0], [1.0]], [[4.0, 0.0], [0.0, 0.0]])
     """
     sizes, directions = np.linalg.eigh(information)
-    curved = sizes > FLAT
+    curved = sizes > 1e-8  # rounding leaves 1e-15, and a letter of one person in a million 1e-6
     kept = directions[:, curved]
-    return FlatDirections(directions[:, ~curved], (kept / sizes[curved]) @ kept.T)
+    inverse = (kept / sizes[curved]) @ kept.T
+    if not curved.any():
+        return FlatDirections(directions, inverse, directions[:, 0], 0.0)
+    return FlatDirections(directions[:, ~curved], inverse, kept[:, 0], float(sizes[curved][0]))

@@ -30,9 +30,6 @@ from pmlopt.releases.estimation.model_fits import (
 from pmlopt.releases.estimation.observed_likelihood import find_flat_directions
 from pmlopt.releases.estimation.tables import format_estimates, format_label, name_column
 
-MIN_SUPPORT = 20
-"""People, or clusters, that a robust standard error rests on at least: below, a warning."""
-
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:
@@ -128,6 +125,10 @@ class FittedModel:
             what = ""
         return f"{self.formula} ({self.family}{what}), {self.people:,} people"
 
+    def describe_confidence(self) -> str:
+        """Describe what each interval holds with."""
+        return f"Each interval holds with a confidence of about {self.confidence:g}."
+
     def format_rows(self) -> tuple[list[str], list[list[str]]]:
         """Format the head and the rows of its table."""
         return format_estimates(self.names, self.columns, self.standard_errors)
@@ -135,8 +136,7 @@ class FittedModel:
     def __str__(self) -> str:
         """Return the coefficients as a table, with the confidence of each interval."""
         head, rows = self.format_rows()
-        held = f"; each interval holds with a confidence of about {self.confidence:g}"
-        lines = [self.title + held, *align_cells([head, *rows])]
+        lines = [self.title, self.describe_confidence(), *align_cells([head, *rows])]
         return "\n".join([*lines, *(f"Warning: {line}" for line in self.warnings)])
 
     def __repr__(self) -> str:
@@ -262,7 +262,7 @@ def _describe_doubts(
         )
     if is_robust:
         counts = fit.count_supports(jacobian, parts.groups)
-        few = [place for place in np.flatnonzero(counts < MIN_SUPPORT) if place not in lost]
+        few = [place for place in np.flatnonzero(counts < 20) if place not in lost]
         if few:
             least = min(few, key=lambda place: counts[place])
             what = "people" if parts.groups is None else "clusters"
