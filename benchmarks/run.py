@@ -59,6 +59,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "qif_compare": Benchmark("LDP designs beside the library qif"),
     "estimation_peers": Benchmark("frequencies by multi-freq-ldpy and pure-ldp, and by designs"),
     "interval_coverage": Benchmark("how often the intervals of estimates hold"),
+    "models": Benchmark("regressions on released columns: coverage, bias, and seconds of a fit"),
     "audit_power": Benchmark(
         "samples that refute or confirm a claim, beside intervals of all entries"
     ),

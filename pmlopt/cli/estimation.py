@@ -132,13 +132,14 @@ def estimate_command(
     clear.check(is_folder=is_folder, has_data=data is not None, has_posterior=posterior is not None)
     if formula is not None:
         others = (counts_file, data, columns, clear.group_by, clear.within, workload, posterior)
-        is_plain = (missing, method, intervals, min_p_value) == ("letter", "ml", "score", 1e-6)
+        is_plain = (method, intervals, min_p_value) == ("ml", "score", 1e-6)
         if not (is_folder and is_plain) or any(others):
             raise InputError(
                 "--formula is of the columns of a release: give its folder, and of the other options only "
-                "--weight-column, --confidence and --json"
+                "--weight-column, --missing drop, --confidence and --json"
             )
-        _print_model(mechanism_files[0], formula, clear.weight_column, confidence, as_json)
+        options: dict[str, Any] = {"confidence": confidence, "drop_missing": missing == "drop"}
+        _print_model(mechanism_files[0], formula, clear.weight_column, options, as_json)
         return
     rows: ReleasedRows | None
     if is_folder:
@@ -149,7 +150,7 @@ def estimate_command(
         _check_sources(mechanism_files, counts_file, data, columns)
         parts, rows = _read_data(mechanism_files, counts_file, data, columns, clear, missing, form)
     mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
-    options: dict[str, Any] = {
+    options = {
         "method": method, "confidence": confidence, "workload": workload, "intervals": intervals,
         "min_p_value": min_p_value,
     }  # fmt: skip
@@ -175,14 +176,15 @@ def estimate_command(
 
 
 def _print_model(
-    folder: Path, formula: str, weight_column: str | None, confidence: float, as_json: bool
+    folder: Path, formula: str, weight_column: str | None, options: dict[str, Any], as_json: bool
 ) -> None:
     """Fit a regression to the columns of a release, and print it."""
     from pmlopt.publishing.estimating import model_release
 
-    found = model_release(folder, formula, weight_column, confidence=confidence)
+    found = model_release(folder, formula, weight_column, **options)
     if not as_json:
-        print_line(f"{found.title}; each interval holds with a confidence of about {confidence:g}")
+        print_line(found.title)
+        print_line(found.describe_confidence())
         print_table(*found.format_rows())
         for line in found.warnings:
             print_line(f"Warning: {line}")
@@ -330,6 +332,13 @@ def people_needed_command(
     half_width: Annotated[
         float | None, "The largest half-width of the intervals; 0.01 is one in a hundred people."
     ] = None,
+    against_file: Annotated[
+        Path | None,
+        "Instead of --half-width: such a file of another group, whose share of --letter differs.",
+        "--against",
+    ] = None,
+    letter: Annotated[str | None, "With --against: the letter whose shares are compared."] = None,
+    power: Annotated[float, "With --against: with which the difference is found."] = 0.8,
     for_bound: Annotated[
         bool, "Instead, of a bound on the true law: two of three options are given."
     ] = False,
@@ -362,10 +371,20 @@ def people_needed_command(
         raise InputError(
             "--letters, --epsilon and what is with them belong to --for-bound: give it"
         )
-    if mechanism_file is None or prior_file is None or half_width is None:
-        raise InputError("give MECHANISM, --prior and --half-width, or --for-bound")
+    is_comparison = against_file is not None
+    if mechanism_file is None or prior_file is None or (half_width is None) != is_comparison:
+        raise InputError(
+            "give MECHANISM, --prior and --half-width or --against FILE, or --for-bound"
+        )
+    if (letter is None) == is_comparison:
+        raise InputError("--against and --letter go together: the letter whose shares are compared")
     mechanism = Mechanism.load(mechanism_file).with_named_outputs()
     prior = align_prior(read_prior(prior_file), mechanism)
+    if against_file is not None and letter is not None:
+        other = align_prior(read_prior(against_file), mechanism)
+        _print_comparison(mechanism, prior, other, letter, power, confidence, as_json)
+        return
+    assert half_width is not None
     needed = people_needed(prior, mechanism, half_width, confidence, workload, intervals)
     asked = {"half_width": half_width, "confidence": confidence, "intervals": intervals}
     if as_json:
@@ -373,6 +392,43 @@ def people_needed_command(
         return
     held = f"with a confidence of {confidence:g} ({intervals})"
     print_line(f"{needed} people for half-widths of {half_width:g} {held}")
+
+
+def _print_comparison(
+    mechanism: Mechanism,
+    first: Prior,
+    second: Prior,
+    letter: str,
+    power: float,
+    confidence: float,
+    as_json: bool,
+) -> None:
+    """Print how many people find that two groups differ: by the shares of a letter, and by their odds."""
+    from pmlopt.core.numbers.arrays import parse_labels
+    from pmlopt.releases.estimation import people_to_compare
+
+    label = letter if letter in first.labels else parse_labels([letter])[0]
+    scales: tuple[Literal["difference"], Literal["odds-ratio"]] = ("difference", "odds-ratio")
+    by_scale = {
+        scale: people_to_compare(
+            first, second, mechanism, label, power=power, scale=scale, confidence=confidence
+        )
+        for scale in scales
+    }
+    shares = [float(law.pmf[law.labels.index(label)]) for law in (first, second)]
+    odds = [share / (1 - share) for share in shares]
+    if as_json:
+        print_json("people-to-compare", {
+            "compared": label, "shares": shares, "odds_ratio": odds[1] / odds[0], "power": power,
+            "confidence": confidence, "people": by_scale["difference"],
+            "people_for_odds_ratio": by_scale["odds-ratio"],
+        })  # fmt: skip
+        return
+    print_line(
+        f"{by_scale['difference']} people, half in each group, find with a power of {power:g} that the share "
+        f"of {letter} is {shares[0]:g} in one and {shares[1]:g} in the other; an odds ratio of "
+        f"{odds[1] / odds[0]:.3g} takes {by_scale['odds-ratio']} (confidence {confidence:g})"
+    )
 
 
 def _make_record(found: Estimate) -> dict[str, Any]:

@@ -13,8 +13,8 @@ _LISTED = {
         confidence-delta* region total* ledger* within-ledger* envelope* min-mass caps kappa
         min-probability attributes* and-mechanism allow-duplicate""",
     "Utility": """utility* minimise* outputs* constraint* target* workload half-width* designs smoothing
-        compare*""",
-    "Inference": "method intervals confidence* formula* min-p-value posterior",
+        compare* against* letter*""",
+    "Inference": "method intervals confidence* formula* min-p-value posterior power*",
     "Solver": """solver solver-option tolerance time-limit isolated verbose workers scheduler
         repeats""",
     "Output": """output* page* plot* json* mps dry-run* issuer exact-counts round-counts* keep-order seed

@@ -33,6 +33,7 @@ from pmlopt.publishing.folder import (
 )
 from pmlopt.publishing.signing import list_signature_lines, make_fact_table
 from pmlopt.releases.accounts.attributes import apply_channels
+from pmlopt.releases.estimation.comparisons import detectable_difference
 from pmlopt.releases.estimation.people import half_width
 
 
@@ -86,9 +87,19 @@ def _describe_column_losses(columns: Sequence[str], made: Mechanism | Result[Any
 def _describe_intervals(prior: Prior, mechanism: Mechanism, rows: int) -> str:
     """Describe how near estimates of shares from a number of rows are to be, at the shares of a prior."""
     width = half_width(prior, mechanism, rows)
-    return (
+    held = (
         f"Each share can be estimated to within about {width:.2g}: all intervals hold at once with a "
         f"confidence of about 0.95, for a population of which these {rows:,} people are a sample."
+    )
+    commonest = prior.labels[int(prior.pmf.argmax())]
+    if prior.size < 2 or rows < 2:
+        return held
+    found = detectable_difference(prior, mechanism, commonest, rows)
+    if found is None:
+        return f"{held} No difference between two halves of them is found with a power of 0.8."
+    return (
+        f"{held} Between two halves of them, a share of {commonest!r} of {found.second:.2g} in place of "
+        f"{found.first:.2g}, an odds ratio of {found.odds_ratio:.2g}, is found with a power of 0.8."
     )
 
 

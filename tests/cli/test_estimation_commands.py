@@ -18,6 +18,7 @@ from pmlopt.releases.estimation import (
     level_from_samples,
     model,
     people_needed,
+    people_to_compare,
 )
 
 MATRIX_OF_TWO = [[0.75, 0.25], [0.25, 0.75]]
@@ -311,6 +312,21 @@ def test_people_are_planned_for_and_other_files_refused(tmp_path: Path) -> None:
     )
     assert found["fit"]["p_value"] < 1e-6
     assert found["estimates"][0]["upper"] == 1
+
+
+def test_people_who_find_a_difference_are_counted(tmp_path: Path) -> None:
+    stored = write(tmp_path, "r.csv", "smokes,no,yes\nno,0.75,0.25\nyes,0.25,0.75\n")
+    first = write(tmp_path, "f.csv", "smokes,count\nno,70\nyes,30\n")
+    second = write(tmp_path, "s.csv", "smokes,count\nno,60\nyes,40\n")
+    asked = ("people-needed", stored, "--prior", first, "--against", second)
+    found = json.loads(run(*asked, "--letter", "yes", "--json").stdout)
+    laws = [0.7, 0.3], [0.6, 0.4]
+    assert found["people"] == people_to_compare(*laws, MATRIX_OF_TWO, 1)
+    by_odds = people_to_compare(*laws, MATRIX_OF_TWO, 1, scale="odds-ratio")
+    assert found["people_for_odds_ratio"] == by_odds
+    assert "an odds ratio of 1.56" in run(*asked, "--letter", "yes").output
+    assert "--letter go together" in run(*asked, code=2).output
+    assert "--half-width or --against" in run(*asked, "--half-width", "0.1", code=2).output
 
 
 def test_a_posterior_is_under_the_prior_of_the_design(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import pytest
 from commands import run
 
 from pmlopt import Mechanism
-from pmlopt.publishing import release
+from pmlopt.estimation import detectable_difference
+from pmlopt.publishing import release, write_release
 from pmlopt.publishing.releaser_notes import compute_exact_level, count_empty_rows
 
 COUNTS = {"a": 143, "b": 77, "c": 31, "d": 6}
@@ -194,3 +195,14 @@ def test_a_household_is_named_on_the_screen_and_in_the_description(tmp_path: Pat
     changed = {**described, "not_covered": "all is covered"}
     (tmp_path / "out" / "release.json").write_text(json.dumps(changed))
     run("check", tmp_path / "out", code=2)
+
+
+def test_the_page_of_a_release_states_the_difference_that_its_rows_find(tmp_path: Path) -> None:
+    response = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
+    people = {"ill": ["no"] * 1400 + ["yes"] * 600}
+    write_release(release(people, {"ill": response}, seed=1), tmp_path / "out")
+    found = detectable_difference([0.7, 0.3], response, 0, 2000)
+    assert found is not None
+    page = (tmp_path / "out" / "report.md").read_text("utf-8")
+    stated = f"a share of 'no' of {found.second:.2g} in place of 0.7, an odds ratio of {found.odds_ratio:.2g}"
+    assert stated in " ".join(page.split())

@@ -12,7 +12,7 @@ import numpy as np
 from pmlopt.core.display import import_pandas, pluralize
 from pmlopt.core.frames import is_frame, is_missing, to_narwhals
 from pmlopt.core.lazy_imports import import_optional
-from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, join_words, make_label_key
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, join_words, make_label_key
 from pmlopt.data.labelled import read_column
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import InputError, MechanismError
@@ -41,10 +41,18 @@ class ReleasedColumn:
         return self.mechanism.matrix[:, self.places].T
 
     def find_letters(self) -> IntArray | None:
-        """Return (n,) the letters that outputs have the names of; None where one is no letter."""
+        """Return (n,) the letters that an analyst takes the outputs for; None where one is for none.
+
+        They are those of the same names, or where outputs have other names, the letters that make them
+        likeliest.
+        """
         known = {make_label_key(one): place for place, one in enumerate(self.mechanism.inputs)}
-        named = [known.get(make_label_key(one), -1) for one in self.mechanism.outputs]
-        found = np.array(named)[self.places]
+        named = np.array([known.get(make_label_key(one), -1) for one in self.mechanism.outputs])
+        if (named < 0).all():
+            chances = self.mechanism.matrix
+            is_only = (chances == chances.max(axis=0)).sum(axis=0) == 1
+            named = np.where(is_only, chances.argmax(axis=0), -1)
+        found: IntArray = named[self.places]
         return None if (found < 0).any() else found
 
     def make_cells(self, letters: IntArray) -> Any:
@@ -65,12 +73,16 @@ class ModelFrame:
         covariates: the formula of its covariates, as formulaic reads it.
         clear: a pandas frame of the columns that the formula names.
         released: those of them that were released, by name.
+        kept: (n,) the places of its rows among all.
+        row_count: how many there are.
     """
 
     response: str
     covariates: Any
     clear: Any
     released: Mapping[str, ReleasedColumn]
+    kept: IntArray
+    row_count: int
 
     @property
     def released_covariates(self) -> dict[str, ReleasedColumn]:
@@ -126,9 +138,15 @@ class ModelFrame:
 
 
 def read_model_frame(
-    released: Any, formula: str, mechanisms: Mapping[str, MechanismLike]
+    released: Any, formula: str, mechanisms: Mapping[str, MechanismLike], drop_missing: bool = False
 ) -> ModelFrame:
     """Read the columns that a formula names, from a frame of any library or a mapping.
+
+    Args:
+        released: the frame.
+        formula: of the regression.
+        mechanisms: by name, of the columns that were released.
+        drop_missing: whether rows with missing cells in these columns are left out, or refused.
 
     Raises:
         InputError: the formula is none, a column is missing or has missing cells, or a mechanism is of no
@@ -137,29 +155,11 @@ def read_model_frame(
     """
     columns = _read_columns(released)
     response, covariates = _parse_formula(formula)
-    if response not in columns:
-        raise InputError(f"there is no column {response!r}: there are {join_words(columns, 9)}")
-    for name in sorted({str(factor) for term in covariates for factor in term.factors}):
-        if name in covariates.required_variables and name not in columns:
-            raise InputError(f"there is no column {name!r}: there are {join_words(columns, 9)}")
-    for name in mechanisms:
-        if name not in columns:
-            raise InputError(
-                f"the mechanism of {name!r} is of no column: there are {join_words(columns, 9)}"
-            )
-    if response in covariates.required_variables:
-        raise InputError(f"{response!r} is the response and a covariate: leave it out of one side")
-    used = [name for name in columns if name in {response, *covariates.required_variables}]
-    sizes = {name: len(columns[name]) for name in used}
-    if len(set(sizes.values())) > 1 or not sizes[response]:
-        raise InputError(f"columns have the same number of rows, at least one, and not {sizes}")
-    for name in used:
-        lacking = [place for place, cell in enumerate(columns[name]) if is_missing(cell)]
-        if lacking:
-            raise InputError(
-                f"the column {name!r} has {pluralize(len(lacking), 'missing cell')}, the first at position "
-                f"{lacking[0]}: leave such rows out"
-            )
+    used = _choose_columns(columns, response, covariates, mechanisms)
+    rows = len(columns[response])
+    kept = _find_complete_rows({name: columns[name] for name in used}, drop_missing)
+    if len(kept) < rows:
+        columns = {name: _take_cells(columns[name], kept) for name in used}
     hidden = {
         name: _read_released(name, columns[name], mechanisms[name])
         for name in used
@@ -167,9 +167,68 @@ def read_model_frame(
     }
     frame = import_pandas().DataFrame(
         {name: columns[name] for name in used if name not in hidden},
-        index=range(sizes[response]),
+        index=range(len(kept)),
     )
-    return ModelFrame(response, covariates, frame, hidden)
+    return ModelFrame(response, covariates, frame, hidden, kept, rows)
+
+
+def _choose_columns(
+    columns: Mapping[str, Any],
+    response: str,
+    covariates: Any,
+    mechanisms: Mapping[str, MechanismLike],
+) -> list[str]:
+    """Choose the columns that a formula names, and check that they and those of mechanisms are there."""
+    for name in mechanisms:
+        if isinstance(name, tuple):
+            raise InputError(
+                f"the columns {join_words(name)} were released together, and a formula takes columns that "
+                "were released alone: make them one column of tuples and use that as a whole, or estimate "
+                'their table by `estimate(..., workload="marginals:1,2")`'
+            )
+        if name not in columns:
+            raise InputError(
+                f"the mechanism of {name!r} is of no column: there are {join_words(columns, 9)}"
+            )
+    factors = {str(factor) for term in covariates for factor in term.factors}
+    for name in (response, *sorted(factors & set(covariates.required_variables))):
+        if name not in columns:
+            raise InputError(f"there is no column {name!r}: there are {join_words(columns, 9)}")
+    if response in covariates.required_variables:
+        raise InputError(f"{response!r} is the response and a covariate: leave it out of one side")
+    return [name for name in columns if name in {response, *covariates.required_variables}]
+
+
+def _find_complete_rows(columns: Mapping[str, Any], drop_missing: bool) -> IntArray:
+    """Find the rows without missing cells."""
+    sizes = {name: len(cells) for name, cells in columns.items()}
+    rows = max(sizes.values())
+    if len(set(sizes.values())) > 1 or not rows:
+        raise InputError(f"columns have the same number of rows, at least one, and not {sizes}")
+    kept = np.arange(rows)
+    for name, cells in columns.items():
+        lacking = _find_missing(cells)
+        if len(lacking) and not drop_missing:
+            raise InputError(
+                f"the column {name!r} has {pluralize(len(lacking), 'missing cell')}, the first at position "
+                f"{lacking[0]}: leave such rows out (drop_missing=True)"
+            )
+        kept = np.setdiff1d(kept, lacking)
+    if not len(kept):
+        raise InputError("every row has a missing cell: there is nothing to fit")
+    return kept
+
+
+def _find_missing(cells: Any) -> IntArray:
+    """Find the places of missing cells."""
+    if isinstance(cells, np.ndarray) and cells.dtype.kind in "iufb":
+        return np.flatnonzero(np.isnan(cells))
+    return np.array([place for place, cell in enumerate(cells) if is_missing(cell)], dtype=int)
+
+
+def _take_cells(cells: Any, kept: IntArray) -> Any:
+    """Take some cells of a column: an array, or a list."""
+    return [cells[place] for place in kept] if isinstance(cells, list) else cells[kept]
 
 
 def _read_columns(released: Any) -> dict[str, Any]:
@@ -294,10 +353,3 @@ def orthogonalize_columns(
         )
     back = np.diag(np.sqrt(len(rows)) / sizes) @ np.linalg.inv(upper)
     return np.asarray(designs @ back), back
-
-
-def name_coefficients(names: Sequence[str], letters: Sequence[Label]) -> tuple[Label, ...]:
-    """Return the names of coefficients: of several letters, pairs of a letter and a covariate."""
-    if len(letters) <= 1:
-        return tuple(names)
-    return tuple((letter, name) for letter in letters for name in names)

@@ -2,122 +2,23 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from pmlopt.core.lazy_imports import optimize, special
+from pmlopt.core.lazy_imports import optimize
 from pmlopt.core.numbers.arrays import FloatArray
-from pmlopt.errors import InputError, SolverError
-
-
-class ResponseTerms(NamedTuple):
-    """What the responses of n people add to the likelihood at given linear predictors.
-
-    Attributes:
-        values: (n,) the logarithms of their probabilities.
-        scores: (n, m) the derivatives.
-        information: (n, m, m) minus the second derivatives.
-        complete: (n, m, m) the same in the mean if the true responses were seen.
-    """
-
-    values: FloatArray
-    scores: FloatArray
-    information: FloatArray
-    complete: FloatArray
-
-
-class Response(ABC):
-    """A response of a regression, given m linear predictors."""
-
-    @abstractmethod
-    def evaluate(self, predictors: FloatArray) -> ResponseTerms:
-        """Compute the terms of the likelihood at (n, m) linear predictors."""
-
-    def list_designs(self, design: FloatArray) -> list[FloatArray]:
-        """Return the (K, n, d_k) covariates of each of the m predictors."""
-        return [design]
-
-    def standardize(self, design: FloatArray) -> tuple[Response, float]:
-        """Return a response of order one about (n, d) covariates, and its unit."""
-        return self, 1.0
-
-
-@dataclass(frozen=True)
-class LetterResponse(Response):
-    """A letter of N, of multinomial logits, through a mechanism.
-
-    Attributes:
-        outputs: (n, N) the probability of what a person released, by the true letter.
-    """
-
-    outputs: FloatArray
-
-    def list_designs(self, design: FloatArray) -> list[FloatArray]:
-        """Return the covariates of each of the N - 1 logits: the first letter is the reference."""
-        return [design] * (self.outputs.shape[1] - 1)
-
-    def evaluate(self, predictors: FloatArray) -> ResponseTerms:
-        """Compute the terms of `log sum_x M[x,y] p[x]`, by the letter's law before and after y."""
-        log_law = compute_log_laws(predictors)
-        with np.errstate(divide="ignore"):  # an output that a letter never has
-            joint = np.log(self.outputs) + log_law
-        values = special.logsumexp(joint, axis=1)
-        law, after = np.exp(log_law), np.exp(joint - values[:, None])
-        complete = compute_covariances(law)
-        information = complete - compute_covariances(after)
-        return ResponseTerms(values, (after - law)[:, 1:], information, complete)
-
-
-@dataclass(frozen=True)
-class CountResponse(Response):
-    """A count in clear, of the Poisson law with a logarithmic link."""
-
-    counts: FloatArray
-
-    def evaluate(self, predictors: FloatArray) -> ResponseTerms:
-        """Compute the terms of `y t - e^t - log y!`."""
-        mean = np.exp(np.minimum(predictors[:, 0], 700.0))  # a float holds no larger mean
-        values = self.counts * predictors[:, 0] - mean - special.gammaln(self.counts + 1)
-        information = mean[:, None, None]
-        return ResponseTerms(values, (self.counts - mean)[:, None], information, information)
-
-
-@dataclass(frozen=True)
-class NormalResponse(Response):
-    """A number in clear, of the normal law; the second predictor is the logarithm of its deviation."""
-
-    numbers: FloatArray
-
-    def list_designs(self, design: FloatArray) -> list[FloatArray]:
-        """Return the covariates of the mean, and the constant of the deviation."""
-        return [design, np.ones((*design.shape[:2], 1))]
-
-    def standardize(self, design: FloatArray) -> tuple[Response, float]:
-        """Return the response in the unit of its deviation from a least-squares fit.
-
-        Raises:
-            InputError: there is none: the covariates determine the response.
-        """
-        fitted = design @ np.linalg.lstsq(design, self.numbers, rcond=None)[0]
-        unit = float(np.sqrt(np.mean((self.numbers - fitted) ** 2)))
-        if len(design) <= design.shape[1] or not unit > 1e-10 * np.abs(self.numbers).max():
-            raise InputError("the covariates determine the response exactly: leave some out")
-        return NormalResponse(self.numbers / unit), unit
-
-    def evaluate(self, predictors: FloatArray) -> ResponseTerms:
-        """Compute the terms of `-s - (y - t)^2 e^(-2s) / 2 - log(2 pi) / 2`."""
-        precision = np.exp(-np.minimum(predictors[:, 1], 300.0))
-        apart = (self.numbers - predictors[:, 0]) * precision
-        values = -predictors[:, 1] - apart**2 / 2 - np.log(2 * np.pi) / 2
-        scores = np.column_stack([apart * precision, apart**2 - 1])
-        information = np.empty((len(apart), 2, 2))
-        information[:, 0, 0], information[:, 1, 1] = precision**2, 2 * apart**2
-        information[:, 0, 1] = information[:, 1, 0] = 2 * apart * precision
-        return ResponseTerms(values, scores, information, information)
+from pmlopt.errors import SolverError
+from pmlopt.releases.estimation.responses import (
+    Response,
+    ResponseTerms,
+    compute_covariances,
+    compute_log_laws,
+    normalize_logarithms,
+)
+from pmlopt.solvers.solver_result import limit_threads
 
 
 class LikelihoodTerms(NamedTuple):
@@ -173,51 +74,99 @@ class ObservedLikelihood:
 
     def evaluate(self, parameters: FloatArray) -> LikelihoodTerms:
         """Compute the likelihood and its derivatives at (P,) parameters."""
-        count, letters = self.coefficient_count, self.released.shape[1]
-        ends = np.cumsum([design.shape[2] for design in self.designs])
-        parts = np.split(parameters[:count], ends[:-1])
-        log_law = compute_log_laws(
-            self.law_design @ parameters[count:].reshape(letters - 1, self.law_design.shape[1]).T
-        )
-        found = [
-            self.response.evaluate(
-                np.column_stack(
-                    [design[x] @ part for design, part in zip(self.designs, parts, strict=True)]
+        size, total = self.parameter_count, 0.0
+        scores = np.empty((len(self.weights), size))
+        information, complete = np.zeros((size, size)), np.zeros((size, size))
+        with limit_threads():  # of many products of small matrices
+            for people in self._list_blocks():
+                value, scores[people] = self._take(people)._add_terms(
+                    parameters, information, complete
                 )
-            )
-            for x in range(letters)
-        ]
+                total += value
+        return LikelihoodTerms(total, scores, information, complete)
+
+    def _list_blocks(self) -> Iterator[slice]:
+        """Yield the people in blocks whose terms stay in a processor's cache."""
+        size = 1024
+        for start in range(0, len(self.weights), size):
+            yield slice(start, start + size)
+
+    def _take(self, people: slice) -> ObservedLikelihood:
+        """Return the likelihood of some people."""
+        return ObservedLikelihood(
+            self.response.take(people), [design[:, people] for design in self.designs],
+            self.released[people], self.law_design[people], self.weights[people],
+        )  # fmt: skip
+
+    def _split(self, parameters: FloatArray) -> tuple[list[FloatArray], FloatArray]:
+        """Split parameters into those of each predictor, and (K - 1, g) those of the law."""
+        ends = np.cumsum([design.shape[2] for design in self.designs])
+        *parts, of_law = np.split(parameters, ends)
+        return parts, of_law.reshape(self.released.shape[1] - 1, self.law_design.shape[1])
+
+    def compute_posterior(self, parameters: FloatArray) -> FloatArray:
+        """Compute (n, K) the probabilities of the true values, given all that was seen of a person."""
+        return np.vstack([self._take(people)._see(parameters)[1] for people in self._list_blocks()])
+
+    def compute_value(self, parameters: FloatArray) -> float:
+        """Compute the weighted sum of the logarithms of people's likelihoods."""
+        blocks = map(self._take, self._list_blocks())
+        return sum(float(one.weights @ one._see(parameters)[0]) for one in blocks)
+
+    def compute_predictors(self, parameters: FloatArray) -> FloatArray:
+        """Compute (K, n, m) the linear predictors at each true value."""
+        parts = self._split(parameters)[0]
+        return np.stack(
+            [design @ part for design, part in zip(self.designs, parts, strict=True)], axis=-1
+        )
+
+    def _see(
+        self, parameters: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, ResponseTerms]:
+        """Compute the logarithms of likelihoods, the law of true values after and before, and responses."""
+        log_law = compute_log_laws(self.law_design @ self._split(parameters)[1].T)
+        terms = self.response.evaluate(self.compute_predictors(parameters))
         with np.errstate(divide="ignore"):  # an output that a value never has
-            joint = np.log(self.released) + log_law + np.column_stack([one.values for one in found])
-        each = special.logsumexp(joint, axis=1)
-        after, law = np.exp(joint - each[:, None]), np.exp(log_law)
-        scores = np.zeros((len(each), self.parameter_count))
-        information = np.zeros((self.parameter_count, self.parameter_count))
-        complete = np.zeros_like(information)
-        for x, terms in enumerate(found):
-            own = self._make_scores(terms.scores, x, law)
+            each, after = normalize_logarithms(np.log(self.released) + log_law + terms.values.T)
+        return each, after, np.exp(log_law), terms
+
+    def _add_terms(
+        self, parameters: FloatArray, information: FloatArray, complete: FloatArray
+    ) -> tuple[float, FloatArray]:
+        """Add what people reveal to two matrices; return their value and their (n, P) scores."""
+        each, after, law, terms = self._see(parameters)
+        count = self.coefficient_count
+        scores, own = np.zeros((len(each), len(parameters))), np.empty((len(each), len(parameters)))
+        for x in range(after.shape[1]):
+            self._fill_scores(own, terms.scores[x], x, law)
             shares = self.weights * after[:, x]
-            scores += after[:, [x]] * own
-            information -= (own * shares[:, None]).T @ own
-            for target, curved in ((information, terms.information), (complete, terms.complete)):
-                target[:count, :count] += self._sum_blocks(x, shares, curved)
-        information += (scores * self.weights[:, None]).T @ scores
-        of_law = np.einsum(
-            "i,iab,ip,iq->apbq", self.weights, compute_covariances(law), self.law_design, self.law_design,
-            optimize=True,
-        ).reshape(self.parameter_count - count, self.parameter_count - count)  # fmt: skip
+            scores += own * after[:, [x]]
+            rooted = own * np.sqrt(shares)[:, None]
+            information -= rooted.T @ rooted
+            seen = self._sum_blocks(x, shares, terms.information[x])
+            information[:count, :count] += seen
+            alone = seen
+            if terms.complete is not terms.information:
+                alone = self._sum_blocks(x, shares, terms.complete[x])
+            complete[:count, :count] += alone
+        rooted = scores * np.sqrt(self.weights)[:, None]
+        information += rooted.T @ rooted
+        of_law = self._sum_law(law)
         information[count:, count:] += of_law
         complete[count:, count:] += of_law
-        return LikelihoodTerms(float(self.weights @ each), scores, information, complete)
+        return float(self.weights @ each), scores
 
-    def _make_scores(self, scores: FloatArray, x: int, law: FloatArray) -> FloatArray:
-        """Return (n, P) the scores of people if their value were x."""
-        apart = -law[:, 1:]
-        if x:
-            apart[:, x - 1] += 1
-        parts = [scores[:, [k]] * design[x] for k, design in enumerate(self.designs)]
-        of_law = (apart[:, :, None] * self.law_design[:, None, :]).reshape(len(law), -1)
-        return np.hstack([*parts, of_law])
+    def _fill_scores(self, own: FloatArray, scores: FloatArray, x: int, law: FloatArray) -> None:
+        """Fill in (n, P) the scores of people if their value were x."""
+        start = 0
+        for k, design in enumerate(self.designs):
+            own[:, start : start + design.shape[2]] = scores[:, [k]] * design[x]
+            start += design.shape[2]
+        width = self.law_design.shape[1]
+        for letter in range(1, law.shape[1]):
+            apart = float(letter == x) - law[:, [letter]]
+            own[:, start : start + width] = apart * self.law_design
+            start += width
 
     def _sum_blocks(self, x: int, shares: FloatArray, curved: FloatArray) -> FloatArray:
         """Sum the second derivatives in the coefficients, at the value x."""
@@ -227,17 +176,15 @@ class ObservedLikelihood:
             for j, one in enumerate(self.designs)
         ])  # fmt: skip
 
-
-def compute_log_laws(predictors: FloatArray) -> FloatArray:
-    """Compute (n, N) the logarithms of the laws of N - 1 logits, of which the first letter has 0."""
-    whole = np.column_stack([np.zeros(len(predictors)), predictors])
-    return np.asarray(whole - special.logsumexp(whole, axis=1, keepdims=True))
-
-
-def compute_covariances(law: FloatArray) -> FloatArray:
-    """Compute (n, N - 1, N - 1) `diag(p) - p p'` of laws, without the first letter."""
-    rest = law[:, 1:]
-    return np.asarray(rest[:, :, None] * (np.eye(rest.shape[1]) - rest[:, None, :]))
+    def _sum_law(self, law: FloatArray) -> FloatArray:
+        """Sum minus the second derivatives in the parameters of the law."""
+        curved = compute_covariances(law) * self.weights[:, None, None]
+        letters, width = curved.shape[1], self.law_design.shape[1]
+        left = curved[..., None] * self.law_design[:, None, None, :]
+        found = left.reshape(len(law), -1).T @ self.law_design
+        return found.reshape(letters, letters, width, width).swapaxes(1, 2).reshape(
+            letters * width, letters * width
+        )  # fmt: skip
 
 
 def maximize_observed(likelihood: ObservedLikelihood, start: FloatArray) -> FloatArray:
@@ -273,11 +220,12 @@ def maximize_observed(likelihood: ObservedLikelihood, start: FloatArray) -> Floa
             f"the likelihood was not maximised (its slope is {slope:.1g}): leave out covariates, or "
             "values that hardly occur"
         )
-    for _ in range(
-        3
-    ):  # the region ends where values differ by rounding, and slopes are exact beyond
+    for _ in range(3):  # a region ends where values differ by rounding, and slopes are exact beyond
         flat = find_flat_directions(evaluate(parameters).information / total)
-        parameters = parameters - flat.inverse @ compute_gradient(parameters)
+        step = flat.inverse @ compute_gradient(parameters)
+        parameters = parameters - step
+        if np.abs(step).max() < 1e-10:
+            break
     return np.asarray(parameters)
 
 
@@ -287,10 +235,14 @@ class FlatDirections(NamedTuple):
     Attributes:
         directions: (P, F) that are orthogonal.
         inverse: (P, P) of the information in the others, and 0 in these.
+        weakest: (P,) of the others that with the least information.
+        least: its information, or 0 where there are no others.
     """
 
     directions: FloatArray
     inverse: FloatArray
+    weakest: FloatArray
+    least: float
 
 
 def find_flat_directions(information: FloatArray) -> FlatDirections:
@@ -307,4 +259,7 @@ def find_flat_directions(information: FloatArray) -> FlatDirections:
     sizes, directions = np.linalg.eigh(information)
     curved = sizes > 1e-8  # rounding leaves 1e-15, and a letter of one person in a million 1e-6
     kept = directions[:, curved]
-    return FlatDirections(directions[:, ~curved], (kept / sizes[curved]) @ kept.T)
+    inverse = (kept / sizes[curved]) @ kept.T
+    if not curved.any():
+        return FlatDirections(directions, inverse, directions[:, 0], 0.0)
+    return FlatDirections(directions[:, ~curved], inverse, kept[:, 0], float(sizes[curved][0]))

@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any
 
 import numpy as np
 
-from pmlopt.core.display import align_cells, format_table_html, import_pandas, pluralize
-from pmlopt.core.frames import to_plain_list
+from pmlopt.core.display import (
+    align_cells,
+    format_table_html,
+    format_table_latex,
+    import_pandas,
+    pluralize,
+)
 from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, join_words
-from pmlopt.data.labelled import read_column
 from pmlopt.data.mechanism import MechanismLike
-from pmlopt.errors import InputError, PmloptError
 from pmlopt.releases.estimation.intervals import check_confidence, normal_quantile
-from pmlopt.releases.estimation.model_frames import (
-    ModelFrame,
-    evaluate_formula,
-    find_law_design,
-    name_coefficients,
-    orthogonalize_columns,
-    read_model_frame,
+from pmlopt.releases.estimation.model_fits import (
+    Family,
+    ModelFit,
+    ModelParts,
+    fit_model,
+    fit_noisy,
+    read_model,
 )
-from pmlopt.releases.estimation.observed_likelihood import (
-    CountResponse,
-    LetterResponse,
-    NormalResponse,
-    ObservedLikelihood,
-    Response,
-    find_flat_directions,
-    maximize_observed,
-)
-from pmlopt.releases.estimation.released_outputs import read_weights
+from pmlopt.releases.estimation.observed_likelihood import find_flat_directions
 from pmlopt.releases.estimation.tables import format_estimates, format_label, name_column
-
-Family: TypeAlias = Literal["logit", "linear", "poisson"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,15 +41,17 @@ class FittedModel:
         names: of the d coefficients; of a response of three letters or more, pairs of letter and covariate.
         coefficients: (d,) the most likely ones, NaN where the data identify none.
         covariance: (d, d) of them; infinite variances where the data identify none.
-        noisy: (d,) the coefficients of the same model if what was released were true, which are biased; NaN
-            where outputs are no letters.
+        noisy: (d,) the coefficients of the same model if what was released were true, which are biased.
+            Outputs with names of their own are taken for the letters that make them likeliest; NaN where one
+            is likeliest for several.
         information: (d,) the share of people whose true letters would reveal as much about each coefficient
             as all people's outputs: the ratio of the two variances.
         people: n.
         log_likelihood: of what was released, given the columns in clear.
         confidence: of each interval.
         robust: whether the covariance is the sandwich, which holds for weights and clusters.
-        warnings: on coefficients that the data do not identify.
+        warnings: on coefficients that are not identified, whose standard errors rest on few people, or whose
+            likelihood has a flat ridge.
     """
 
     formula: str
@@ -106,16 +100,34 @@ class FittedModel:
         titled = {name_column(name): column for name, column in self.columns.items()}
         return pandas.DataFrame(titled, index=pandas.Index(list(self.names), tupleize_cols=False))
 
+    def to_latex(self) -> str:
+        r"""Return its table for LaTeX, for the package booktabs.
+
+        Examples:
+            >>> import pmlopt
+            >>> response = pmlopt.Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
+            >>> found = model({"ill": ["no"] * 60 + ["yes"] * 40}, "ill ~ 1", {"ill": response})
+            >>> print(found.to_latex().splitlines()[4])
+            Intercept & -0.85 & 0.47 & -1.77 & 0.07 & -0.41 & 0.22 \\
+        """
+        return format_table_latex(*self.format_rows())
+
     @property
     def title(self) -> str:
         """Return a line on the model, its people and its response."""
-        if len(self.letters) == 2:
+        if self.family == "ordered":
+            what = f", the logits of more than {' | '.join(map(format_label, self.letters))}"
+        elif len(self.letters) == 2:
             what = f", the logits of {format_label(self.letters[1])}"
         elif self.letters:
             what = f", logits against {format_label(self.letters[0])}"
         else:
             what = ""
         return f"{self.formula} ({self.family}{what}), {self.people:,} people"
+
+    def describe_confidence(self) -> str:
+        """Describe what each interval holds with."""
+        return f"Each interval holds with a confidence of about {self.confidence:g}."
 
     def format_rows(self) -> tuple[list[str], list[list[str]]]:
         """Format the head and the rows of its table."""
@@ -124,8 +136,7 @@ class FittedModel:
     def __str__(self) -> str:
         """Return the coefficients as a table, with the confidence of each interval."""
         head, rows = self.format_rows()
-        held = f"; each interval holds with a confidence of about {self.confidence:g}"
-        lines = [self.title + held, *align_cells([head, *rows])]
+        lines = [self.title, self.describe_confidence(), *align_cells([head, *rows])]
         return "\n".join([*lines, *(f"Warning: {line}" for line in self.warnings)])
 
     def __repr__(self) -> str:
@@ -136,16 +147,6 @@ class FittedModel:
     def _repr_html_(self) -> str:
         """Return the coefficients as a notebook shows them."""
         return format_table_html(self.title, *self.format_rows())
-
-
-class _Solution(NamedTuple):
-    """The coefficients of a fit, in the units of the covariates."""
-
-    coefficients: FloatArray
-    covariance: FloatArray
-    information: FloatArray
-    unidentified: tuple[int, ...]
-    log_likelihood: float
 
 
 def model(
@@ -159,6 +160,7 @@ def model(
     clusters: Iterable[Label] | None = None,
     robust: bool | None = None,
     confidence: float = 0.95,
+    drop_missing: bool = False,
 ) -> FittedModel:
     """Fit a generalized linear model to released columns and columns in clear.
 
@@ -176,14 +178,17 @@ def model(
         formula: `response ~ covariates`, as formulaic reads it. It is run as Python code: take none from
             strangers. Letters that are all numbers are numbers in it; `C(name)` makes them categories.
         mechanisms: by name, of the columns that were released.
-        family: "logit" of a response of letters (multinomial for more than two), "linear", or "poisson"; left
-            out, "logit" of a released response, of text, and of 0 and 1, and else "linear".
+        family: "logit" of a response of letters (multinomial for more than two), "ordered" of letters in
+            their order (proportional odds), "linear", or "poisson"; left out, "logit" of a released response,
+            of text, and of 0 and 1, and else "linear".
         law: another formula of columns in clear for the law of the released covariates, such as
             `~ C(region) * age`.
         weights: (n,) how many of the population a person stands for. Standard errors are then robust.
         clusters: (n,) labels of groups within which people may depend on each other. The same.
         robust: whether the covariance is the sandwich (HC0) in any case.
         confidence: of each interval, in (0, 1).
+        drop_missing: whether rows with missing cells in the columns of the formula are left out; else they
+            are refused. Weights and clusters are of all rows.
 
     Raises:
         InputError: the formula or a column is not as above.
@@ -204,182 +209,64 @@ def model(
         0.3
     """
     share = check_confidence(confidence)
-    frame = read_model_frame(released, formula, mechanisms)
-    people = len(frame.clear)
-    chosen, letters, response = _read_response(frame, family)
-    worth = np.ones(people) if weights is None else read_weights(weights, people)
-    names, designs = frame.build_designs()
-    law_design = find_law_design(designs) if law is None else _read_law(law, frame)
-    of_law = [f"{place + 1} of the law" for place in range(law_design.shape[1])]
-    observed = _Observed(
-        response,
-        *orthogonalize_columns(names, designs),
-        frame.cell_likelihoods,
-        orthogonalize_columns(of_law, law_design[None])[0][0],
-        worth,
-    )
-    groups = None if clusters is None else _read_clusters(clusters, people)
-    is_robust = weights is not None or clusters is not None if robust is None else bool(robust)
-    found = _fit(observed, is_robust, groups)
-    labelled = name_coefficients(names, letters[1:])
-    return FittedModel(
-        formula=formula, family=chosen, letters=letters, names=labelled,
-        coefficients=found.coefficients, covariance=found.covariance,
-        noisy=_fit_noisy(frame, response, names, worth, len(labelled)), information=found.information,
-        people=people, log_likelihood=found.log_likelihood, confidence=share, robust=is_robust,
-        warnings=_describe_unidentified(found, labelled),
-    )  # fmt: skip
-
-
-class _Observed(NamedTuple):
-    """What a model is fitted to: the parts of `ObservedLikelihood`, and what whitened the covariates."""
-
-    response: Response
-    design: FloatArray
-    back: FloatArray
-    released: FloatArray
-    law_design: FloatArray
-    weights: FloatArray
-
-
-def _fit(observed: _Observed, robust: bool, groups: IntArray | None) -> _Solution:
-    """Fit a model, and compute its covariance."""
-    response, design, back, released, law_design, weights = observed
-    chances = released / released.sum(axis=1, keepdims=True)
-    mean_design = np.einsum("ix,xid->id", chances, design)
-    scaled, unit = response.standardize(mean_design)
-    designs = scaled.list_designs(design)
-    likelihood = ObservedLikelihood(scaled, designs, released, law_design, weights)
-    start = np.zeros(likelihood.parameter_count)
-    if released.shape[1] > 1:  # from the fit to the mean covariates, given what was released
-        alone = scaled.list_designs(mean_design[None])
-        near = ObservedLikelihood(scaled, alone, np.ones((len(weights), 1)), law_design, weights)
-        start[: near.parameter_count] = maximize_observed(near, start[: near.parameter_count])
-    parameters = maximize_observed(likelihood, start)
-    terms, total = likelihood.evaluate(parameters), float(weights.sum())
-    flat = find_flat_directions(terms.information / total)
-    expected: FloatArray = np.asarray(flat.inverse / total)
-    covariance: FloatArray = expected
-    if robust:
-        scores = terms.scores * weights[:, None]
-        if groups is not None:
-            scores = np.array([np.bincount(groups, column) for column in scores.T]).T
-        covariance = np.asarray(expected @ (scores.T @ scores) @ expected)
-    elif isinstance(response, NormalResponse):
-        covariance = np.asarray(covariance * (total / (total - design.shape[2])))
-    blocks = sum(1 for one in designs if one is design)
-    width = blocks * design.shape[2]
-    back = np.asarray(unit * np.kron(np.eye(blocks), back))
-    complete = find_flat_directions(terms.complete / total).inverse / total
-    variances, least = (
-        np.einsum("ij,jk,ik->i", back, one[:width, :width], back) for one in (expected, complete)
-    )
-    lost = np.linalg.norm(back @ flat.directions[:width], axis=1) > 1e-6 * np.linalg.norm(
-        back, axis=1
-    )
-    coefficients = np.where(lost, np.nan, back @ parameters[:width])
-    covariance = np.asarray(back @ covariance[:width, :width] @ back.T)
+    parts = read_model(released, formula, mechanisms, family, law, weights, clusters, drop_missing)
+    names = parts.coefficient_names
+    fit = fit_model(parts)
+    coefficients, jacobian = fit.restore()
+    is_robust = parts.are_weighted or parts.groups is not None if robust is None else bool(robust)
+    lost = np.array(fit.find_lost(jacobian), dtype=int)
+    covariance = np.asarray(jacobian @ fit.compute_covariance(is_robust, parts.groups) @ jacobian.T)
+    coefficients[lost] = np.nan
     covariance[lost], covariance[:, lost] = np.nan, np.nan
     covariance[lost, lost] = np.inf
-    information = np.divide(least, variances, out=np.zeros(width), where=~lost)
-    return _Solution(
-        coefficients, covariance, information, tuple(np.flatnonzero(lost).tolist()),
-        terms.value - total * np.log(unit),
+    return FittedModel(
+        formula=formula, family=parts.family, letters=parts.letters, names=names,
+        coefficients=coefficients, covariance=covariance, noisy=fit_noisy(parts),
+        information=_compute_information(fit, jacobian, lost), people=len(parts.weights),
+        log_likelihood=fit.log_likelihood, confidence=share, robust=is_robust,
+        warnings=tuple(_describe_doubts(parts, fit, jacobian, is_robust)),
     )  # fmt: skip
 
 
-def _fit_noisy(
-    frame: ModelFrame, response: Response, names: list[str], weights: FloatArray, width: int
-) -> FloatArray:
-    """Fit the model as if what was released were true; NaN where that has no coefficients."""
-    nothing = np.full(width, np.nan)
-    if frame.response in frame.released:
-        column = frame.released[frame.response]
-        letters = column.find_letters()
-        if letters is None:
-            return nothing
-        response = LetterResponse(np.eye(len(column.mechanism.inputs))[letters])
-    design = frame.build_noisy_design()
-    if design is None:
-        return nothing
-    ones = np.ones((len(weights), 1))
-    try:
-        alone = _Observed(response, *orthogonalize_columns(names, design), ones, ones, weights)
-        return _fit(alone, robust=False, groups=None).coefficients
-    except PmloptError:  # a letter that was not released, for one
-        return nothing
-
-
-def _describe_unidentified(found: _Solution, names: tuple[Label, ...]) -> tuple[str, ...]:
-    """Return a warning on the coefficients that the data do not identify."""
-    if not found.unidentified:
-        return ()
-    listed = join_words([format_label(names[place]) for place in found.unidentified], 9)
-    return (
-        f"the data do not identify {listed}: no value is more likely than others. Leave covariates out, or "
-        "join values that hardly occur",
+def _compute_information(fit: ModelFit, jacobian: FloatArray, lost: IntArray) -> FloatArray:
+    """Compute (c,) the variances of coefficients if true letters were seen, as shares of the present ones."""
+    complete = find_flat_directions(fit.terms.complete / fit.total).inverse
+    least, variances = (
+        np.einsum("ij,jk,ik->i", jacobian, one, jacobian) for one in (complete, fit.flat.inverse)
     )
+    found = least / np.where(variances > 0, variances, 1.0)
+    found[lost] = 0.0
+    return np.asarray(found)
 
 
-def _read_response(
-    frame: ModelFrame, family: Family | None
-) -> tuple[Family, tuple[Label, ...], Response]:
-    """Read the family, the letters and the response of a model."""
-    if family not in (None, *get_args(Family)):
-        raise InputError(f"the family {family!r} is not known: use 'logit', 'linear' or 'poisson'")
-    name = frame.response
-    if name in frame.released:
-        if family not in (None, "logit"):
-            raise InputError(
-                f"the response {name!r} was released as letters: its family is 'logit', and not {family!r}"
+def _describe_doubts(
+    parts: ModelParts, fit: ModelFit, jacobian: FloatArray, is_robust: bool
+) -> Iterator[str]:
+    """Yield warnings on coefficients that are not identified, rest on few people, or follow a ridge."""
+    names = parts.coefficient_names
+
+    def list_names(places: Iterable[Any]) -> str:
+        return join_words([format_label(names[place]) for place in places], 9)
+
+    lost = fit.find_lost(jacobian)
+    if lost:
+        yield (
+            f"the data do not identify {list_names(lost)}: no value is more likely than others. Leave "
+            "covariates out, or join values that hardly occur"
+        )
+    if ridge := [place for place in fit.find_ridge(jacobian) if place not in lost]:
+        yield (
+            f"the likelihood has a flat ridge along {list_names(ridge)}: two standard errors away it is "
+            "hardly lower, and the intervals are too short. Leave covariates out, or join values that "
+            "hardly occur"
+        )
+    if is_robust:
+        counts = fit.count_supports(jacobian, parts.groups)
+        few = [place for place in np.flatnonzero(counts < 20) if place not in lost]
+        if few:
+            least = min(few, key=lambda place: counts[place])
+            what = "people" if parts.groups is None else "clusters"
+            yield (
+                f"the standard error of {list_names(few)} rests on few {what}, of {list_names([least])} on "
+                f"about {counts[least]:.0f}: it is unstable. Trim the largest weights, or join values"
             )
-        column = frame.released[name]
-        return "logit", column.mechanism.inputs, LetterResponse(column.likelihoods)
-    cells = frame.clear[name]
-    is_numeric = cells.dtype.kind in "iufb"
-    if family is None:
-        is_binary = is_numeric and set(cells.unique()) <= {0, 1}
-        family = "linear" if is_numeric and not is_binary else "logit"
-    if family == "logit":
-        return family, *_read_letters(name, cells)
-    if not is_numeric:
-        raise InputError(f"the response {name!r} has no numbers, which {family!r} needs")
-    return family, (), _read_numbers(name, cells.to_numpy(dtype=float), family)
-
-
-def _read_letters(name: str, cells: Any) -> tuple[tuple[Label, ...], Response]:
-    """Read a response in clear with its letters, in the order of their category or sorted."""
-    codes, found = import_pandas().factorize(cells, sort=True)
-    letters = tuple(to_plain_list(found))
-    most = 50  # logits, each with a coefficient of each covariate
-    if not 1 < len(letters) <= most:
-        raise InputError(
-            f"the response {name!r} has {pluralize(len(letters), 'value')}: logits are of 2 to {most}"
-        )
-    return letters, LetterResponse(np.eye(len(letters))[codes])
-
-
-def _read_numbers(name: str, numbers: FloatArray, family: Family) -> Response:
-    """Read a response in clear of numbers or counts."""
-    if not np.isfinite(numbers).all():
-        raise InputError(f"the response {name!r} has a value that is no finite number")
-    if family == "linear":
-        return NormalResponse(numbers)
-    if (numbers < 0).any() or (numbers != np.round(numbers)).any() or not numbers.any():
-        raise InputError(
-            f"the response {name!r} has no counts: whole numbers of at least 0, not all 0"
-        )
-    return CountResponse(numbers)
-
-
-def _read_law(law: str, frame: ModelFrame) -> FloatArray:
-    """Evaluate the formula of the law of the released covariates."""
-    return evaluate_formula(law.strip().removeprefix("~"), frame.clear)[1]
-
-
-def _read_clusters(clusters: Iterable[Label], people: int) -> Any:
-    """Read (n,) numbers of the groups of people."""
-    labels = read_column(clusters, "the clusters", InputError)
-    if len(labels) != people:
-        raise InputError(f"there are {len(labels)} clusters for {people} people: give one for each")
-    return np.unique(np.array(list(map(repr, labels))), return_inverse=True)[1]

@@ -9,15 +9,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 from pmlopt import Mechanism, estimation
 from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import InputError, MechanismError, PriorError
-from pmlopt.releases.estimation.observed_likelihood import (
+from pmlopt.releases.estimation.observed_likelihood import ObservedLikelihood
+from pmlopt.releases.estimation.responses import (
     CountResponse,
     LetterResponse,
     NormalResponse,
-    ObservedLikelihood,
+    OrderedResponse,
     Response,
 )
 
@@ -77,6 +79,28 @@ def test_what_was_released_in_clear_gives_the_multinomial_logits_of_statsmodels(
     assert found.names[3] == ("c", "Intercept")
 
 
+def test_what_was_released_in_clear_gives_the_ordered_logits_of_statsmodels() -> None:
+    table = make_table()
+    order = pd.Categorical(table["drink"], list("abc"), ordered=True)
+    known = OrderedModel(pd.Series(order), make_design(table)[:, 1:], distr="logit")
+    fitted = known.fit(disp=0, method="newton", tol=1e-12)
+    found = fit_clear("drink", family="ordered")
+    params = np.asarray(fitted.params)
+    coefficients = [*params[:2], *known.transform_threshold_params(params)[1:-1]]
+    # statsmodels differentiates by finite differences, first and twice; exact ones are tested below
+    near = 1e-8 * min(found.standard_errors)
+    assert found.coefficients == pytest.approx(coefficients, rel=1e-8, abs=near)
+    assert found.noisy == pytest.approx(coefficients, rel=1e-8, abs=near)
+    assert found.information == pytest.approx(1.0, rel=1e-8)
+    moved = np.eye(4)  # the delta method: the second threshold is the first plus an exponential
+    moved[3, 2], moved[3, 3] = 1.0, np.exp(params[3])
+    variances = np.diag(moved @ fitted.normalized_cov_params @ moved.T)
+    assert found.standard_errors == pytest.approx(np.sqrt(variances), rel=1e-4)
+    assert found.names == ("age", "ill[T.yes]", "a | b", "b | c")
+    with pytest.raises(InputError, match="thresholds in place of an intercept"):
+        estimation.model(make_table(), "drink ~ 0 + age", {}, family="ordered")
+
+
 def test_a_released_covariate_in_clear_gives_the_linear_models_of_statsmodels() -> None:
     table = make_table()
     linear = sm.OLS(table["income"], make_design(table)).fit()
@@ -133,11 +157,12 @@ def make_likelihood(response: Response, people: int) -> ObservedLikelihood:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["letters", "counts", "numbers"])
+@pytest.mark.parametrize("kind", ["letters", "ordered", "counts", "numbers"])
 def test_derivatives_are_those_of_finite_differences(kind: str) -> None:
     rng = np.random.default_rng(4)
     responses: dict[str, Response] = {
         "letters": LetterResponse(rng.random((6, 3))),
+        "ordered": OrderedResponse(rng.random((6, 4))),
         "counts": CountResponse(rng.integers(0, 4, 6).astype(float)),
         "numbers": NormalResponse(rng.normal(size=6)),
     }
@@ -197,6 +222,26 @@ def test_coefficients_that_the_data_do_not_identify_are_named() -> None:
     assert found.warnings[0] in str(found)
 
 
+def test_a_likelihood_that_hardly_falls_is_named() -> None:
+    # 45 of 150 answers are yes: at 0.3, the least that Warner's design gives, the estimate is at its end
+    table = {"ill": ["yes"] * 47 + ["no"] * 103}
+    found = estimation.model(table, "ill ~ 1", {"ill": WARNER})
+    assert "flat ridge along Intercept" in found.warnings[0]
+    table = {"ill": ["yes"] * 900 + ["no"] * 1100}
+    assert estimation.model(table, "ill ~ 1", {"ill": WARNER}).warnings == ()
+
+
+def test_standard_errors_that_rest_on_few_people_are_named() -> None:
+    table = {"ill": ["yes", "no", "no"] * 100, "age": [30.0, 40, 50, 60] * 75}
+    weights = [1.0] * 299 + [500.0]
+    found = estimation.model(table, "ill ~ age", {"ill": CLEAR}, weights=weights)
+    assert "Intercept and age rests on few people" in found.warnings[-1]
+    even = estimation.model(table, "ill ~ age", {"ill": CLEAR}, weights=[1.0] * 300)
+    assert even.warnings == ()
+    towns = estimation.model(table, "ill ~ age", {"ill": CLEAR}, clusters=list(range(10)) * 30)
+    assert "few clusters" in towns.warnings[-1]
+
+
 @pytest.mark.parametrize(
     ("formula", "message"),
     [
@@ -218,6 +263,45 @@ def test_formulas_that_make_no_model_are_refused(formula: str, message: str) -> 
     table["gap"] = [1.0, None, 2.0, 3.0]
     with pytest.raises(InputError, match=message):
         estimation.model(table, formula, {"ill": WARNER})
+
+
+def test_rows_with_missing_cells_can_be_left_out() -> None:
+    table = {"ill": ["no", "yes", "yes", "no"] * 25, "age": [None, *range(1, 100)]}
+    known = estimation.model({k: v[1:] for k, v in table.items()}, "ill ~ age", {"ill": WARNER})
+    for given in (table, pd.DataFrame(table)):
+        found = estimation.model(given, "ill ~ age", {"ill": WARNER}, drop_missing=True)
+        assert found.people == 99
+        assert found.coefficients == pytest.approx(known.coefficients)
+    weights = [5.0, *[1.0] * 99]
+    weighted = estimation.model(
+        table, "ill ~ age", {"ill": WARNER}, weights=weights, clusters=range(100), drop_missing=True
+    )
+    assert weighted.coefficients == pytest.approx(known.coefficients)
+    nobody = {"ill": ["no"] * 2, "age": [None, None]}
+    with pytest.raises(InputError, match="every row"):
+        estimation.model(nobody, "ill ~ age", {"ill": WARNER}, drop_missing=True)
+
+
+def test_outputs_without_names_are_taken_for_their_likeliest_letters() -> None:
+    unnamed = Mechanism([[0.7, 0.3], [0.3, 0.7]], ["no", "yes"])
+    outputs = ["y0"] * 60 + ["y1"] * 40
+    found = estimation.model({"ill": outputs}, "ill ~ 1", {"ill": unnamed})
+    assert found.noisy == pytest.approx([np.log(40 / 60)])
+    three = Mechanism([[0.6, 0.2, 0.2], [0.1, 0.7, 0.2]], ["no", "yes"])
+    table = {"ill": [*outputs, "y2"]}
+    assert np.isnan(estimation.model(table, "ill ~ 1", {"ill": three}).noisy).all()
+
+
+def test_columns_that_were_released_together_are_refused_with_what_to_do() -> None:
+    pairs = [(a, b) for a in ("no", "yes") for b in ("u", "v")]
+    joint = Mechanism(np.eye(4) * 0.6 + 0.1, pairs, pairs)
+    table: dict[str, Any] = {"ill": ["no", "yes"] * 20, "town": ["u", "u", "v", "v"] * 10}
+    with pytest.raises(InputError, match="make them one column of tuples"):
+        estimation.model(table, "ill ~ town", {("ill", "town"): joint})  # type: ignore[dict-item]
+    table["both"] = list(zip(table["ill"], table["town"], strict=True))
+    found = estimation.model(table, "both ~ 1", {"both": joint})
+    # 10 people have each pair: all are equally likely
+    assert found.coefficients == pytest.approx([0, 0, 0], abs=1e-9)
 
 
 def test_columns_that_no_mechanism_released_are_refused() -> None:

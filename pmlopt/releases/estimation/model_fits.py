@@ -1,0 +1,351 @@
+"""Fits of the models of regression formulas to released columns, and what makes them doubtful."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from pmlopt.core.display import import_pandas, pluralize
+from pmlopt.core.frames import to_plain_list
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, join_words
+from pmlopt.data.labelled import read_column
+from pmlopt.data.mechanism import MechanismLike
+from pmlopt.errors import InputError, PmloptError
+from pmlopt.releases.estimation.model_frames import (
+    ModelFrame,
+    evaluate_formula,
+    find_law_design,
+    orthogonalize_columns,
+    read_model_frame,
+)
+from pmlopt.releases.estimation.observed_likelihood import (
+    FlatDirections,
+    LikelihoodTerms,
+    ObservedLikelihood,
+    find_flat_directions,
+    maximize_observed,
+)
+from pmlopt.releases.estimation.released_outputs import read_weights
+from pmlopt.releases.estimation.responses import (
+    CountResponse,
+    LetterResponse,
+    NormalResponse,
+    OrderedResponse,
+    Response,
+)
+from pmlopt.releases.estimation.tables import format_label
+
+Family: TypeAlias = Literal["logit", "ordered", "linear", "poisson"]
+
+
+@dataclass(frozen=True)
+class ModelParts:
+    """What a model is fitted to: the parts of `ObservedLikelihood` by the names of a formula.
+
+    Attributes:
+        frame: the columns.
+        family, letters: of the response.
+        names: of the d covariates.
+        response: of n people.
+        design: (K, n, d) orthogonal covariates of order one.
+        back: (d, d) what coefficients of these are multiplied by.
+        law_design: (n, g) orthogonal covariates of the law of the released ones.
+        weights: (n,) of the people.
+        are_weighted: whether weights were given.
+        groups: (n,) the clusters of the people; None where everybody is one.
+    """
+
+    frame: ModelFrame
+    family: Family
+    letters: tuple[Label, ...]
+    names: tuple[str, ...]
+    response: Response
+    design: FloatArray
+    back: FloatArray
+    law_design: FloatArray
+    weights: FloatArray
+    are_weighted: bool
+    groups: IntArray | None
+
+    @property
+    def coefficient_names(self) -> tuple[Label, ...]:
+        """Return the names of coefficients: of several logits, pairs of a letter and a covariate.
+
+        Raises:
+            InputError: the formula of an ordered response has no intercept, which thresholds replace.
+        """
+        if self.family == "ordered":
+            if self.names[0] != "Intercept":
+                raise InputError(
+                    "an ordered response has thresholds in place of an intercept: leave '0' and '- 1' out of "
+                    "the formula"
+                )
+            ends = map(format_label, self.letters)
+            return (*self.names[1:], *(f"{low} | {high}" for low, high in pairwise(ends)))
+        if len(self.letters) <= 2:
+            return self.names
+        return tuple((letter, name) for letter in self.letters[1:] for name in self.names)
+
+
+def read_model(
+    released: Any,
+    formula: str,
+    mechanisms: Mapping[str, MechanismLike],
+    family: Family | None = None,
+    law: str | None = None,
+    weights: Iterable[float] | None = None,
+    clusters: Iterable[Label] | None = None,
+    drop_missing: bool = False,
+) -> ModelParts:
+    """Read the parts of a model, as `pmlopt.estimation.model` takes them.
+
+    Raises:
+        InputError: the formula or a column is not as it takes them.
+        MechanismError: a released value is no output, or a mechanism reveals nothing.
+        PriorError: weights are not as it takes them.
+        MissingExtraError: formulaic is not installed.
+    """
+    frame = read_model_frame(released, formula, mechanisms, drop_missing)
+    chosen, letters, response = _read_response(frame, family)
+    worth = np.ones(len(frame.kept))
+    if weights is not None:
+        worth = read_weights(weights, frame.row_count)[frame.kept]
+    names, designs = frame.build_designs()
+    law_design = find_law_design(designs) if law is None else _read_law(law, frame)
+    of_law = [f"{place + 1} of the law" for place in range(law_design.shape[1])]
+    return ModelParts(
+        frame, chosen, letters, tuple(names), response, *orthogonalize_columns(names, designs),
+        orthogonalize_columns(of_law, law_design[None])[0][0], worth, weights is not None,
+        None if clusters is None else _read_clusters(clusters, frame.row_count)[frame.kept],
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ModelFit:
+    """The most likely parameters of a model.
+
+    Attributes:
+        likelihood: that they maximise, of a response in its unit.
+        unit: of the response.
+        back: (d, d) what coefficients are multiplied by.
+        parameters: (P,) the most likely ones.
+        terms: of the likelihood there.
+        flat: the directions in which it does not change.
+    """
+
+    likelihood: ObservedLikelihood
+    unit: float
+    back: FloatArray
+    parameters: FloatArray
+    terms: LikelihoodTerms
+    flat: FlatDirections
+
+    @property
+    def total(self) -> float:
+        """Return the sum of the weights."""
+        return float(self.likelihood.weights.sum())
+
+    @property
+    def log_likelihood(self) -> float:
+        """Return that of the response in the unit of its column."""
+        return self.terms.value - self.total * float(np.log(self.unit))
+
+    def compute_covariance(self, robust: bool, groups: IntArray | None) -> FloatArray:
+        """Compute (P, P) of the parameters: from second derivatives, or the sandwich."""
+        expected: FloatArray = np.asarray(self.flat.inverse / self.total)
+        if robust:
+            scores = self._sum_scores(groups)
+            return np.asarray(expected @ (scores.T @ scores) @ expected)
+        if isinstance(self.likelihood.response, NormalResponse):
+            return np.asarray(expected * (self.total / (self.total - len(self.back))))
+        return expected
+
+    def _sum_scores(self, groups: IntArray | None) -> FloatArray:
+        """Sum (G, P) the weighted scores of groups of people."""
+        scores = self.terms.scores * self.likelihood.weights[:, None]
+        if groups is None:
+            return scores
+        return np.array([np.bincount(groups, column) for column in scores.T]).T
+
+    def restore(self) -> tuple[FloatArray, FloatArray]:
+        """Compute (c,) coefficients in the units of columns, and (c, P) their derivatives."""
+        width = self.likelihood.coefficient_count
+        found = self.likelihood.response.restore(self.parameters[:width], self.back)
+        jacobian = np.zeros((len(found.values), len(self.parameters)))
+        jacobian[:, :width] = self.unit * found.jacobian
+        return self.unit * found.values, jacobian
+
+    def find_lost(self, jacobian: FloatArray) -> tuple[int, ...]:
+        """Find the coefficients that the data do not identify."""
+        apart = np.linalg.norm(jacobian @ self.flat.directions, axis=1)
+        return tuple(np.flatnonzero(apart > 1e-6 * np.linalg.norm(jacobian, axis=1)).tolist())
+
+    def count_supports(self, jacobian: FloatArray, groups: IntArray | None) -> FloatArray:
+        """Count (c,) how many people or groups a robust standard error rests on: `(sum d^2)^2 / sum d^4`.
+
+        d is what each adds to a coefficient. A variance that few make has no normal interval.
+        """
+        added = self._sum_scores(groups) @ (self.flat.inverse / self.total) @ jacobian.T
+        squares = added**2
+        most = squares.max(axis=0)
+        squares /= np.where(most > 0, most, 1.0)
+        found = squares.sum(axis=0) ** 2 / np.maximum((squares**2).sum(axis=0), 1e-300)
+        return np.asarray(np.where(most > 0, found, len(squares)))
+
+    def find_ridge(self, jacobian: FloatArray) -> tuple[int, ...]:
+        """Find the coefficients whose intervals follow a ridge along which the likelihood hardly falls.
+
+        In the direction of the least information, two standard errors away, a normal likelihood is lower by
+        2. Where it is lower by less than a half on a side, intervals that derivatives give are too short.
+        """
+        size, direction = self.flat.least, self.flat.weakest
+        if not size:
+            return ()
+        step = direction * 2 / np.sqrt(size * self.total)
+        falls = [
+            self.terms.value - self.likelihood.compute_value(self.parameters + side * step)
+            for side in (-1, 1)
+        ]
+        if min(falls) >= 0.5:
+            return ()
+        shares = (jacobian @ direction) ** 2 / (size * self.total)
+        variances = np.einsum("ij,jk,ik->i", jacobian, self.flat.inverse / self.total, jacobian)
+        return tuple(np.flatnonzero(shares > variances / 2).tolist())
+
+
+def fit_model(parts: ModelParts) -> ModelFit:
+    """Find the most likely parameters of a model.
+
+    Raises:
+        InputError: the covariates determine the response.
+        SolverError: the likelihood could not be maximised.
+    """
+    return _fit(
+        parts.response, parts.design, parts.back, parts.frame.cell_likelihoods, parts.law_design,
+        parts.weights,
+    )  # fmt: skip
+
+
+def _fit(
+    response: Response,
+    design: FloatArray,
+    back: FloatArray,
+    released: FloatArray,
+    law_design: FloatArray,
+    weights: FloatArray,
+) -> ModelFit:
+    """Find the most likely parameters, from those of the mean covariates given what was released."""
+    chances = released / released.sum(axis=1, keepdims=True)
+    mean_design = np.einsum("ix,xid->id", chances, design)
+    scaled, unit = response.standardize(mean_design)
+    likelihood = ObservedLikelihood(
+        scaled, scaled.list_designs(design), released, law_design, weights
+    )
+    start = np.zeros(likelihood.parameter_count)
+    if released.shape[1] > 1:
+        alone = scaled.list_designs(mean_design[None])
+        near = ObservedLikelihood(scaled, alone, np.ones((len(weights), 1)), law_design, weights)
+        start[: near.parameter_count] = maximize_observed(near, start[: near.parameter_count])
+    parameters = maximize_observed(likelihood, start)
+    terms = likelihood.evaluate(parameters)
+    flat = find_flat_directions(terms.information / float(weights.sum()))
+    return ModelFit(likelihood, unit, back, parameters, terms, flat)
+
+
+def fit_noisy(parts: ModelParts) -> FloatArray:
+    """Fit the model as if what was released were true; NaN where that has no coefficients."""
+    frame, response = parts.frame, parts.response
+    nothing = np.full(len(parts.coefficient_names), np.nan)
+    if frame.response in frame.released:
+        column = frame.released[frame.response]
+        letters = column.find_letters()
+        if letters is None:
+            return nothing
+        response = _make_response(parts.family, np.eye(len(column.mechanism.inputs))[letters])
+    design = frame.build_noisy_design()
+    if design is None:
+        return nothing
+    ones = np.ones((len(parts.weights), 1))
+    try:
+        fit = _fit(response, *orthogonalize_columns(parts.names, design), ones, ones, parts.weights)
+    except PmloptError:  # a letter that was not released, for one
+        return nothing
+    coefficients, jacobian = fit.restore()
+    coefficients[list(fit.find_lost(jacobian))] = np.nan
+    return coefficients
+
+
+def _read_response(
+    frame: ModelFrame, family: Family | None
+) -> tuple[Family, tuple[Label, ...], Response]:
+    """Read the family, the letters and the response of a model."""
+    if family not in (None, *get_args(Family)):
+        raise InputError(f"the family {family!r} is not known: use {join_words(get_args(Family))}")
+    name = frame.response
+    if name in frame.released:
+        if family in ("linear", "poisson"):
+            raise InputError(
+                f"the response {name!r} was released as letters: its family is 'logit' or 'ordered', and not "
+                f"{family!r}"
+            )
+        column = frame.released[name]
+        chosen = family or "logit"
+        return chosen, column.mechanism.inputs, _make_response(chosen, column.likelihoods)
+    cells = frame.clear[name]
+    is_numeric = cells.dtype.kind in "iufb"
+    if family is None:
+        is_binary = is_numeric and set(cells.unique()) <= {0, 1}
+        family = "linear" if is_numeric and not is_binary else "logit"
+    if family in ("logit", "ordered"):
+        letters, seen = _read_letters(name, cells)
+        return family, letters, _make_response(family, seen)
+    if not is_numeric:
+        raise InputError(f"the response {name!r} has no numbers, which {family!r} needs")
+    return family, (), _read_numbers(name, cells.to_numpy(dtype=float), family)
+
+
+def _make_response(family: Family, outputs: FloatArray) -> Response:
+    """Make a response of letters from the (n, N) probabilities of what was seen."""
+    return OrderedResponse(outputs) if family == "ordered" else LetterResponse(outputs)
+
+
+def _read_letters(name: str, cells: Any) -> tuple[tuple[Label, ...], FloatArray]:
+    """Read the letters of a response in clear, in the order of their category or sorted, and (n, N) whose."""
+    codes, found = import_pandas().factorize(cells, sort=True)
+    letters = tuple(to_plain_list(found))
+    most = 50  # logits, each with a coefficient of each covariate
+    if not 1 < len(letters) <= most:
+        raise InputError(
+            f"the response {name!r} has {pluralize(len(letters), 'value')}: logits are of 2 to {most}"
+        )
+    return letters, np.eye(len(letters))[codes]
+
+
+def _read_numbers(name: str, numbers: FloatArray, family: Family) -> Response:
+    """Read a response in clear of numbers or counts."""
+    if not np.isfinite(numbers).all():
+        raise InputError(f"the response {name!r} has a value that is no finite number")
+    if family == "linear":
+        return NormalResponse(numbers)
+    if (numbers < 0).any() or (numbers != np.round(numbers)).any() or not numbers.any():
+        raise InputError(
+            f"the response {name!r} has no counts: whole numbers of at least 0, not all 0"
+        )
+    return CountResponse(numbers)
+
+
+def _read_law(law: str, frame: ModelFrame) -> FloatArray:
+    """Evaluate the formula of the law of the released covariates."""
+    return evaluate_formula(law.strip().removeprefix("~"), frame.clear)[1]
+
+
+def _read_clusters(clusters: Iterable[Label], people: int) -> Any:
+    """Read (n,) numbers of the groups of people."""
+    labels = read_column(clusters, "the clusters", InputError)
+    if len(labels) != people:
+        raise InputError(f"there are {len(labels)} clusters for {people} people: give one for each")
+    return np.unique(np.array(list(map(repr, labels))), return_inverse=True)[1]
