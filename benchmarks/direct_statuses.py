@@ -39,18 +39,22 @@ class Arrays:
         return sparse.csc_matrix(rows), right
 
 
-def make_arrays() -> Mapping[str, Arrays]:
-    """Make the programs of `statuses.py` without cvxpy."""
+def make_programs() -> Mapping[str, Arrays]:
+    """Make the programs: of the first the optimum is 1.75, and one more of its right sides costs 2 and -1.
+
+    The one that is badly scaled is the first, its equation divided and its bound multiplied by 1e10.
+    """
     costs, sum_row, zeros = np.array([1.0, 2.0]), np.array([[1.0, 1.0]]), np.zeros(2)
-    first = np.array([[1.0, 0.0]])
+    first, one = np.array([[1.0, 0.0]]), np.ones(1)
     rng = np.random.default_rng(0)
     rows = rng.random((500, 500))
     return {
-        "known": Arrays(costs, sum_row, np.ones(1), first, np.full(1, 0.25), zeros),
-        "infeasible": Arrays(costs, sum_row, -np.ones(1), first, np.full(1, 0.25), zeros),
-        "unbounded": Arrays(costs, np.array([[2.0, 1.0]]), np.ones(1), -first, np.full(1, -0.25),
+        "known": Arrays(costs, sum_row, one, first, 0.25 * one, zeros),
+        "infeasible": Arrays(costs, sum_row, -one, first, 0.25 * one, zeros),
+        "unbounded": Arrays(costs, np.array([[2.0, 1.0]]), one, -first, -0.25 * one,
                             np.array([0.0, -np.inf])),
-        "time limit": Arrays(-rng.random(500), np.ones((1, 500)), np.ones(1), rows, np.full(500, 0.6),
+        "badly scaled": Arrays(costs, 1e-10 * sum_row, 1e-10 * one, 1e10 * first, 0.25e10 * one, zeros),
+        "time limit": Arrays(-rng.random(500), np.ones((1, 500)), one, rows, np.full(500, 0.6),
                              np.zeros(500)),
     }  # fmt: skip
 
@@ -213,7 +217,7 @@ def measure(solver: str, program: str, limit: float | None) -> tuple[str, str, s
     if solver not in SOLVERS:
         return "", "", "", ""
     try:
-        status, *numbers = SOLVERS[solver](make_arrays()[program], limit)
+        status, *numbers = SOLVERS[solver](make_programs()[program], limit)
     except Exception as cause:  # whatever it raises is what it returns
         return f"{type(cause).__name__}: {cause}".splitlines()[0][:100], "", "", ""
     shown = ["" if one is None else f"{one:.6g}" for one in numbers]

@@ -108,9 +108,21 @@ def by_pure_ldp(given: Given) -> dict[str, Any]:
     return {"DEClient": math.log(client.p / client.q)}
 
 
+def by_diffprivlib(given: Given) -> dict[str, Any]:
+    """Count how often diffprivlib's mechanism for two letters keeps the letter, of 200,000 draws."""
+    from diffprivlib.mechanisms import Binary
+
+    if given.epsilon is None or len(given.prior) != 2:
+        return {"mechanisms.Binary": None}
+    response = Binary(epsilon=given.epsilon, value0="0", value1="1", random_state=0)
+    kept = sum(response.randomise("0") == "0" for _ in range(200_000))
+    return {"mechanisms.Binary": kept / 200_000}
+
+
 PEERS = {
     "qif": by_qif, "dit": by_dit, "opendp": by_opendp, "dp-accounting": by_dp_accounting,
     "multi-freq-ldpy": by_multi_freq_ldpy, "pure-ldp": by_pure_ldp,
+    "diffprivlib": by_diffprivlib,
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Six mechanisms measured by six other libraries: names there, units, and what each does at zeros.
+"""Six mechanisms measured by seven other libraries: names there, units, and what each does at zeros.
 
     python benchmarks/peers.py [--out FOLDER] [--only NAME ...]
 
@@ -49,6 +49,8 @@ PINS: Mapping[str, Sequence[str]] = {
         "scikit-learn==1.9.1",
         "statsmodels",
     ],
+    # it fails with scikit-learn from 1.8 on
+    "diffprivlib": ["diffprivlib==0.6.6", "numpy==2.4.6", "scikit-learn==1.7.2"],
 }
 """What is installed for each library; the first is the library."""
 
@@ -100,12 +102,14 @@ MEASURES: Mapping[str, tuple[str, str, str, Measure]] = {
     "from_two_probability_mass_functions": (
         "ldp_level", NATS, "ordered rows", lambda _, m: ldp_level(m)),
     "GRR_Client": ("matrix", "share", "epsilon", lambda _, m: float(m[0, 0])),
+    "mechanisms.Binary": ("matrix", "share", "epsilon", lambda _, m: float(m[0, 0])),
     "DEClient": ("ldp_level", NATS, "epsilon", lambda _, m: ldp_level(m)),
 }  # fmt: skip
 """Of each measure there: ours, its unit, its orientation, and the function."""
 
 TOLERANCES: Mapping[str, tuple[float, str]] = {
     "GRR_Client": (0.005, "200,000 draws"),
+    "mechanisms.Binary": (0.005, "200,000 draws"),
     "from_two_probability_mass_functions": (2e-4, "bins, upwards"),
     "renyi_divergence": (0.025, "order 100, downwards"),
     "shannon.add_capacity": (1e-6, "iteration"),

@@ -2,8 +2,9 @@
 
     python benchmarks/statuses.py [--out FOLDER]
 
-Each installed solver gets four programs: one whose optimum and dual values are known, one that is infeasible,
-one that is unbounded, and one of 250,000 numbers with a time limit of a hundredth of a second. The table
+Each installed solver gets five programs: one whose optimum and dual values are known, the same badly scaled,
+one that is infeasible, one that is unbounded, and one of 250,000 numbers with a time limit of a hundredth of
+a second. The table
 `statuses.csv` has its status, value and dual values by cvxpy's own `solve`, the same without cvxpy for those
 of `direct_statuses.py`, and the state in which pmlopt's interface leaves it.
 """
@@ -14,7 +15,6 @@ import argparse
 import datetime
 import platform
 import warnings
-from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -41,35 +41,11 @@ PACKAGES = {
 """The package of each solver. MOSEK solves nothing without a licence of one's own."""
 
 
-def known() -> cp.Problem:
-    """Build the least x + 2 y with x + y = 1, x <= 1/4: 1.75, with the dual values -2 and 1."""
-    x, y = cp.Variable(nonneg=True), cp.Variable(nonneg=True)
-    return cp.Problem(cp.Minimize(x + 2 * y), [x + y == 1, x <= 0.25])
-
-
-def infeasible() -> cp.Problem:
-    """Build a program whose equation the bound excludes."""
-    x, y = cp.Variable(nonneg=True), cp.Variable(nonneg=True)
-    return cp.Problem(cp.Minimize(x + 2 * y), [x + y == -1, x <= 0.25])
-
-
-def unbounded() -> cp.Problem:
-    """Build a program without an optimum."""
-    x, y = cp.Variable(nonneg=True), cp.Variable()
-    return cp.Problem(cp.Minimize(x + 2 * y), [x + y == 1 - x, x >= 0.25])
-
-
-def large() -> cp.Problem:
-    """Build a dense program of 500 rows and columns."""
-    rng = np.random.default_rng(0)
-    x = cp.Variable(500, nonneg=True)
-    rows = rng.random((500, 500))
-    return cp.Problem(cp.Maximize(rng.random(500) @ x), [cp.sum(x) == 1, rows @ x <= 0.6])
-
-
-PROGRAMS: dict[str, Callable[[], cp.Problem]] = {
-    "known": known, "infeasible": infeasible, "unbounded": unbounded, "time limit": large,
-}  # fmt: skip
+def build_problem(given: direct_statuses.Arrays) -> cp.Problem:
+    """Build a program in cvxpy, its equations first and what is at most something after them."""
+    x, bounded = cp.Variable(len(given.costs)), np.isfinite(given.lower)
+    rows = [given.equal @ x == given.right, given.below @ x <= given.most]
+    return cp.Problem(cp.Minimize(given.costs @ x), [*rows, x[bounded] >= given.lower[bounded]])
 
 
 def measure(solver: str, name: str) -> tuple[Any, ...]:
@@ -81,7 +57,8 @@ def measure(solver: str, name: str) -> tuple[Any, ...]:
         options = {last: limit}
         for key in reversed(outer):
             options = {key: options}
-    problem = PROGRAMS[name]()
+    programs = direct_statuses.make_programs()
+    problem = build_problem(programs[name])
     try:
         problem.solve(solver=solver, **options)
         status, value = problem.status, problem.value
@@ -91,9 +68,9 @@ def measure(solver: str, name: str) -> tuple[Any, ...]:
         np.ravel(one.dual_value)[0] if one.dual_value is not None else ""
         for one in problem.constraints
     ]
-    again, state = PROGRAMS[name](), ""
+    again, state = build_problem(programs[name]), ""
     try:
-        found = cvxpy_interface.solve_problem(again, solver, make_options(limit, 1e-8), {})
+        found = cvxpy_interface.solve_declared(again, solver.lower(), make_options(limit, 1e-8))
         state = "no point" if found.state == "failed" else found.state
         message = found.message
     except Exception as cause:
@@ -116,7 +93,7 @@ def main() -> None:
             own = version(PACKAGES[solver])
         except PackageNotFoundError:
             own = ""
-        for name in list(PROGRAMS)[: 1 if arguments.quick else None]:
+        for name in list(direct_statuses.make_programs())[: 1 if arguments.quick else None]:
             row = (
                 solver,
                 own,

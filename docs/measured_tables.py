@@ -142,6 +142,7 @@ def show_statuses(rows: Sequence[Row]) -> Table:
             signs = ", ".join(f"{float(one):.2g}" for one in ends if one) or "none"
             groups.setdefault(signs, []).append(row)
     statuses = {(row["solver"], row["program"]): row["direct_status"] for row in rows}
+    values = {(row["solver"], row["program"]): row["direct_value"] for row in rows}
     lines = []
     for signs, found in groups.items():
         names = [row["solver"] for row in found]
@@ -152,8 +153,9 @@ def show_statuses(rows: Sequence[Row]) -> Table:
                 "unbounded|dual ?infeasible", statuses[name, "unbounded"], re.IGNORECASE
             )
         ]
-        lines.append([", ".join(names), signs, ", ".join(odd)])
-    return [["solvers", "duals", "an unbounded program is"], *lines]
+        lost = [name for name in names if abs(float(values[name, "badly scaled"])) < 1e-6]
+        lines.append([", ".join(names), signs, ", ".join(odd), ", ".join(lost)])
+    return [["solvers", "duals", "an unbounded program is", "badly scaled 0 to"], *lines]
 
 
 VIEWS: Mapping[str, Callable[[Sequence[Row]], Table]] = {

@@ -25,3 +25,6 @@ GLPSOL = (
     "j 2 b 0.001 0\nj 3 l 0 3\ne o f\n"
 )
 """That of glpsol, which has no names."""
+
+XPRESS = "NAME          program\n  C x[a,0]      0.25\n  C x[b,0]      0.001\n  C x[c,1]      0\nENDATA\n"
+"""That of Xpress, which states no objective."""

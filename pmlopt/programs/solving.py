@@ -223,7 +223,7 @@ def certify_solution(
     Args:
         program: that wrote the file.
         solution: the file that the solver wrote, or values by the names of the columns. The files are those
-            of HiGHS, SCIP, Gurobi, COPT and cuOpt (`.sol`), CPLEX (XML), cbc and clp (`solution FILE`),
+            of HiGHS, SCIP, Gurobi, COPT and cuOpt (`.sol`), Xpress (`.slx`), CPLEX (XML), cbc and clp,
             glpsol (`-w FILE`), and what lp_solve prints.
 
     Raises:

@@ -64,10 +64,37 @@ def solve_declared(
     options: MethodOptions,
     settings: Mapping[str, Any] | None = None,
 ) -> SolverResult:
-    """Solve a problem by the name of a method: HiGHS directly, another solver through cvxpy."""
+    """Solve a problem by the name of a method: HiGHS directly, another solver through cvxpy.
+
+    What one solver calls infeasible is failed, unless another finds no point that meets the constraints.
+    """
+    found = _solve_once(problem, name, options, settings or {})
+    if found.state != "infeasible":
+        return found
+    # some also say so of an unbounded program, which one without an objective cannot be
+    constraints = cp.Problem(cp.Minimize(0), problem.constraints)
+    other = _choose_another(name, constraints.is_lp())
+    again = _solve_once(constraints, other, replace(options, solver_options={}, verbose=False), {})
+    if again.state == "infeasible":
+        return replace(found, message=f"{found.message}, as {other} finds too")
+    message = f"{found.message}, and {other} does not find it infeasible"
+    return replace(found, state="failed", message=message)
+
+
+def _solve_once(
+    problem: cp.Problem, name: str, options: MethodOptions, settings: Mapping[str, Any]
+) -> SolverResult:
+    """Solve by the name of a method, and take the solver's word."""
     if name in highs.METHOD_OPTIONS:
         return highs.solve_problem(problem, name, options)
-    return solve_problem(problem, name.upper(), options, dict(settings or {}))
+    return solve_problem(problem, name.upper(), options, dict(settings))
+
+
+def _choose_another(name: str, is_linear: bool) -> str:
+    """Choose a solver that shares no code with a named one."""
+    if is_linear and name not in {*highs.METHOD_OPTIONS, "scipy"}:
+        return "highs"
+    return "clarabel" if name != "clarabel" else "scs"
 
 
 def solve_problem(

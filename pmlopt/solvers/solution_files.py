@@ -17,7 +17,7 @@ from pmlopt.errors import FileFormatError
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 _CPLEX_COLUMN = re.compile(rf'<variable name="([^"]*)"[^>]*? value="({_NUMBER})"')
 _INDEXED = re.compile(rf"^(?:\*\*)?\s*\d+\s+(\S+)\s+({_NUMBER})\s+{_NUMBER}\s*$")
-_NAMED = re.compile(rf"^(\S+)\s+({_NUMBER})(?:\s+\(obj:.*\))?\s*$")
+_NAMED = re.compile(rf"^(?: +C +)?(\S+)\s+({_NUMBER})(?:\s+\(obj:.*\))?\s*$")
 _OBJECTIVE = re.compile(
     rf"(?:objective value(?: =|:)?|objectiveValue=\"|^Objective|objective function:)\s*({_NUMBER})",
     re.MULTILINE | re.IGNORECASE,
@@ -78,8 +78,8 @@ class ColumnValues:
 def read_solution(solution: str | os.PathLike[str] | Mapping[str, float]) -> ColumnValues:
     """Read the columns of a solution from a file, or take them by name.
 
-    The files are those of HiGHS, SCIP, Gurobi, COPT and cuOpt (`.sol`), CPLEX (XML), cbc and clp
-    (`solution FILE`), glpsol (`-w FILE`), and what lp_solve prints.
+    The files are those of HiGHS, SCIP, Gurobi, COPT and cuOpt (`.sol`), Xpress (`.slx`), CPLEX (XML), cbc
+    and clp (`solution FILE`), glpsol (`-w FILE`), and what lp_solve prints.
 
     Raises:
         FileFormatError: the file cannot be read, holds no columns, or holds one twice.

@@ -2,12 +2,14 @@
 
 `python tests/fuzzing/random_mps.py --instances 300` writes so many, gives each to the readers that are
 installed, and prints how many values agree; it exits with 1 where one differs. An instance is known by the
-seed and its number.
+seed and its number. `--out FILE` writes the counts, with versions and the date.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import datetime
 import math
 import re
 import shutil
@@ -17,6 +19,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -188,6 +191,23 @@ READERS: Mapping[str, tuple[str, Callable[[Path], float]]] = {
 """By name: the module or the program that must be there, and what solves a file."""
 
 
+DEBIAN = {
+    "cbc": "coinor-cbc", "clp": "coinor-clp", "glpsol": "glpk-utils", "lp_solve": "lp-solve",
+    "esolver": "qsopt-ex",
+}  # fmt: skip
+"""The package of each program there."""
+
+
+def find_version(reader: str) -> str:
+    """Find the version of a reader: of a module of Python, or of a package of Debian; else empty."""
+    needed, _ = READERS[reader]
+    if needed not in DEBIAN:
+        return version(needed)
+    if shutil.which("dpkg-query") is None:
+        return ""
+    return run("dpkg-query", "-W", "-f=${Version}", DEBIAN[needed])
+
+
 def list_installed() -> list[str]:
     """List the readers that are installed."""
     return [
@@ -219,17 +239,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--instances", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path)
     asked = parser.parse_args(argv)
-    readers, counts, wrong = list_installed(), Counter[str](), []
+    readers, counts, wrong = list_installed(), Counter[tuple[str, str]](), []
     with tempfile.TemporaryDirectory() as folder:
         for number in range(asked.instances):
             for name, end in compare(asked.seed, number, readers, Path(folder)).items():
-                counts[name] += end == "agrees"
+                counts[name, end.split(":")[0]] += 1
                 if end != "agrees":
                     wrong.append(f"{number}: {name}: {end}")
-    table = [f"{name}: {counts[name]} of {asked.instances} agree" for name in readers]
+    table = [f"{name}: {counts[name, 'agrees']} of {asked.instances} agree" for name in readers]
     sys.stdout.write("\n".join([*wrong, *table]) + "\n")
+    if asked.out is not None:
+        write_counts(asked.out, counts, asked.instances, asked.seed)
     return 1 if wrong else 0
+
+
+def write_counts(path: Path, counts: Counter[tuple[str, str]], instances: int, seed: int) -> None:
+    """Write how many values of each reader agree, and how many files it refuses."""
+    head = "reader", "version", "programs", "agree to 1e-9", "refused", "seed", "date"
+    day = datetime.datetime.now(datetime.UTC).date().isoformat()
+    with path.open("w", encoding="utf-8", newline="") as out:
+        rows = csv.writer(out, lineterminator="\n")
+        rows.writerow(head)
+        for name in dict.fromkeys(name for name, _ in counts):
+            ends = counts[name, "agrees"], counts[name, "refused"]
+            rows.writerow((name, find_version(name), instances, *ends, seed, day))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from pmlopt import PML, ExpectedGain, Prior, design, solve
 from pmlopt.errors import SolverUnavailableError
 from pmlopt.programs import Status
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.solvers.cvxpy_interface import _TIME_LIMIT_OPTIONS, solve_problem
+from pmlopt.solvers.cvxpy_interface import _TIME_LIMIT_OPTIONS, solve_declared, solve_problem
 from pmlopt.solvers.solver_result import make_options
 
 NAMES = (
@@ -102,10 +102,34 @@ def test_an_infeasible_program_has_no_point(name: str) -> None:
     skip_unless_installed(name)
     x, y = cp.Variable(nonneg=True), cp.Variable(nonneg=True)
     problem = cp.Problem(cp.Minimize(x + 2 * y), [x + y == -1, x <= 0.25])
-    found = solve_problem(problem, name, make_options(None, 1e-8), {})
+    found = solve_declared(problem, name.lower(), make_options(None, 1e-8))
     # PDLP says that it is infeasible or unbounded, and QOCO that it failed
     assert found.state == ("failed" if name in ("PDLP", "QOCO") else "infeasible")
     assert not found.finished
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_unbounded_program_is_not_infeasible(name: str) -> None:
+    """GLOP says that it is, and QOCO has an optimum of -6e12."""
+    skip_unless_installed(name)
+    x, y = cp.Variable(nonneg=True), cp.Variable()
+    problem = cp.Problem(cp.Minimize(x + 2 * y), [2 * x + y == 1, x >= 0.25])
+    found = solve_declared(problem, name.lower(), make_options(None, 1e-8))
+    assert found.state in ("failed", "point")
+    assert not found.finished or name == "QOCO"
+
+
+@pytest.mark.parametrize("unit", [1e-10, 1e10])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_badly_scaled_row_makes_no_false_claim(name: str, unit: float) -> None:
+    """Of an equation divided by 1e10 most solvers state a wrong optimum, and one that it is infeasible."""
+    skip_unless_installed(name)
+    program = readme_design()
+    scaled = unit * program.mechanism[0, 0] <= 0.3 * unit
+    result = solve(program.with_constraints(cap=scaled), name.lower())
+    best = best_share_kept(0.3)
+    assert result.value - 1e-6 <= best <= result.bound + 1e-9
+    assert result.certificate.verify()
 
 
 @pytest.mark.parametrize("name", sorted(_TIME_LIMIT_OPTIONS))

@@ -13,7 +13,7 @@ from typing import Any
 import highspy
 import numpy as np
 import pytest
-from solution_texts import COLUMNS, FORMS, GLPSOL
+from solution_texts import COLUMNS, FORMS, GLPSOL, XPRESS
 
 from pmlopt import (
     LDP,
@@ -97,8 +97,25 @@ def by_cplex(program: Path, solution: Path) -> None:
     model.solution.write(str(solution))
 
 
+def by_copt(program: Path, solution: Path) -> None:
+    model = pytest.importorskip("coptpy").Envr().createModel()
+    model.setParam("Logging", 0)
+    model.readMps(str(program))
+    model.solve()
+    model.writeSol(str(solution))
+
+
+def by_xpress(program: Path, solution: Path) -> None:
+    model = pytest.importorskip("xpress").problem()
+    model.setControl("outputlog", 0)
+    model.readProb(str(program))
+    model.optimize()
+    model.writeSlxSol(str(solution))
+
+
 SOLVERS: list[Callable[[Path, Path], None]] = [
     by_highs, by_glpsol, by_glpsol_interior_point, by_cbc, by_clp, by_lp_solve, by_scip, by_gurobi, by_cplex,
+    by_copt, by_xpress,
 ]  # fmt: skip
 
 
@@ -137,6 +154,11 @@ def test_designs_of_columns_and_gains_come_back(program: Program[Any], tmp_path:
 def test_each_form_of_file_is_read_by_names(form: str) -> None:
     found = parse_solution(FORMS[form])
     assert (found.by_name, found.objective) == (COLUMNS, 3.5)
+
+
+def test_a_file_without_an_objective_is_read_by_names() -> None:
+    assert parse_solution(XPRESS).by_name == COLUMNS
+    assert parse_solution(XPRESS).objective is None
 
 
 @pytest.mark.parametrize(

@@ -83,12 +83,6 @@ class Solver:
                 program
             ):  # what fits below a solver's tolerance it may call infeasible
                 raise MethodError(f"{outcome.message}: {', '.join(program.added)}{rare}")
-            # a solver may call a model infeasible that it cannot read: another one has to agree
-            other = "clarabel" if self.name in highs.METHOD_OPTIONS else "highs"
-            if other == "highs" and not program.problem.is_lp():
-                other = "scs"
-            if solve_declared(program.problem, other, options).state != "infeasible":
-                raise MethodError(f"{outcome.message}, and {other} does not find it infeasible")
             raise InfeasibleError(
                 f"no mechanism satisfies the constraints ({self.name}: {outcome.message}); a design "
                 "without added constraints is always feasible, so check those that were added: "

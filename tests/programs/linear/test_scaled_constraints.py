@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import pytest
 
 from pmlopt import PML, design, solve
-from pmlopt.programs.linear import formulation
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.solvers.solver_result import SolverResult
 
 
 def make_program() -> LinearDesign:
@@ -41,22 +36,3 @@ def test_a_huge_coefficient_is_no_infeasible_program(solver: str) -> None:
     found = solve(program.with_constraints(own=own), solver)
     assert found.status == "optimal"
     assert found.value == pytest.approx(solve(program).value, abs=1e-9)
-
-
-def test_one_solver_alone_does_not_call_a_program_infeasible(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The first one that runs states it, falsely; the second does not agree."""
-    program = make_program()
-    program = program.with_constraints(own=program.mechanism[2, 2] >= 0.3)
-    real = formulation.solve_declared_design
-
-    def state_infeasible(*arguments: Any, **named: Any) -> SolverResult:
-        return replace(real(*arguments, **named), state="infeasible", point=None)
-
-    monkeypatch.setattr(
-        "pmlopt.programs.linear.formulation.solve_declared_design", state_infeasible
-    )
-    found = solve(program, "scipy")
-    assert found.matrix[2, 2] >= 0.3 - 1e-6
-    assert "does not find it infeasible" in str(found.attempts)
