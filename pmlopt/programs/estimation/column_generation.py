@@ -31,6 +31,12 @@ STALLED_DECREASE, STALLED_DECREASE_MANY_LETTERS = 1e-6, 1e-3
 letters as a share of the error."""
 
 
+STALLED_GAP_SHARE, SETTLED_GAP_RTOL, MAX_SEMIDEFINITE_LETTERS = 0.01, 1e-3, 24
+"""From more letters than the last up to 40, where second moments bound the error: decrease of the error in a
+round as a share of the gap, and gap as a share of the scale, at which a search ends. The semidefinite relaxation
+takes a minute on 32 letters, and improves little on second moments."""
+
+
 IDLE_ENTRY_ATOL, RARE_ENTRY_ATOL = 1e-8, 1e-6
 """Entries up to the first are taken for zero, and outputs with entries up to the second where that costs next
 to nothing: what one person in a million gets reveals little, and makes lists of outputs long."""
@@ -84,10 +90,14 @@ def generate_columns(program: EstimationDesign, options: MethodOptions) -> Gener
     kept = inner[:, np.unique(np.append(0, linalg.qr(inner, mode="r", pivoting=True)[1][: len(p)]))]
     proof = None if listed else _prove_by_moments(program)
     bound = objective.trivial_bound if proof is None else objective.compute_bound(columns, proof)
-    finished, steps, last = False, 0, math.inf
+    by_moments = proof is not None and len(p) > MAX_SEMIDEFINITE_LETTERS
+    settles = by_moments and not large
+    finished, steps, last, accuracy = False, 0, math.inf, 0.05 * allowed
     # problems of 8 to 16 letters take 3 to 25 rounds
     for _ in range(200):
-        found = _weigh_columns(program, inner, 0.05 * allowed, deadline)
+        if settles and last < math.inf:  # weights of a few columns need few digits
+            accuracy = max(accuracy, 0.003 * (last - bound))
+        found = _weigh_columns(program, inner, accuracy, deadline)
         steps += found.iterations
         matrix, information = _build_matrix(inner, found.weights), (inner * found.weights) @ inner.T
         # J of the weights: (N, K) columns scaled by the (K,) weights times their transpose
@@ -102,8 +112,12 @@ def generate_columns(program: EstimationDesign, options: MethodOptions) -> Gener
             least_fall = (
                 STALLED_DECREASE_MANY_LETTERS * error if large else STALLED_DECREASE * program.scale
             )
+        gap_is_small = error - bound <= 0.5 * allowed
+        if settles:
+            least_fall = max(least_fall, STALLED_GAP_SHARE * (error - bound))
+            gap_is_small |= error - bound <= SETTLED_GAP_RTOL * program.scale
         # without a list no pricing proves an end: the search stops where the error stalls
-        finished, last = error - bound <= 0.5 * allowed or last - error < least_fall, error
+        finished, last = gap_is_small or last - error < least_fall, error
         if finished or deadline.expired:
             break
         fresh = _find_new_columns(program, inner, z, found.multipliers, allowed, deadline)
@@ -113,12 +127,13 @@ def generate_columns(program: EstimationDesign, options: MethodOptions) -> Gener
         used = np.ones(inner.shape[1], bool)
         if not listed or count > MAX_COLUMNS_AT_ONCE:
             # by the largest entry, not the weight: columns of rare letters have small weights
-            used = found.weights * inner.max(axis=0) > IDLE_ENTRY_ATOL
+            idle = 1e-4 if settles else IDLE_ENTRY_ATOL
+            used = found.weights * inner.max(axis=0) > idle
         # unique: the same column twice makes the Newton system singular
         inner = np.unique(np.hstack([kept, inner[:, used], fresh]), axis=1)
     message = "no column that is known of is worth its cost" if finished else LIMIT_MESSAGE
     # the semidefinite program is dear: only where second moments leave a gap
-    if not listed and (proof is None or not (large or error - bound <= allowed)):
+    if not (listed or by_moments) and (proof is None or error - bound > allowed):
         both = (solve_relaxation(objective, columns.cones, information, options), proof)
         proof = max(
             filter(None, both), key=lambda one: objective.compute_bound(columns, one), default=None
