@@ -188,9 +188,18 @@ def _prove_by_moments(program: EstimationDesign) -> ErrorBoundProof | None:
     cones = program.columns.cones
     if len(cones) != 1 or not cones[0].has_two_ends:
         return None
-    # full rank, or the best moments are singular and the search has no slope
-    full = replace(program.objective, workload=_list_full_rank(program.centered_workload)[-1])
-    return MomentProblem(cones[0], full).build_proof(program.objective)
+    # full rank, or the best moments are singular and the search has no slope; of few combinations they may
+    # be singular but for rounding all the same, and prove nothing
+    for added in (1e-5, 1e-3):
+        workload = _list_full_rank(program.centered_workload, added)[-1]
+        full = replace(program.objective, workload=workload)
+        proof = MomentProblem(cones[0], full).build_proof(program.objective)
+        if proof is not None and (
+            program.objective.compute_bound(program.columns, proof)
+            > program.objective.trivial_bound
+        ):
+            return proof
+    return None
 
 
 def _reduce_outputs(
@@ -274,10 +283,14 @@ def _weigh_columns(
     return found
 
 
-def _list_full_rank(workload: FloatArray) -> list[FloatArray]:
+def _list_full_rank(workload: FloatArray, added: float = 1e-5) -> list[FloatArray]:
     """List the workload, and where it is rank deficient also a slightly regularised one.
 
     The information that is best for few combinations may be singular, where the error has no slope.
+
+    Args:
+        workload: (L, N).
+        added: of every frequency, as a share of the mean entry.
     """
     n = workload.shape[1]
     if (
@@ -285,7 +298,7 @@ def _list_full_rank(workload: FloatArray) -> list[FloatArray]:
     ):  # the sum of frequencies is known
         return [workload]
     # the error changes by about as much as is added
-    little = 1e-5 * np.linalg.norm(workload) / math.sqrt(n)
+    little = added * np.linalg.norm(workload) / math.sqrt(n)
     return [workload, np.vstack([workload, little * np.eye(n)])]
 
 
