@@ -31,12 +31,6 @@ STALLED_DECREASE, STALLED_DECREASE_MANY_LETTERS = 1e-6, 1e-3
 letters as a share of the error."""
 
 
-STALLED_GAP_SHARE, SETTLED_GAP_RTOL, MAX_SEMIDEFINITE_LETTERS = 0.01, 1e-3, 24
-"""From more letters than the last up to 40, where second moments bound the error: decrease of the error in a
-round as a share of the gap, and gap as a share of the scale, at which a search ends. The semidefinite relaxation
-takes a minute on 32 letters, and improves little on second moments."""
-
-
 IDLE_ENTRY_ATOL, RARE_ENTRY_ATOL = 1e-8, 1e-6
 """Entries up to the first are taken for zero, and outputs with entries up to the second where that costs next
 to nothing: what one person in a million gets reveals little, and makes lists of outputs long."""
@@ -90,34 +84,27 @@ def generate_columns(program: EstimationDesign, options: MethodOptions) -> Gener
     kept = inner[:, np.unique(np.append(0, linalg.qr(inner, mode="r", pivoting=True)[1][: len(p)]))]
     proof = None if listed else _prove_by_moments(program)
     bound = objective.trivial_bound if proof is None else objective.compute_bound(columns, proof)
-    by_moments = proof is not None and len(p) > MAX_SEMIDEFINITE_LETTERS
+    # on 32 letters the semidefinite relaxation takes a minute, and improves little on second moments
+    by_moments = proof is not None and len(p) > 24
     settles = by_moments and not large
-    finished, steps, last, accuracy = False, 0, math.inf, 0.05 * allowed
+    finished, steps, last = False, 0, math.inf
     # problems of 8 to 16 letters take 3 to 25 rounds
     for _ in range(200):
-        if settles and last < math.inf:  # weights of a few columns need few digits
-            accuracy = max(accuracy, 0.003 * (last - bound))
+        # weights of a few columns need few digits
+        needed = 0.003 * (last - bound) if settles and last < math.inf else 0.0
+        accuracy = max(0.05 * allowed, needed)
         found = _weigh_columns(program, inner, accuracy, deadline)
         steps += found.iterations
         matrix, information = _build_matrix(inner, found.weights), (inner * found.weights) @ inner.T
         # J of the weights: (N, K) columns scaled by the (K,) weights times their transpose
         z, error = objective.compute_sensitivities(information), program.compute_error(matrix)
-        least_fall = -math.inf
         if listed:
             tried = ErrorBoundProof(z, found.multipliers / p)
             proved = objective.compute_bound(columns, tried)
             if proof is None or proved > bound:
                 proof, bound = tried, proved
-        else:
-            least_fall = (
-                STALLED_DECREASE_MANY_LETTERS * error if large else STALLED_DECREASE * program.scale
-            )
-        gap_is_small = error - bound <= 0.5 * allowed
-        if settles:
-            least_fall = max(least_fall, STALLED_GAP_SHARE * (error - bound))
-            gap_is_small |= error - bound <= SETTLED_GAP_RTOL * program.scale
-        # without a list no pricing proves an end: the search stops where the error stalls
-        finished, last = gap_is_small or last - error < least_fall, error
+        finished = _has_ended(program, error, last, error - bound, allowed, settles)
+        last = error
         if finished or deadline.expired:
             break
         fresh = _find_new_columns(program, inner, z, found.multipliers, allowed, deadline)
@@ -134,10 +121,7 @@ def generate_columns(program: EstimationDesign, options: MethodOptions) -> Gener
     message = "no column that is known of is worth its cost" if finished else LIMIT_MESSAGE
     # the semidefinite program is dear: only where second moments leave a gap
     if not (listed or by_moments) and (proof is None or error - bound > allowed):
-        both = (solve_relaxation(objective, columns.cones, information, options), proof)
-        proof = max(
-            filter(None, both), key=lambda one: objective.compute_bound(columns, one), default=None
-        )
+        proof = _improve_proof(program, proof, information, options)
     clean = _build_matrix(inner, found.weights, RARE_ENTRY_ATOL)
     # leaving out rare outputs may cost a tenth of the allowed gap
     if _is_mechanism(clean) and program.compute_error(clean) - error <= 0.1 * allowed:
@@ -147,6 +131,36 @@ def generate_columns(program: EstimationDesign, options: MethodOptions) -> Gener
         lost = program.compute_error(matrix) - error
         message += f"; the bound on the outputs costs {lost:.2g} of {error:.4g}"
     return GenerationResult(matrix, proof, finished, message, steps)
+
+
+def _improve_proof(
+    program: EstimationDesign,
+    proof: ErrorBoundProof | None,
+    information: FloatArray,
+    options: MethodOptions,
+) -> ErrorBoundProof | None:
+    """Return the better of a proof and that of the semidefinite relaxation; None without any."""
+    objective, columns = program.objective, program.columns
+    both = (solve_relaxation(objective, columns.cones, information, options), proof)
+    return max(
+        filter(None, both), key=lambda one: objective.compute_bound(columns, one), default=None
+    )
+
+
+def _has_ended(
+    program: EstimationDesign, error: float, last: float, gap: float, allowed: float, settles: bool
+) -> bool:
+    """Return whether the gap is small enough, or the error has stalled where no pricing proves an end."""
+    if program.columns.is_complete:
+        return gap <= 0.5 * allowed
+    least_fall = STALLED_DECREASE * program.scale
+    if len(program.prior.pmf) > MAX_RELAXED_LETTERS:
+        least_fall = STALLED_DECREASE_MANY_LETTERS * error
+    if settles:
+        # a gap of a thousandth is enough, and a fall by a hundredth of the gap promises little
+        least_fall = max(least_fall, 0.01 * gap)
+        allowed = max(allowed, 2e-3 * program.scale)
+    return gap <= 0.5 * allowed or last - error < least_fall
 
 
 def _choose_starting_columns(every: FloatArray, listed: bool, large: bool) -> FloatArray:

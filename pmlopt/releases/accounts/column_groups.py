@@ -125,24 +125,21 @@ class _Group:
         return Mechanism(matrix, *sides)
 
 
-MAX_LISTED_ENTRIES = 100_000_000
-"""Rows times outcomes up to which the joint level is computed outcome by outcome, in a second or two."""
-
-
 def compute_group_level(
     prior: Prior, groups: Sequence[_Group], matrices: Sequence[FloatArray]
 ) -> float:
     """Compute what the mechanisms of all groups together reveal about the row, in nats.
 
-    Of more than `MAX_LISTED_ENTRIES` rows times outcomes it is an upper bound (`bound_group_level`).
+    Of more rows times outcomes than are looked at in a second or two it is an upper bound
+    (`bound_group_level`).
     """
     parts = [
         matrix[:, matrix.any(axis=0)][group.rows]
         for group, matrix in zip(groups, matrices, strict=True)
     ]
     first, *others = sorted(parts, key=lambda part: part.shape[1])
-    rest = math.prod(part.shape[1] for part in others)
-    if prior.size * first.shape[1] * rest > MAX_LISTED_ENTRIES or prior.size * rest > 20_000_000:
+    entries = prior.size * math.prod(part.shape[1] for part in others)
+    if entries > MAX_PRODUCT_ENTRIES or entries * first.shape[1] > 10 * MAX_PRODUCT_ENTRIES:
         return bound_group_level(prior, groups, matrices)
     together = multiply_rows(others) if others else np.ones((prior.size, 1))
     worst = 1.0

@@ -111,7 +111,6 @@ def test_outcomes_that_are_too_many_to_list_keep_the_total_by_a_bound(
 ) -> None:
     law, names = dependent(1), ["a", "b", "c"]
     prior = read_joint_law(law, names)
-    monkeypatch.setattr(column_groups, "MAX_LISTED_ENTRIES", 0)
     monkeypatch.setattr(column_groups, "MAX_PRODUCT_ENTRIES", 0)
     found = group_design(law, 0.9, dict.fromkeys(names, "hamming"), [[name] for name in names])
     rows = [
