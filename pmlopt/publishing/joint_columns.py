@@ -196,10 +196,15 @@ def design_columns(
         result = solve(program) if prior.size <= 1_000 else solve(program, tolerance=1e-3)
         return {names: result}
     if margins is not None or limits or about or households is not None:
+        instead = "leave the groups out"
+        if prior.size > MAX_TUPLES:
+            instead = (
+                f"the {prior.size:,} tuples are more than {MAX_TUPLES:,}, so that groups are needed: group "
+                "rare values, or release fewer columns"
+            )
         raise InputError(
-            "margins, limits, about and households need one mechanism on the tuples of all columns, and "
-            f"groups are given or the {prior.size:,} tuples are more than {MAX_TUPLES:,}: group rare values, "
-            "or release fewer columns"
+            "margins, limits, about and households need one mechanism on the tuples of all columns, and not "
+            f"one for each group: {instead}"
         )
     found = group_design(prior, inner, utilities, groups, weights=weights)
     designed: Designed = {}

@@ -213,7 +213,7 @@ def test_tables_with_bounds_are_designed_apart_as_before(tmp_path: Path) -> None
         ("margins = [['sex']]\n" + PLAN, "one of"),
         ("margins = [['sax']]\n[release.level]\n[release.sex]\n", "sax"),
         ("groups = [['level']]\n" + PLAN, "name each"),
-        ("groups = [['level'], ['sex']]\n" + PLAN + "limit = 0.2\n", "one mechanism on the tuples"),
+        ("groups = [['level'], ['sex']]\n" + PLAN + "limit = 0.2\n", "leave the groups out"),
         (
             "groups = [['level']]\n[release.level]\nepsilon = 1.0\nutility = 'hamming'\n",
             "designed together",
