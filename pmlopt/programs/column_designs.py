@@ -173,6 +173,8 @@ def joint_design(
         place = find_column(name, names, "limits")
         privacy &= PML(nats, about=build_row_secret(prior, itemgetter(place), name))
     for name, (function, nats) in (about or {}).items():
+        if name in names:
+            raise ProgramError(f"about has {name!r}, the name of a column: give limits for it")
         privacy &= PML(nats, about=build_row_secret(prior, function, name))
     if margins is not None:
         if weights is not None or isinstance(utilities, Mapping):

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
 from pmlopt.core.frames import Missing
-from pmlopt.core.numbers.arrays import Label, indices_of
+from pmlopt.core.numbers.arrays import Label, abbreviate, indices_of, join_words
 from pmlopt.core.records.record import Range
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import InputError
 from pmlopt.model.privacy import LDP, PML, Requirement
 from pmlopt.model.utility import Utility
-from pmlopt.programs.column_designs import MAX_TUPLES, joint_design, marginalize
+from pmlopt.programs.column_designs import (
+    MAX_TUPLES,
+    About,
+    find_column,
+    joint_design,
+    marginalize,
+)
+from pmlopt.programs.estimation.program import EstimationDesign
+from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.result import Result
 from pmlopt.programs.solving import certify, solve
 from pmlopt.publishing.household_columns import StatedHouseholds
@@ -44,6 +52,80 @@ class JointColumn:
     limit: Annotated[float, Range(0)] | None = None
 
 
+@dataclass(frozen=True)
+class RowLimit:
+    """The plan of a limit about a function of the row: some columns, or the class of their values.
+
+    Attributes:
+        columns: of which the function is.
+        limit: of the level about it, in nats.
+        classes: lists of values of the columns, which are tuples of several columns: the function is the
+            class that a row is in, and rows in none of them are one more; left out, it is the values.
+    """
+
+    columns: tuple[str, ...]
+    limit: Annotated[float, Range(0)]
+    classes: tuple[tuple[Label, ...], ...] | None = None
+
+    def build_function(
+        self, name: str, columns: Sequence[str], rows: Iterable[tuple[Label, ...]]
+    ) -> Callable[[Any], Label]:
+        """Build the function of a row.
+
+        Raises:
+            ProgramError: one of its columns is not there, or there is none.
+            InputError: a value of a class is in no row, or in two classes.
+        """
+        places = [find_column(one, columns, f"about.{name}.columns") for one in self.columns]
+        if not places:
+            raise InputError(f"about.{name}.columns is empty: name the columns of the function")
+
+        def take_values(row: Any) -> Label:
+            return row[places[0]] if len(places) == 1 else tuple(row[place] for place in places)
+
+        if self.classes is None:
+            return take_values
+        known = list(dict.fromkeys(map(take_values, rows)))
+        numbers: dict[Label, int] = {}
+        for number, values in enumerate(self.classes):
+            for value in values:
+                if value not in known or value in numbers:
+                    why = "stands in two of them" if value in numbers else "is in no row"
+                    raise InputError(
+                        f"about.{name}.classes: {value!r:.80} {why}: the values of "
+                        f"{' and '.join(self.columns)} are {abbreviate(known)}"
+                    )
+                numbers[value] = number
+        return lambda row: numbers.get(take_values(row), -1)
+
+
+def plan_columns(
+    columns: Mapping[str, Utility | str] | None,
+    limits: Mapping[str, float] | None,
+    about: About | None,
+    total: float | None,
+) -> dict[str, JointColumn]:
+    """Return the plan of each column that is designed for a total; empty where there is none.
+
+    Raises:
+        InputError: there is no total, or a limit is of no such column.
+    """
+    if columns is None:
+        if limits or about:
+            raise InputError("limits and about are of columns that are designed: give columns, too")
+        return {}
+    if total is None:
+        raise InputError("columns that are designed together need a total, such as total=1.0")
+    if strange := (limits or {}).keys() - columns.keys():
+        raise InputError(
+            f"limits has {join_words(strange)}, and the columns are {join_words(columns)}: name one of these"
+        )
+    return {
+        name: JointColumn(utility, limit=(limits or {}).get(name))
+        for name, utility in columns.items()
+    }
+
+
 def count_stated_rows(
     data: Any,
     columns: Sequence[str],
@@ -67,6 +149,7 @@ def design_columns(
     margins: Sequence[Sequence[str]] | None = None,
     groups: Sequence[Sequence[str]] | None = None,
     households: StatedHouseholds | None = None,
+    about: About | None = None,
 ) -> Designed:
     """Design the mechanisms of columns together: one on their tuples, or one for each group of columns.
 
@@ -79,6 +162,7 @@ def design_columns(
             4,000 of them, and else groups are chosen by dependence.
         households: what all rows of a household reveal about a member is within the total, too: the largest
             level of a row is searched for which that holds.
+        about: the limits about functions of the row, as for `joint_design`.
 
     Raises:
         InputError: an option needs a design on the tuples of all columns, and these are too many.
@@ -97,23 +181,30 @@ def design_columns(
     utilities = {name: _get_utility(name, one, margins) for name, one in columns.items()}
     weights = {name: one.weight for name, one in columns.items() if one.weight is not None}
     limits = {name: one.limit for name, one in columns.items() if one.limit is not None}
+
+    def build_program(privacy: float | Requirement) -> LinearDesign | EstimationDesign:
+        return joint_design(
+            prior, privacy, list(names) if margins is not None else utilities,
+            weights=weights or None, limits=limits, about=about, margins=margins,
+        )  # fmt: skip
+
     if groups is None and prior.size <= MAX_TUPLES:
         if households is not None:
-            return {
-                names: _design_for_households(prior, inner, households, utilities, weights, limits)
-            }
-        program = joint_design(
-            prior, inner, list(names) if margins is not None else utilities,
-            weights=weights or None, limits=limits, margins=margins,
-        )  # fmt: skip
+            return {names: _design_for_households(prior, inner, households, build_program)}
+        program = build_program(inner)
         # beyond a thousand tuples the usual tolerance takes many times as long
         result = solve(program) if prior.size <= 1_000 else solve(program, tolerance=1e-3)
         return {names: result}
-    if margins is not None or limits or households is not None:
+    if margins is not None or limits or about or households is not None:
+        instead = "leave the groups out"
+        if prior.size > MAX_TUPLES:
+            instead = (
+                f"the {prior.size:,} tuples are more than {MAX_TUPLES:,}, so that groups are needed: group "
+                "rare values, or release fewer columns"
+            )
         raise InputError(
-            "margins, limits and households need one mechanism on the tuples of all columns, and groups are "
-            f"given or the {prior.size:,} tuples are more than {MAX_TUPLES:,}: group rare values, or release "
-            "fewer columns"
+            "margins, limits, about and households need one mechanism on the tuples of all columns, and not "
+            f"one for each group: {instead}"
         )
     found = group_design(prior, inner, utilities, groups, weights=weights)
     designed: Designed = {}
@@ -134,9 +225,7 @@ def _design_for_households(
     prior: Prior,
     total: float,
     households: StatedHouseholds,
-    utilities: Mapping[str, Any],
-    weights: Mapping[str, float],
-    limits: Mapping[str, float],
+    build_program: Callable[[float | Requirement], LinearDesign | EstimationDesign],
 ) -> Result[Any]:
     """Design one mechanism with the largest level of a row at which households are within the total."""
     places = indices_of(households.rows, prior.labels, "the rows of households", InputError)
@@ -146,9 +235,7 @@ def _design_for_households(
         requirement: Requirement = PML(max(level, 1e-9))  # a program has a level above 0
         if pooled:  # members of few households may depend on each other in any way
             requirement &= LDP(max(min(total / pooled, level), 1e-9))
-        return solve(
-            joint_design(prior, requirement, utilities, weights=weights or None, limits=limits)
-        )
+        return solve(build_program(requirement))
 
     return find_largest_level(
         design_at,

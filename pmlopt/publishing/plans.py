@@ -26,7 +26,7 @@ from pmlopt.model.utility import Utility, as_utility
 from pmlopt.programs.designs import design
 from pmlopt.programs.solving import solve
 from pmlopt.publishing.household_columns import count_households
-from pmlopt.publishing.joint_columns import JointColumn, count_stated_rows, design_columns
+from pmlopt.publishing.joint_columns import JointColumn, RowLimit, count_stated_rows, design_columns
 from pmlopt.publishing.releasing import Columns, Made
 from pmlopt.publishing.rounded_counts import (
     bound_share_distance,
@@ -155,6 +155,8 @@ class ReleasePlan:
         group: the column that names the household of each row, or another group of rows of people who depend
             on each other: the total counts what all rows of a group reveal about one member.
         groups: of columns that are designed together, a partition: a mechanism for each group.
+        about: of columns that are designed together, by a name, limits about functions of the row; see
+            `RowLimit`.
     """
 
     release: Mapping[str, Mapping[str, Any]]
@@ -171,15 +173,16 @@ class ReleasePlan:
     margins: tuple[tuple[str, ...], ...] | None = None
     groups: tuple[tuple[str, ...], ...] | None = None
     group: str | None = None
+    about: Mapping[str, RowLimit] | None = None
     folder: Path = field(default=Path(), init=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.release:
             raise InputError("release has no table: give one for each column that is released")
-        if not self.is_joint and (self.margins is not None or self.groups is not None):
+        if not self.is_joint and (self.margins, self.groups, self.about) != (None, None, None):
             raise InputError(
-                "margins and groups are of columns that are designed together: give a total, and no epsilon, "
-                "privacy or mechanism for any column"
+                "margins, groups and about are of columns that are designed together: give a total, and no "
+                "epsilon, privacy or mechanism for any column"
             )
 
     @property
@@ -282,8 +285,14 @@ class ReleasePlan:
         households = count_households(
             data, self.group, list(columns), missing, form, self.exact_counts
         )
+        about = {
+            name: (one.build_function(name, list(columns), stated), one.limit)
+            for name, one in (self.about or {}).items()
+        }
         return {
-            **design_columns(stated, columns, self.total, self.margins, self.groups, households)
+            **design_columns(
+                stated, columns, self.total, self.margins, self.groups, households, about
+            )
         }
 
     def _remaining_requirement(

@@ -17,11 +17,12 @@ import numpy as np
 from pmlopt.core.files import disk
 from pmlopt.core.files.drafts import EMPTY_OWNER_KEY, Draft
 from pmlopt.core.frames import Missing
-from pmlopt.core.numbers.arrays import DefaultLabels, IntArray, Label, check_nonnegative, join_words
+from pmlopt.core.numbers.arrays import DefaultLabels, IntArray, check_nonnegative, join_words
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.errors import InputError, PrivacyError
 from pmlopt.model.utility import Utility
+from pmlopt.programs.column_designs import About
 from pmlopt.programs.result import Result
 from pmlopt.publishing.folder import (
     FORMAT,
@@ -39,8 +40,14 @@ from pmlopt.publishing.folder import (
     compute_joint_levels,
     digest_folder,
 )
-from pmlopt.publishing.household_columns import StatedHouseholds, count_households
-from pmlopt.publishing.joint_columns import JointColumn, count_stated_rows, design_columns
+from pmlopt.publishing.household_columns import count_households
+from pmlopt.publishing.joint_columns import (
+    Designed,
+    JointColumn,
+    count_stated_rows,
+    design_columns,
+    plan_columns,
+)
 from pmlopt.publishing.letter_counts import LetterCounts, count_letters
 from pmlopt.publishing.page import render_pages
 from pmlopt.publishing.published_laws import StatedCounts
@@ -186,6 +193,8 @@ def release(
     target: str | os.PathLike[str] | None = None,
     *,
     columns: Mapping[str, Utility | str] | None = None,
+    limits: Mapping[str, float] | None = None,
+    about: About | None = None,
     household_column: str | None = None,
     keep: Sequence[str] = (),
     drop: Sequence[str] = (),
@@ -218,6 +227,9 @@ def release(
         mechanisms: by column, or by the tuple of columns whose tuples of values are the inputs: a mechanism,
             a `Result`, or a file of either. Each row is drawn independently, exactly.
         columns: in place of mechanisms the utility of each column, by its name.
+        limits: with `columns` the largest level about a single column, in nats, by its name.
+        about: with `columns` the largest level about a function of the tuple of values, by a name: the
+            function, and nats.
         household_column: whose rows belong together: the total counts what all rows of a household reveal
             about one member, by the file's rounded counts of households.
         target: the folder to make; None makes none: the draft states what the release would reveal.
@@ -269,7 +281,12 @@ def release(
     households = count_households(
         data, household_column, released, "drop" if drop_missing else "letter", form, exact_counts
     )
-    given = _collect_mechanisms(mechanisms, columns, total, count_rows, households)
+    given = _collect_mechanisms(
+        mechanisms, plan_columns(columns, limits, about, total),
+        lambda planned: design_columns(
+            count_rows(list(planned)), planned, total or 0.0, households=households, about=about
+        ),
+    )  # fmt: skip
     if not given:
         raise InputError("nothing is released: give a mechanism for at least one column")
     made = tuple(map(_with_named_outputs, given.values()))
@@ -353,22 +370,14 @@ def release(
 
 def _collect_mechanisms(
     mechanisms: Mapping[Columns, Made] | None,
-    columns: Mapping[str, Utility | str] | None,
-    total: float | None,
-    count_rows: Callable[[Sequence[str]], Mapping[tuple[Label, ...], int]],
-    households: StatedHouseholds | None,
+    planned: Mapping[str, JointColumn],
+    design: Callable[[Mapping[str, JointColumn]], Designed],
 ) -> dict[tuple[str, ...], Made]:
     """Return the mechanisms by their columns: those that are given, or one for the columns together."""
-    if columns is not None:
-        if mechanisms is not None:
-            raise InputError("columns are designed, and mechanisms are given: give one of the two")
-        if total is None:
-            raise InputError("columns that are designed together need a total, such as total=1.0")
-        utilities = {name: JointColumn(utility) for name, utility in columns.items()}
-        mechanisms = design_columns(
-            count_rows(list(columns)), utilities, total, households=households
-        )
-    return {_as_tuple(names): made for names, made in (mechanisms or {}).items()}
+    if planned and mechanisms is not None:
+        raise InputError("columns are designed, and mechanisms are given: give one of the two")
+    found: Mapping[Columns, Made] = {**design(planned)} if planned else mechanisms or {}
+    return {_as_tuple(names): made for names, made in found.items()}
 
 
 def _as_tuple(columns: Columns) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from pmlopt.errors import PmloptError, PriorError, PrivacyError, ProgramError, U
 from pmlopt.measures import leakage_level
 from pmlopt.programs import column_designs
 from pmlopt.programs.column_designs import build_row_secret, joint_design, measure_columns
+from pmlopt.programs.estimation import column_generation
 
 Law = dict[tuple[int, ...], int]
 
@@ -128,6 +129,18 @@ def test_margins_are_estimated() -> None:
     workload += np.eye(4).tolist()
     by_hand = EstimationError(np.array(workload)).value(program.prior, result.mechanism)
     assert result.value == pytest.approx(by_hand, rel=1e-9)
+
+
+def test_margins_of_many_tuples_end_in_time_with_a_mechanism_and_a_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # 26 tuples: second moments bound the error, without the semidefinite program of a minute
+    monkeypatch.setattr(column_generation, "solve_relaxation", None)
+    law = {(a, b): 1 + a + 3 * b for a in range(13) for b in range(2)}
+    program = joint_design(law, 1.0, ["a", "b"], margins=[["a"], ["b"]])
+    result = solve(program, time_limit=0.2)
+    assert result.level <= 1.0
+    assert 0 < result.bound <= result.value < math.inf
 
 
 LAW = {("a", 1): 3, ("b", 2): 1}

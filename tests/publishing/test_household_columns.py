@@ -111,6 +111,15 @@ def test_bad_columns_are_refused(change: dict[str, Any], says: str) -> None:
         release(pairs(20), columns=UTILITIES, total=1.0, drop=["home"], **change)
 
 
+def test_households_of_groups_of_columns_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text(
+        "total = 1.0\ngroup = 'home'\ndrop = ['home']\ngroups = [['level'], ['sex']]\n"
+        "[release.level]\nutility = 'absolute'\n[release.sex]\nutility = 'hamming'\n"
+    )
+    with pytest.raises(PmloptError, match=r"households need one mechanism.*leave the groups out"):
+        read_plan(tmp_path / "plan.toml").make_mechanisms(pairs(20))
+
+
 def test_a_household_of_everybody_is_refused() -> None:
     data = pairs(20).assign(town="x")
     with pytest.raises(PmloptError, match="more than 100 rows"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pmlopt import Prior, estimate, solve
-from pmlopt.errors import InputError, PmloptError
-from pmlopt.programs.column_designs import joint_design, measure_columns
+from pmlopt import Prior, Result, estimate, leakage_level, solve
+from pmlopt.errors import PmloptError
+from pmlopt.programs.column_designs import build_row_secret, joint_design, measure_columns
 from pmlopt.publishing import check, read_plan, release
 from pmlopt.publishing.joint_columns import count_stated_rows
 from pmlopt.publishing.page import build_sections
@@ -135,6 +136,42 @@ def test_a_limit_about_a_column_is_kept(tmp_path: Path) -> None:
     assert "pml_about_sex" in limited.certificate.statement
 
 
+@pytest.mark.parametrize(
+    ("table", "function"),
+    [
+        ("columns = ['level']\nclasses = [[3, 4]]", lambda row: row[0] >= 3),
+        ("columns = ['level', 'sex']\nclasses = [[[1, 'f']], [[2, 'm'], [3, 'm']]]",
+         lambda row: {(1, "f"): "a", (2, "m"): "b", (3, "m"): "b"}.get(row)),
+        ("columns = ['sex']", lambda row: row[1]),
+    ],
+)  # fmt: skip
+def test_a_limit_about_a_function_of_the_row_is_kept(
+    tmp_path: Path, table: str, function: Callable[[Any], Any]
+) -> None:
+    plan = write_plan(tmp_path, PLAN + f"[about.high]\n{table}\nlimit = 0.05\n")
+    (made,) = plan.make_mechanisms(people()).values()
+    result: Any = made
+    prior = result.certificate.prior
+    secret = build_row_secret(prior, function, "high")
+    assert leakage_level(secret, result.mechanism) <= 0.05 + 1e-12
+    assert leakage_level(secret, expected().mechanism) > 0.06
+    draft = release(
+        people(), columns=UTILITIES, about={"high": (function, 0.05)}, total=0.7, drop=["id"]
+    )
+    same: Any = draft.made[0]
+    assert same.value == pytest.approx(result.value, abs=1e-7)
+
+
+def test_limits_about_columns_are_kept_in_python(tmp_path: Path) -> None:
+    plan = write_plan(tmp_path, PLAN + "limit = 0.1\n")
+    (planned,) = plan.make_mechanisms(people()).values()
+    draft = release(people(), columns=UTILITIES, limits={"sex": 0.1}, total=0.7, drop=["id"])
+    made, same = draft.made[0], planned
+    assert isinstance(made, Result)
+    assert isinstance(same, Result)
+    assert made.value == pytest.approx(same.value, abs=1e-9)
+
+
 def test_tables_with_bounds_are_designed_apart_as_before(tmp_path: Path) -> None:
     text = "[release.level]\nepsilon = 0.2\nutility = 'absolute'\n"
     text += "[release.sex]\nepsilon = 0.1\nutility = 'hamming'\n"
@@ -147,6 +184,27 @@ def test_tables_with_bounds_are_designed_apart_as_before(tmp_path: Path) -> None
     [
         ("[release.level]\nutility = 'absolute'\n", "two on|epsilon or privacy"),
         (PLAN + "weight = 0\n", "weight of sex"),
+        (PLAN + "[about.x]\ncolumns = ['sax']\nlimit = 0.1\n", "sax.*did you mean"),
+        (PLAN + "[about.x]\ncolumns = []\nlimit = 0.1\n", "name the columns"),
+        (PLAN + "[about.sex]\ncolumns = ['sex']\nlimit = 0.1\n", "give limits"),
+        (PLAN + "[about.x]\ncolumns = ['sex']\nlimit = -1\n", "limit"),
+        (PLAN + "[about.x]\ncolumns = ['sex']\n", "limit"),
+        (PLAN + "[about.x]\ncolumns = ['level']\nlimit = 0.1\nclasses = [['3']]\n", "in no row"),
+        (
+            PLAN + "[about.x]\ncolumns = ['level']\nlimit = 0.1\nclasses = [[3], [3]]\n",
+            "two of them",
+        ),
+        (
+            "[about.x]\ncolumns = ['sex']\nlimit = 0.1\n"
+            "[release.level]\nepsilon = 1.0\nutility = 'hamming'\n",
+            "designed together",
+        ),
+        (
+            "groups = [['level'], ['sex']]\n"
+            + PLAN
+            + "[about.x]\ncolumns = ['sex']\nlimit = 0.1\n",
+            "one mechanism on the tuples",
+        ),
         (PLAN + "epsilon = 0.5\n", "give epsilon or privacy"),
         (PLAN.replace("'absolute'", "'no-such'"), "no-such"),
         (PLAN.replace("'absolute'", "'estimation-error'"), "utility of level"),
@@ -155,7 +213,7 @@ def test_tables_with_bounds_are_designed_apart_as_before(tmp_path: Path) -> None
         ("margins = [['sex']]\n" + PLAN, "one of"),
         ("margins = [['sax']]\n[release.level]\n[release.sex]\n", "sax"),
         ("groups = [['level']]\n" + PLAN, "name each"),
-        ("groups = [['level'], ['sex']]\n" + PLAN + "limit = 0.2\n", "one mechanism on the tuples"),
+        ("groups = [['level'], ['sex']]\n" + PLAN + "limit = 0.2\n", "leave the groups out"),
         (
             "groups = [['level']]\n[release.level]\nepsilon = 1.0\nutility = 'hamming'\n",
             "designed together",
@@ -182,12 +240,16 @@ def test_marginals_that_are_none_are_refused(name: str) -> None:
     ("given", "says"),
     [
         ({"columns": UTILITIES}, "need a total"),
+        ({"columns": UTILITIES, "total": 0.0}, "above 0"),
+        ({"columns": UTILITIES, "total": 1.0, "limits": {"sax": 1.0}}, "sax"),
+        ({"mechanisms": {"sex": "m.json"}, "limits": {"sex": 1.0}}, "give columns"),
+        ({"mechanisms": {}, "about": {"x": (str, 1.0)}}, "give columns"),
         ({"columns": UTILITIES, "mechanisms": {"sex": "m.json"}, "total": 1.0}, "one of the two"),
         ({}, "nothing is released"),
     ],
 )
 def test_bad_releases_are_refused(given: dict[str, Any], says: str) -> None:
-    with pytest.raises(InputError, match=says):
+    with pytest.raises(PmloptError, match=says):
         release(people(), drop=["id"], **given)
 
 

@@ -268,9 +268,10 @@ class EstimationObjective:
             form = (
                 np.outer(padded, cone.mean) + np.outer(cone.mean, padded)
             ) / 2 - cone.combine_forms(weights)
-            form[:n, :n] -= z @ z.T
+            # numbers from a file, or of a singular information, may overflow: they prove nothing then
+            with np.errstate(over="ignore"):
+                form[:n, :n] -= z @ z.T
             terms = np.abs(np.outer(padded, cone.mean)) + cone.combine_forms(weights, absolute=True)
-            # numbers from a file may overflow: they prove nothing then
             if not (np.isfinite(form).all() and np.isfinite(terms).all()):
                 return -np.inf
             size = float(terms.sum()) + float((np.abs(z) @ np.abs(z).T).sum())

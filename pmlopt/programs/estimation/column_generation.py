@@ -84,26 +84,27 @@ def generate_columns(program: EstimationDesign, options: MethodOptions) -> Gener
     kept = inner[:, np.unique(np.append(0, linalg.qr(inner, mode="r", pivoting=True)[1][: len(p)]))]
     proof = None if listed else _prove_by_moments(program)
     bound = objective.trivial_bound if proof is None else objective.compute_bound(columns, proof)
+    # on 32 letters the semidefinite relaxation takes a minute, and improves little on second moments
+    by_moments = proof is not None and len(p) > 24
+    settles = by_moments and not large
     finished, steps, last = False, 0, math.inf
     # problems of 8 to 16 letters take 3 to 25 rounds
     for _ in range(200):
-        found = _weigh_columns(program, inner, 0.05 * allowed, deadline)
+        # weights of a few columns need few digits
+        needed = 0.003 * (last - bound) if settles and last < math.inf else 0.0
+        accuracy = max(0.05 * allowed, needed)
+        found = _weigh_columns(program, inner, accuracy, deadline)
         steps += found.iterations
         matrix, information = _build_matrix(inner, found.weights), (inner * found.weights) @ inner.T
         # J of the weights: (N, K) columns scaled by the (K,) weights times their transpose
         z, error = objective.compute_sensitivities(information), program.compute_error(matrix)
-        least_fall = -math.inf
         if listed:
             tried = ErrorBoundProof(z, found.multipliers / p)
             proved = objective.compute_bound(columns, tried)
             if proof is None or proved > bound:
                 proof, bound = tried, proved
-        else:
-            least_fall = (
-                STALLED_DECREASE_MANY_LETTERS * error if large else STALLED_DECREASE * program.scale
-            )
-        # without a list no pricing proves an end: the search stops where the error stalls
-        finished, last = error - bound <= 0.5 * allowed or last - error < least_fall, error
+        finished = _has_ended(program, error, last, error - bound, allowed, settles)
+        last = error
         if finished or deadline.expired:
             break
         fresh = _find_new_columns(program, inner, z, found.multipliers, allowed, deadline)
@@ -113,16 +114,14 @@ def generate_columns(program: EstimationDesign, options: MethodOptions) -> Gener
         used = np.ones(inner.shape[1], bool)
         if not listed or count > MAX_COLUMNS_AT_ONCE:
             # by the largest entry, not the weight: columns of rare letters have small weights
-            used = found.weights * inner.max(axis=0) > IDLE_ENTRY_ATOL
+            idle = 1e-4 if settles else IDLE_ENTRY_ATOL
+            used = found.weights * inner.max(axis=0) > idle
         # unique: the same column twice makes the Newton system singular
         inner = np.unique(np.hstack([kept, inner[:, used], fresh]), axis=1)
     message = "no column that is known of is worth its cost" if finished else LIMIT_MESSAGE
     # the semidefinite program is dear: only where second moments leave a gap
-    if not listed and (proof is None or not (large or error - bound <= allowed)):
-        both = (solve_relaxation(objective, columns.cones, information, options), proof)
-        proof = max(
-            filter(None, both), key=lambda one: objective.compute_bound(columns, one), default=None
-        )
+    if not (listed or by_moments) and (proof is None or error - bound > allowed):
+        proof = _improve_proof(program, proof, information, options)
     clean = _build_matrix(inner, found.weights, RARE_ENTRY_ATOL)
     # leaving out rare outputs may cost a tenth of the allowed gap
     if _is_mechanism(clean) and program.compute_error(clean) - error <= 0.1 * allowed:
@@ -132,6 +131,36 @@ def generate_columns(program: EstimationDesign, options: MethodOptions) -> Gener
         lost = program.compute_error(matrix) - error
         message += f"; the bound on the outputs costs {lost:.2g} of {error:.4g}"
     return GenerationResult(matrix, proof, finished, message, steps)
+
+
+def _improve_proof(
+    program: EstimationDesign,
+    proof: ErrorBoundProof | None,
+    information: FloatArray,
+    options: MethodOptions,
+) -> ErrorBoundProof | None:
+    """Return the better of a proof and that of the semidefinite relaxation; None without any."""
+    objective, columns = program.objective, program.columns
+    both = (solve_relaxation(objective, columns.cones, information, options), proof)
+    return max(
+        filter(None, both), key=lambda one: objective.compute_bound(columns, one), default=None
+    )
+
+
+def _has_ended(
+    program: EstimationDesign, error: float, last: float, gap: float, allowed: float, settles: bool
+) -> bool:
+    """Return whether the gap is small enough, or the error has stalled where no pricing proves an end."""
+    if program.columns.is_complete:
+        return gap <= 0.5 * allowed
+    least_fall = STALLED_DECREASE * program.scale
+    if len(program.prior.pmf) > MAX_RELAXED_LETTERS:
+        least_fall = STALLED_DECREASE_MANY_LETTERS * error
+    if settles:
+        # a gap of a thousandth is enough, and a fall by a hundredth of the gap promises little
+        least_fall = max(least_fall, 0.01 * gap)
+        allowed = max(allowed, 2e-3 * program.scale)
+    return gap <= 0.5 * allowed or last - error < least_fall
 
 
 def _choose_starting_columns(every: FloatArray, listed: bool, large: bool) -> FloatArray:
@@ -173,9 +202,18 @@ def _prove_by_moments(program: EstimationDesign) -> ErrorBoundProof | None:
     cones = program.columns.cones
     if len(cones) != 1 or not cones[0].has_two_ends:
         return None
-    # full rank, or the best moments are singular and the search has no slope
-    full = replace(program.objective, workload=_list_full_rank(program.centered_workload)[-1])
-    return MomentProblem(cones[0], full).build_proof(program.objective)
+    # full rank, or the best moments are singular and the search has no slope; of few combinations they may
+    # be singular but for rounding all the same, and prove nothing
+    for added in (1e-5, 1e-3):
+        workload = _list_full_rank(program.centered_workload, added)[-1]
+        full = replace(program.objective, workload=workload)
+        proof = MomentProblem(cones[0], full).build_proof(program.objective)
+        if proof is not None and (
+            program.objective.compute_bound(program.columns, proof)
+            > program.objective.trivial_bound
+        ):
+            return proof
+    return None
 
 
 def _reduce_outputs(
@@ -259,10 +297,14 @@ def _weigh_columns(
     return found
 
 
-def _list_full_rank(workload: FloatArray) -> list[FloatArray]:
+def _list_full_rank(workload: FloatArray, added: float = 1e-5) -> list[FloatArray]:
     """List the workload, and where it is rank deficient also a slightly regularised one.
 
     The information that is best for few combinations may be singular, where the error has no slope.
+
+    Args:
+        workload: (L, N).
+        added: of every frequency, as a share of the mean entry.
     """
     n = workload.shape[1]
     if (
@@ -270,7 +312,7 @@ def _list_full_rank(workload: FloatArray) -> list[FloatArray]:
     ):  # the sum of frequencies is known
         return [workload]
     # the error changes by about as much as is added
-    little = 1e-5 * np.linalg.norm(workload) / math.sqrt(n)
+    little = added * np.linalg.norm(workload) / math.sqrt(n)
     return [workload, np.vstack([workload, little * np.eye(n)])]
 
 

@@ -40,7 +40,7 @@ from pmlopt.programs.column_designs import (
 from pmlopt.programs.designs import design
 from pmlopt.programs.exact.rounding import ENTRY_NOISE_ATOL, drop_noise, round_rows_to_grid
 from pmlopt.programs.solving import solve
-from pmlopt.releases.accounts.joint import joint_level, multiply_rows
+from pmlopt.releases.accounts.joint import MAX_PRODUCT_ENTRIES, multiply_rows
 from pmlopt.solvers import highs
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline, MethodOptions
 
@@ -52,7 +52,7 @@ class ColumnGroups:
     Attributes:
         groups: the columns of each.
         mechanisms: of each, from its tuples to tuples; of a group of one column from its values.
-        level: what all of them together reveal about the row, in nats.
+        level: what all of them together reveal about the row, in nats; of very many outcomes an upper bound.
         value: the weighted sum of the expected losses of the columns.
         bound: what no mechanism on the whole rows betters; None where they are too many.
         journal: what each start came to: its name, the loss after each sweep.
@@ -128,12 +128,62 @@ class _Group:
 def compute_group_level(
     prior: Prior, groups: Sequence[_Group], matrices: Sequence[FloatArray]
 ) -> float:
-    """Compute what the mechanisms of all groups together reveal about the row, in nats."""
-    lifted = []
-    for group, matrix in zip(groups, matrices, strict=True):
-        occurs = matrix.any(axis=0)
-        lifted.append(Mechanism(matrix[:, occurs][group.rows]))
-    return joint_level(prior.pmf, lifted)
+    """Compute what the mechanisms of all groups together reveal about the row, in nats.
+
+    Of more rows times outcomes than are looked at in a second or two it is an upper bound
+    (`bound_group_level`).
+    """
+    parts = [
+        matrix[:, matrix.any(axis=0)][group.rows]
+        for group, matrix in zip(groups, matrices, strict=True)
+    ]
+    first, *others = sorted(parts, key=lambda part: part.shape[1])
+    entries = prior.size * math.prod(part.shape[1] for part in others)
+    if entries > MAX_PRODUCT_ENTRIES or entries * first.shape[1] > 10 * MAX_PRODUCT_ENTRIES:
+        return bound_group_level(prior, groups, matrices)
+    together = multiply_rows(others) if others else np.ones((prior.size, 1))
+    worst = 1.0
+    for column in first.T:  # an output of the first group at a time, for the memory
+        occurs = column > 0
+        outcomes = column[occurs, None] * together[occurs]
+        means = prior.pmf[occurs] @ outcomes
+        seen = means > 0
+        worst = max(worst, float((outcomes.max(axis=0)[seen] / means[seen]).max()))
+    return math.log(worst)
+
+
+def bound_group_level(
+    prior: Prior, groups: Sequence[_Group], matrices: Sequence[FloatArray]
+) -> float:
+    """Bound what the mechanisms of all groups together reveal about the row, without listing outcomes.
+
+    With `r_g(x, z)` the least `P_g(y|z) / P_g(y|x)` over the outputs y of group g that x can have, each
+    outcome has `P(y) / P(y|x) >= sum_z p(z) prod_g r_g(x_g, z_g)`. So the level is at most minus the
+    logarithm of the least such sum, which is at most the sum of the levels of local differential privacy.
+    """
+    ratios = [_compute_least_ratios(matrix[:, matrix.any(axis=0)]) for matrix in matrices]
+    least = min(
+        float(_multiply_ratios(groups, ratios, row) @ prior.pmf) for row in range(prior.size)
+    )
+    return -math.log(least)
+
+
+def _compute_least_ratios(matrix: FloatArray) -> FloatArray:
+    """Compute the (n, n) least of `P[z, y] / P[x, y]` over the outputs y of x."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.array(
+            [np.nanmin(np.where(own > 0, matrix / own, np.nan), axis=1) for own in matrix]
+        )
+
+
+def _multiply_ratios(
+    groups: Sequence[_Group], ratios: Sequence[FloatArray], row: int
+) -> FloatArray:
+    """Multiply (N,) the least ratios of groups for a row against all rows."""
+    found = np.ones(len(groups[0].rows))
+    for group, own in zip(groups, ratios, strict=True):
+        found *= own[group.rows[row], group.rows]
+    return found
 
 
 def find_largest_level(
@@ -141,11 +191,12 @@ def find_largest_level(
     fits: Callable[[DesignT], bool],
     total: float,
     steps: int = 50,
+    deadline: Deadline = NO_DEADLINE,
 ) -> DesignT:
     """Find the design at the largest level up to a total that fits; at level 0 it must.
 
     Whether a design fits need not be monotone in the level: from above, the first of the levels that fits is
-    taken, and the interval above it halved.
+    taken, and the interval above it halved. After the deadline the best so far is returned.
 
     Examples:
         >>> round(find_largest_level(lambda level: level, lambda level: level**2 <= 0.5, 1.0), 5)
@@ -154,11 +205,13 @@ def find_largest_level(
     low, high = 0.0, total
     best: DesignT | None = None
     for level in np.linspace(total, 0.0, steps, endpoint=False).tolist():
+        if deadline.expired:
+            break
         if fits(found := design_at(level)):
             best, low = found, level
             break
         high = level
-    while high - low > total / steps * 2**-14:
+    while best is not None and high - low > total / steps * 2**-14 and not deadline.expired:
         middle = (low + high) / 2
         if fits(found := design_at(middle)):
             best, low = found, middle
@@ -172,19 +225,22 @@ def split_evenly(
     total: float,
     utilities: Mapping[str, Any],
     weights: Mapping[str, float] | None = None,
+    deadline: Deadline = NO_DEADLINE,
 ) -> ColumnGroups:
     """Design each column at one epsilon, the largest that keeps the joint level within a total.
 
-    This is what a person would find by hand: the yardstick for designs together.
+    This is what a person would find by hand: the yardstick for designs together. Where a column has several
+    optimal mechanisms, one is taken that keeps the total with those of the others.
 
     Args:
         joint_law: as for `joint_design`.
         total: of the joint level, in nats.
         utilities: as for `joint_design`.
         weights: as for `joint_design`.
+        deadline: of the search; after it the best so far is returned.
 
     Raises:
-        MechanismError: there are too many outcomes; and what `joint_design` raises.
+        PmloptError: what `joint_design` raises.
 
     Examples:
         >>> people = {("young", "single"): 1, ("old", "married"): 1}
@@ -197,17 +253,44 @@ def split_evenly(
     columns = read_column_utilities(prior, utilities, weights)
     groups = [_Group(prior, columns, [place]) for place in range(len(columns))]
 
-    def design_at(epsilon: float) -> list[FloatArray]:
+    def design_at(epsilon: float) -> tuple[list[FloatArray], float]:
         if epsilon == 0:
-            return [group.constant for group in groups]
-        return [
+            return [group.constant for group in groups], 0.0
+        found = [
             solve(design(one.prior, PML(epsilon), one.part, one.outputs)).matrix for one in columns
         ]
+        level = compute_group_level(prior, groups, found)
+        if level <= total:
+            return found, level
+        return _exchange_optimum(prior, groups, found, epsilon, total, deadline) or (found, level)
 
-    best = find_largest_level(
-        design_at, lambda found: compute_group_level(prior, groups, found) <= total, total
-    )
+    best, _ = find_largest_level(design_at, lambda found: found[1] <= total, total, 50, deadline)
     return _finish(prior, groups, best, total)
+
+
+def _exchange_optimum(
+    prior: Prior,
+    groups: Sequence[_Group],
+    matrices: Sequence[FloatArray],
+    epsilon: float,
+    total: float,
+    deadline: Deadline,
+) -> tuple[list[FloatArray], float] | None:
+    """Exchange an optimal mechanism under PML(epsilon) for another one with which all keep the total."""
+    for place, group in enumerate(groups):
+        letters, rows = _list_limits(prior, groups, place, matrices)
+        own = np.tile(group.law * math.exp(epsilon - total), (len(group.letters), 1))
+        limits = np.r_[letters, np.arange(len(group.letters))], np.vstack([rows, own])
+        found = _solve_group(group, limits, matrices[place], math.exp(total), deadline)
+        least = group.compute_loss(matrices[place])
+        # as near to the optimum as a design is proved to be
+        allowed = least + 1e-7 * group.compute_loss(group.constant)
+        if found is not None and group.compute_loss(found) <= allowed:
+            changed = [*matrices[:place], found, *matrices[place + 1 :]]
+            level = compute_group_level(prior, groups, changed)
+            if level <= total:
+                return changed, level
+    return None
 
 
 def group_design(
@@ -237,7 +320,6 @@ def group_design(
 
     Raises:
         ProgramError: the groups are no partition of the columns; and what `joint_design` raises.
-        MechanismError: the outcomes of all groups but one are too many to list: give fewer groups.
 
     Examples:
         >>> people = {("young", "single"): 1, ("old", "married"): 1}
@@ -248,7 +330,7 @@ def group_design(
     """
     deadline = NO_DEADLINE if time_limit is None else Deadline.after(time_limit)
     names = check_columns(utilities)
-    apart = split_evenly(joint_law, total, utilities, weights)
+    apart = split_evenly(joint_law, total, utilities, weights, deadline.fraction(0.3))
     prior = read_joint_law(joint_law, names)
     columns = read_column_utilities(prior, utilities, weights)
     places = (
@@ -355,12 +437,7 @@ def _improve_in_turn(
             group = groups[place]
             if deadline.expired:
                 return matrices, losses
-            others = [
-                matrices[k][:, matrices[k].any(axis=0)][other.rows]
-                for k, other in enumerate(groups)
-                if k != place
-            ]
-            limits = _list_limits(prior, group, others)
+            limits = _list_limits(prior, groups, place, matrices)
             found = _solve_group(group, limits, matrices[place], math.exp(total), deadline)
             if found is not None and group.compute_loss(found) < group.compute_loss(
                 matrices[place]
@@ -373,30 +450,47 @@ def _improve_in_turn(
 
 
 def _list_limits(
-    prior: Prior, group: _Group, others: Sequence[FloatArray]
+    prior: Prior, groups: Sequence[_Group], place: int, matrices: Sequence[FloatArray]
 ) -> tuple[IntArray, FloatArray]:
     """List the limits `v[x] <= e^total <row, v>` on the columns of a group, without those that others imply.
+
+    Where the outcomes of the other groups are many, limits that imply all of them are listed: with the least
+    ratios r of the others as in `bound_group_level`, `v[x_g] <= e^total sum_z p(z) prod_h r_h(x, z) v[z_g]`.
 
     Returns:
         (R,) the letters x, and (R, n) the rows.
     """
+    group = groups[place]
     n = len(group.letters)
-    together = multiply_rows([np.ones((prior.size, 1)), *others])
-    means, peaks = np.zeros((n, together.shape[1])), np.zeros((n, together.shape[1]))
-    np.add.at(means, group.rows, prior.pmf[:, None] * together)
-    np.maximum.at(peaks, group.rows, together)
-    letters: list[int] = []
-    rows: list[FloatArray] = []
-    for letter in range(n):
-        seen = peaks[letter] > 0
-        own = np.unique((means[:, seen] / peaks[letter, seen]).T.round(15), axis=0)
-        if len(own) <= 2_000:  # a row that is nowhere below another one is implied by it
-            own = own[
-                [not ((own <= row).all(axis=1) & (own < row).any(axis=1)).any() for row in own]
-            ]
-        letters += [letter] * len(own)
-        rows.extend(own)
-    return np.array(letters), np.array(rows)
+    others = [one for k, one in enumerate(groups) if k != place]
+    parts = [own[:, own.any(axis=0)] for k, own in enumerate(matrices) if k != place]
+    outcomes = math.prod(part.shape[1] for part in parts)
+    if outcomes * max(prior.size, n * n) <= MAX_PRODUCT_ENTRIES:
+        rows = [part[other.rows] for part, other in zip(parts, others, strict=True)]
+        together = multiply_rows([np.ones((prior.size, 1)), *rows])
+        means, peaks = np.zeros((n, outcomes)), np.zeros((n, outcomes))
+        np.add.at(means, group.rows, prior.pmf[:, None] * together)
+        np.maximum.at(peaks, group.rows, together)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            listed = [(means[:, own > 0] / own[own > 0]).T for own in peaks]
+    else:
+        ratios = list(map(_compute_least_ratios, parts))
+        into = np.zeros((prior.size, n))
+        into[np.arange(prior.size), group.rows] = prior.pmf
+        implied = np.array(
+            [_multiply_ratios(others, ratios, row) @ into for row in range(prior.size)]
+        )
+        listed = [implied[group.rows == letter] for letter in range(n)]
+    kept = list(map(_drop_implied, listed))
+    return np.repeat(np.arange(n), list(map(len, kept))), np.vstack(kept)
+
+
+def _drop_implied(rows: FloatArray) -> FloatArray:
+    """Drop rows that are nowhere below another one, which implies them; only equal ones of very many."""
+    rows = np.unique(rows.round(15), axis=0)
+    if len(rows) > 500:
+        return rows
+    return rows[[not ((rows <= row).all(axis=1) & (rows < row).any(axis=1)).any() for row in rows]]
 
 
 def _solve_group(
@@ -442,6 +536,8 @@ def _solve_group(
             if not solution.value_valid or deadline.expired:
                 return None
             found = np.maximum(np.array(solution.col_value).reshape(n, m), 0.0)
+        if np.abs(found.sum(axis=1) - 1).max() > 1e-6:  # limits that no mechanism keeps
+            return None
         broken = (violations(found) > 1e-9) & ~chosen
         if not broken.any():
             return np.asarray(found / found.sum(axis=1, keepdims=True))
