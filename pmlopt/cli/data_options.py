@@ -32,6 +32,9 @@ Delimiter: TypeAlias = Annotated[
 Encoding: TypeAlias = Annotated[
     str | None, "Of a CSV data file, such as cp1252; else UTF-8, or by its byte order mark."
 ]
+Labels: TypeAlias = Annotated[
+    bool, "Of a file of SPSS, Stata or SAS: value labels are the letters, in place of codes."
+]
 PriorFile: TypeAlias = Annotated[
     Path, "CSV with a header and two columns: letter, and count or probability.", "--prior"
 ]
@@ -66,17 +69,18 @@ Seed: TypeAlias = Annotated[
 
 @dataclass(frozen=True)
 class DataOptions:
-    """The CSV format options; None values are detected."""
+    """How a data file is read: the CSV format, detected where None, and what its letters are."""
 
     delimiter: Delimiter = None
     encoding: Encoding = None
+    labels: Labels = False
 
     @property
     def csv_format(self) -> CsvFormat:
         """Return the CSV format of the options."""
         from pmlopt.tables import CsvFormat
 
-        return CsvFormat(self.delimiter, self.encoding)
+        return CsvFormat(self.delimiter, self.encoding, labels=self.labels)
 
     def open_table(self, path: Path) -> Table:
         """Open a data file as a table."""

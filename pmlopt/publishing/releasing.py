@@ -313,6 +313,9 @@ def release(
             own = _list_stated_counts(matrix, place, laws)
             check_follows_stated(one, own, join_words(own_columns))
     levels = compute_joint_levels(stated, matrices)
+    releases = tuple(
+        replace(one, level=level) for one, level in zip(releases, levels.alone, strict=True)
+    )
     names = choose_mechanism_files([one.columns for one in releases], matrices)
     parts = zip(releases, names, levels.alone, levels.each, strict=True)
     planned = ReleaseFile(

@@ -73,7 +73,7 @@ def open_table(data: Any, form: CsvFormat | None = None, *, may_be_empty: bool =
         data: the path of a file, `-` for standard input, a folder or a pattern of Parquet files, a frame of
             pandas, Polars or Arrow, one that an engine has not computed (Polars, DuckDB, Dask, Spark), or a
             mapping from names to columns.
-        form: of a CSV file.
+        form: of a CSV file, and whether labels are letters.
         may_be_empty: whether a Parquet or Arrow file may have no rows, as a part of a folder may.
 
     Raises:
@@ -109,7 +109,7 @@ def open_table(data: Any, form: CsvFormat | None = None, *, may_be_empty: bool =
             from pmlopt.tables.survey import SurveyTable
 
             source.close()
-            return SurveyTable(data, ending)
+            return SurveyTable(data, ending, labels=form is not None and form.labels)
         _check_kind(source.head, data)
         found = (form or CsvFormat()).detect(source.head, data, whole=len(source.head) < HEAD_BYTES)
         return CsvTable(data, source, found)
