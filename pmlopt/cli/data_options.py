@@ -109,6 +109,10 @@ class DataOptions:
         lacking = MissingRows(weight_column=weight_column)
         with self.open_table(path) as table:
             found = count_tuples(table, columns, missing, lacking)
+            labels = [table.find_value_labels(name) for name in columns]
+        for name, known, letters in zip(columns, labels, found.letters, strict=True):
+            if named := [f"{one} ({known[one]})" for one in letters if one in known]:
+                print_line(f"{path}: the values of {name!r} are {join_words(named, 30)}", err=True)
         if lacking.missing:
             print_line(lacking.describe(missing), err=True)
         return found

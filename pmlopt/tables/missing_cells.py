@@ -99,7 +99,7 @@ class MissingRows:
         """Return how many rows there are of each kind of missing cell; empty where there are no kinds."""
         if not any(self.kinds):
             return ""
-        listed = (f"{number:,} {kind or 'empty'}" for kind, number in sorted(self.kinds.items()))
+        listed = (f"{kind or 'no kind'}: {count:,}" for kind, count in sorted(self.kinds.items()))
         return f" ({join_words(listed, 30)})"
 
     def describe(self, missing: Missing) -> str:

@@ -16,7 +16,13 @@ from pmlopt.core.numbers.arrays import Label
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.survey import SurveyTable
 from pmlopt.tables.survey_columns import SurveyColumn, SurveyMetadata
-from pmlopt.tables.survey_process import MIN_KIND, find_kinds, list_with_kinds, name_kind, number_kind
+from pmlopt.tables.survey_process import (
+    MIN_KIND,
+    find_kinds,
+    list_with_kinds,
+    name_kind,
+    number_kind,
+)
 from pmlopt.tables.survey_times import choose_time_format, count_units
 from pmlopt.tables.table import Table
 from pmlopt.tables.typed_sinks import OutputColumn, TypedSink, to_typed_array
