@@ -30,7 +30,9 @@ Delimiter: TypeAlias = Annotated[
     str | None, "Of a CSV data file: one character, or tab; else it is found."
 ]
 Encoding: TypeAlias = Annotated[
-    str | None, "Of a CSV data file, such as cp1252; else UTF-8, or by its byte order mark."
+    str | None,
+    "Of a CSV data file, such as cp1252; else UTF-8, or by its byte order mark. Of one of SPSS, Stata or SAS "
+    "in place of what it states.",
 ]
 Labels: TypeAlias = Annotated[
     bool, "Of a file of SPSS, Stata or SAS: value labels are the letters, in place of codes."

@@ -109,7 +109,8 @@ def open_table(data: Any, form: CsvFormat | None = None, *, may_be_empty: bool =
             from pmlopt.tables.survey import SurveyTable
 
             source.close()
-            return SurveyTable(data, ending, labels=form is not None and form.labels)
+            known = form or CsvFormat()
+            return SurveyTable(data, ending, labels=known.labels, encoding=known.encoding)
         _check_kind(source.head, data)
         found = (form or CsvFormat()).detect(source.head, data, whole=len(source.head) < HEAD_BYTES)
         return CsvTable(data, source, found)

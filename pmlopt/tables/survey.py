@@ -41,6 +41,7 @@ class SurveyTable(Table):
         path: of the file.
         ending: for such a file.
         labels: whether value labels are the letters.
+        encoding: of the text; None for what the file states.
 
     Raises:
         FileFormatError: it is not a whole file of that kind.
@@ -49,7 +50,9 @@ class SurveyTable(Table):
 
     keeps_numbers = False
 
-    def __init__(self, path: Any, ending: str, *, labels: bool = False) -> None:
+    def __init__(
+        self, path: Any, ending: str, *, labels: bool = False, encoding: str | None = None
+    ) -> None:
         self.where, self.ending, self._read = path, ending, 0
         self.program, self.kind = PROGRAMS[ending], f"{SURVEY_KINDS[ending]} ({ending})"
         check_installed(f"files that end in {self.ending}", "pyreadstat")
@@ -58,7 +61,14 @@ class SurveyTable(Table):
                 f"{path}: is a {self.kind}, which is read from a file on disk: write it there first"
             )
         self._process = subprocess.Popen(  # noqa: S603 -- our own module
-            [sys.executable, "-m", "pmlopt.tables.survey_process", str(path), self.ending],
+            [
+                sys.executable,
+                "-m",
+                "pmlopt.tables.survey_process",
+                str(path),
+                ending,
+                encoding or "",
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -1,16 +1,17 @@
 """The process that reads a file of SPSS, Stata or SAS by pyreadstat, and writes its rows as Arrow streams.
 
-A damaged file can end the process that reads it, which is therefore another one: `python -m
-pmlopt.tables.survey_process PATH ENDING`. The first stream has no rows, and the labels, formats and missing
-values as JSON. A line of JSON, the names of columns, is answered by a second stream with the rows of these;
-errors go to the standard error stream.
+A damaged file can end the process that reads it, which is therefore another one:
+`python -m pmlopt.tables.survey_process PATH ENDING ENCODING`. The first stream has no rows, and the labels,
+formats and missing values as JSON. A line of JSON, the names of columns, is answered by a second stream with
+the rows of these; errors go to the standard error stream.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -47,11 +48,21 @@ _FIELDS = {
 """The fields of `SurveyMetadata`, and what pyreadstat calls them."""
 
 
-def write_streams(path: str, ending: str, asked: BinaryIO, stream: BinaryIO) -> None:
-    """Write what a file states of its columns, and then the rows of those that are asked for."""
+def write_streams(path: str, ending: str, encoding: str, asked: BinaryIO, stream: BinaryIO) -> None:
+    """Write what a file states of its columns, and then the rows of those that are asked for.
+
+    Args:
+        path: of the file.
+        ending: of the names of such files.
+        encoding: of its text; empty for what the file states.
+        asked: where the names of columns come from.
+        stream: that is written to.
+    """
     import pyarrow
 
-    found = _read(path, ending, metadataonly=True)[1]
+    how = {"encoding": encoding} if encoding and ending != ".por" else {}
+    read = partial(_read, path, ending, **how)
+    found = read(metadataonly=True)[1]
     types = {
         name: pyarrow.string()
         if found.readstat_variable_types[name].startswith("string")
@@ -72,7 +83,7 @@ def write_streams(path: str, ending: str, asked: BinaryIO, stream: BinaryIO) -> 
     names = json.loads(asked.readline() or "[]")
     schema = pyarrow.schema([(f"f{place}", types[name]) for place, name in enumerate(names)])
     with pyarrow.ipc.new_stream(stream, schema) as writer:
-        for cells in _read_batches(path, ending, names, found):
+        for cells in _read_batches(read, names, found):
             columns = [
                 pyarrow.array(["" if cell is None else cell for cell in column], kind)
                 if kind == pyarrow.string() else pyarrow.array(number_kinds(column))
@@ -92,14 +103,16 @@ def _read(path: str, ending: str, **how: Any) -> Any:
     )
 
 
-def _read_batches(path: str, ending: str, names: Sequence[str], found: Any) -> Iterator[list[Any]]:
+def _read_batches(
+    read: Callable[..., Any], names: Sequence[str], found: Any
+) -> Iterator[list[Any]]:
     """Yield the columns of some rows at a time, of as many whichever columns are asked for."""
     known, done = found.number_rows, 0
     # Cells of a batch, and about as many that are read at a time: rows before are skipped each time.
     size = max(1, 2**20 // max(1, len(found.column_names)))
     at_once = size * max(1, len(found.column_names) // max(1, len(names)))
     while names and (known is None or done < known):
-        cells = _read(path, ending, row_offset=done, row_limit=at_once, usecols=names)[0]
+        cells = read(row_offset=done, row_limit=at_once, usecols=names)[0]
         rows = len(cells[names[0]])
         for first in range(0, rows, size):
             yield [cells[name][first : first + size] for name in names]
@@ -167,7 +180,7 @@ def name_kind(number: float) -> str:
 
 if __name__ == "__main__":
     try:
-        write_streams(sys.argv[1], sys.argv[2], sys.stdin.buffer, sys.stdout.buffer)
+        write_streams(*sys.argv[1:4], sys.stdin.buffer, sys.stdout.buffer)
     except BrokenPipeError:
         sys.exit(0)
     except Exception as cause:  # whatever pyreadstat raises of a damaged file
