@@ -108,9 +108,11 @@ def _read_batches(
 ) -> Iterator[list[Any]]:
     """Yield the columns of some rows at a time, of as many whichever columns are asked for."""
     known, done = found.number_rows, 0
-    # Cells of a batch, and about as many that are read at a time: rows before are skipped each time.
+    # Cells of a batch; as many cells are read at a time, or a 64th of the rows: those before are skipped, which
+    # takes its time in a compressed file.
     size = max(1, 2**20 // max(1, len(found.column_names)))
-    at_once = size * max(1, len(found.column_names) // max(1, len(names)))
+    batches = max(len(found.column_names) // max(1, len(names)), -(-(known or 0) // (64 * size)), 1)
+    at_once = size * batches
     while names and (known is None or done < known):
         cells = read(row_offset=done, row_limit=at_once, usecols=names)[0]
         rows = len(cells[names[0]])

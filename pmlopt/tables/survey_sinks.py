@@ -107,8 +107,8 @@ class SurveySink(TypedSink):
                 f"the label of the column {name!r} has more than {self.max_label_bytes} bytes, the most "
                 f"of a file of {self.kind}: shorten it, or write .sav"
             )
-        for text in column.labels if kind == pyarrow.string() else ():
-            self._check_text(name, str(text))
+        if column.place is None and kind == pyarrow.string():
+            self._check_texts(name, column.texts)
         self._check_value_labels(name)
         if any(isinstance(label, int) and abs(label) > 2**53 for label in column.labels):
             raise InputError(
@@ -168,10 +168,8 @@ class SurveySink(TypedSink):
         import pyarrow
 
         if column.type == pyarrow.string():
-            texts = column.fill_null("").to_pylist()
-            for text in texts:
-                self._check_text(name, text)
-            return np.array(texts, dtype=object)
+            self._check_texts(name, column)
+            return np.array(column.fill_null("").to_pylist(), dtype=object)
         if pyarrow.types.is_temporal(column.type):
             return count_units(column, self.program)
         numbers = np.asarray(column.cast(pyarrow.float64()).to_numpy())
@@ -187,9 +185,14 @@ class SurveySink(TypedSink):
             ".csv, or leave the column out"
         )
 
-    def _check_text(self, name: str, text: str) -> None:
-        """Raise an error for text that comes back as another one."""
-        if "\0" in text or (text.endswith(" ") and not self.keeps_blanks):
+    def _check_texts(self, name: str, texts: Any) -> None:
+        """Raise an error for text that would come back as another one."""
+        from pyarrow import compute
+
+        pattern = r"\x00" if self.keeps_blanks else r"\x00| $"
+        is_cut = compute.match_substring_regex(texts, pattern)
+        if compute.any(is_cut).as_py():
+            text = texts.filter(is_cut)[0].as_py()
             raise FileFormatError(
                 f"the column {name!r} has the text {text!r:.80}, whose end a file of {self.kind} cuts off: "
                 "write .parquet or .csv, or strip it before"

@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import datetime
-import shutil
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -94,7 +92,9 @@ def write_sav(path: Path, **options: Any) -> None:
     pyreadstat.write_sav(people(), str(path), **options)
 
 
-def write_dta(path: Path, *, codes: Sequence[Any] = (1, 2, 3, "a", None, "z"), **options: Any) -> None:
+def write_dta(
+    path: Path, *, codes: Sequence[Any] = (1, 2, 3, "a", None, "z"), **options: Any
+) -> None:
     pyreadstat.write_dta(
         people(codes), str(path), missing_user_values={"smokes": ["a", "z"]},
         variable_value_labels={"smokes": {1: "never", "a": "refused"}}, **options,
@@ -102,7 +102,9 @@ def write_dta(path: Path, *, codes: Sequence[Any] = (1, 2, 3, "a", None, "z"), *
 
 
 def write_stata(path: Path, *, answers: Any, **options: Any) -> None:
-    frame = pd.DataFrame({"smokes": answers, "weight": WEIGHTS, "text": ["a", "b", "c", "", "b", "a"]})
+    frame = pd.DataFrame(
+        {"smokes": answers, "weight": WEIGHTS, "text": ["a", "b", "c", "", "b", "a"]}
+    )
     frame.to_stata(path, write_index=False, **options)
 
 
@@ -125,7 +127,9 @@ for kind in ("sav", "zsav"):
         ("format", {"variable_format": {"smokes": "F4.0", "weight": "F8.4"}}, PLAIN),
     ):  # fmt: skip
         MADE[f"{name}.{kind}"] = (
-            lambda path, options=options: write_sav(path, compress=path.suffix == ".zsav", **options),
+            lambda path, options=options: write_sav(
+                path, compress=path.suffix == ".zsav", **options
+            ),
             expected,
         )
 MADE["rows.sav"] = (lambda path: write_sav(path, row_compress=True), PLAIN)
@@ -185,15 +189,15 @@ def _to_code(letter: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
-def test_letters_are_those_that_were_written_and_kept_columns_come_back(tmp_path: Path, name: str) -> None:
+def test_letters_are_those_that_were_written_and_kept_columns_come_back(
+    tmp_path: Path, name: str
+) -> None:
     write, expected = CATALOGUE[name]
     path = FOLDER / name if write is None else tmp_path / name
     if write is not None:
         write(path)
     target = tmp_path / f"back{find_own_ending(path)}"
     letters: dict[str, list[Any]] = {}
-    same = Mechanism(np.eye(6), WEIGHTS, WEIGHTS) if False else None
-    assert same is None
 
     def note(batch: Any, _: Any) -> None:
         for place, column in enumerate(table.names):
@@ -203,13 +207,18 @@ def test_letters_are_those_that_were_written_and_kept_columns_come_back(tmp_path
     with open_table(path) as table:
         released = next(one for one in table.names if one.lower() == "weight")
         flat = Mechanism(np.ones((5, 1)), [0.5, 1.25, 2, 1, 3], ["gone"])
-        apply_columns(table, [ColumnRelease(flat, (released,))], target, watch=note, keep_order=True)
+        apply_columns(
+            table, [ColumnRelease(flat, (released,))], target, watch=note, keep_order=True
+        )
     check_letters(letters, expected)
     (cells, before), (found, after) = read_again(path), read_again(target)
     kept = [one for one in cells if one != released]
     for column in kept:
         assert [cell or None for cell in found[column]] == [cell or None for cell in cells[column]]
-        assert after.original_variable_types[column] == before.original_variable_types[column]
+        if not before.readstat_variable_types[column].startswith(
+            "string"
+        ):  # as wide as its longest cell
+            assert after.original_variable_types[column] == before.original_variable_types[column]
         assert after.column_names_to_labels[column] == before.column_names_to_labels[column]
         assert after.variable_measure.get(column) == before.variable_measure.get(column)
     assert after.variable_value_labels == before.variable_value_labels
@@ -231,10 +240,23 @@ def test_pspp_and_haven_wrote_what_reads_the_same() -> None:
     assert found[0] == found[1] == found[2]
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "pspp-plain.sav",
+        "pspp-zipped.zsav",
+        "pspp.por",
+        "haven-14.dta",
+        "haven-v8.xpt",
+        "haven.sas7bdat",
+    ],
+)
 def test_a_damaged_file_is_refused_with_its_kind(tmp_path: Path, name: str) -> None:
     whole = (FOLDER / name).read_bytes()
     path = tmp_path / name
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(FileFormatError, match="file of|portable|transport"), open_table(path) as table:
+    with (
+        pytest.raises(FileFormatError, match=r"is a .*(file of|file of SAS)"),
+        open_table(path) as table,
+    ):
         list(table.batches())
