@@ -108,8 +108,8 @@ def _read_batches(
 ) -> Iterator[list[Any]]:
     """Yield the columns of some rows at a time, of as many whichever columns are asked for."""
     known, done = found.number_rows, 0
-    # Cells of a batch; as many cells are read at a time, or a 64th of the rows: those before are skipped, which
-    # takes its time in a compressed file.
+    # Cells of a batch; as many are read at a time, or a 64th of the rows, since rows before are skipped,
+    # which takes time in a compressed file.
     size = max(1, 2**20 // max(1, len(found.column_names)))
     batches = max(len(found.column_names) // max(1, len(names)), -(-(known or 0) // (64 * size)), 1)
     at_once = size * batches
@@ -182,7 +182,8 @@ def name_kind(number: float) -> str:
 
 if __name__ == "__main__":
     try:
-        write_streams(*sys.argv[1:4], sys.stdin.buffer, sys.stdout.buffer)
+        path, ending, encoding = sys.argv[1:]
+        write_streams(path, ending, encoding, sys.stdin.buffer, sys.stdout.buffer)
     except BrokenPipeError:
         sys.exit(0)
     except Exception as cause:  # whatever pyreadstat raises of a damaged file

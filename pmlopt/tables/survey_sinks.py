@@ -41,7 +41,7 @@ class SurveySink(TypedSink):
 
     kind: ClassVar[str] = "SPSS"
     program: ClassVar[str] = "spss"
-    max_name_bytes, max_label_bytes = 64, 256
+    max_label_bytes = 256
     max_value_label_bytes: ClassVar[int | None] = 120
     has_kinds, keeps_blanks, compressed = False, False, False
 
@@ -59,6 +59,7 @@ class SurveySink(TypedSink):
         super().__init__(stream, columns, like)
         for column, field in zip(columns, self._schema, strict=True):
             self._check_column(column, field.type)
+        self._try_columns()
 
     def _make_values(self, column: OutputColumn) -> Any:
         """Return the values of the labels of a new column: numbers where all are, or their missing cells."""
@@ -95,11 +96,6 @@ class SurveySink(TypedSink):
             raise InputError(
                 f"the column {name!r} of {kind} cannot be written as a file of {self.kind}, which has "
                 "numbers, text and dates: convert it, or leave it out by --drop"
-            )
-        if not re.fullmatch(r"[^\W\d]\w*", name) or len(name.encode()) > self.max_name_bytes:
-            raise InputError(
-                f"a file of {self.kind} cannot have a column {name!r}: rename it, to a letter and at most "
-                f"{self.max_name_bytes - 1} letters, digits and _"
             )
         label = self._metadata.labels.get(name) or ""
         if column.place is not None and len(label.encode()) > self.max_label_bytes:
@@ -142,17 +138,50 @@ class SurveySink(TypedSink):
             path = Path(folder) / "table"
             try:
                 self._write_frame(self._make_frame(table), str(path))
-            except (
-                self._writing.ReadstatError,
-                self._writing.PyreadstatError,
-                ValueError,
-            ) as cause:
+            except self._errors as cause:
                 raise FileFormatError(
                     f"the rows cannot be written as a file of {self.kind}: {cause}"
                 ) from None
             with path.open("rb") as made:
                 while chunk := made.read(2**20):
                     self._stream.write(chunk)
+
+    def _try_columns(self) -> None:
+        """Raise an error where pyreadstat writes no row of missing cells of these columns."""
+        import pyarrow
+
+        row = pyarrow.Table.from_arrays(
+            [pyarrow.nulls(1, kind) for kind in self._schema.types], schema=self._schema
+        )
+        with tempfile.TemporaryDirectory(prefix="pmlopt-") as folder:
+            path, frame = str(Path(folder) / "row"), self._make_frame(row)
+            try:
+                self._write_frame(frame, path)
+            except self._errors as cause:
+                for name in frame.columns:
+                    self._try_name(frame[[name]], path)
+                raise InputError(
+                    f"a file of {self.kind} cannot have these columns: {cause}"
+                ) from None
+
+    def _try_name(self, frame: Any, path: str) -> None:
+        """Raise an error where pyreadstat writes no column of such a name."""
+        try:
+            self._write_plainly(frame, path)
+        except self._errors as cause:
+            raise InputError(
+                f"a file of {self.kind} cannot have a column {frame.columns[0]!r} ({cause}): rename it, to a "
+                "letter and at most 31 letters and digits, or write .parquet or .csv"
+            ) from None
+
+    @property
+    def _errors(self) -> tuple[type[Exception], ...]:
+        """Return the classes of the errors that pyreadstat raises."""
+        return self._writing.ReadstatError, self._writing.PyreadstatError, ValueError
+
+    def _write_plainly(self, frame: Any, path: str) -> None:
+        """Write a frame to a path without labels and formats."""
+        self._writing.write_sav(frame, path)
 
     def _make_frame(self, table: Any) -> Any:
         """Build the frame that pyreadstat writes."""
@@ -277,7 +306,7 @@ class StataSink(SurveySink):
     """A writer of a file of Stata, with its kinds of missing values."""
 
     kind, program = "Stata", "stata"
-    max_name_bytes, max_label_bytes, max_value_label_bytes = 32, 80, None
+    max_label_bytes, max_value_label_bytes = 80, None
     has_kinds, keeps_blanks = True, True
 
     def _to_cells(self, name: str, column: Any) -> Any:
@@ -307,13 +336,21 @@ class StataSink(SurveySink):
             variable_format=self._make_formats(),
         )
 
+    def _write_plainly(self, frame: Any, path: str) -> None:
+        """Write a frame to a path without labels and formats."""
+        self._writing.write_dta(frame, path)
+
     def _list_kinds(self, frame: Any) -> dict[str, list[str]]:
-        """List the kinds of missing values in the columns of numbers."""
+        """List the kinds of missing values in the columns of numbers, with those that have labels."""
+        labels = self._make_value_labels()
         kinds = {
-            field.name: sorted({cell for cell in frame[field.name] if isinstance(cell, str)})
-            for field in self._schema
-            if str(field.type) == "double" and frame[field.name].dtype == object
-        }
+            name: sorted({
+                *(cell for cell in column if isinstance(cell, str)),
+                *(name_kind(value) for value in labels.get(name, ()) if value >= MIN_KIND),
+            })
+            for name, column in ((one.name, frame[one.name]) for one in self._schema
+                                 if str(one.type) != "string")
+        }  # fmt: skip
         return _select(kinds, kinds)
 
 
@@ -325,7 +362,7 @@ def _to_stata_codes(labels: Mapping[Any, str]) -> list[Any]:
 class TransportSink(SurveySink):
     """A writer of a transport file of SAS, version 8, which has no value labels."""
 
-    kind, program, max_name_bytes = "SAS transport", "sas", 32
+    kind, program = "SAS transport", "sas"
     max_value_label_bytes = None
 
     def _to_cells(self, name: str, column: Any) -> Any:
@@ -343,6 +380,10 @@ class TransportSink(SurveySink):
         self._writing.write_xport(
             frame, path, column_labels=self._make_labels(), variable_format=self._make_formats()
         )
+
+    def _write_plainly(self, frame: Any, path: str) -> None:
+        """Write a frame to a path without labels and formats."""
+        self._writing.write_xport(frame, path)
 
 
 class _WholeTable:

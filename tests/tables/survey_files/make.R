@@ -1,4 +1,5 @@
 # Writes the files of R: Rscript make.R, with haven 2.5.1 and foreign 0.8.
+# iris.sav is an example of haven (MIT license).
 library(foreign)
 library(haven)
 
