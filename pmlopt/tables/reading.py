@@ -13,7 +13,11 @@ import numpy as np
 
 from pmlopt.core.files.csv_rows import HEAD_BYTES
 from pmlopt.core.files.disk import describe_os_error, is_standard_stream, read_standard_input
-from pmlopt.core.files.file_kinds import describe_foreign_file, find_survey_ending
+from pmlopt.core.files.file_kinds import (
+    SURVEY_KINDS,
+    describe_foreign_file,
+    find_survey_ending,
+)
 from pmlopt.core.frames import is_lazy, to_narwhals
 from pmlopt.core.lazy_imports import check_installed
 from pmlopt.errors import FileFormatError, InputError
@@ -124,11 +128,11 @@ def _check_kind(head: bytes, where: Any) -> None:
     foreign = describe_foreign_file(head)
     if foreign is not None:
         raise FileFormatError(f"{where}: {foreign}")
-    if Path(where).suffix.lower() in PARQUET_ENDINGS:
+    named = dict.fromkeys(PARQUET_ENDINGS, "Parquet file") | SURVEY_KINDS
+    kind = named.get(Path(where).suffix.lower())
+    if kind is not None:
         found = f"begins with {head[:4]!r}" if head else "is empty, with 0 bytes"
-        raise FileFormatError(
-            f"{where}: is no Parquet file: it {found}; write it again, or leave it out"
-        )
+        raise FileFormatError(f"{where}: is no {kind}: it {found}; write it again, or leave it out")
 
 
 def _decompress(source: DataStream, codec: str, where: object) -> DataStream:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from pmlopt import Mechanism
+from pmlopt.core.files.file_kinds import SURVEY_KINDS
 from pmlopt.core.frames import MissingKind
 from pmlopt.errors import FileFormatError
 from pmlopt.releases.rows.applying import apply_columns
@@ -240,6 +241,26 @@ def test_pspp_and_haven_wrote_what_reads_the_same() -> None:
             shared = [table.names.index(one) for one in ("smokes", "text", "day", "sex", "twice")]
             found.append([[batch.encode_column(place)[0] for place in shared]])
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", bytes(range(256))])
+@pytest.mark.parametrize("ending", [".sav", ".dta", ".xpt", ".sas7bdat", ".por"])
+def test_a_file_that_is_none_by_its_first_bytes_is_refused_by_its_name(
+    tmp_path: Path, ending: str, content: bytes
+) -> None:
+    path = tmp_path / f"a{ending}"
+    path.write_bytes(content)
+    with pytest.raises(FileFormatError, match=f"is no {SURVEY_KINDS[ending]}: it "):
+        open_table(path)
+
+
+def test_a_file_without_rows_is_refused(tmp_path: Path) -> None:
+    pyreadstat.write_sav(people().iloc[:0], str(tmp_path / "a.sav"))
+    with (
+        pytest.raises(FileFormatError, match="has 0 rows"),
+        open_table(tmp_path / "a.sav") as table,
+    ):
+        list(table.batches())
 
 
 @pytest.mark.parametrize(
