@@ -70,11 +70,15 @@ def main(argv: Sequence[str] | None = None) -> None:
                 sys.executable, "-m", "pmlopt", "apply", str(rule), "--column", "smokes",
                 "--keep", "region", "--keep", "weight",
             ],
+            "pmlopt release": [
+                sys.executable, "-m", "pmlopt", "release", "--column", "smokes", "--keep", "region",
+                "--drop", "weight", "--epsilon", "1", "--utility", "hamming",
+            ],
         }  # fmt: skip
         seen: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
         for repeat in range(arguments.repeats):
             for name, command in commands.items():
-                target = str(Path(folder, f"{name.split()[0]}{repeat}.sav"))
+                target = str(Path(folder, f"{name.split()[1]}{repeat}.sav"))
                 ends = [str(data), target] if "-c" in command else [str(data), "-o", target]
                 seen[name].append(measure([*command, *ends]))
         times = {name: statistics.median(one[0] for one in runs) for name, runs in seen.items()}

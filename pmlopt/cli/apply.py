@@ -162,7 +162,7 @@ def apply(
     ]
     held = [_load_mechanism(file) for file, _ in chosen]
     releases = [
-        ColumnRelease(getattr(one, "mechanism", one), names)
+        ColumnRelease(getattr(one, "mechanism", one), names, getattr(one, "level", None))
         for one, (_, names) in zip(held, chosen, strict=True)
     ]
     warn_of_seed(seed)

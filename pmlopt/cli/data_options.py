@@ -30,7 +30,12 @@ Delimiter: TypeAlias = Annotated[
     str | None, "Of a CSV data file: one character, or tab; else it is found."
 ]
 Encoding: TypeAlias = Annotated[
-    str | None, "Of a CSV data file, such as cp1252; else UTF-8, or by its byte order mark."
+    str | None,
+    "Of a CSV data file, such as cp1252; else UTF-8, or by its byte order mark. Of one of SPSS, Stata or SAS "
+    "in place of what it states.",
+]
+Labels: TypeAlias = Annotated[
+    bool, "Of a file of SPSS, Stata or SAS: value labels are the letters, in place of codes."
 ]
 PriorFile: TypeAlias = Annotated[
     Path, "CSV with a header and two columns: letter, and count or probability.", "--prior"
@@ -66,17 +71,18 @@ Seed: TypeAlias = Annotated[
 
 @dataclass(frozen=True)
 class DataOptions:
-    """The CSV format options; None values are detected."""
+    """How a data file is read: the CSV format, detected where None, and what its letters are."""
 
     delimiter: Delimiter = None
     encoding: Encoding = None
+    labels: Labels = False
 
     @property
     def csv_format(self) -> CsvFormat:
         """Return the CSV format of the options."""
         from pmlopt.tables import CsvFormat
 
-        return CsvFormat(self.delimiter, self.encoding)
+        return CsvFormat(self.delimiter, self.encoding, labels=self.labels)
 
     def open_table(self, path: Path) -> Table:
         """Open a data file as a table."""
@@ -105,6 +111,10 @@ class DataOptions:
         lacking = MissingRows(weight_column=weight_column)
         with self.open_table(path) as table:
             found = count_tuples(table, columns, missing, lacking)
+            labels = [table.find_value_labels(name) for name in columns]
+        for name, known, letters in zip(columns, labels, found.letters, strict=True):
+            if named := [f"{one} ({known[one]})" for one in letters if one in known]:
+                print_line(f"{path}: the values of {name!r} are {join_words(named, 30)}", err=True)
         if lacking.missing:
             print_line(lacking.describe(missing), err=True)
         return found

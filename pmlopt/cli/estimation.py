@@ -23,7 +23,7 @@ from pmlopt.core.records.converters import finite_or_none
 from pmlopt.errors import InputError, MechanismError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pmlopt.core.frames import Missing
     from pmlopt.data.mechanism import Mechanism
@@ -123,7 +123,7 @@ def estimate_command(
     MECHANISM may be the folder of a release, which states where its data are; --column then chooses of
     several.
     """
-    from pmlopt.publishing.estimating import explain_stated_counts
+    from pmlopt.publishing.estimating import explain_stated_counts, make_estimate_namer
     from pmlopt.releases import compose_attributes
     from pmlopt.releases.estimation import estimate
     from pmlopt.releases.estimation.groups import estimate_within
@@ -142,10 +142,12 @@ def estimate_command(
         _print_model(mechanism_files[0], formula, clear.weight_column, options, as_json)
         return
     rows: ReleasedRows | None
+    name_letter: Callable[[Label], Label] = lambda letter: letter  # noqa: E731
     if is_folder:
         if counts_file is not None or data is not None:
             raise InputError(f"{mechanism_files[0]} has its data: leave out --counts and --data")
         parts, rows = _read_folder(mechanism_files[0], columns, clear, missing)
+        name_letter = make_estimate_namer(mechanism_files[0], columns, clear.group_by)
     else:
         _check_sources(mechanism_files, counts_file, data, columns)
         parts, rows = _read_data(mechanism_files, counts_file, data, columns, clear, missing, form)
@@ -161,18 +163,19 @@ def estimate_command(
             samples = {
                 group: part.make_sample(mechanism) for group, part in rows.split_by_group().items()
             }
-            _print_groups(clear.within, estimate_within(mechanism, samples, **options), as_json)
+            groups = estimate_within(mechanism, samples, **options)
+            _print_groups(clear.within, groups, as_json, name_letter)
             return
         sample = {"counts": counts_file} if rows is None else rows.make_sample(mechanism)
         found = estimate(mechanism, **sample, **options)
     if posterior is None:
-        _print_estimate(found, _test_independence(parts, found), as_json)
+        _print_estimate(found, _test_independence(parts, found), as_json, name_letter)
         if is_folder and not as_json and (stated := explain_stated_counts(mechanism_files[0])):
             print_line(stated)
     else:
         several = is_folder or len(mechanism_files) > 1
         known = None if several else read_saved_prior(mechanism_files[0])
-        _print_posterior(found, known, posterior, as_json)
+        _print_posterior(found, known, posterior, as_json, name_letter)
 
 
 def _print_model(
@@ -284,7 +287,13 @@ def _read_outcomes(counts_file: Path) -> list[tuple[Label, ...]]:
     ]
 
 
-def _print_posterior(found: Estimate, prior: Prior | None, worth: float, as_json: bool) -> None:
+def _print_posterior(
+    found: Estimate,
+    prior: Prior | None,
+    worth: float,
+    as_json: bool,
+    name_letter: Callable[[Label], Label],
+) -> None:
     """Print the posterior frequencies and their Dirichlet prior."""
     from pmlopt.releases.estimation.tables import format_estimates
 
@@ -305,7 +314,8 @@ def _print_posterior(found: Estimate, prior: Prior | None, worth: float, as_json
     print_line(
         f"Each value is within its interval with a probability of {found.confidence:g}, after these counts."
     )
-    print_table(*format_estimates(after.letters, after.columns, after.standard_deviations))
+    letters = list(map(name_letter, after.letters))
+    print_table(*format_estimates(letters, after.columns, after.standard_deviations))
 
 
 def _test_independence(parts: Sequence[Mechanism], found: Estimate) -> GoodnessOfFit | None:
@@ -444,7 +454,12 @@ def _make_record(found: Estimate) -> dict[str, Any]:
     }
 
 
-def _print_estimate(found: Estimate, apart: GoodnessOfFit | None, as_json: bool) -> None:
+def _print_estimate(
+    found: Estimate,
+    apart: GoodnessOfFit | None,
+    as_json: bool,
+    name_letter: Callable[[Label], Label],
+) -> None:
     """Print an estimate with standard errors, and the independence test."""
     if as_json:
         independence = None if apart is None else asdict(apart)
@@ -458,12 +473,14 @@ def _print_estimate(found: Estimate, apart: GoodnessOfFit | None, as_json: bool)
             f"Independent columns look as dependent with a probability of {apart.p_value:.3g}: "
             "a low one is evidence that they depend on each other."
         )
-    _print_table(found.letters, found.columns)
+    _print_table(list(map(name_letter, found.letters)), found.columns)
     for line in found.warnings:
         print_line(f"Warning: {line}")
 
 
-def _print_groups(column: str, found: GroupEstimates, as_json: bool) -> None:
+def _print_groups(
+    column: str, found: GroupEstimates, as_json: bool, name_letter: Callable[[Label], Label]
+) -> None:
     """Print the estimates within groups."""
     from pmlopt.releases.estimation.tables import format_label
 
@@ -477,7 +494,7 @@ def _print_groups(column: str, found: GroupEstimates, as_json: bool) -> None:
     _print_people(groups, f" in {pluralize(len(groups), 'group')} by {column!r}")
     _print_intervals(groups[0], groups[0].describe_confidence(found.confidence))
     _print_fit(min(groups, key=lambda one: one.fit.p_value), " of each group")
-    _print_table(found.letters, found.columns)
+    _print_table(list(map(name_letter, found.letters)), found.columns)
     for group, one in found.groups.items():
         for line in one.warnings:
             print_line(f"Warning: {column} {format_label(group)}: {line}")

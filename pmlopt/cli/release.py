@@ -92,6 +92,7 @@ def release_command(
     plan = plan.with_options(
         issuer=issuer, exact_counts=exact_counts or None, keep_order=keep_order or None
     )
+    csv_format = plan.choose_format(form.csv_format)
     ledger = None if plan.ledger is None else plan.folder / plan.ledger
     if output is not None and _finish_interrupted(ledger, output):
         return
@@ -100,12 +101,12 @@ def release_command(
     law = None if plan.law is None else plan.folder / plan.law
     with show_status("designing", as_json):
         digests = DataDigests.compute(data, law)
-        mechanisms = plan.make_mechanisms(data, missing, form.csv_format)
+        mechanisms = plan.make_mechanisms(data, missing, csv_format)
         draft = release(
             data, mechanisms, keep=plan.keep, drop=plan.drop, total=plan.total, title=plan.title,
             law=law, ledger=ledger, person_column=plan.person_column, issuer=plan.issuer,
             household_column=plan.group, exact_counts=plan.exact_counts,
-            drop_missing=missing == "drop", keep_order=plan.keep_order, form=form.csv_format,
+            drop_missing=missing == "drop", keep_order=plan.keep_order, form=csv_format,
         )  # fmt: skip
         if replace(draft.digests, rows="") != digests:
             raise InputError(
@@ -281,7 +282,16 @@ def example_command(target: Annotated[Path, ArgumentNote("FILE")]) -> None:
     )
 
 
-PRIOR = {"prior_file", "counts_file", "columns", "missing", "normalise", "delimiter", "encoding"}
+PRIOR = {
+    "prior_file",
+    "counts_file",
+    "columns",
+    "missing",
+    "normalise",
+    "delimiter",
+    "encoding",
+    "labels",
+}
 """The options of the prior, which every requirement that is compared shares."""
 
 _Page: TypeAlias = Annotated[Path, "The page to write (.html).", "-o/--output", TARGET]

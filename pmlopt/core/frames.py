@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from decimal import Decimal
 from importlib.util import find_spec
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
@@ -20,6 +21,30 @@ Missing: TypeAlias = Literal["refuse", "drop", "letter"]
 
 MISSING_LETTER = ""
 """The letter of a missing cell: the empty text, as it is in a CSV file."""
+
+
+@dataclass(frozen=True)
+class MissingKind:
+    """A missing cell of a kind, such as Stata's `.a`, or an answer that SPSS declares as missing.
+
+    Attributes:
+        letter: that it is with `missing="letter"`.
+        name: in messages.
+    """
+
+    letter: Any
+    name: str
+
+
+def is_absent(value: Any) -> bool:
+    """Return whether a value of an encoded column is that of a missing cell, of any kind.
+
+    Examples:
+        >>> is_absent(None), is_absent(MissingKind(9, "9 (refused)")), is_absent(9)
+        (True, True, False)
+    """
+    return value is None or isinstance(value, MissingKind)
+
 
 _PLAIN = (
     str,

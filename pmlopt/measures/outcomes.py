@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import compress
 
 import numpy as np
@@ -81,6 +81,16 @@ class OutcomeSummary:
     def identifies_letter(self) -> bool:
         """Return whether only one letter is possible given the outcome."""
         return self.after == 1.0 and self.before < 1.0
+
+    def with_names(self, name: Callable[[Label], Label]) -> OutcomeSummary:
+        """Return it with a name in place of each label.
+
+        Examples:
+            >>> summarize_outcomes([0.5, 0.5], [[1, 0], [0, 1]])[0].with_names("answer {}".format).output
+            'answer 0'
+        """
+        excluded = tuple(map(name, self.excluded))
+        return replace(self, output=name(self.output), letter=name(self.letter), excluded=excluded)
 
     @property
     def table_row(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from pmlopt.publishing.checking import (
     load_listed_matrix,
 )
 from pmlopt.publishing.folder import DESCRIPTION, ReleasedMechanism, ReleaseFile, find_release_of
+from pmlopt.publishing.letter_names import make_namer
 from pmlopt.publishing.page import describe_rounding
 from pmlopt.releases import compose_attributes
 from pmlopt.releases.estimation import Estimate, FittedModel, estimate, model
@@ -197,6 +198,22 @@ def keep_values(name: str, values: tuple[Label, ...]) -> Mechanism:
             f"the column {name!r} has {len(values)} values: a table by them has too many cells"
         )
     return Mechanism(np.eye(len(values)), values, values)
+
+
+def make_estimate_namer(
+    folder: str | os.PathLike[str], columns: Sequence[str] = (), group_by: Sequence[str] = ()
+) -> Callable[[Label], Label]:
+    """Return the function that names the letters of an estimate from a release by their labels.
+
+    Args:
+        folder: that `release` made.
+        columns: as for `estimate_release`.
+        group_by: the same.
+    """
+    described = ReleaseFile.read(Path(folder).resolve())
+    parts = [part for part in described.parts if not columns or set(part.columns) & set(columns)]
+    names = [name for part in parts for name in part.columns]
+    return make_namer(described.value_labels, [*names, *group_by])
 
 
 def explain_stated_counts(folder: str | os.PathLike[str]) -> str:

@@ -6,7 +6,7 @@ import hashlib
 import math
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -126,6 +126,7 @@ class ReleaseFile:
         not_covered: what the levels do not limit; empty in older files.
         household_level: what the rows of a household together reveal about one member, in nats, rounded up;
             None where households are not counted.
+        value_labels: of the values of released columns, where the data have codes, by column and code.
     """
 
     format: str
@@ -152,6 +153,9 @@ class ReleaseFile:
     digests: Mapping[str, str]
     not_covered: Annotated[Literal["", NOT_COVERED, HOUSEHOLDS_COVERED], ADDED_LATER] = ""  # type: ignore[valid-type]
     household_level: Annotated[float | None, ADDED_LATER] = None
+    value_labels: Annotated[Mapping[str, Mapping[str, str]], ADDED_LATER] = field(
+        default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         # the format first: other checks of a newer one would give a misleading message

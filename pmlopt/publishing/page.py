@@ -31,6 +31,7 @@ from pmlopt.publishing.folder import (
     ReleaseFile,
     restrict_to_occurring,
 )
+from pmlopt.publishing.letter_names import make_namer
 from pmlopt.publishing.signing import list_signature_lines, make_fact_table
 from pmlopt.releases.accounts.attributes import apply_channels
 from pmlopt.releases.estimation.comparisons import detectable_difference
@@ -47,7 +48,8 @@ def build_sections(
     yield _describe_levels(described, names, made)
     for place, (name, mechanism) in enumerate(zip(names, mechanisms, strict=True)):
         law, occurring = restrict_to_occurring(people, place, mechanism)
-        tells = summarize_outcomes(law, occurring)
+        name_letter = make_namer(described.value_labels, described.parts[place].columns)
+        tells = [one.with_names(name_letter) for one in summarize_outcomes(law, occurring)]
         lines, warned = [str(tells[0])], tuple[str, ...]()
         if (worth := getattr(made[place], "baselines", None)) is not None:
             lines.append(f"Its {worth}.")

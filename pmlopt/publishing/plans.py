@@ -157,6 +157,7 @@ class ReleasePlan:
         groups: of columns that are designed together, a partition: a mechanism for each group.
         about: of columns that are designed together, by a name, limits about functions of the row; see
             `RowLimit`.
+        labels: whether value labels of a file of SPSS, Stata or SAS are the letters, in place of codes.
     """
 
     release: Mapping[str, Mapping[str, Any]]
@@ -174,6 +175,7 @@ class ReleasePlan:
     groups: tuple[tuple[str, ...], ...] | None = None
     group: str | None = None
     about: Mapping[str, RowLimit] | None = None
+    labels: bool = False
     folder: Path = field(default=Path(), init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -201,6 +203,11 @@ class ReleasePlan:
         object.__setattr__(changed, "folder", self.folder)
         return changed
 
+    def choose_format(self, form: CsvFormat | None) -> CsvFormat:
+        """Return how data files are read: as is given, with labels as letters where the plan says so."""
+        given = form or CsvFormat()
+        return replace(given, labels=given.labels or self.labels)
+
     def make_mechanisms(
         self, data: Any, missing: Missing = "refuse", form: CsvFormat | None = None
     ) -> dict[Columns, Made]:
@@ -215,6 +222,7 @@ class ReleasePlan:
             InputError: a table of the plan is wrong; the message names the key.
             SolverError: a design cannot be solved.
         """
+        form = self.choose_format(form)
         found: dict[Columns, Made] = {}
         taken = {name: _parse_columns(name, table) for name, table in self.release.items()}
         source = data if self.law is None else self.folder / self.law

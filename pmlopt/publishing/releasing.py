@@ -297,6 +297,7 @@ def release(
         check_columns_named(
             table.names, [name for names in given for name in names], keep, drop, table.where
         )
+        value_labels = _find_value_labels(table, releases)
     written = [name for one in releases for name, _ in one.output_columns]
     if len({*written, *keep}) < len(written) + len(keep):
         raise InputError(
@@ -330,6 +331,9 @@ def release(
             own = _list_stated_counts(matrix, place, laws)
             check_follows_stated(one, own, join_words(own_columns))
     levels = compute_joint_levels(stated, matrices)
+    releases = tuple(
+        replace(one, level=level) for one, level in zip(releases, levels.alone, strict=True)
+    )
     names = choose_mechanism_files([one.columns for one in releases], matrices)
     parts = zip(releases, names, levels.alone, levels.each, strict=True)
     planned = ReleaseFile(
@@ -357,6 +361,7 @@ def release(
         digests={},
         not_covered=NOT_COVERED if household_column is None else HOUSEHOLDS_COVERED,
         household_level=None if households is None else households.measure(releases),
+        value_labels=value_labels,
     )
     digests = replace(digests, rows=counted.digest)
     draft = ReleaseDraft(
@@ -468,6 +473,22 @@ def write_release(
         if draws is not None and book is not None:
             draws.record(book)
     return described
+
+
+def _find_value_labels(
+    table: Table, releases: Sequence[ColumnRelease]
+) -> dict[str, dict[str, str]]:
+    """Return the labels of the inputs and outputs of released columns, by column and code."""
+    found: dict[str, dict[str, str]] = {}
+    for one in releases:
+        letters = [*one.mechanism.inputs, *one.mechanism.outputs]
+        for place, name in enumerate(one.columns):
+            parts = {label[place] if isinstance(label, tuple) and len(label) == len(one.columns) else label
+                     for label in letters}  # fmt: skip
+            labels = table.find_value_labels(name).items()
+            if own := {str(value): label for value, label in labels if value in parts}:
+                found[name] = own
+    return found
 
 
 def _list_digested_columns(kept: Sequence[str], person_column: str | None) -> list[str]:

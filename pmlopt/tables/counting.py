@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, cast
 
@@ -12,8 +12,7 @@ import numpy as np
 
 from pmlopt.core.declared_orders import make_rank, merge_orders
 from pmlopt.core.files.matrix_layout import is_number
-from pmlopt.core.frames import MISSING_LETTER, Missing, check_missing
-from pmlopt.core.near_labels import warn_of_near_labels
+from pmlopt.core.frames import MISSING_LETTER, Missing, MissingKind, check_missing, is_absent
 from pmlopt.core.numbers.arrays import BoolArray, IntArray, Label, parse_labels
 from pmlopt.core.numbers.counts import CountedTuples, LabelledSequences
 from pmlopt.errors import InputError, LabelWarning
@@ -132,10 +131,11 @@ def state_sequences(
             values, codes = find_tuples(batch, places)
             rows += [values[code] for code in codes.tolist()]
             # the distinct tuples are looked at, which are few, and not every row
-            lacking = next((value for value in values if None in value), None)
+            parts = (part for value in values for part in zip(names, value, strict=True))
+            lacking = next((name for name, cell in parts if is_absent(cell)), None)
             if lacking is not None:
                 raise InputError(
-                    f"{table.where}: a cell of {names[lacking.index(None)]!r} is missing: leave such rows out"
+                    f"{table.where}: a cell of {lacking!r} is missing: leave such rows out"
                 )
         labels = [_to_labels([row[k] for row in rows], table) for k in range(len(names))]
         order = _merge_column_orders(table, column, orders)
@@ -296,10 +296,11 @@ def _sort_counts(
         if any(isinstance(label, bytes) for label in kind.values()):
             raise make_type_error(column, "binary")
         _check_numbers(column, kind, table)
-        warn_of_near_labels(list(kind.values()), f"{table.where}: the column {column!r}")
+        table.warn_of_labels(column, list(kind.values()))
     try:
         letters = [
-            sort_values(kind, orders[column]) for column, kind in zip(columns, kinds, strict=True)
+            sort_values(kind, orders[column], table.missing_letters)
+            for column, kind in zip(columns, kinds, strict=True)
         ]
     except TypeError:
         raise InputError(
@@ -315,23 +316,28 @@ def _sort_counts(
     )
 
 
-def sort_values(kind: Mapping[Any, Label], order: Sequence[Any] | None = None) -> list[Any]:
+def sort_values(
+    kind: Mapping[Any, Label],
+    order: Sequence[Any] | None = None,
+    absent: Collection[Label] = (MISSING_LETTER,),
+) -> list[Any]:
     """Sort the values of a column: by the declared order, else numeric text by number, and other text by
-    the alphabet. The letter for a missing cell comes last, unless the order has it.
+    the alphabet. The letters for missing cells come last, unless the order has them.
 
     Args:
         kind: the label of each value.
         order: that the column declares.
+        absent: the letters for missing cells.
 
     Raises:
         TypeError: the labels have no order.
     """
     present = [
-        value for value in kind if order is None or value in order or not _is_absent(kind[value])
+        value for value in kind if order is None or value in order or kind[value] not in absent
     ]
     rank = make_rank(present, order)
     if rank is None:
-        return sorted(kind, key=_make_sort_key(kind))
+        return sorted(kind, key=_make_sort_key(kind, absent))
     return [*sorted(present, key=rank), *(value for value in kind if value not in set(present))]
 
 
@@ -402,8 +408,16 @@ def count_pairs(
 
 
 def replace_missing(value: Iterable[Any]) -> tuple[Any, ...]:
-    """Replace None in a value tuple by the missing-cell letter."""
-    return tuple(MISSING_LETTER if part is None else part for part in value)
+    """Replace missing cells in a value tuple by their letters.
+
+    Examples:
+        >>> replace_missing((1, None, MissingKind(".a", ".a (refused)")))
+        (1, '', '.a')
+    """
+    return tuple(
+        MISSING_LETTER if part is None else part.letter if isinstance(part, MissingKind) else part
+        for part in value
+    )
 
 
 def find_tuples(batch: TableBatch, places: Sequence[int]) -> tuple[list[tuple[Any, ...]], IntArray]:
@@ -435,17 +449,14 @@ def _to_labels(values: Sequence[Any], table: Table) -> Mapping[Any, Label]:
     return dict(zip(distinct, parse_labels(distinct), strict=True))
 
 
-def _is_absent(label: Label) -> bool:
-    """Return whether a label is the letter for a missing cell."""
-    return isinstance(label, str) and label == MISSING_LETTER
-
-
-def _make_sort_key(labels: Mapping[Any, Label]) -> Callable[[Any], tuple[bool, Any]]:
+def _make_sort_key(
+    labels: Mapping[Any, Label], absent: Collection[Label]
+) -> Callable[[Any], tuple[bool, Any]]:
     """Return the sort key of labels; numeric text by number.
 
-    The letter for a missing cell comes last.
+    The letters for missing cells come last.
     """
-    missing = {value for value, label in labels.items() if _is_absent(label)}
+    missing = {value for value, label in labels.items() if label in absent}
     texts = [label for value, label in labels.items() if value not in missing]
     as_numbers = all(
         isinstance(text, str) and is_number(text) and "_" not in text for text in texts
@@ -453,7 +464,7 @@ def _make_sort_key(labels: Mapping[Any, Label]) -> Callable[[Any], tuple[bool, A
 
     def rank_value(value: Any) -> tuple[bool, Any]:
         if value in missing:
-            return True, ""
+            return True, labels[value]
         label: Any = labels[value]
         return False, (float(label), label) if as_numbers and float(label) == float(
             label

@@ -13,7 +13,11 @@ import numpy as np
 
 from pmlopt.core.files.csv_rows import HEAD_BYTES
 from pmlopt.core.files.disk import describe_os_error, is_standard_stream, read_standard_input
-from pmlopt.core.files.file_kinds import describe_foreign_file, find_survey_ending
+from pmlopt.core.files.file_kinds import (
+    SURVEY_KINDS,
+    describe_foreign_file,
+    find_survey_ending,
+)
 from pmlopt.core.frames import is_lazy, to_narwhals
 from pmlopt.core.lazy_imports import check_installed
 from pmlopt.errors import FileFormatError, InputError
@@ -73,7 +77,7 @@ def open_table(data: Any, form: CsvFormat | None = None, *, may_be_empty: bool =
         data: the path of a file, `-` for standard input, a folder or a pattern of Parquet files, a frame of
             pandas, Polars or Arrow, one that an engine has not computed (Polars, DuckDB, Dask, Spark), or a
             mapping from names to columns.
-        form: of a CSV file.
+        form: of a CSV file, and whether labels are letters.
         may_be_empty: whether a Parquet or Arrow file may have no rows, as a part of a folder may.
 
     Raises:
@@ -109,7 +113,8 @@ def open_table(data: Any, form: CsvFormat | None = None, *, may_be_empty: bool =
             from pmlopt.tables.survey import SurveyTable
 
             source.close()
-            return SurveyTable(data, ending)
+            known = form or CsvFormat()
+            return SurveyTable(data, ending, labels=known.labels, encoding=known.encoding)
         _check_kind(source.head, data)
         found = (form or CsvFormat()).detect(source.head, data, whole=len(source.head) < HEAD_BYTES)
         return CsvTable(data, source, found)
@@ -123,11 +128,11 @@ def _check_kind(head: bytes, where: Any) -> None:
     foreign = describe_foreign_file(head)
     if foreign is not None:
         raise FileFormatError(f"{where}: {foreign}")
-    if Path(where).suffix.lower() in PARQUET_ENDINGS:
+    named = dict.fromkeys(PARQUET_ENDINGS, "Parquet file") | SURVEY_KINDS
+    kind = named.get(Path(where).suffix.lower())
+    if kind is not None:
         found = f"begins with {head[:4]!r}" if head else "is empty, with 0 bytes"
-        raise FileFormatError(
-            f"{where}: is no Parquet file: it {found}; write it again, or leave it out"
-        )
+        raise FileFormatError(f"{where}: is no {kind}: it {found}; write it again, or leave it out")
 
 
 def _decompress(source: DataStream, codec: str, where: object) -> DataStream:

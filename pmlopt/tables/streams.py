@@ -89,7 +89,7 @@ _MARKS = (
 
 @dataclass(frozen=True)
 class CsvFormat:
-    r"""The delimiter and encoding of a CSV file; None where detected.
+    r"""The delimiter and encoding of a CSV file, None where detected; and whether labels are letters.
 
     The delimiter is a comma, a semicolon, a tab or a bar: the one that gives the header and all rows of the
     first megabyte the same number of cells, two or more; a blank between quoted names, as R's write.table
@@ -101,6 +101,7 @@ class CsvFormat:
         delimiter: one character, or `tab`.
         encoding: as Python names it, such as `cp1252`.
         states_delimiter: whether the first line is one that states the delimiter, and no header.
+        labels: of files of SPSS, Stata and SAS, whether value labels are the letters, in place of codes.
 
     Raises:
         InputError: the delimiter is not one character, or the encoding is not known.
@@ -113,6 +114,7 @@ class CsvFormat:
     delimiter: str | None = None
     encoding: str | None = None
     states_delimiter: bool = field(default=False, repr=False)
+    labels: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.delimiter in ("tab", "\\t"):

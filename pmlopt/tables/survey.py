@@ -1,7 +1,8 @@
 """Tables from files of SPSS, Stata and SAS: codes, labels, formats and missing values.
 
-Codes are the letters, and value labels stay beside them in the file that is written. What a file declares as
-missing is missing in a column that is released, and comes back as it was in one that is kept.
+Codes are the letters, or labels where that is asked for; value labels stay beside them in the file that is
+written. What a file declares as missing is missing in a column that is released, and comes back as it was in
+one that is kept.
 """
 
 from __future__ import annotations
@@ -9,51 +10,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pmlopt.core.files.file_kinds import SURVEY_KINDS
+from pmlopt.core.frames import MISSING_LETTER
 from pmlopt.core.lazy_imports import check_installed
-from pmlopt.core.numbers.arrays import BoolArray, IntArray
-from pmlopt.errors import FileFormatError
+from pmlopt.core.numbers.arrays import BoolArray, IntArray, Label
+from pmlopt.errors import FileFormatError, LabelWarning
+from pmlopt.tables.survey_columns import PROGRAMS, SurveyColumn, SurveyMetadata
 from pmlopt.tables.survey_process import METADATA, MIN_KIND
 from pmlopt.tables.table import Table, TableBatch
-
-
-@dataclass(frozen=True)
-class SurveyMetadata:
-    """The labels, formats and missing values of a file, by the names of its columns.
-
-    Attributes:
-        names: of the columns.
-        rows: how many the file states, or None.
-        labels: of columns.
-        value_labels: of the values of columns.
-        missing: the values and ranges that SPSS declares as missing.
-        formats: of columns.
-        storage: how each column is stored.
-        widths: in which columns are shown.
-        measures: the level of measurement.
-    """
-
-    names: Sequence[str] = ()
-    rows: int | None = None
-    labels: Mapping[str, str | None] = field(default_factory=dict)
-    value_labels: Mapping[str, dict[Any, str]] = field(default_factory=dict)
-    missing: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    formats: Mapping[str, str] = field(default_factory=dict)
-    storage: Mapping[str, str] = field(default_factory=dict)
-    widths: Mapping[str, int] = field(default_factory=dict)
-    measures: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> SurveyMetadata:
-        """Read the metadata that the reading process writes."""
-        found = json.loads(text)
-        pairs = found.pop("value_labels").items()
-        return cls(**found, value_labels={name: dict(labels) for name, labels in pairs})
 
 
 class SurveyTable(Table):
@@ -61,43 +30,71 @@ class SurveyTable(Table):
 
     Attributes:
         ending: that names of such files have, as `find_survey_ending` states it.
+        program: spss, stata or sas.
         kind: of the file, in words.
         metadata: labels, formats and missing values.
-        keeps_kinds: whether columns have kinds of missing values, as `number_kinds` makes them; else null.
+        columns: what makes letters of their values.
+        keeps_numbers: whether columns are as they are in the file: dates are numbers, and kinds of missing
+            values too, as `number_kinds` makes them; else dates are dates, and kinds null.
 
     Args:
         path: of the file.
         ending: for such a file.
+        labels: whether value labels are the letters.
+        encoding: of the text; None for what the file states.
 
     Raises:
         FileFormatError: it is not a whole file of that kind.
         MissingExtraError: pyreadstat is not installed.
     """
 
-    keeps_kinds = False
+    keeps_numbers = False
 
-    def __init__(self, path: Any, ending: str) -> None:
-        import pyarrow
-
+    def __init__(
+        self, path: Any, ending: str, *, labels: bool = False, encoding: str | None = None
+    ) -> None:
         self.where, self.ending, self._read = path, ending, 0
-        self.kind = f"{SURVEY_KINDS[ending]} ({ending})"
+        self.program, self.kind = PROGRAMS[ending], f"{SURVEY_KINDS[ending]} ({ending})"
         check_installed(f"files that end in {self.ending}", "pyreadstat")
         if not Path(path).is_file():
             raise FileFormatError(
                 f"{path}: is a {self.kind}, which is read from a file on disk: write it there first"
             )
         self._process = subprocess.Popen(  # noqa: S603 -- our own module
-            [sys.executable, "-m", "pmlopt.tables.survey_process", str(path), self.ending],
+            [
+                sys.executable,
+                "-m",
+                "pmlopt.tables.survey_process",
+                str(path),
+                ending,
+                encoding or "",
+            ],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
+        schema = self._open_stream().read_all().schema
+        self.metadata = SurveyMetadata.from_json(schema.metadata[METADATA])
+        self.names, self.rows = list(self.metadata.names), self.metadata.rows
+        self.columns = [
+            SurveyColumn(name, self.metadata, self.program, labels=labels) for name in self.names
+        ]
+        self._stored = list(schema.types)
+        self.types = [
+            kind if column.time is None else column.time.arrow_type
+            for kind, column in zip(self._stored, self.columns, strict=True)
+        ]
+        kinds = "_abcdefghijklmnopqrstuvwxyz"
+        self.missing_letters = {MISSING_LETTER, *(f".{kind}" for kind in kinds + kinds.upper())}
+
+    def _open_stream(self) -> Any:
+        """Open the next stream of the process."""
+        import pyarrow
+
         try:
-            self._stream = pyarrow.ipc.open_stream(self._process.stdout)
+            return pyarrow.ipc.open_stream(self._process.stdout)
         except (pyarrow.ArrowInvalid, OSError) as cause:
             raise self._explain(cause) from None
-        self.metadata = SurveyMetadata.from_json(self._stream.schema.metadata[METADATA])
-        self.names, self.rows = list(self.metadata.names), self.metadata.rows
-        self.types = list(self._stream.schema.types)
 
     def _explain(self, cause: object) -> FileFormatError:
         """Return the error of a file that the process could not read."""
@@ -108,13 +105,31 @@ class SurveyTable(Table):
             cause = "the process that reads it ended, as it does on some damaged files"
         return FileFormatError(f"{self.where}: is a {self.kind}, but no whole one: {cause}")
 
+    def keep_numbers(self) -> None:
+        """Give columns as they are in the file: see `keeps_numbers`."""
+        self.keeps_numbers, self.types = True, self._stored
+
     def batches(self) -> Iterator[TableBatch]:
         """Yield the batches of rows."""
+        return self._read_batches(self.names)
+
+    def read_columns(self, names: Collection[str]) -> Iterator[TableBatch]:
+        """Yield the batches of rows, of a large file with some columns only."""
+        is_large = self.rows is not None and self.rows > 10_000
+        return self._read_batches([one for one in self.names if one in names or not is_large])
+
+    def _read_batches(self, names: Sequence[str]) -> Iterator[TableBatch]:
+        """Yield the batches of rows, with some columns."""
         import pyarrow
 
+        assert self._process.stdin is not None
         try:
-            for batch in self._stream:
-                yield SurveyBatch(batch.columns, batch.num_rows, self._read + 1, self)
+            self._process.stdin.write(json.dumps(names).encode() + b"\n")
+            self._process.stdin.flush()
+            for batch in self._open_stream():
+                found = dict(zip(names, batch.columns, strict=True))
+                columns = [found.get(name) for name in self.names]
+                yield SurveyBatch(columns, batch.num_rows, self._read + 1, self)
                 self._read += batch.num_rows
         except (pyarrow.ArrowInvalid, OSError) as cause:
             raise self._explain(cause) from None
@@ -127,9 +142,22 @@ class SurveyTable(Table):
                 f"{self.where}: states {self.rows} rows and has {self._read}: it is not whole"
             )
 
-    def find_missing(self, place: int) -> Callable[[Any], bool]:
-        """Return the test whether a value of a column is declared as missing."""
-        return _DeclaredMissing(self.metadata.missing.get(self.names[place], ()))
+    def find_value_labels(self, column: str) -> Mapping[Label, str]:
+        """Return the labels of the values of a column by the codes; empty where labels are the letters."""
+        own = self.columns[self.names.index(column)]
+        if own.has_label_letters:
+            return {}
+        return {own.get_code(value): label for value, label in own.labels.items()}
+
+    def warn_of_labels(self, column: str, letters: Sequence[Label]) -> None:
+        """Warn of letters that may be meant as one, values without a label, and labels without people."""
+        super().warn_of_labels(column, letters)
+        if found := list(self.columns[self.names.index(column)].describe_labels(letters)):
+            warnings.warn(
+                f"{self.where}: the column {column!r} has {'; '.join(found)}",
+                LabelWarning,
+                stacklevel=2,
+            )
 
     def close(self) -> None:
         """End the process."""
@@ -141,51 +169,32 @@ class SurveyTable(Table):
         return self._read / self.rows if self.rows else None
 
 
-class _DeclaredMissing:
-    """The test whether a value is missing by an SPSS declaration of values and ranges."""
-
-    def __init__(self, ranges: Sequence[Any]) -> None:
-        self._ranges = [
-            (one["lo"], one["hi"]) if isinstance(one, dict) else (one, one) for one in ranges
-        ]
-
-    def __call__(self, value: Any) -> bool:
-        """Return whether a value is missing; blank text and kinds of missing values always are."""
-        if value == "" or (isinstance(value, float) and value >= MIN_KIND):
-            return True
-        return any(
-            low <= value <= high
-            for low, high in self._ranges
-            if isinstance(low, str) == isinstance(value, str)
-        )
-
-
 class SurveyBatch(TableBatch):
-    """A batch of rows, whose whole numbers are letters without a fraction."""
+    """A batch of rows, whose letters their columns make of the values."""
 
     def __init__(self, columns: Sequence[Any], size: int, first: int, table: SurveyTable) -> None:
         super().__init__(columns, size, first, text=False, names=table.names, where=table.where)
         self._table = table
 
     def encode_column(self, place: int) -> tuple[list[Any], IntArray]:
-        """Encode a column as distinct values and (size,) indices; declared missing values are None."""
-        is_declared = self._table.find_missing(place)
+        """Encode a column as distinct letters and (size,) indices; a missing one may be a `MissingKind`."""
         values, codes = super().encode_column(place)
-        return [
-            None if value is None or is_declared(value) else _drop_fraction(value)
-            for value in values
-        ], codes
+        column = self._table.columns[place]
+        return [column.find_letter(value) for value in values], codes
+
+    def find_order(self, place: int) -> tuple[Any, ...] | None:
+        """Return the letters in the order of their codes, where they are labels."""
+        column = self._table.columns[place]
+        if not column.has_label_letters:
+            return None
+        return column.find_order(super().encode_column(place)[0], self._table.where)
 
     def get_column(self, place: int, kept_mask: BoolArray | None = None) -> Any:
-        """Return a column's array for kept rows, without kinds of missing values but for a file of Stata."""
+        """Return a column's array for kept rows."""
         from pyarrow import compute, scalar
 
-        column = super().get_column(place, kept_mask)
-        if self._table.keeps_kinds or str(column.type) != "double":
-            return column
-        return compute.if_else(compute.less(column, MIN_KIND), column, scalar(None, column.type))
-
-
-def _drop_fraction(value: Any) -> Any:
-    """Return a whole float as an integer: these files have no other numbers."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+        found, about = super().get_column(place, kept_mask), self._table.columns[place]
+        if self._table.keeps_numbers or str(found.type) != "double":
+            return found
+        numbers = compute.if_else(compute.less(found, MIN_KIND), found, scalar(None, found.type))
+        return numbers if about.time is None else about.time.to_arrow(numbers, about.name)

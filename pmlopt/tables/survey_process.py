@@ -1,20 +1,22 @@
-"""The process that reads a file of SPSS, Stata or SAS by pyreadstat, and writes its rows as an Arrow stream.
+"""The process that reads a file of SPSS, Stata or SAS by pyreadstat, and writes its rows as Arrow streams.
 
-A damaged file can end the process that reads it, which is therefore another one: `python -m
-pmlopt.tables.survey_process PATH ENDING`. The first part of the stream has the labels, formats and missing
-values as JSON; errors go to the standard error stream.
+A damaged file can end the process that reads it, which is therefore another one:
+`python -m pmlopt.tables.survey_process PATH ENDING ENCODING`. The first stream has no rows, and the labels,
+formats and missing values as JSON. A line of JSON, the names of columns, is answered by a second stream with
+the rows of these; errors go to the standard error stream.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from pmlopt.core.numbers.arrays import FloatArray
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray
 from pmlopt.errors import FileFormatError
 
 READERS = {
@@ -46,31 +48,46 @@ _FIELDS = {
 """The fields of `SurveyMetadata`, and what pyreadstat calls them."""
 
 
-def write_stream(path: str, ending: str, stream: BinaryIO) -> None:
-    """Read a file by pyreadstat, some rows at a time, and write them as an Arrow stream."""
+def write_streams(path: str, ending: str, encoding: str, asked: BinaryIO, stream: BinaryIO) -> None:
+    """Write what a file states of its columns, and then the rows of those that are asked for.
+
+    Args:
+        path: of the file.
+        ending: of the names of such files.
+        encoding: of its text; empty for what the file states.
+        asked: where the names of columns come from.
+        stream: that is written to.
+    """
     import pyarrow
 
-    found = _read(path, ending, metadataonly=True)[1]
-    texts = [
-        found.readstat_variable_types[name].startswith("string") for name in found.column_names
-    ]
-    types = [pyarrow.string() if text else pyarrow.float64() for text in texts]
-    metadata = {field: getattr(found, theirs) for field, theirs in _FIELDS.items()} | {
+    how = {"encoding": encoding} if encoding and ending != ".por" else {}
+    read = partial(_read, path, ending, **how)
+    found = read(metadataonly=True)[1]
+    types = {
+        name: pyarrow.string()
+        if found.readstat_variable_types[name].startswith("string")
+        else pyarrow.float64()
+        for name in found.column_names
+    }
+    told = {field: getattr(found, theirs) for field, theirs in _FIELDS.items()} | {
         "value_labels": {
             name: list(labels.items()) for name, labels in found.variable_value_labels.items()
         }
     }
-    schema = pyarrow.schema(
-        [(f"f{place}", kind) for place, kind in enumerate(types)],
-        metadata={METADATA: json.dumps(metadata)},
+    head = pyarrow.schema(
+        [(f"f{place}", kind) for place, kind in enumerate(types.values())],
+        metadata={METADATA: json.dumps(told)},
     )
+    pyarrow.ipc.new_stream(stream, head).close()
+    stream.flush()
+    names = json.loads(asked.readline() or "[]")
+    schema = pyarrow.schema([(f"f{place}", types[name]) for place, name in enumerate(names)])
     with pyarrow.ipc.new_stream(stream, schema) as writer:
-        stream.flush()
-        for cells in _read_batches(path, ending, found):
+        for cells in _read_batches(read, names, found):
             columns = [
-                pyarrow.array(["" if cell is None else cell for cell in column], pyarrow.string())
-                if text else pyarrow.array(number_kinds(column))
-                for column, text in zip(cells, texts, strict=True)
+                pyarrow.array(["" if cell is None else cell for cell in column], kind)
+                if kind == pyarrow.string() else pyarrow.array(number_kinds(column))
+                for column, kind in zip(cells, schema.types, strict=True)
             ]  # fmt: skip
             writer.write_batch(pyarrow.RecordBatch.from_arrays(columns, schema=schema))
 
@@ -86,17 +103,23 @@ def _read(path: str, ending: str, **how: Any) -> Any:
     )
 
 
-def _read_batches(path: str, ending: str, found: Any) -> Iterator[list[Any]]:
-    """Yield the columns of some rows at a time."""
-    names, done = found.column_names, 0
-    # Cells that are read at a time.
-    size = max(1, 2**20 // max(1, len(names)))
-    while names and (found.number_rows is None or done < found.number_rows):
-        cells = _read(path, ending, row_offset=done, row_limit=size)[0]
+def _read_batches(
+    read: Callable[..., Any], names: Sequence[str], found: Any
+) -> Iterator[list[Any]]:
+    """Yield the columns of some rows at a time, of as many whichever columns are asked for."""
+    known, done = found.number_rows, 0
+    # Cells of a batch; as many are read at a time, or a 64th of the rows, since rows before are skipped,
+    # which takes time in a compressed file.
+    size = max(1, 2**20 // max(1, len(found.column_names)))
+    batches = max(len(found.column_names) // max(1, len(names)), -(-(known or 0) // (64 * size)), 1)
+    at_once = size * batches
+    while names and (known is None or done < known):
+        cells = read(row_offset=done, row_limit=at_once, usecols=names)[0]
         rows = len(cells[names[0]])
-        if not rows:
+        for first in range(0, rows, size):
+            yield [cells[name][first : first + size] for name in names]
+        if rows < at_once:
             return
-        yield [cells[name] for name in names]
         done += rows
 
 
@@ -119,23 +142,48 @@ def number_kinds(cells: Sequence[Any]) -> FloatArray:
         raise FileFormatError("a number is above 8.9e307, where kinds of missing values begin")
     for row, cell in enumerate(cells if has_kinds else ()):
         if isinstance(cell, str):
-            numbers[row] = MIN_KIND * (1 + ord(cell[0]) / 4096)
+            numbers[row] = number_kind(cell)
     return numbers
+
+
+def number_kind(letter: str) -> float:
+    """Return the number that stands for a kind of missing value."""
+    return MIN_KIND * (1 + ord(letter[0]) / 4096)
+
+
+def find_kinds(numbers: FloatArray) -> BoolArray:
+    """Return the mask of the numbers that stand for kinds of missing values.
+
+    Examples:
+        >>> find_kinds(np.array([1.0, np.inf, number_kind("a")])).tolist()
+        [False, False, True]
+    """
+    ratios = (numbers / MIN_KIND - 1) * 4096
+    return np.asarray((ratios > 0) & (ratios < 256) & (ratios == np.round(ratios)))
 
 
 def list_with_kinds(numbers: FloatArray) -> list[Any]:
     """List floats, with the letter of a missing one of a kind, and None for others."""
     return [
-        None if number != number
-        else chr(round((number / MIN_KIND - 1) * 4096)) if number >= MIN_KIND
-        else number
+        None if number != number else name_kind(number) if number >= MIN_KIND else number
         for number in numbers.tolist()
-    ]  # fmt: skip
+    ]
+
+
+def name_kind(number: float) -> str:
+    """Return the letter of the kind of missing value that a number stands for.
+
+    Examples:
+        >>> name_kind(number_kind("z"))
+        'z'
+    """
+    return chr(round((number / MIN_KIND - 1) * 4096))
 
 
 if __name__ == "__main__":
     try:
-        write_stream(sys.argv[1], sys.argv[2], sys.stdout.buffer)
+        path, ending, encoding = sys.argv[1:]
+        write_streams(path, ending, encoding, sys.stdin.buffer, sys.stdout.buffer)
     except BrokenPipeError:
         sys.exit(0)
     except Exception as cause:  # whatever pyreadstat raises of a damaged file

@@ -12,9 +12,10 @@ import numpy as np
 
 from pmlopt.core.declared_orders import find_declared_order
 from pmlopt.core.descriptions import describe_value
-from pmlopt.core.frames import is_missing, to_integer
+from pmlopt.core.frames import MISSING_LETTER, is_absent, is_missing, to_integer
 from pmlopt.core.lazy_imports import difflib
-from pmlopt.core.numbers.arrays import BoolArray, IntArray
+from pmlopt.core.near_labels import warn_of_near_labels
+from pmlopt.core.numbers.arrays import BoolArray, IntArray, Label
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.arrow_text import check_text, encode_text_codes, without_text_views
 from pmlopt.tables.streams import CsvFormat
@@ -195,7 +196,7 @@ class TableBatch:
     def column_texts(self, place: int) -> list[str]:
         """Return a column's cells as text; missing ones are empty."""
         values, codes = self.encode_column(place)
-        shown = ["" if value is None else str(value) for value in values]
+        shown = ["" if is_absent(value) else str(value) for value in values]
         return [shown[code] for code in codes.tolist()]
 
     def get_column(self, place: int, kept_mask: BoolArray | None = None) -> Any:
@@ -224,6 +225,7 @@ class Table(ABC):
         rows: how many there are, where that is known before they are read.
         types: the types of the columns in Arrow.
         lost_orders: the columns of ordered categories whose order the file does not hold.
+        missing_letters: those that missing cells are where they count as letters.
     """
 
     names: list[str]
@@ -233,6 +235,7 @@ class Table(ABC):
     rows: int | None = None
     types: Sequence[Any]
     lost_orders: Collection[str] = ()
+    missing_letters: Collection[str] = frozenset({MISSING_LETTER})
 
     @abstractmethod
     def batches(self) -> Iterator[TableBatch]:
@@ -244,6 +247,14 @@ class Table(ABC):
         A large table need not read the others; a small one has them, which show what its rows are.
         """
         return self.batches()
+
+    def find_value_labels(self, column: str) -> Mapping[Label, str]:
+        """Return the names of the values of a column by the letters, where a file has some."""
+        return {}
+
+    def warn_of_labels(self, column: str, letters: Sequence[Label]) -> None:
+        """Warn of letters of a column that may be meant as one, or stand for missing cells."""
+        warn_of_near_labels(letters, f"{self.where}: the column {column!r}")
 
     def count_by_engine(self, columns: Sequence[str]) -> Table:
         """Return a table with equal value-tuple counts, counted by an engine where possible."""

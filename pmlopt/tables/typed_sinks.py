@@ -32,11 +32,13 @@ class OutputColumn:
         name: of the column.
         place: in the table that is read, where it is one of its columns.
         labels: those that may occur, where it is a new one.
+        level: that is stated of what a new one tells about a person, in nats; None for none.
     """
 
     name: str
     place: int | None = None
     labels: Sequence[Label] = ()
+    level: float | None = None
 
     @cached_property
     def texts(self) -> Any:
@@ -93,9 +95,11 @@ class TypedSink:
         # Cells of such a group, so that wide tables have shorter ones.
         self.group: int | None = max(1, min(2**18, (2**21) // max(1, len(columns))))
         plain, written = [], []
+        self._values: list[Any] = []  # of new columns
         for column in columns:
+            self._values.append(None if column.place is not None else self._make_values(column))
             if column.place is None:
-                kind = get_label_type(column.labels)
+                kind = self._values[-1].type
                 if kind == pyarrow.string():
                     check_readable_labels(column, "a column of mixed kinds")
                 plain.append(
@@ -114,6 +118,10 @@ class TypedSink:
     def _column_type(self, kind: Any, name: str) -> Any:
         """Return the output Arrow type of a column."""
         return get_plain_type(kind, name)
+
+    def _make_values(self, column: OutputColumn) -> Any:
+        """Return the (M,) values of the labels of a new column as an Arrow array."""
+        return column.values
 
     def _open_writer(self, first: Any) -> Any:
         """Open the file writer, given the first row group."""
@@ -136,9 +144,9 @@ class TypedSink:
         import pyarrow
 
         arrays = [
-            column.values.take(cells) if column.place is None
+            values.take(cells) if values is not None
             else encode_categories(cells) if pyarrow.types.is_dictionary(field.type) else cells
-            for cells, column, field in zip(rows.columns, self._columns, self._schema, strict=True)
+            for cells, values, field in zip(rows.columns, self._values, self._schema, strict=True)
         ]  # fmt: skip
         group = pyarrow.RecordBatch.from_arrays(arrays, schema=self._schema)
         writer = self._writer or self._open_writer(group)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from pmlopt.core.files.matrix_layout import parse_number
-from pmlopt.core.frames import Missing
+from pmlopt.core.frames import Missing, is_absent
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.reading import Table, find_column
 from pmlopt.tables.table import TableBatch
@@ -45,11 +45,11 @@ def check_batch_weights(
     """
     values, codes = batch.encode_column(place)
     for code, value in enumerate(values):
-        if value is None and missing == "drop":
+        if is_absent(value) and missing == "drop":
             continue
         named = f"the weight in {column!r}"
         try:
-            if value is None:
+            if is_absent(value):
                 raise InputError(
                     f"{named} is missing, which is no value: give --missing drop to leave such rows out"
                 )

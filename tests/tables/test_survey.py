@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import shutil
 import subprocess
@@ -13,17 +14,20 @@ import pytest
 from commands import run
 
 from pmlopt import LDP, Mechanism, Prior, design, solve
-from pmlopt.errors import FileFormatError, InputError
+from pmlopt.errors import FileFormatError, InputError, LabelWarning
 from pmlopt.releases.rows.applying import apply_columns
 from pmlopt.releases.rows.batches import ColumnRelease
-from pmlopt.tables import column_counts, open_table
+from pmlopt.tables import CsvFormat, column_counts, open_table
 from pmlopt.tables.writing import write_table
 
 pd = pytest.importorskip("pandas")
 pyreadstat = pytest.importorskip("pyreadstat")
 
 ROWS = 60
+IRISES = Path(__file__).parent / "survey_files" / "iris.sav"
+SPECIES = {1.0: "setosa", 2.0: "versicolor", 3.0: "virginica"}
 LABELS = {1.0: "never", 2.0: "sometimes", 3.0: "daily", 9.0: "refused"}
+OUTPUT_LABELS = {1.0: "never", 2.0: "sometimes", 3.0: "daily"}  # no output is refused
 
 
 def people() -> Any:
@@ -72,7 +76,7 @@ def test_a_file_of_spss_comes_back_with_labels_formats_and_cells(
     for name in ("region", "born", "w"):
         assert after[name].tolist() == expected[name].tolist()
         assert found.original_variable_types[name] == before.original_variable_types[name]
-    assert found.variable_value_labels == {"q": LABELS}
+    assert found.variable_value_labels == {"q": OUTPUT_LABELS}
     assert found.column_names_to_labels["q"] == "Do you smoke? (randomized)"
     assert found.variable_measure["q"] == "ordinal"
 
@@ -130,33 +134,151 @@ def test_a_transport_file_of_sas_is_read_and_written(tmp_path: Path) -> None:
     assert after["w"].tolist() == people()["w"].tolist()
 
 
-def test_a_release_of_the_shell_is_checked_and_estimated(tmp_path: Path) -> None:
-    data = write_spss(tmp_path / "a.sav", q=np.repeat([1.0, 2.0, 3.0], 20))
-    folder = str(tmp_path / "out")
-    how = [
-        "--column",
-        "q",
-        "--keep",
-        "region",
-        "--drop-all",
-        "--epsilon",
-        "1",
-        "--utility",
-        "hamming",
+def test_labels_are_letters_in_the_order_of_their_codes(tmp_path: Path) -> None:
+    data = write_spss(tmp_path / "a.sav")
+    counts = column_counts(data, "q", missing="letter", form=CsvFormat(labels=True))
+    assert list(counts.items()) == [("never", 18), ("sometimes", 18), ("daily", 18), ("refused", 6)]
+    assert list(column_counts(data, "region", form=CsvFormat(labels=True))) == [
+        "north",
+        "south",
+        "äst",
     ]
-    run("release", str(data), *how, "-o", folder)
-    assert run("check", folder, code=3)
-    assert run("estimate", folder)
-    assert (tmp_path / "out" / "released.sav").is_file()
+
+
+def test_codes_of_one_label_stay_apart_and_are_no_letters_by_label(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0, 8.0, 9.0] * 5})
+    labels = {"a": {1: "yes", 8: "refused", 9: "refused", 3: "other"}}
+    pyreadstat.write_sav(frame, str(tmp_path / "a.sav"), variable_value_labels=labels)
+    said = r"no label for 2; no row with 3 \(other\); the label 'refused' for 8 and 9, which stay apart"
+    with pytest.warns(LabelWarning, match=said):
+        assert column_counts(tmp_path / "a.sav", "a") == {1: 5, 2: 5, 8: 5, 9: 5}
+    with pytest.raises(InputError, match="'refused' for 8 and 9, which would be one letter"):
+        column_counts(tmp_path / "a.sav", "a", form=CsvFormat(labels=True))
+
+
+def test_a_code_whose_text_is_the_label_of_another_is_no_letter_by_label(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0] * 5})
+    pyreadstat.write_sav(frame, str(tmp_path / "a.sav"), variable_value_labels={"a": {1: "2"}})
+    with pytest.raises(InputError, match="'2' for 1 and 2"):
+        column_counts(tmp_path / "a.sav", "a", form=CsvFormat(labels=True))
+
+
+def test_missing_values_are_counted_and_lettered_by_kind(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"b": [10, "a", None, "z", 20, "a"] * 2})
+    pyreadstat.write_dta(
+        frame, str(tmp_path / "a.dta"), missing_user_values={"b": ["a", "z"]},
+        variable_value_labels={"b": {"a": "refused"}},
+    )  # fmt: skip
+    with pytest.raises(InputError, match=r"8 of 12 .* \(no kind: 2, .a \(refused\): 4 and .z: 2\)"):
+        column_counts(tmp_path / "a.dta", "b")
+    counts = column_counts(tmp_path / "a.dta", "b", missing="letter")
+    assert list(counts.items()) == [(10, 2), (20, 2), ("", 2), (".a", 4), (".z", 2)]
+    letters = tuple(counts)
+    keep_all(tmp_path / "a.dta", tmp_path / "b.dta", column="b", outputs=letters)
+    after, found = pyreadstat.read_dta(
+        str(tmp_path / "b.dta"), user_missing=True, output_format="dict"
+    )
+    assert list(after["b"]) == list(frame["b"])
+    assert found.variable_value_labels == {"b": {"a": "refused"}}
+
+
+@pytest.mark.parametrize("ending", [".sav", ".dta", ".xpt"])
+def test_dates_are_letters_and_are_written_as_dates(tmp_path: Path, ending: str) -> None:
+    days = [datetime.date(1999, 12, 31), datetime.date(2020, 2, 29)] * 5
+    data, target = tmp_path / f"a{ending}", tmp_path / f"b{ending}"
+    write = {".sav": "write_sav", ".dta": "write_dta", ".xpt": "write_xport"}[ending]
+    getattr(pyreadstat, write)(pd.DataFrame({"day": days, "kept": days[::-1]}), str(data))
+    counts = column_counts(data, "day")
+    assert list(counts.items()) == [("1999-12-31", 5), ("2020-02-29", 5)]
+    keep_all(data, target, column="day", outputs=tuple(counts))
+    read = {".sav": "read_sav", ".dta": "read_dta", ".xpt": "read_xport"}[ending]
+    after, _ = getattr(pyreadstat, read)(str(target))
+    assert after["day"].tolist() == days
+    assert after["kept"].tolist() == days[::-1]
+    keep_all(data, tmp_path / "b.csv", column="day", outputs=tuple(counts))
+    assert (tmp_path / "b.csv").read_text().split()[1] == "1999-12-31,2020-02-29"
+
+
+def test_dates_of_one_program_are_dates_of_another(tmp_path: Path) -> None:
+    days = [datetime.date(1582, 10, 20), datetime.date(2020, 2, 29)] * 5
+    moments = [datetime.datetime(1999, 12, 31, 23, 59, 59, 500_000)] * 10
+    frame = pd.DataFrame({"a": [1.0, 2.0] * 5, "day": days, "moment": moments})
+    pyreadstat.write_xport(frame, str(tmp_path / "a.xpt"))
+    for ending, read in ((".sav", pyreadstat.read_sav), (".dta", pyreadstat.read_dta)):
+        target = tmp_path / f"b{ending}"
+        keep_all(tmp_path / "a.xpt", target, column="a", outputs=(1, 2))
+        after, _ = read(str(target))
+        assert after["day"].tolist() == days
+        assert after["moment"].tolist() == moments
+
+
+def test_labels_that_spss_cuts_are_refused(tmp_path: Path) -> None:
+    labels = {"a": {1: "x" * 120, 2: "x" * 121}}
+    frame = pd.DataFrame({"a": [1, 2] * 5, "b": [1, 2] * 5}).astype("int32")
+    pyreadstat.write_dta(frame, str(tmp_path / "a.dta"), variable_value_labels=labels)
+    keep_all(tmp_path / "a.dta", tmp_path / "b.dta", column="b", outputs=(1, 2))
+    assert pyreadstat.read_dta(str(tmp_path / "b.dta"))[1].variable_value_labels == labels
+    with pytest.raises(InputError, match="more than 120 bytes"):
+        keep_all(tmp_path / "a.dta", tmp_path / "b.sav", column="b", outputs=(1, 2))
+    assert not (tmp_path / "b.sav").exists()
+
+
+@pytest.mark.parametrize(("ending", "text"), [(".sav", "a "), (".xpt", "a "), (".dta", "a\0b")])
+def test_text_that_would_come_back_as_another_is_refused(
+    tmp_path: Path, ending: str, text: str
+) -> None:
+    with pytest.raises(FileFormatError, match="cuts off"):
+        write_table(tmp_path / f"a{ending}", {"a": ["a", text]})
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("ending", [".sav", ".dta"])
+def test_numbers_that_no_reader_takes_back_are_refused(tmp_path: Path, ending: str) -> None:
+    with pytest.raises(FileFormatError, match="cannot hold"):
+        write_table(tmp_path / f"a{ending}", {"a": [0.5, math.inf]})
+    assert not list(tmp_path.iterdir())
+
+
+def release_irises(folder: Path) -> Path:
+    """Release the species of an example of haven, a package of R, and return the released file."""
+    how = ["--column", "Species", "--keep", "Sepal.Length", "--drop-all", "--epsilon", "1"]
+    shown = run("release", str(IRISES), *how, "--utility", "hamming", "-o", str(folder))
+    assert "setosa)" in shown
+    return folder / "released.sav"
+
+
+def test_a_release_of_the_shell_is_checked_and_estimated(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    released = release_irises(folder)
+    assert run("check", str(folder), code=3)
+    shown = run("estimate", str(folder))
+    assert all(f"{code:g} ({name})" in shown for code, name in SPECIES.items())
+    assert "1 (setosa)" in (folder / "report.md").read_text()
+    _, found = pyreadstat.read_sav(str(released))
+    assert found.variable_value_labels == {"Species": SPECIES}
+    assert found.column_names_to_labels["Species"] == "Species (randomized, 1 nats)"
+
+
+def test_a_plan_takes_labels_as_letters(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        'labels = true\nkeep = ["region"]\ndrop = ["born", "w"]\n'
+        '[release.q]\nepsilon = 1.0\nutility = "hamming"\n'
+    )
+    data = write_spss(tmp_path / "a.sav", q=np.repeat([1.0, 2.0, 3.0], 20))
+    run("release", str(data), "--plan", str(plan), "-o", str(tmp_path / "out"))
+    after, found = pyreadstat.read_sav(str(tmp_path / "out" / "released.sav"))
+    assert set(after["q"]) <= {"never", "sometimes", "daily"}
+    assert found.variable_value_labels == {}
 
 
 @pytest.mark.skipif(shutil.which("pspp") is None, reason="PSPP is not installed")
 def test_pspp_shows_the_labels_of_a_release(tmp_path: Path) -> None:
-    keep_all(write_spss(tmp_path / "a.sav"), tmp_path / "b.sav")
+    released = release_irises(tmp_path / "out")
     program = tmp_path / "a.sps"
-    program.write_text(f"GET FILE='{tmp_path / 'b.sav'}'.\nFREQUENCIES q.\n")
+    program.write_text(f"GET FILE='{released}'.\nFREQUENCIES Species.\n")
     shown = subprocess.run(["pspp", program], capture_output=True, text=True, check=True).stdout
-    assert all(label in shown for label in ("never", "sometimes", "daily"))
+    assert all(label in shown for label in ("setosa", "virginica", "(randomized, 1 nats)"))
 
 
 @pytest.mark.parametrize("ending", [".sav", ".dta"])
@@ -180,9 +302,10 @@ def test_a_process_that_ends_is_a_damaged_file(
 
 def test_what_a_format_cannot_hold_is_refused_before_a_row_is_drawn(tmp_path: Path) -> None:
     for columns, reason in (
-        ({"a b": [1, 2]}, "cannot have a column 'a b'"),
+        ({"b": [1, 2], "a b": [1, 2]}, "cannot have a column 'a b'"),
+        ({"b": [1, 2], "ALL": [1, 2]}, "cannot have a column 'ALL'"),
         ({"a": [2**53 + 2, 1]}, "rounds"),
-        ({"a": [True, False]}, "has numbers and text"),
+        ({"a": [True, False]}, "has numbers, text and dates"),
     ):
         with pytest.raises(InputError, match=reason):
             write_table(tmp_path / "a.sav", columns)
@@ -217,4 +340,4 @@ def test_letters_of_a_design_are_those_of_the_released_file(tmp_path: Path) -> N
         )
     after, found = pyreadstat.read_sav(str(tmp_path / "b.sav"))
     assert set(after["q"]) <= {1.0, 2.0, 3.0}
-    assert found.variable_value_labels == {"q": LABELS}
+    assert found.variable_value_labels == {"q": OUTPUT_LABELS}

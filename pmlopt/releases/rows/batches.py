@@ -12,6 +12,7 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
+from pmlopt.core.frames import is_absent
 from pmlopt.core.numbers.arrays import BoolArray, IntArray, Label, abbreviate, make_label_key
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.data.sampling.categorical import KeyedBits, RandomBits, RowSampler, SystemBits, make_key
@@ -36,10 +37,12 @@ class ColumnRelease:
             a CSV file is an input that reads the same; a missing cell is the input "", the empty text.
         columns: their names. Outputs that are tuples of as many parts take the places of the columns; others
             are one column in the place of the first, named with `+` between.
+        level: of the mechanism in nats, for files that can state it; None for none.
     """
 
     mechanism: Mechanism
     columns: tuple[str, ...]
+    level: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mechanism", self.mechanism.with_named_outputs())
@@ -99,7 +102,7 @@ class ColumnReleaser:
             [
                 *((place, OutputColumn(names[place], place), -1) for place in stay),
                 *(
-                    (place, OutputColumn(name, None, labels), number)
+                    (place, OutputColumn(name, None, labels, step.release.level), number)
                     for number, step in enumerate(self._steps)
                     for (name, labels), place in zip(
                         step.release.output_columns, step.places, strict=False
@@ -389,7 +392,11 @@ class _ColumnStep:
             row = self._known.get(tuple(map(str, filled)), _UNKNOWN)
         if row >= 0:
             self._rows[key] = row
-        return _LEFT_OUT if row == _UNKNOWN and self._drop_missing and None in value else row
+        return (
+            _LEFT_OUT
+            if row == _UNKNOWN and self._drop_missing and any(map(is_absent, value))
+            else row
+        )
 
     def refuse_row(self, batch: TableBatch, row: int) -> NoReturn:
         """Raise an error for a row whose value is not an input of the mechanism."""
@@ -400,7 +407,7 @@ class _ColumnStep:
         raise MechanismError(
             f"{self._where}: {batch.name_row(row)}: the value {what} is not an input of the mechanism, "
             f"whose inputs are {abbreviate(self.release.mechanism.inputs)}"
-            + (": give --missing drop to leave such rows out" if None in value else "")
+            + (": give --missing drop to leave such rows out" if any(map(is_absent, value)) else "")
         )
 
 
