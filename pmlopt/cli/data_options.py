@@ -35,6 +35,9 @@ Encoding: TypeAlias = Annotated[
 PriorFile: TypeAlias = Annotated[
     Path, "CSV with a header and two columns: letter, and count or probability.", "--prior"
 ]
+Sheet: TypeAlias = Annotated[
+    str | None, "Of a workbook the sheet, of a file of R the data frame, where it has several."
+]
 Columns: TypeAlias = Annotated[
     tuple[str, ...],
     "The file of the prior is data instead (CSV, Parquet or Arrow): count this column of it, or the tuples "
@@ -66,17 +69,18 @@ Seed: TypeAlias = Annotated[
 
 @dataclass(frozen=True)
 class DataOptions:
-    """The CSV format options; None values are detected."""
+    """The options on the format of a data file; None values are detected."""
 
     delimiter: Delimiter = None
     encoding: Encoding = None
+    sheet: Sheet = None
 
     @property
     def csv_format(self) -> CsvFormat:
         """Return the CSV format of the options."""
         from pmlopt.tables import CsvFormat
 
-        return CsvFormat(self.delimiter, self.encoding)
+        return CsvFormat(self.delimiter, self.encoding, sheet=self.sheet)
 
     def open_table(self, path: Path) -> Table:
         """Open a data file as a table."""

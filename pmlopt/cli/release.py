@@ -281,7 +281,16 @@ def example_command(target: Annotated[Path, ArgumentNote("FILE")]) -> None:
     )
 
 
-PRIOR = {"prior_file", "counts_file", "columns", "missing", "normalise", "delimiter", "encoding"}
+PRIOR = {
+    "prior_file",
+    "counts_file",
+    "columns",
+    "missing",
+    "normalise",
+    "delimiter",
+    "encoding",
+    "sheet",
+}
 """The options of the prior, which every requirement that is compared shares."""
 
 _Page: TypeAlias = Annotated[Path, "The page to write (.html).", "-o/--output", TARGET]

@@ -67,7 +67,6 @@ from pmlopt.releases.rows.batches import ColumnRelease
 from pmlopt.releases.rows.drafts import begin_draft, resolve_target_folder
 from pmlopt.tables.digests import RowDigest, digest_data, digest_files
 from pmlopt.tables.reading import (
-    PARQUET_ENDINGS,
     FolderTable,
     Table,
     find_column,
@@ -75,7 +74,7 @@ from pmlopt.tables.reading import (
     read_texts,
 )
 from pmlopt.tables.streams import CsvFormat
-from pmlopt.tables.writing import ARROW_ENDINGS, SURVEY_ENDINGS
+from pmlopt.tables.writing import choose_released_ending
 from pmlopt.verification.verify_saved import load_trusted
 
 Columns: TypeAlias = str | tuple[str, ...]
@@ -433,10 +432,7 @@ def write_release(
                 known = {f"{released}/{name}": one.sha256 for name, one in finished.items()}
                 draft.check_unchanged(None, digest_files(done.sources))
             else:
-                data = draft.data  # its format is kept; what came from memory becomes CSV
-                ending = Path(data).suffix.lower() if isinstance(data, str | os.PathLike) else ""
-                kept = ending in (*PARQUET_ENDINGS, *ARROW_ENDINGS, *SURVEY_ENDINGS)
-                released = f"{RELEASED}{ending if kept else '.csv'}"
+                released = f"{RELEASED}{choose_released_ending(draft.data)}"
                 drawn_from = draft.make_row_digest(table)
                 done = apply_columns(
                     table, draft.releases, folder / released, watch=drawn_from.add_batch,

@@ -224,6 +224,7 @@ class Table(ABC):
         rows: how many there are, where that is known before they are read.
         types: the types of the columns in Arrow.
         lost_orders: the columns of ordered categories whose order the file does not hold.
+        ending: of the file, where it was converted.
     """
 
     names: list[str]
@@ -233,6 +234,7 @@ class Table(ABC):
     rows: int | None = None
     types: Sequence[Any]
     lost_orders: Collection[str] = ()
+    ending: str = ""
 
     @abstractmethod
     def batches(self) -> Iterator[TableBatch]:
