@@ -213,7 +213,7 @@ def release(
     law (`joint_design`).
 
     Args:
-        data: a CSV, Parquet or Arrow file, a folder of Parquet files, or a data frame.
+        data: a data file, a folder of Parquet files, a `Database`, or a data frame.
         mechanisms: by column, or by the tuple of columns whose tuples of values are the inputs: a mechanism,
             a `Result`, or a file of either. Each row is drawn independently, exactly.
         columns: in place of mechanisms the utility of each column, by its name.
@@ -279,16 +279,11 @@ def release(
         check_columns_named(
             table.names, [name for names in given for name in names], keep, drop, table.where
         )
+        _check_ledger_people(ledger, person_column, drop_missing, table)
     written = [name for one in releases for name, _ in one.output_columns]
     if len({*written, *keep}) < len(written) + len(keep):
         raise InputError(
             f"two of the columns that are written have one name: {join_words([*written, *keep], 9)}"
-        )
-    if person_column is not None and ledger is None:
-        raise InputError("person_column names the people of a ledger: give the ledger too")
-    if ledger is not None and drop_missing:
-        raise InputError(
-            "a ledger has a row for each person in it: leave no row out for a missing cell"
         )
     largest = None if total is None else check_nonnegative(total, "the total", InputError)
     digests = DataDigests.compute(data, law)
@@ -348,6 +343,25 @@ def release(
     if target is not None:
         write_release(draft, target, seed, executor)
     return draft
+
+
+def _check_ledger_people(
+    ledger: object, person_column: str | None, drop_missing: bool, table: Table
+) -> None:
+    """Raise an error where it is not clear which people of a ledger the rows are."""
+    if ledger is None:
+        if person_column is not None:
+            raise InputError("person_column names the people of a ledger: give the ledger too")
+        return
+    if drop_missing:
+        raise InputError(
+            "a ledger has a row for each person in it: leave no row out for a missing cell"
+        )
+    if person_column is None and not table.is_ordered:
+        raise InputError(
+            f"{table.where}: its rows have no order, by which a ledger knows people: give the column with "
+            "their numbers as person_column"
+        )
 
 
 def _collect_mechanisms(

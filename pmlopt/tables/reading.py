@@ -23,6 +23,7 @@ from pmlopt.core.frames import is_lazy, to_narwhals
 from pmlopt.core.lazy_imports import check_installed
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.arrow_text import check_places, is_plain_text
+from pmlopt.tables.databases import Database
 from pmlopt.tables.folder_names import values_in_path
 from pmlopt.tables.frame_tables import FrameTable, LazyTable
 from pmlopt.tables.json_lines import JsonLinesTable, is_json_lines
@@ -78,8 +79,8 @@ def open_table(data: Any, form: CsvFormat | None = None, *, may_be_empty: bool =
 
     Args:
         data: the path of a file, `-` for standard input, a folder or a pattern of Parquet files, a frame of
-            pandas, Polars or Arrow, one that an engine has not computed (Polars, DuckDB, Dask, Spark), or a
-            mapping from names to columns.
+            pandas, Polars or Arrow, one that an engine has not computed (Polars, DuckDB, Dask, Spark), a
+            `Database`, or a mapping from names to columns.
         form: of a CSV file.
         may_be_empty: whether a Parquet or Arrow file may have no rows, as a part of a folder may.
 
@@ -88,6 +89,8 @@ def open_table(data: Any, form: CsvFormat | None = None, *, may_be_empty: bool =
         InputError: it is no frame, a column is none, or two have one name.
     """
     check_installed("tables of people", "narwhals", "pyarrow")
+    if isinstance(data, Database):
+        return data.open_table()
     if not isinstance(data, str | os.PathLike):
         frame = to_narwhals(data, lazy=True)
         return LazyTable(frame) if is_lazy(frame) else FrameTable(data)

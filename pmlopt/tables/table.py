@@ -225,6 +225,7 @@ class Table(ABC):
         types: the types of the columns in Arrow.
         lost_orders: the columns of ordered categories whose order the file does not hold.
         ending: of the file, where it was converted.
+        is_ordered: whether the rows have an order, in which they are read each time.
     """
 
     names: list[str]
@@ -235,6 +236,7 @@ class Table(ABC):
     types: Sequence[Any]
     lost_orders: Collection[str] = ()
     ending: str = ""
+    is_ordered: bool = True
 
     @abstractmethod
     def batches(self) -> Iterator[TableBatch]:

@@ -22,6 +22,7 @@ from pmlopt.core.lazy_imports import check_installed
 from pmlopt.core.numbers.arrays import Label
 from pmlopt.data.sampling.categorical import RandomBits
 from pmlopt.errors import FileFormatError
+from pmlopt.tables.databases import Database
 from pmlopt.tables.reading import (
     PARQUET_ENDINGS,
     FrameTable,
@@ -63,12 +64,14 @@ def choose_released_ending(data: Any) -> str:
     """Return the ending of the file to which the rows of data are released: their own, or a similar one.
 
     Args:
-        data: a path, or data in memory, which become CSV.
+        data: a path; or a database, whose rows become Parquet, or data in memory, which become CSV.
 
     Examples:
         >>> [choose_released_ending(name) for name in ("a.parquet", "a.ods", "a.csv.gz")]
         ['.parquet', '.xlsx', '.csv']
     """
+    if isinstance(data, Database):
+        return ".parquet"
     ending = Path(data).suffix.lower() if isinstance(data, str | os.PathLike) else ""
     ending = _WRITTEN_AS.get(ending, ending)
     return ending if ending in TYPED_ENDINGS else ".csv"

@@ -18,7 +18,10 @@ _BEGINNINGS: tuple[tuple[bytes, str], ...] = (
         f"is an Excel file (.xls) or another Office file: {_SAVE}",
     ),
     (b"%PDF-", f"is a PDF file: {_SAVE}"),
-    (b"SQLite format 3\0", "is a database of SQLite: export the table as CSV, and give that"),
+    (
+        b"SQLite format 3\0",
+        "is a database of SQLite: give sqlite:///FILE and its --table to pmlopt release, or export the table",
+    ),
     (b"\x89HDF\r\n\x1a\n", f"is an HDF5 file: {_SAVE}"),
     (b"\x93NUMPY", f"is an array of numpy (.npy): {_SAVE}"),
     (b"RDX2\n", f"is a file of R (.RData): {_SAVE}"),
