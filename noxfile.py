@@ -255,7 +255,7 @@ def accounting(session: nox.Session) -> None:
 
 @nox.session
 def postgres(session: nox.Session) -> None:
-    """Generated SQL, and tables as data, in a server of PostgreSQL, where Debian's package postgresql is installed."""
+    """SQL, and tables as data, in a server of PostgreSQL, where Debian's package postgresql is installed."""
     if not any(Path("/usr/lib/postgresql").glob("*/bin/initdb")):
         session.skip("there is no PostgreSQL here: apt-get install postgresql")
     session.install("-e", ".[tests]")

@@ -20,14 +20,6 @@ from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.cells import get_plain_type
 from pmlopt.tables.table import Table, TableBatch
 
-BATCH_ROWS = 2**16
-"""Rows that are written at a time, and read of SQLite, whose driver takes the types from the first ones."""
-
-
-def is_database_url(data: object) -> bool:
-    """Return whether a text names a database, such as `sqlite:///people.db`, and no file."""
-    return isinstance(data, str) and "://" in data
-
 
 class Database:
     """A table or a query of a database, whose rows are read in one snapshot.
@@ -144,7 +136,7 @@ class Database:
             plain = pyarrow.schema(
                 [(one.name, get_plain_type(one.type, one.name)) for one in file.schema_arrow]
             )
-            batches = (one.cast(plain) for one in file.iter_batches(BATCH_ROWS))
+            batches = (one.cast(plain) for one in file.iter_batches())
             self._execute(f"DROP TABLE {_quote_name(name)}")
             with self._connection.cursor() as cursor:
                 cursor.adbc_ingest(
@@ -304,7 +296,8 @@ _REPEATABLE = ("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",)
 _SNAPSHOTS = {"postgresql": _REPEATABLE, "postgres": _REPEATABLE}
 """What makes a transaction one snapshot, which it is in SQLite and DuckDB."""
 
-_OPTIONS = {"sqlite": {"adbc.sqlite.query.batch_rows": str(BATCH_ROWS)}}
+# the driver of SQLite takes the types of columns from the rows of the first batch
+_OPTIONS = {"sqlite": {"adbc.sqlite.query.batch_rows": "65536"}}
 
 _ENUMERATIONS = (
     "SELECT t.typname::text, e.enumlabel::text FROM pg_enum e JOIN pg_type t ON t.oid = e.enumtypid "

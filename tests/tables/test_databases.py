@@ -19,7 +19,6 @@ from pmlopt.errors import FileFormatError, InputError
 from pmlopt.publishing import release
 from pmlopt.releases import Ledger
 from pmlopt.tables import Database, column_counts, open_table
-from pmlopt.tables.databases import BATCH_ROWS
 
 pytest.importorskip("adbc_driver_manager")
 duckdb = pytest.importorskip("duckdb")
@@ -232,7 +231,7 @@ def test_a_column_of_sqlite_with_two_types_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "a.db") as connection:
         connection.execute("CREATE TABLE mixed (a)")
         # the types are those of the first rows
-        rows = f"WITH RECURSIVE n(k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM n LIMIT {BATCH_ROWS})"
+        rows = "WITH RECURSIVE n(k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM n LIMIT 65536)"
         connection.execute(f"INSERT INTO mixed {rows} SELECT k % 3 FROM n UNION ALL SELECT 'x'")
     mixed = Database(f"sqlite:///{tmp_path}/a.db", table="mixed")
     with mixed as one, pytest.raises(FileFormatError, match="Type mismatch in column 0"):
