@@ -14,7 +14,7 @@ import pytest
 from commands import run
 from oracles.samplers import serve_postgres
 
-from pmlopt import LDP, Prior, design, solve
+from pmlopt import LDP, Mechanism, Prior, design, solve
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.publishing import release
 from pmlopt.releases import Ledger
@@ -88,6 +88,8 @@ def test_a_table_is_released_to_a_folder_and_to_a_new_table(
     assert "600 rows written to the new table released" in said
     run("check", tmp_path / "out", code=3)  # columns in clear follow from the data
     run("estimate", tmp_path / "out")
+    letters = sorted(LEVELS) if url.startswith("sqlite") else LEVELS
+    assert Mechanism.load(tmp_path / "out" / "mechanisms" / "level.json").inputs == tuple(letters)
     with open_table(tmp_path / "out" / "released.parquet") as table:
         (batch,) = table.batches()
         rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)

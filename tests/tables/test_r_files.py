@@ -111,6 +111,14 @@ def test_levels_in_their_order_are_the_letters(people: Path) -> None:
         assert list(column_counts(people, column, missing="drop")) == order
 
 
+def test_a_design_and_its_estimates_have_the_order_of_the_levels(
+    people: Path, tmp_path: Path
+) -> None:
+    how = ("--column", "level", "--missing", "drop", "--epsilon", 1, "--privacy", "ldp")
+    run("design", "--prior", people, *how, "--utility", "hamming", "-o", tmp_path / "m.json")
+    assert Mechanism.load(tmp_path / "m.json").inputs == ("low", "mid", "high")
+
+
 def test_the_data_frame_of_several_is_named(tmp_path: Path) -> None:
     path = tmp_path / "people.rda"
     path.write_bytes(TWO)
