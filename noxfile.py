@@ -255,7 +255,7 @@ def accounting(session: nox.Session) -> None:
 
 @nox.session
 def postgres(session: nox.Session) -> None:
-    """The generated SQL in a server of PostgreSQL, where Debian's package postgresql is installed."""
+    """SQL, and tables as data, in a server of PostgreSQL, where Debian's package postgresql is installed."""
     if not any(Path("/usr/lib/postgresql").glob("*/bin/initdb")):
         session.skip("there is no PostgreSQL here: apt-get install postgresql")
     session.install("-e", ".[tests]")
@@ -263,6 +263,7 @@ def postgres(session: nox.Session) -> None:
         "pytest",
         "-q",
         "tests/data/samplers/test_postgres.py",
+        "tests/tables/test_databases.py",
         *session.posargs,
         env={"PMLOPT_NEEDS_POSTGRES": "1"},
     )

@@ -18,12 +18,12 @@ from pmlopt.cli.terminal import print_line
 from pmlopt.core.display import pluralize
 from pmlopt.core.frames import Missing
 from pmlopt.core.numbers.arrays import Label, join_words
-from pmlopt.errors import InputError
+from pmlopt.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
     from pmlopt.core.numbers.counts import CountedTuples
     from pmlopt.data.prior import Prior
-    from pmlopt.tables import CsvFormat, Table
+    from pmlopt.tables import CsvFormat, Database, Table
 
 
 Delimiter: TypeAlias = Annotated[
@@ -39,6 +39,9 @@ Labels: TypeAlias = Annotated[
 ]
 PriorFile: TypeAlias = Annotated[
     Path, "CSV with a header and two columns: letter, and count or probability.", "--prior"
+]
+Sheet: TypeAlias = Annotated[
+    str | None, "Of a workbook the sheet, of a file of R the data frame, where it has several."
 ]
 Columns: TypeAlias = Annotated[
     tuple[str, ...],
@@ -71,10 +74,11 @@ Seed: TypeAlias = Annotated[
 
 @dataclass(frozen=True)
 class DataOptions:
-    """How a data file is read: the CSV format, detected where None, and what its letters are."""
+    """How a data file is read: options that are None are detected; and what its letters are."""
 
     delimiter: Delimiter = None
     encoding: Encoding = None
+    sheet: Sheet = None
     labels: Labels = False
 
     @property
@@ -82,9 +86,9 @@ class DataOptions:
         """Return the CSV format of the options."""
         from pmlopt.tables import CsvFormat
 
-        return CsvFormat(self.delimiter, self.encoding, labels=self.labels)
+        return CsvFormat(self.delimiter, self.encoding, sheet=self.sheet, labels=self.labels)
 
-    def open_table(self, path: Path) -> Table:
+    def open_table(self, path: Path | Database) -> Table:
         """Open a data file as a table."""
         from pmlopt.tables import open_table
 
@@ -125,6 +129,58 @@ class DataOptions:
 
         with self.open_table(path) as table:
             return read_texts(table, columns)
+
+
+@dataclass(frozen=True)
+class DatabaseOptions:
+    """The options of a database that is given by its URL in place of a data file."""
+
+    table: Annotated[str | None, "Of a database, whose URL is DATA: the table."] = None
+    query: Annotated[str | None, "Of a database: the SQL that selects its rows, for --table."] = (
+        None
+    )
+    into: Annotated[
+        str | None,
+        "Write the released rows to a new table of the database, too, in one transaction.",
+    ] = None
+
+    @contextmanager
+    def open_source(self, data: Path | str) -> Iterator[Path | Database]:
+        """Yield the path of a data file, or the database with an open connection."""
+        from pmlopt.tables import Database
+
+        if isinstance(data, str):
+            with Database(data, table=self.table, query=self.query) as database:
+                yield database
+        elif self != DatabaseOptions():
+            raise InputError(
+                "--table, --query and --into are of a database: give one by its URL, such as sqlite:///FILE"
+            )
+        else:
+            yield data
+
+    def reserve_table(self, source: Path | Database) -> None:
+        """Make the new table, where one is to be written, before anything is drawn."""
+        if self.into is not None and not isinstance(source, Path):
+            source.reserve_table(self.into)
+
+    def explain_absent_table(self, folder: Path) -> None:
+        """Print that the new table is still to be written, where a release was only published now."""
+        if self.into is not None:
+            print_line(f"The table {self.into} is not there: write it from {folder}.", err=True)
+
+    def fill_table(self, source: Path | Database, released: Path) -> None:
+        """Write the released rows to the new table, where one is to be written."""
+        if self.into is None or isinstance(source, Path):
+            return
+        try:
+            rows = source.fill_table(self.into, released)
+        except InputError as error:
+            raise FileFormatError(
+                f"the folder is published, and the table {self.into!r} is not there: write it from "
+                f"{released} ({error})"
+            ) from None
+        print_line(f"{rows:,} rows written to the new table {self.into}.", err=prints_json())
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import NoReturn
 import click
 
 from pmlopt.cli.terminal import print_error, print_line
-from pmlopt.core.failures import describe_os_error, is_out_of_memory
+from pmlopt.core.failures import describe_os_error, hide_passwords, is_out_of_memory
 
 CLAIM_FAILS, BAD_INPUT, NOT_SOLVED, BUG, INTERRUPTED, CLOSED = 1, 2, 3, 70, 130, 141
 VERDICT_CODES: Mapping[bool | None, int] = {True: 0, False: CLAIM_FAILS, None: NOT_SOLVED}
@@ -72,7 +72,7 @@ def exit_with_error(
     error: Exception | str, code: int, kind: type[BaseException] | None = None
 ) -> NoReturn:
     """Print an error message to standard error, under `--json` as JSON, and exit with a code."""
-    print_error(str(error), (kind or type(error)).__name__, code, prints_json())
+    print_error(hide_passwords(str(error)), (kind or type(error)).__name__, code, prints_json())
     sys.exit(code)
 
 

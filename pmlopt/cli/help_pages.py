@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 _LISTED = {
-    "Input": """prior* counts* column* delimiter encoding labels missing about* secret-column data records
-        letters circle mechanism* law* from-samples* no-header* normalise traces* samples* edges
+    "Input": """prior* counts* column* delimiter encoding sheet labels table query missing about* secret-column
+        data records letters circle mechanism* law* from-samples* no-header* normalise traces* samples* edges
         stop deterministic group-by within weight-column time-column household-column person-column* person*
         state keep* drop* drop-all* public-classes count sum mean people keys plan* of for-bound""",
     "Requirement": """privacy* epsilon* over* distance gain delta alpha guesses known lower radius*
@@ -18,7 +18,7 @@ _LISTED = {
     "Solver": """solver solver-option tolerance time-limit isolated verbose workers scheduler
         repeats""",
     "Output": """output* page* plot* json* mps dry-run* issuer exact-counts round-counts* keep-order seed
-        mechanisms* assess to bits max-level name decode vipr registry""",
+        mechanisms* assess into to bits max-level name decode vipr registry""",
 }
 OPTION_GROUPS = {title: names.replace("*", "") for title, names in _LISTED.items()}
 """The options of the commands by the heading under which the help lists them."""

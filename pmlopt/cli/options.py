@@ -207,10 +207,11 @@ class OptionNote:
 
 @dataclass(frozen=True)
 class ArgumentNote:
-    """An annotation that makes a parameter a positional argument, and what completes it."""
+    """An annotation that makes a parameter a positional argument, what completes it, and its click type."""
 
     metavar: str
     complete: Callable[[], Iterable[str]] | None = None
+    type: click.Path | None = None
 
 
 def add_command(
@@ -287,8 +288,8 @@ def _make_parameter(key: str, hint: Any, default: Any) -> click.Parameter:
     )
     if isinstance(note, ArgumentNote):
         return click.Argument(
-            [key], type=choice, metavar=note.metavar, nargs=-1 if several else 1, required=required,
-            **completes,
+            [key], type=note.type or choice, metavar=note.metavar, nargs=-1 if several else 1,
+            required=required, **completes,
         )  # fmt: skip
     more: dict[str, Any] = {} if given is None or several else {"default": given}
     more |= completes

@@ -9,9 +9,11 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
+import click
 import numpy as np
 
 from pmlopt.cli.data_options import (
+    DatabaseOptions,
     DataOptions,
     KeepOrder,
     MissingCells,
@@ -27,7 +29,7 @@ from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import Minimise, OptionalUtility, read_utility
 from pmlopt.cli.release_options import SingleReleaseOptions
 from pmlopt.cli.sweeps import UNASKED, find_builder, read_grid
-from pmlopt.cli.targets import TARGET, check_targets_not_inputs
+from pmlopt.cli.targets import DATA, TARGET, check_targets_not_inputs
 from pmlopt.cli.terminal import print_line
 from pmlopt.cli.worker_options import WorkerOptions
 from pmlopt.core.files import disk
@@ -44,9 +46,10 @@ if TYPE_CHECKING:
 
 @add_command(main, "release", extra=(imports,), spends=True)
 def release_command(
-    data: Annotated[Path, ArgumentNote("DATA")],
+    data: Annotated[Path, ArgumentNote("DATA", type=DATA)],
     one: SingleReleaseOptions,
     form: DataOptions,
+    databases: DatabaseOptions,
     workers: WorkerOptions,
     plan_file: Annotated[
         Path | None, "A plan file (TOML): how each column is released.", "--plan"
@@ -67,13 +70,13 @@ def release_command(
 ) -> None:
     """Release columns of DATA, with a report to sign.
 
-    DATA is a CSV, Parquet or Arrow file, or a folder of Parquet files, which --workers release side by side.
+    DATA is a file (CSV, Parquet, SPSS, Stata, SAS, R, Excel and others), a folder of Parquet files, which
+    --workers release side by side, or a database: postgresql://..., sqlite:///FILE or duckdb:///FILE.
     Every column is named once: as released, by --keep or by --drop, or --drop-all drops the rest. Before
     anything is drawn it is stated what each outcome reveals, and what all releases leak together. Then the
-    folder
-    is made, whole or not at all: the released file, its rows in a random order, the mechanisms with their
-    certificates, a report to sign, and release.json, with counts of people rounded unless --exact-counts is
-    given. Exits with 1, and writes nothing, when --total would be exceeded.
+    folder is made, whole or not at all: the released file, its rows in a random order, the mechanisms with
+    their certificates, a report to sign, and release.json, with counts of people rounded unless
+    --exact-counts is given. Exits with 1, and writes nothing, when --total would be exceeded.
     """
     from pmlopt.core.records.record import to_plain
     from pmlopt.publishing import read_plan, release, write_release
@@ -81,8 +84,9 @@ def release_command(
     from pmlopt.publishing.releasing import DataDigests
 
     _check_target(data, output, dry_run)
+    source = click.get_current_context().with_resource(databases.open_source(data))
     if plan_file is None:
-        plan = one.build_plan(data, form)
+        plan = one.build_plan(source, form)
     elif one != SingleReleaseOptions():
         raise InputError(
             "--plan states all of it: leave out --column, --keep, --drop, --total and similar options"
@@ -95,15 +99,16 @@ def release_command(
     csv_format = plan.choose_format(form.csv_format)
     ledger = None if plan.ledger is None else plan.folder / plan.ledger
     if output is not None and _finish_interrupted(ledger, output):
+        databases.explain_absent_table(output)
         return
     warn_of_seed(seed)
     warn_of_order(plan.keep_order)
     law = None if plan.law is None else plan.folder / plan.law
     with show_status("designing", as_json):
-        digests = DataDigests.compute(data, law)
-        mechanisms = plan.make_mechanisms(data, missing, csv_format)
+        digests = DataDigests.compute(source, law)
+        mechanisms = plan.make_mechanisms(source, missing, csv_format)
         draft = release(
-            data, mechanisms, keep=plan.keep, drop=plan.drop, total=plan.total, title=plan.title,
+            source, mechanisms, keep=plan.keep, drop=plan.drop, total=plan.total, title=plan.title,
             law=law, ledger=ledger, person_column=plan.person_column, issuer=plan.issuer,
             household_column=plan.group, exact_counts=plan.exact_counts,
             drop_missing=missing == "drop", keep_order=plan.keep_order, form=csv_format,
@@ -126,10 +131,12 @@ def release_command(
     _check_ledger(draft, as_json, lambda: find_largest_epsilon(plan, draft, missing))
     if output is None:
         return
+    databases.reserve_table(source)
     with workers.open_executor() as executor:
         described = write_release(draft, output, seed, executor)
     recorded = "" if ledger is None else f", and recorded in {ledger}"
     note_released(f"{output} is published{recorded}")
+    databases.fill_table(source, output / described.data)
     if as_json:
         print_json("release", to_plain(described))
         return
@@ -206,7 +213,7 @@ def _check_ledger(draft: ReleaseDraft, as_json: bool, find: Callable[[], float |
         sys.exit(CLAIM_FAILS)
 
 
-def _check_target(data: Path, output: Path | None, dry_run: bool) -> None:
+def _check_target(data: Path | str, output: Path | None, dry_run: bool) -> None:
     """Raise an error for unreadable inputs or unwritable targets."""
     from pmlopt.core.files.disk import is_standard_stream
 
@@ -214,7 +221,7 @@ def _check_target(data: Path, output: Path | None, dry_run: bool) -> None:
         raise InputError("give -o FOLDER to write to, or --dry-run to write nothing")
     if is_standard_stream(data):
         raise InputError("the data are read more than once: give a file, not standard input")
-    if output is not None:
+    if output is not None and isinstance(data, Path):
         check_targets_not_inputs([output], [data])
 
 
@@ -291,6 +298,7 @@ PRIOR = {
     "delimiter",
     "encoding",
     "labels",
+    "sheet",
 }
 """The options of the prior, which every requirement that is compared shares."""
 

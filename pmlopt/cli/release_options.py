@@ -11,6 +11,7 @@ from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
     from pmlopt.publishing import ReleasePlan
+    from pmlopt.tables import Database
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class SingleReleaseOptions(KeepOptions):
         "With --ledger: design within what it leaves to each of the people, with or without --epsilon.",
     ] = False
 
-    def build_plan(self, data: Path, form: DataOptions) -> ReleasePlan:
+    def build_plan(self, data: Path | Database, form: DataOptions) -> ReleasePlan:
         """Build the plan of a single release."""
         from pmlopt.publishing import ReleasePlan
 

@@ -29,6 +29,15 @@ class TargetFile(click.Path):
         return path
 
 
+class DataPath(click.Path):
+    """A click type of data: a path, or the URL of a database as text."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path, or the URL."""
+        return value if "://" in str(value) else super().convert(value, param, ctx)
+
+
+DATA = DataPath(path_type=Path)
 TARGET = TargetFile(path_type=Path)
 TARGET_OR_FOLDER = TargetFile(path_type=Path)
 """A file to write, or a folder to make, which the command looks at itself under its lock."""
@@ -56,7 +65,7 @@ def _list_paths(value: Any) -> Iterator[Path]:
             yield from _list_paths(part)
     elif isinstance(value, Path):
         yield value
-    elif isinstance(value, str) and Path(value).suffix:
+    elif isinstance(value, str) and "://" not in value and Path(value).suffix:
         yield Path(value.partition("=")[2] or value)
 
 

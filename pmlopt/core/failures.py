@@ -1,8 +1,9 @@
-"""Failures of the machine: memory exhaustion and lost workers."""
+"""Failures of the machine, such as exhausted memory and lost workers, and what messages state of them."""
 
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterator
 
 from pmlopt.core.lazy_imports import futures
@@ -39,6 +40,17 @@ def is_out_of_memory(error: BaseException) -> bool:
 def describe_os_error(cause: Exception) -> str:
     """Return the operating system's reason of an error, without the path."""
     return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
+
+
+def hide_passwords(text: str) -> str:
+    """Return a text in which the passwords of URLs are stars.
+
+    Examples:
+        >>> hide_passwords("postgresql://ann:secret@db/census?sslpassword=x&a=b: is no file")
+        'postgresql://ann:***@db/census?sslpassword=***&a=b: is no file'
+    """
+    text = re.sub(r"(\w:/+[^\s/:@]*):\S*@", r"\1:***@", text)
+    return re.sub(r"(password=)[^\s&]+", r"\1***", text)
 
 
 def is_worker_lost(error: BaseException) -> bool:

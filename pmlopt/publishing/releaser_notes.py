@@ -20,6 +20,7 @@ from pmlopt.publishing.folder import ReleaseFile, compute_joint_levels
 from pmlopt.publishing.releasing import ReleaseDraft
 from pmlopt.releases.accounts.attributes import compute_marginal
 from pmlopt.releases.accounts.column_groups import split_evenly
+from pmlopt.tables.writing import describe_other_ending
 
 
 def compute_exact_level(draft: ReleaseDraft) -> float:
@@ -51,6 +52,8 @@ def _list_notes(draft: ReleaseDraft) -> Iterator[str]:
     """Yield the lines on the exact level, the stated shares, and missing cells."""
     planned, counted = draft.planned, draft.counted
     kept = int(counted.people.sum())
+    if other := describe_other_ending(draft.data):
+        yield other
     if counted.left_out:
         share = format_row_share(counted.left_out, kept + counted.left_out)
         yield f"{share} have a missing cell and are left out."

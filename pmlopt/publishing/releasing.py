@@ -74,7 +74,6 @@ from pmlopt.releases.rows.batches import ColumnRelease
 from pmlopt.releases.rows.drafts import begin_draft, resolve_target_folder
 from pmlopt.tables.digests import RowDigest, digest_data, digest_files
 from pmlopt.tables.reading import (
-    PARQUET_ENDINGS,
     FolderTable,
     Table,
     find_column,
@@ -82,7 +81,7 @@ from pmlopt.tables.reading import (
     read_texts,
 )
 from pmlopt.tables.streams import CsvFormat
-from pmlopt.tables.writing import ARROW_ENDINGS, SURVEY_ENDINGS
+from pmlopt.tables.writing import choose_released_ending
 from pmlopt.verification.verify_saved import load_trusted
 
 Columns: TypeAlias = str | tuple[str, ...]
@@ -223,7 +222,7 @@ def release(
     law (`joint_design`).
 
     Args:
-        data: a CSV, Parquet or Arrow file, a folder of Parquet files, or a data frame.
+        data: a data file, a folder of Parquet files, a `Database`, or a data frame.
         mechanisms: by column, or by the tuple of columns whose tuples of values are the inputs: a mechanism,
             a `Result`, or a file of either. Each row is drawn independently, exactly.
         columns: in place of mechanisms the utility of each column, by its name.
@@ -298,16 +297,11 @@ def release(
             table.names, [name for names in given for name in names], keep, drop, table.where
         )
         value_labels = _find_value_labels(table, releases)
+        _check_ledger_people(ledger, person_column, drop_missing, table)
     written = [name for one in releases for name, _ in one.output_columns]
     if len({*written, *keep}) < len(written) + len(keep):
         raise InputError(
             f"two of the columns that are written have one name: {join_words([*written, *keep], 9)}"
-        )
-    if person_column is not None and ledger is None:
-        raise InputError("person_column names the people of a ledger: give the ledger too")
-    if ledger is not None and drop_missing:
-        raise InputError(
-            "a ledger has a row for each person in it: leave no row out for a missing cell"
         )
     largest = None if total is None else check_nonnegative(total, "the total", InputError)
     digests = DataDigests.compute(data, law)
@@ -371,6 +365,25 @@ def release(
     if target is not None:
         write_release(draft, target, seed, executor)
     return draft
+
+
+def _check_ledger_people(
+    ledger: object, person_column: str | None, drop_missing: bool, table: Table
+) -> None:
+    """Raise an error where it is not clear which people of a ledger the rows are."""
+    if ledger is None:
+        if person_column is not None:
+            raise InputError("person_column names the people of a ledger: give the ledger too")
+        return
+    if drop_missing:
+        raise InputError(
+            "a ledger has a row for each person in it: leave no row out for a missing cell"
+        )
+    if person_column is None and not table.is_ordered:
+        raise InputError(
+            f"{table.where}: its rows have no order, by which a ledger knows people: give the column with "
+            "their numbers as person_column"
+        )
 
 
 def _collect_mechanisms(
@@ -447,10 +460,7 @@ def write_release(
                 known = {f"{released}/{name}": one.sha256 for name, one in finished.items()}
                 draft.check_unchanged(None, digest_files(done.sources))
             else:
-                data = draft.data  # its format is kept; what came from memory becomes CSV
-                ending = Path(data).suffix.lower() if isinstance(data, str | os.PathLike) else ""
-                kept = ending in (*PARQUET_ENDINGS, *ARROW_ENDINGS, *SURVEY_ENDINGS)
-                released = f"{RELEASED}{ending if kept else '.csv'}"
+                released = f"{RELEASED}{choose_released_ending(draft.data)}"
                 drawn_from = draft.make_row_digest(table)
                 done = apply_columns(
                     table, draft.releases, folder / released, watch=drawn_from.add_batch,

@@ -13,6 +13,7 @@ from pmlopt.tables.counting import (
     cross_counts,
     state_sequences,
 )
+from pmlopt.tables.databases import Database
 from pmlopt.tables.reading import (
     FolderTable,
     Table,
@@ -27,6 +28,7 @@ from pmlopt.tables.writing import write_table
 __all__ = [
     "MISSING_LETTER",
     "CsvFormat",
+    "Database",
     "FolderTable",
     "Missing",
     "Table",

@@ -15,8 +15,7 @@ import numpy as np
 
 from pmlopt.core.numbers.arrays import BoolArray, IntArray
 from pmlopt.errors import FileFormatError
-from pmlopt.tables.reading import integers_to_arrow
-from pmlopt.tables.table import to_numpy_integers, to_numpy_type
+from pmlopt.tables.table import integers_to_arrow, to_numpy_integers, to_numpy_type
 
 
 def get_plain_type(kind: Any, name: str) -> Any:

@@ -13,7 +13,6 @@ from pmlopt.core.files.disk import describe_os_error, digest_file, is_standard_s
 from pmlopt.core.files.drafts import digest_names
 from pmlopt.core.numbers.arrays import IntArray
 from pmlopt.errors import FileFormatError
-from pmlopt.tables.frame_tables import LazyTable
 from pmlopt.tables.reading import (
     Table,
     TableBatch,
@@ -52,7 +51,7 @@ def digest_files(digests: dict[str, str]) -> str:
 class RowDigest:
     """The running digest of a table's letters and other cells.
 
-    It depends on the order of the rows, but for frames that an engine computes, which has them in any order.
+    It depends on the order of the rows, but for those of engines and databases, which have them in any order.
 
     Args:
         table: that is read.
@@ -61,7 +60,7 @@ class RowDigest:
 
     def __init__(self, table: Table, columns: Sequence[str]) -> None:
         self._places = [find_column(table.names, name, table.where) for name in columns]
-        self._ordered = not isinstance(table, LazyTable)
+        self._ordered = table.is_ordered
         self._hash = hashlib.sha256()
         self._counts: Counter[str] = Counter()
 

@@ -85,6 +85,7 @@ class LazyTable(Table):
     """A table over a lazy frame, counted by its engine where possible."""
 
     where = "the table"
+    is_ordered = False
 
     def __init__(self, frame: Any) -> None:
         with engine_errors():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+import lzma
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal, cast
 
 import numpy as np
 
@@ -16,12 +17,14 @@ from pmlopt.core.files.disk import describe_os_error, is_standard_stream, read_s
 from pmlopt.core.files.file_kinds import (
     SURVEY_KINDS,
     describe_foreign_file,
+    find_document_ending,
     find_survey_ending,
 )
 from pmlopt.core.frames import is_lazy, to_narwhals
 from pmlopt.core.lazy_imports import check_installed
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.arrow_text import check_places, is_plain_text
+from pmlopt.tables.databases import Database
 from pmlopt.tables.folder_names import values_in_path
 from pmlopt.tables.frame_tables import FrameTable, LazyTable
 from pmlopt.tables.json_lines import JsonLinesTable, is_json_lines
@@ -63,8 +66,10 @@ PARQUET_ENDINGS = (".parquet", ".pq")
 _PARQUET, _ARROW = b"PAR1", b"ARROW1"
 """What files of these formats begin with."""
 
-_COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
-"""What compressed files begin with, and the codec of Arrow."""
+_COMPRESSED = {
+    b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ\0": "xz",
+}  # fmt: skip
+"""What compressed files begin with, and the codec of Arrow, which has none of xz."""
 
 
 _MAX_BATCH_ROWS = 2**18
@@ -75,9 +80,9 @@ def open_table(data: Any, form: CsvFormat | None = None, *, may_be_empty: bool =
 
     Args:
         data: the path of a file, `-` for standard input, a folder or a pattern of Parquet files, a frame of
-            pandas, Polars or Arrow, one that an engine has not computed (Polars, DuckDB, Dask, Spark), or a
-            mapping from names to columns.
-        form: of a CSV file, and whether labels are letters.
+            pandas, Polars or Arrow, one that an engine has not computed (Polars, DuckDB, Dask, Spark), a
+            `Database`, or a mapping from names to columns.
+        form: how the file is read, and whether labels are letters.
         may_be_empty: whether a Parquet or Arrow file may have no rows, as a part of a folder may.
 
     Raises:
@@ -85,6 +90,8 @@ def open_table(data: Any, form: CsvFormat | None = None, *, may_be_empty: bool =
         InputError: it is no frame, a column is none, or two have one name.
     """
     check_installed("tables of people", "narwhals", "pyarrow")
+    if isinstance(data, Database):
+        return data.open_table()
     if not isinstance(data, str | os.PathLike):
         frame = to_narwhals(data, lazy=True)
         return LazyTable(frame) if is_lazy(frame) else FrameTable(data)
@@ -96,31 +103,44 @@ def open_table(data: Any, form: CsvFormat | None = None, *, may_be_empty: bool =
     except (OSError, ValueError, TypeError) as cause:
         raise FileFormatError(f"{data}: cannot be read: {describe_os_error(cause)}") from None
     try:
-        codec = next(
-            (codec for mark, codec in _COMPRESSED.items() if source.head.startswith(mark)), None
-        )
-        if codec is not None:
-            source = _decompress(source, codec, data)
-        if source.head.startswith(_PARQUET):
-            return TypedTable(data, make_seekable(source), "Parquet", may_be_empty=may_be_empty)
-        if source.head.startswith(_ARROW):
-            return TypedTable(data, make_seekable(source), "Arrow", may_be_empty=may_be_empty)
-        if is_json_lines(source.head):
-            with source:
-                return JsonLinesTable(io.BufferedReader(source), data)
-        ending = find_survey_ending(source.head)
-        if ending is not None:
-            from pmlopt.tables.survey import SurveyTable
-
-            source.close()
-            known = form or CsvFormat()
-            return SurveyTable(data, ending, labels=known.labels, encoding=known.encoding)
-        _check_kind(source.head, data)
-        found = (form or CsvFormat()).detect(source.head, data, whole=len(source.head) < HEAD_BYTES)
-        return CsvTable(data, source, found)
+        return _open_stream(_decompress(source, data), data, form or CsvFormat(), may_be_empty)
     except BaseException:
         source.close()
         raise
+
+
+def _open_stream(source: DataStream, data: Any, form: CsvFormat, may_be_empty: bool) -> Table:
+    """Open unpacked content as the kind of table that its first bytes show."""
+    if source.head.startswith(_PARQUET):
+        return TypedTable(data, make_seekable(source), "Parquet", may_be_empty=may_be_empty)
+    if source.head.startswith(_ARROW):
+        return TypedTable(data, make_seekable(source), "Arrow", may_be_empty=may_be_empty)
+    if is_json_lines(source.head):
+        with source:
+            return JsonLinesTable(io.BufferedReader(source), data)
+    ending = find_document_ending(source.head)
+    if ending is not None:
+        return _convert_to_arrow(source, ending, data, form.sheet)
+    ending = find_survey_ending(source.head)
+    if ending is not None:
+        from pmlopt.tables.survey import SurveyTable
+
+        source.close()
+        return SurveyTable(data, ending, labels=form.labels, encoding=form.encoding)
+    _check_kind(source.head, data)
+    found = form.detect(source.head, data, whole=len(source.head) < HEAD_BYTES)
+    return CsvTable(data, source, found)
+
+
+def _convert_to_arrow(source: DataStream, ending: str, where: Any, part: str | None) -> TypedTable:
+    """Open the Arrow file that is made of a workbook or a file of R."""
+    from pmlopt.tables.converted import convert_document
+
+    with source:
+        made = convert_document(source, ending, where, part)
+    table = TypedTable(where, DataStream(io.BytesIO(made)), "Arrow")
+    table.ending = ending
+    return table
 
 
 def _check_kind(head: bytes, where: Any) -> None:
@@ -135,15 +155,21 @@ def _check_kind(head: bytes, where: Any) -> None:
         raise FileFormatError(f"{where}: is no {kind}: it {found}; write it again, or leave it out")
 
 
-def _decompress(source: DataStream, codec: str, where: object) -> DataStream:
-    """Decompress a file's content."""
+def _decompress(source: DataStream, where: object) -> DataStream:
+    """Decompress a file's content where it is compressed."""
     import pyarrow
 
+    found = (codec for mark, codec in _COMPRESSED.items() if source.head.startswith(mark))
+    codec = next(found, None)
+    if codec is None:
+        return source
     try:
+        if codec == "xz":
+            return DataStream(cast("BinaryIO", lzma.open(cast("BinaryIO", source))), where)
         return DataStream(
             pyarrow.CompressedInputStream(pyarrow.PythonFile(source, mode="r"), codec), where
         )
-    except OSError as cause:
+    except (OSError, EOFError, lzma.LZMAError) as cause:
         raise FileFormatError(
             f"{where}: is not a whole {codec} file: {describe_os_error(cause)}"
         ) from None
@@ -303,7 +329,11 @@ class TypedTable(Table):
                 self._parts = lambda: (
                     check_places(file.get_batch(k)) for k in range(file.num_record_batches)
                 )
-            self.names, self.types = list(schema.names), list(schema.types)
+            self.names, self.types, self.fields = (
+                list(schema.names),
+                list(schema.types),
+                list(schema),
+            )
         except pyarrow.ArrowNotImplementedError as cause:
             raise FileFormatError(
                 f"{path}: has a column of a type that Arrow does not read ({cause}): write it again with "

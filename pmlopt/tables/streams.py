@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import lzma
 import os
 import shutil
 import sys
@@ -89,7 +90,7 @@ _MARKS = (
 
 @dataclass(frozen=True)
 class CsvFormat:
-    r"""The delimiter and encoding of a CSV file, None where detected; and whether labels are letters.
+    r"""How a file is read: delimiter and encoding of CSV, None where detected, sheet of a workbook, letters.
 
     The delimiter is a comma, a semicolon, a tab or a bar: the one that gives the header and all rows of the
     first megabyte the same number of cells, two or more; a blank between quoted names, as R's write.table
@@ -100,6 +101,7 @@ class CsvFormat:
     Args:
         delimiter: one character, or `tab`.
         encoding: as Python names it, such as `cp1252`.
+        sheet: of a workbook, or the data frame of a file of R, where it has several.
         states_delimiter: whether the first line is one that states the delimiter, and no header.
         labels: of files of SPSS, Stata and SAS, whether value labels are the letters, in place of codes.
 
@@ -113,6 +115,7 @@ class CsvFormat:
 
     delimiter: str | None = None
     encoding: str | None = None
+    sheet: str | None = field(default=None, repr=False, kw_only=True)
     states_delimiter: bool = field(default=False, repr=False)
     labels: bool = field(default=False, repr=False)
 
@@ -226,7 +229,7 @@ class DataStream(io.RawIOBase):
         """Read bytes from the underlying stream."""
         try:
             return self._stream.read(size) or b""
-        except OSError as cause:
+        except (OSError, EOFError, lzma.LZMAError) as cause:
             raise FileFormatError(
                 f"{self._where}: cannot be read: {describe_os_error(cause)}"
             ) from None

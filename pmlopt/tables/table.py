@@ -226,6 +226,8 @@ class Table(ABC):
         types: the types of the columns in Arrow.
         lost_orders: the columns of ordered categories whose order the file does not hold.
         missing_letters: those that missing cells are where they count as letters.
+        ending: of the file, where it was converted.
+        is_ordered: whether the rows have an order, in which they are read each time.
     """
 
     names: list[str]
@@ -236,6 +238,8 @@ class Table(ABC):
     types: Sequence[Any]
     lost_orders: Collection[str] = ()
     missing_letters: Collection[str] = frozenset({MISSING_LETTER})
+    ending: str = ""
+    is_ordered: bool = True
 
     @abstractmethod
     def batches(self) -> Iterator[TableBatch]:

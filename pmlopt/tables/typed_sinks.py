@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, BinaryIO, TypeAlias
@@ -161,6 +161,24 @@ class TypedSink:
 
     def abandon(self) -> None:
         """Abandon an incomplete file without a footer."""
+
+
+class WholeTable:
+    """The groups of rows of a table, for a format that is written from all of them at once."""
+
+    def __init__(self, schema: Any, write: Callable[[Any], object]) -> None:
+        self._schema, self._write = schema, write
+        self._groups: list[Any] = []
+
+    def write_batch(self, group: Any) -> None:
+        """Hold a group of rows."""
+        self._groups.append(group)
+
+    def close(self) -> None:
+        """Write all rows."""
+        import pyarrow
+
+        self._write(pyarrow.Table.from_batches(self._groups, schema=self._schema))
 
 
 class ParquetSink(TypedSink):

@@ -22,6 +22,7 @@ from pmlopt.core.lazy_imports import check_installed
 from pmlopt.core.numbers.arrays import Label
 from pmlopt.data.sampling.categorical import RandomBits
 from pmlopt.errors import FileFormatError
+from pmlopt.tables.databases import Database
 from pmlopt.tables.reading import (
     PARQUET_ENDINGS,
     FrameTable,
@@ -42,9 +43,49 @@ from pmlopt.tables.typed_sinks import (
 
 ARROW_ENDINGS = (".feather", ".arrow", ".ipc")
 SURVEY_ENDINGS = (".sav", ".zsav", ".dta", ".xpt")
+DOCUMENT_ENDINGS = (".rds", ".xlsx")
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", "")
+TYPED_ENDINGS = (*PARQUET_ENDINGS, *ARROW_ENDINGS, *SURVEY_ENDINGS, *DOCUMENT_ENDINGS)
 COMPRESSED_ENDINGS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 """What may follow an ending of text, and its codec of Arrow."""
+
+
+_WRITTEN_AS = {
+    ".rda": ".rds",
+    ".rdata": ".rds",
+    ".ods": ".xlsx",
+    ".sas7bdat": ".csv",
+    ".por": ".csv",
+}
+"""Endings of files that are read and not written, and what their rows are written to."""
+
+
+def choose_released_ending(data: Any) -> str:
+    """Return the ending of the file to which the rows of data are released: their own, or a similar one.
+
+    Args:
+        data: a path; or a database, whose rows become Parquet, or data in memory, which become CSV.
+
+    Examples:
+        >>> [choose_released_ending(name) for name in ("a.parquet", "a.ods", "a.csv.gz")]
+        ['.parquet', '.xlsx', '.csv']
+    """
+    if isinstance(data, Database):
+        return ".parquet"
+    ending = Path(data).suffix.lower() if isinstance(data, str | os.PathLike) else ""
+    ending = _WRITTEN_AS.get(ending, ending)
+    return ending if ending in TYPED_ENDINGS else ".csv"
+
+
+def describe_other_ending(data: Any) -> str | None:
+    """Return that rows are released to another kind of file than the data have; None where they are not."""
+    ending = Path(data).suffix.lower() if isinstance(data, str | os.PathLike) else ""
+    if ending not in _WRITTEN_AS:
+        return None
+    return (
+        f"Files that end in {ending} are read and not written: the rows are released as "
+        f"{_WRITTEN_AS[ending]}."
+    )
 
 
 @contextmanager
@@ -59,9 +100,9 @@ def open_sink(
 
     Args:
         path: `.parquet` or `.pq` for Parquet, `.feather`, `.arrow` or `.ipc` for Arrow, `.sav`, `.zsav`,
-            `.dta` or `.xpt` for SPSS, Stata and SAS, and `.csv`, `.tsv`, `.txt` or nothing for CSV in UTF-8,
-            with the delimiter of a CSV file that is read, which `.gz`, `.bz2` or `.zst` behind it compress;
-            `-` for CSV to standard output.
+            `.dta` or `.xpt` for SPSS, Stata and SAS, `.rds` for R, `.xlsx` for Excel, and `.csv`, `.tsv`,
+            `.txt` or nothing for CSV in UTF-8, with the delimiter of a CSV file that is read, which `.gz`,
+            `.bz2` or `.zst` behind it compress; `-` for CSV to standard output.
         columns: what it has.
         like: the table that is read.
         replace: whether a file is replaced that another process puts there meanwhile.
@@ -156,11 +197,15 @@ def choose_sink(path: str | os.PathLike[str]) -> tuple[type[CsvSink | TypedSink]
         return ArrowSink, None
     if ending in TEXT_ENDINGS:
         return CsvSink, codec
+    if codec is None and ending in DOCUMENT_ENDINGS:
+        from pmlopt.tables.document_sinks import RSink, WorkbookSink
+
+        return (RSink if ending == ".rds" else WorkbookSink), None
     if codec is None and ending in SURVEY_ENDINGS:
         from pmlopt.tables.survey_sinks import SURVEY_SINKS
 
         return SURVEY_SINKS[ending], None
-    known = ", ".join((*PARQUET_ENDINGS, *ARROW_ENDINGS, *SURVEY_ENDINGS, *TEXT_ENDINGS[:-1]))
+    known = ", ".join((*TYPED_ENDINGS, *TEXT_ENDINGS[:-1]))
     raise FileFormatError(
         f"{path}: data are not written in that format: end the name in {known}, or in "
         f"{', '.join(f'.csv{one}' for one in COMPRESSED_ENDINGS)}"

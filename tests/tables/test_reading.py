@@ -272,7 +272,7 @@ def test_what_is_written_is_read(source: Path, tmp_path: Path, ending: str) -> N
     assert back["town"].tolist() == PEOPLE["town"].tolist()
 
 
-@pytest.mark.parametrize("ending", [".xlsx", ".json", ".npz", ".parquet.gz", ".xls"])
+@pytest.mark.parametrize("ending", [".xlsx.gz", ".json", ".npz", ".parquet.gz", ".xls"])
 def test_other_endings_are_refused_before_anything_is_read(tmp_path: Path, ending: str) -> None:
     with (
         open_table({"sex": ["f"]}) as table,

@@ -18,7 +18,10 @@ _BEGINNINGS: tuple[tuple[bytes, str], ...] = (
         f"is an Excel file (.xls) or another Office file: {_SAVE}",
     ),
     (b"%PDF-", f"is a PDF file: {_SAVE}"),
-    (b"SQLite format 3\0", "is a database of SQLite: export the table as CSV, and give that"),
+    (
+        b"SQLite format 3\0",
+        "is a database of SQLite: give sqlite:///FILE and its --table to pmlopt release, or export the table",
+    ),
     (b"\x89HDF\r\n\x1a\n", f"is an HDF5 file: {_SAVE}"),
     (b"\x93NUMPY", f"is an array of numpy (.npy): {_SAVE}"),
     (b"RDX2\n", f"is a file of R (.RData): {_SAVE}"),
@@ -72,6 +75,9 @@ SURVEY_KINDS = {
 
 _STATA = re.compile(rb"[\x66-\x73][\x01\x02]\x01\x00")
 """The header of Stata's files up to version 115: version, order of bytes, and type."""
+
+_R_TEXT = re.compile(rb"A\n[23]\n\d{6}\n(131840|197888)\n")
+"""The header of an object of R that is saved as text, without compression."""
 
 _PC_AXIS = re.compile(
     rb"\s*(AUTOPEN|AXIS-VERSION|CHARSET|CODEPAGE|CONFIDENTIAL|COPYRIGHT|CREATION-DATE|DECIMALS|DEFAULT-GRAPH|"
@@ -130,6 +136,22 @@ def find_survey_ending(head: bytes) -> str | None:
         return ".dta"
     is_portable = b"SPSSPORT" in head[:1000].translate(None, b"\r\n")[350:500]
     return ".por" if is_portable else None
+
+
+def find_document_ending(head: bytes) -> str | None:
+    r"""Return the ending for a workbook or an unpacked file of R by its first bytes; None for another.
+
+    Examples:
+        >>> find_document_ending(b"RDX3\nX\n"), find_document_ending(b"level,count")
+        ('.rds', None)
+    """
+    if head.startswith((b"RDX2\n", b"RDX3\n", b"RDA2\n", b"RDA3\n", b"X\n\0\0\0")):
+        return ".rds"
+    if head.startswith(b"PK\x03\x04"):
+        if b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet" in head[:200]:
+            return ".ods"
+        return ".xlsx" if b"xl/work" in head else None
+    return ".rds" if _R_TEXT.match(head) else None
 
 
 def _describe_archive(head: bytes) -> str:

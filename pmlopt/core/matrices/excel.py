@@ -12,6 +12,7 @@ import re
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import date, time
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,7 @@ def _check_size(rows: int, columns: int, advice: str) -> None:
 def build_workbook(
     sheets: Mapping[str, Sequence[Sequence[Any]]], freeze: str | None = None
 ) -> bytes:
-    """Build a workbook from rows of text, numbers, empty cells and formulas.
+    """Build a workbook from rows of text, numbers, dates, empty cells and formulas.
 
     Args:
         sheets: the rows of each sheet.
@@ -170,7 +171,7 @@ def build_workbook(
 
 
 def _build_cell(sheet: Any, value: Any, openpyxl: Any) -> Any:
-    """Build the typed cell of a label or number."""
+    """Build the typed cell of a label, number or date."""
     if value is None:
         return None
     cell = openpyxl.cell.WriteOnlyCell(sheet)
@@ -178,7 +179,7 @@ def _build_cell(sheet: Any, value: Any, openpyxl: Any) -> Any:
         cell.value, cell.data_type = str(value), "n"
     elif isinstance(value, Formula):
         cell.value, cell.data_type = str(value), "f"
-    elif isinstance(value, bool):
+    elif isinstance(value, bool | date | time):
         cell.value = value
     elif isinstance(value, float) or (isinstance(value, int) and abs(value) <= MAX_EXACT_INTEGER):
         cell.value, cell.data_type = repr(value), "n"
@@ -195,18 +196,18 @@ def _escape_cell_text(text: str) -> str:
     return _CONTROL.sub(lambda found: f"_x{ord(found[0]):04X}_", safe)
 
 
-def _unescape_cell_text(text: str) -> str:
+def unescape_cell_text(text: str) -> str:
     """Undo `_escape_cell_text`."""
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
 
 
 def _read_cells(source: Source) -> list[list[Any]]:
     """Return the sheet's cell values without empty margins."""
-    with _open_workbook(source, data_only=True) as book:
+    with open_workbook(source, data_only=True) as book:
         sheets = {sheet.title: sheet for sheet in book.worksheets}
         shown = [title for title, sheet in sheets.items() if sheet.sheet_state == "visible"]
         chosen = source.choose_part(shown if source.name is None else list(sheets), "sheet")
-        rows, columns = _find_hidden_lines(sheets[chosen])
+        rows, columns = find_hidden_lines(sheets[chosen])
         found = _list_rows(sheets[chosen], rows, columns)
     if rows or columns:
         warnings.warn(
@@ -225,12 +226,12 @@ def read_workbook(source: Source) -> dict[str, list[list[Any]]]:
         MissingExtraError: openpyxl is not installed.
         FileFormatError: it is no workbook.
     """
-    with _open_workbook(source, data_only=False) as book:
+    with open_workbook(source, data_only=False) as book:
         return {sheet.title: _list_rows(sheet) for sheet in book.worksheets}
 
 
 @contextmanager
-def _open_workbook(source: Source, *, data_only: bool) -> Iterator[Any]:
+def open_workbook(source: Source, *, data_only: bool) -> Iterator[Any]:
     """Yield an opened workbook, and raise what goes wrong in it as an error of its file."""
     openpyxl = _import_openpyxl()
     try:
@@ -244,7 +245,7 @@ def _open_workbook(source: Source, *, data_only: bool) -> Iterator[Any]:
         raise source.refuse(f"is not a whole workbook of Excel (.xlsx): {cause}") from None
 
 
-def _find_hidden_lines(sheet: Any) -> tuple[set[int], set[int]]:
+def find_hidden_lines(sheet: Any) -> tuple[set[int], set[int]]:
     """Return the numbers, from 1, of the rows and columns that are hidden, filtered or folded."""
     rows: set[int] = set()
     columns: set[int] = set()
@@ -294,7 +295,7 @@ def _get_cell_value(cell: Any) -> Any:
     value = cell.value
     if cell.data_type == "f":
         return Formula(value)
-    return _unescape_cell_text(value) if isinstance(value, str) and cell.data_type != "e" else value
+    return unescape_cell_text(value) if isinstance(value, str) and cell.data_type != "e" else value
 
 
 def _parse_labels(values: Sequence[Any], source: Source) -> tuple[Label, ...]:

@@ -148,3 +148,14 @@ def test_bits_lead_to_the_outcomes_of_the_matrix(ask: Ask) -> None:
     found = [bytes.fromhex(line).decode() for line in ask(asked)]
     counts = [[found[8 * row :][:8].count(label) / 8 for label in labels] for row in range(3)]
     assert counts == law.matrix.tolist()
+
+
+def test_draws_inside_of_a_query_are_as_the_table_of_engines_states(ask: Ask) -> None:
+    """Each statement ends when PostgreSQL does otherwise: then the table of docs/engines.md changes."""
+    assert ask("SELECT count(DISTINCT (SELECT random())) FROM people;") == ["1"]
+    assert ask("SELECT count(DISTINCT r) FROM people, LATERAL (SELECT random() AS r) d;") == ["1"]
+    drawn = [float(one) for one in ask("SELECT random() FROM people ORDER BY random();")]
+    assert drawn == sorted(drawn)
+    # one draw is between with probability .25, two with .75 * .5: off by .06 as above
+    (share,) = ask("SELECT avg((random() * 4 BETWEEN 1 AND 2)::int) FROM people;")
+    assert float(share) == pytest.approx(0.375, abs=0.06)
