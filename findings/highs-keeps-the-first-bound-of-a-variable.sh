@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # guessed: a variable that an MPS file makes free, and then gives an upper limit, has that limit.
-# is so: HiGHS keeps the first line of bounds and leaves the variable free, SCIP, GLOP take the last;
-#   GLPK refuses the file. (MI in place of FR is read alike by all.)
+# is so: HiGHS keeps the first line of bounds and leaves the variable free, SCIP and OR-Tools take the
+#   last one, and GLPK refuses the file. (MI in place of FR is read alike by all.)
 # source: seen by running.
 # matters: a probability that a modelling tool limits is unlimited, and the program unbounded.
 set -euo pipefail

@@ -127,7 +127,10 @@ def by_scip(path: Path) -> float:
     model.hideOutput()
     # of 1e-6, which by default a row may be broken, a thousandth of the value can come
     model.setParam("numerics/feastol", 1e-9)
-    model.readProblem(str(path))
+    try:
+        model.readProblem(str(path))
+    except Exception as cause:  # of no class of its own
+        raise ReaderRefusesError(str(cause)) from None
     model.optimize()
     return float(model.getObjVal())
 
@@ -140,7 +143,9 @@ def by_glop(path: Path) -> float:
     if not model.import_from_mps_file(str(path)):
         raise ReaderRefusesError("OR-Tools does not read the file")
     solver = model_builder.Solver("GLOP")
-    solver.solve(model)
+    status = solver.solve(model)
+    if status.name != "OPTIMAL":
+        raise ReaderRefusesError(f"GLOP calls it {status.name}")
     return float(solver.objective_value)
 
 

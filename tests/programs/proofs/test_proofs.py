@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fuzzing import random_mps
 from fuzzing.random_proofs import KINDS, tamper
 from oracles.exact_simplex import solve_mps
 from oracles.vipr import Certificate, RefusalError
@@ -340,3 +341,18 @@ def test_an_exact_solver_finds_the_optimum_within_the_interval(
             least, most = sorted((proof.value, proof.bound))
             value = Fraction(found)
             assert least <= (-value if result.certificate.is_maximised else value) <= most
+
+
+@pytest.mark.parametrize("reader", ["HiGHS", "glpsol", "lp_solve", "GLOP", "SCIP"])
+def test_a_reader_of_floats_finds_the_optimum_or_refuses_the_file(
+    reader: str, tmp_path: Path
+) -> None:
+    if reader not in random_mps.list_installed():
+        pytest.skip(f"{reader} is not installed")
+    result = solve(design([0.4, 0.3, 0.2, 0.1], PML(0.8), "hamming"))
+    proof = result.prove(tmp_path / "proof")
+    try:
+        value = random_mps.READERS[reader][1](proof.folder / "optimum.mps")
+    except random_mps.ReaderRefusesError:
+        return
+    assert value == pytest.approx(float(proof.value), abs=1e-6)
