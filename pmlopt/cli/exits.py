@@ -91,7 +91,7 @@ def print_usage_errors_as_json(as_json: bool) -> Iterator[None]:
     try:
         yield
     except click.ClickException as error:
-        error.message = hide_passwords(error.message)
+        error.message = hide_passwords(error.message)  # type: ignore[misc]  # ours to change
         if not as_json:
             raise
         print_error(error.format_message(), type(error).__name__, error.exit_code, as_json)
