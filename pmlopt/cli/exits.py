@@ -87,10 +87,11 @@ def prints_json() -> bool:
 
 @contextmanager
 def print_usage_errors_as_json(as_json: bool) -> Iterator[None]:
-    """Print errors of options and arguments as JSON where `--json` is among these."""
+    """Print errors of options and arguments, as JSON where `--json` is among these, without passwords."""
     try:
         yield
     except click.ClickException as error:
+        error.message = hide_passwords(error.message)  # type: ignore[misc]  # ours to change
         if not as_json:
             raise
         print_error(error.format_message(), type(error).__name__, error.exit_code, as_json)

@@ -71,7 +71,8 @@ def release_command(
     """Release columns of DATA, with a report to sign.
 
     DATA is a file (CSV, Parquet, SPSS, Stata, SAS, R, Excel and others), a folder of Parquet files, which
-    --workers release side by side, or a database: postgresql://..., sqlite:///FILE or duckdb:///FILE.
+    --workers release side by side, or a database: postgresql://..., sqlite:///FILE or duckdb:///FILE. A
+    password is better given as PGPASSWORD, which no list of processes shows.
     Every column is named once: as released, by --keep or by --drop, or --drop-all drops the rest. Before
     anything is drawn it is stated what each outcome reveals, and what all releases leak together. Then the
     folder is made, whole or not at all: the released file, its rows in a random order, the mechanisms with

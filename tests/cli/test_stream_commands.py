@@ -118,7 +118,7 @@ def test_tables_may_be_parquet_or_arrow_and_have_times(stored: Path, tmp_path: P
     assert before == stored.read_bytes()
     write_table(today, {"who": ["ann", "bob"], "place": ["home", "out"]})
     daily = ("ledger", "stream", "release", people, "--data", today, *asked[:4], "-o")
-    assert "not written in that format" in run(*daily, tmp_path / "out.xlsx", code=2).output
+    assert "not written in that format" in run(*daily, tmp_path / "out.xls", code=2).output
     assert people.read_bytes() == before
     run(*daily, tmp_path / "out.parquet")
     with open_table(tmp_path / "out.parquet") as table:

@@ -220,6 +220,7 @@ def test_no_message_has_the_password(secret: str, tmp_path: Path) -> None:
         ("release", url, "--table", "people", "--column", "q", "-o", tmp_path / "out"),
         ("release", url, "--column", "q", "-o", tmp_path / "out"),
         ("release", f"{url}?sslpassword={secret}", "--table", "a", "--column", "q", "--dry-run"),
+        ("release", "a.csv", url, "--column", "q", "--dry-run"),
         ("apply", tmp_path / "m.json", url, "--column", "q", "-o", tmp_path / "out.csv"),
     ):
         utility = ("--utility", "hamming", "--epsilon", 1) if how[0] == "release" else ()
