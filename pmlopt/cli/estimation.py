@@ -147,7 +147,7 @@ def estimate_command(
         if counts_file is not None or data is not None:
             raise InputError(f"{mechanism_files[0]} has its data: leave out --counts and --data")
         parts, rows = _read_folder(mechanism_files[0], columns, clear, missing)
-        name_letter = make_estimate_namer(mechanism_files[0], columns, clear.group_by)
+        name_letter = make_estimate_namer(mechanism_files[0], columns, clear.group_by, clear.within)
     else:
         _check_sources(mechanism_files, counts_file, data, columns)
         parts, rows = _read_data(mechanism_files, counts_file, data, columns, clear, missing, form)

@@ -201,7 +201,10 @@ def keep_values(name: str, values: tuple[Label, ...]) -> Mechanism:
 
 
 def make_estimate_namer(
-    folder: str | os.PathLike[str], columns: Sequence[str] = (), group_by: Sequence[str] = ()
+    folder: str | os.PathLike[str],
+    columns: Sequence[str] = (),
+    group_by: Sequence[str] = (),
+    within: str | None = None,
 ) -> Callable[[Label], Label]:
     """Return the function that names the letters of an estimate from a release by their labels.
 
@@ -209,11 +212,13 @@ def make_estimate_namer(
         folder: that `release` made.
         columns: as for `estimate_release`.
         group_by: the same.
+        within: the column whose values begin the letters.
     """
     described = ReleaseFile.read(Path(folder).resolve())
     parts = [part for part in described.parts if not columns or set(part.columns) & set(columns)]
     names = [name for part in parts for name in part.columns]
-    return make_namer(described.value_labels, [*names, *group_by])
+    first = [] if within is None else [within]
+    return make_namer(described.value_labels, [*first, *names, *group_by])
 
 
 def explain_stated_counts(folder: str | os.PathLike[str]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from pmlopt.core.frames import MissingKind, is_missing
@@ -92,7 +91,7 @@ class SurveyColumn:
         """Return the letter of a value; a `MissingKind` or None for a missing one."""
         if value == "" or is_missing(value):
             return None
-        letter = self._letters[value]
+        letter = self.make_letter(value)
         return MissingKind(letter, self.name_value(value)) if self.is_missing(value) else letter
 
     def is_missing(self, value: Any) -> bool:
@@ -104,11 +103,6 @@ class SurveyColumn:
             for low, high in self._ranges
             if isinstance(low, str) == isinstance(value, str)
         )
-
-    @cached_property
-    def _letters(self) -> _Letters:
-        """Return the letter of each value, made once."""
-        return _Letters(self)
 
     def make_letter(self, value: Any) -> Label:
         """Return the letter that a value would be if it were not missing: its label, or its code."""
@@ -178,15 +172,3 @@ class SurveyColumn:
         for label, codes in groups.items():
             if len(codes) > 1:
                 yield f"the label {label!r} for {join_words(codes)}, which stay apart"
-
-
-class _Letters(dict[Any, Label]):
-    """The letters of the values of a column, which are made when they are asked for."""
-
-    def __init__(self, column: SurveyColumn) -> None:
-        super().__init__()
-        self._column = column
-
-    def __missing__(self, value: Any) -> Label:
-        letter = self[value] = self._column.make_letter(value)
-        return letter

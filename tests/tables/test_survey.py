@@ -171,7 +171,8 @@ def test_missing_values_are_counted_and_lettered_by_kind(tmp_path: Path) -> None
     )  # fmt: skip
     with pytest.raises(InputError, match=r"8 of 12 .* \(no kind: 2, .a \(refused\): 4 and .z: 2\)"):
         column_counts(tmp_path / "a.dta", "b")
-    counts = column_counts(tmp_path / "a.dta", "b", missing="letter")
+    with pytest.warns(LabelWarning, match=r"no label for 10, \.z and 20"):
+        counts = column_counts(tmp_path / "a.dta", "b", missing="letter")
     assert list(counts.items()) == [(10, 2), (20, 2), ("", 2), (".a", 4), (".z", 2)]
     letters = tuple(counts)
     keep_all(tmp_path / "a.dta", tmp_path / "b.dta", column="b", outputs=letters)
