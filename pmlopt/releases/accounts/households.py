@@ -115,11 +115,11 @@ def compute_household_level(counts: Mapping[Household, int], mechanism: Mechanis
 
 def _average_orders(matrix: FloatArray, letters: Household) -> FloatArray:
     """Average the product law of the outputs of letters over the places that these may have."""
-    orders = set(permutations(letters)) if len(letters) < 7 else {letters}
     if len(letters) >= 7:
         raise MechanismError(
             f"households of {len(letters) + 1} members have too many orders to list"
         )
+    orders = set(permutations(letters))
     total = np.zeros(matrix.shape[1] ** len(letters))
     for order in orders:
         product = np.ones(1)

@@ -73,7 +73,7 @@ def dependent(seed: int) -> dict[tuple[Any, ...], int]:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_groups_keep_the_total_exactly_and_lose_no_more_than_by_hand(seed: int) -> None:
-    law, total = dependent(seed), 0.3 + 0.2 * seed
+    law, total = dependent(seed), 0.3 + 0.2 * (seed % 8)
     names = [f"c{k}" for k in range(len(next(iter(law))))]
     utilities = dict.fromkeys(names, "hamming")
     by_hand = split_evenly(law, total, utilities)
@@ -124,19 +124,16 @@ def test_outcomes_that_are_too_many_to_list_keep_the_total_by_a_bound(
     assert found.value < sum(one.weight * one.nothing for one in columns) - 1e-3
 
 
-@pytest.mark.parametrize(("total", "by_hand", "together"), [(2.0, 0.0952, 0.0477)])
-def test_education_and_sex_lose_what_was_computed_independently(
-    tmp_path: Path, total: float, by_hand: float, together: float
-) -> None:
+def test_education_and_sex_lose_what_was_computed_independently(tmp_path: Path) -> None:
     # by scipy's linear programs, education by the absolute error over 15, sex by half the balanced error;
     # between .98 and .988 nats another optimal mechanism of education keeps the total
     write_example(tmp_path / "people.csv")
     utilities = {"education": "absolute", "sex": "balanced-match"}
     weights = {"education": 1 / 15, "sex": 1 / 2}
     law = count_stated_rows(tmp_path / "people.csv", list(utilities), exact_counts=True)
-    assert split_evenly(law, total, utilities, weights).value == pytest.approx(by_hand, abs=1e-3)
-    result = solve(joint_design(law, total, utilities, weights=weights))
-    assert result.value == pytest.approx(together, abs=1e-3)
+    assert split_evenly(law, 2.0, utilities, weights).value == pytest.approx(0.0952, abs=1e-3)
+    result = solve(joint_design(law, 2.0, utilities, weights=weights))
+    assert result.value == pytest.approx(0.0477, abs=1e-3)
 
 
 def test_one_group_of_all_columns_is_the_design_on_tuples() -> None:
