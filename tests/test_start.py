@@ -41,7 +41,7 @@ MAY_LOAD: Mapping[str, Mapping[str, str | None]] = {
         "model.uncertainty": "joint_laws prior_set",
         "model.utility": "given linear",
         "programs.linear": """added_rows build_certificate certificate color_refinement columns
-            constraint_generation feasible formulation methods program""",
+            feasible formulation methods program ratio_rows""",
         "programs": """best_feasible certificate claims design_program designs exact.rounding
             method_runs program purification registry reports.baselines reports.pages result solving""",
         "solvers": "cvxpy_interface highs solver_result structured.block_program",
