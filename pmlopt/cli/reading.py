@@ -297,7 +297,7 @@ def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
     Raises:
         InputError: there is no such constraint, or it needs another value.
     """
-    from pmlopt.core.records.record import find_tagged_classes, get_fields
+    from pmlopt.core.records.fields import find_tagged_classes, get_fields
     from pmlopt.model.constraints import CategoryRetention, Constraint, OutcomeLeakage, Strata
 
     given, _, value = text.partition("=")

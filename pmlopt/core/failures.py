@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pmlopt.core.lazy_imports import futures
+from pmlopt.errors import FileFormatError
 
 _NO_MEMORY = (
     "cannot allocate memory",
@@ -39,6 +41,19 @@ def is_out_of_memory(error: BaseException) -> bool:
 def describe_os_error(cause: Exception) -> str:
     """Return the operating system's reason of an error, without the path."""
     return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
+
+
+@contextmanager
+def report_os_errors(path: object, failure: str = "cannot be written") -> Iterator[None]:
+    """Name a path and the system's reason where the operating system fails in the block.
+
+    Raises:
+        FileFormatError: in place of the OSError.
+    """
+    try:
+        yield
+    except OSError as cause:
+        raise FileFormatError(f"{path}: {failure}: {describe_os_error(cause)}") from None
 
 
 def is_worker_lost(error: BaseException) -> bool:

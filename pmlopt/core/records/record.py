@@ -18,48 +18,10 @@ from typing import Any, NoReturn, TypeVar
 
 from pmlopt.core.files.read_locations import ReadLocation, extend_path
 from pmlopt.core.numbers.arrays import Label
-from pmlopt.core.records.converters import TupleConverter, UnionConverter, to_plain
-from pmlopt.core.records.fields import (
-    ADDED_LATER,
-    COUNT,
-    INFINITE,
-    MAX_UNLISTED_LETTERS,
-    Context,
-    ContextReference,
-    Field,
-    NamedValues,
-    Range,
-    Record,
-    Shape,
-    find_tagged_class,
-    find_tagged_classes,
-    get_fields,
-    have_equal_content,
-)  # fmt: skip
+from pmlopt.core.records.converters import TupleConverter, UnionConverter
+from pmlopt.core.records.fields import Context
 from pmlopt.core.records.scalar_converters import Schema
 from pmlopt.errors import FileFormatError, InputError
-
-__all__ = [
-    "ADDED_LATER",
-    "COUNT",
-    "INFINITE",
-    "MAX_UNLISTED_LETTERS",
-    "Context",
-    "ContextReference",
-    "Field",
-    "NamedValues",
-    "Range",
-    "Record",
-    "Shape",
-    "build_definitions",
-    "find_tagged_class",
-    "find_tagged_classes",
-    "get_fields",
-    "have_equal_content",
-    "parse_json",
-    "read_record",
-    "to_plain",
-]  # fmt: skip
 
 T = TypeVar("T")
 

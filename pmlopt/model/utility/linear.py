@@ -20,7 +20,7 @@ from pmlopt.core.numbers.arrays import (
 )
 from pmlopt.core.numbers.blocks import sum_row_products
 from pmlopt.core.numbers.differences import subtract_exactly
-from pmlopt.core.records.record import NamedValues, Record, Shape
+from pmlopt.core.records.fields import NamedValues, Record, Shape
 from pmlopt.data.labelled import Axes, LabelledArray, Numbers, read_labelled_table
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
