@@ -36,9 +36,6 @@ from pmlopt.solvers.structured.pair_columns import PairIterate, PairLP, solve_pa
 MAX_DETOUR_FRACTION = 0.05
 """A pair is left out at first where a way over a third letter is longer by no more than this share."""
 
-MIN_FACTOR = 1e-300
-"""Bounds nothing, and keeps entries from being negative: of pairs that are bounded one way or not at all."""
-
 
 def solve_pairs(program: LinearDesign, ratios: RatioBounds, options: MethodOptions) -> SolverResult:
     """Solve a design under bounds on pairs of letters to the requested certified gap.
@@ -127,7 +124,8 @@ def _build_pair_lp(
     paired = listed | listed.T
     lonely = np.flatnonzero(~paired.any(axis=1))
     paired[lonely, lonely - 1] = paired[lonely - 1, lonely] = True
-    factors[paired] = np.maximum(factors[paired], MIN_FACTOR)
+    # bounds nothing, but keeps entries from being negative that are bounded one way or not at all
+    factors[paired] = np.maximum(factors[paired], 1e-300)
     essential = find_essential_pairs(ratios, ratios.size)
     first = np.zeros(listed.shape, dtype=bool)
     first[ratios.above[essential], ratios.below[essential]] = True

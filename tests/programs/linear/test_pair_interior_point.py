@@ -126,7 +126,7 @@ def test_a_stop_leaves_a_mechanism_within_all_pairs_and_a_gap_that_holds(limit: 
 def test_no_step_begins_where_the_proof_takes_the_rest_of_the_time() -> None:
     """The clock stands still: it is the time for the proof of 30^3 ratios that is not there."""
     program = on_points(draw_plane(30))
-    ratios = program.mutual_bounds
+    ratios = program.pair_bounds
     options = MethodOptions(Deadline(1e-4, lambda: 0.0), 1e-9)
     with pytest.raises(MethodError, match="the proof of a mechanism takes longer"):
         pair_interior_point.solve_pairs(program, ratios, options)
