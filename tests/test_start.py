@@ -153,7 +153,7 @@ def test_the_table_of_commands_is_that_of_the_modules() -> None:
 KINDS = """
 import pkgutil, sys
 from importlib import import_module
-from pmlopt.core.records.record import find_tagged_classes
+from pmlopt.core.records.fields import find_tagged_classes
 module, name = sys.argv[1:]
 base = getattr(import_module(module), name)
 found = set(find_tagged_classes(base))

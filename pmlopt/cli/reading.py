@@ -275,7 +275,7 @@ def find_known_name(given: str, kinds: Mapping[str, type]) -> str:
     """Match a requirement's name regardless of case, underscores or class form.
 
     Examples:
-        >>> from pmlopt.core.records.record import find_tagged_classes
+        >>> from pmlopt.core.records.fields import find_tagged_classes
         >>> from pmlopt.model.privacy import Requirement
         >>> kinds = find_tagged_classes(Requirement)
         >>> [find_known_name(name, kinds) for name in ("PML", "approximate_pml", "MetricPrivacy", "other")]

@@ -40,6 +40,7 @@ def read_record(kind: type[T], data: Any, where: str = "", context: Context | No
             type, shape or range, or the constructor refuses it. The message starts with the path.
 
     Examples:
+        >>> from pmlopt.core.records.fields import Range
         >>> read_record(Range, {"low": 0, "high": 2.5})
         Range(low=0.0, high=2.5)
         >>> read_record(Range, {"low": 0, "high": [2]}, "file.range")
@@ -113,6 +114,7 @@ def build_definitions(*kinds: type) -> dict[str, Schema]:
     or `Any` and that name, with a list of them. Subclasses that other packages define are left out.
 
     Examples:
+        >>> from pmlopt.core.records.fields import Range
         >>> build_definitions(Range)["Range"]["required"]
         ['low', 'high']
     """
