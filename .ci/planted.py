@@ -24,7 +24,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from pmlopt.programs.linear import block_interior_point, constraint_generation, formulation
+from pmlopt.programs.linear import block_interior_point, formulation, ratio_rows
 from pmlopt.programs.program import Method
 from pmlopt.programs.registry import list_registries
 from pmlopt.programs.subconvex import methods as subconvex
@@ -56,11 +56,10 @@ SHARED = ("test_routing.py", "test_solving.py", "test_signed_gap.py")
 BEHIND: dict[str, tuple[Callable[..., Any], ...]] = {
     "closed-form": (formulation.return_closed_form,),
     "color-refinement": (formulation.solve_by_partition,),
-    "constraint-generation": (constraint_generation.generate_constraints,),
     "block-ipm": (block_interior_point.solve_block_lp,),
     "highs": (
         highs.solve_by_simplex,
-        constraint_generation.solve_by_simplex,
+        ratio_rows.solve_by_simplex,
         highs.solve_problem,
         subconvex._solve_by_simplex,
     ),

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -86,6 +87,16 @@ def by_scipy(given: Arrays, limit: float | None) -> Answer:
     return f"{found.status}: {found.message}".split(".")[0], found.fun, equal, below
 
 
+def add_rows(
+    given: Arrays, x: list[Any], add: Callable[[Any], Any], total: Callable[..., Any]
+) -> list[Any]:
+    """Add the equations and then the inequalities by an interface whose variables have operators."""
+    equal = zip(given.equal.tolist(), given.right.tolist(), strict=True)
+    below = zip(given.below.tolist(), given.most.tolist(), strict=True)
+    rows = [add(total(map(operator.mul, row, x)) == right) for row, right in equal]
+    return rows + [add(total(map(operator.mul, row, x)) <= most) for row, most in below]
+
+
 def by_scip(given: Arrays, limit: float | None) -> Answer:
     """Solve by PySCIPOpt, without what presolves rows away."""
     from pyscipopt import Model, quicksum
@@ -98,14 +109,7 @@ def by_scip(given: Arrays, limit: float | None) -> Answer:
     model.disablePropagation()
     x = [model.addVar(lb=None if low == -np.inf else low) for low in given.lower.tolist()]
     model.setObjective(quicksum(c * v for c, v in zip(given.costs.tolist(), x, strict=True)))
-    rows = [
-        model.addCons(quicksum(a * v for a, v in zip(row, x, strict=True)) == right)
-        for row, right in zip(given.equal.tolist(), given.right.tolist(), strict=True)
-    ]
-    rows += [
-        model.addCons(quicksum(a * v for a, v in zip(row, x, strict=True)) <= right)
-        for row, right in zip(given.below.tolist(), given.most.tolist(), strict=True)
-    ]
+    rows = add_rows(given, x, model.addCons, quicksum)
     model.optimize()
     if model.getStatus() != "optimal":
         return model.getStatus(), None, None, None
@@ -130,14 +134,7 @@ def by_ortools(name: str) -> Callable[[Arrays, float | None], Answer]:
         infinity = solver.infinity()
         x = [solver.NumVar(max(low, -infinity), infinity, "") for low in given.lower.tolist()]
         solver.Minimize(sum(c * v for c, v in zip(given.costs.tolist(), x, strict=True)))
-        rows = [
-            solver.Add(sum(a * v for a, v in zip(row, x, strict=True)) == right)
-            for row, right in zip(given.equal.tolist(), given.right.tolist(), strict=True)
-        ]
-        rows += [
-            solver.Add(sum(a * v for a, v in zip(row, x, strict=True)) <= right)
-            for row, right in zip(given.below.tolist(), given.most.tolist(), strict=True)
-        ]
+        rows = add_rows(given, x, solver.Add, sum)
         names = (
             "optimal",
             "feasible",

@@ -39,7 +39,6 @@ TITLES = {
 
 EVIDENCE = {
     ("LinearDesign", "pair-ipm"): "benchmarks/ends.py",
-    ("LinearDesign", "constraint-generation"): "benchmarks/about_secrets.py",
     ("LinearDesign", "closed-form"): "binary-first-region",
     ("LinearDesign", "highs"): "adult-education-absolute",
     ("LinearDesign", "color-refinement"): "benchmarks/large.py",

@@ -21,7 +21,7 @@ import cvxpy as cp
 import numpy as np
 
 from pmlopt.core.numbers.arrays import FloatArray
-from pmlopt.core.records.record import Shape
+from pmlopt.core.records.fields import Shape
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior, as_prior
 from pmlopt.measures import leakage_level
@@ -172,7 +172,7 @@ import cvxpy as cp
 import numpy as np
 
 from pmlopt.core.numbers.arrays import FloatArray
-from pmlopt.core.records.record import ContextReference, Range
+from pmlopt.core.records.fields import ContextReference, Range
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.model.uncertainty import MinMeanExpression, PriorSet
 

@@ -41,7 +41,7 @@ MAY_LOAD: Mapping[str, Mapping[str, str | None]] = {
         "model.uncertainty": "joint_laws prior_set",
         "model.utility": "given linear",
         "programs.linear": """added_rows build_certificate certificate color_refinement columns
-            constraint_generation feasible formulation methods program""",
+            feasible formulation methods program ratio_rows""",
         "programs": """best_feasible certificate claims design_program designs exact.rounding
             method_runs program purification registry reports.baselines reports.pages result solving""",
         "solvers": "cvxpy_interface highs solver_result structured.block_program",
@@ -153,7 +153,7 @@ def test_the_table_of_commands_is_that_of_the_modules() -> None:
 KINDS = """
 import pkgutil, sys
 from importlib import import_module
-from pmlopt.core.records.record import find_tagged_classes
+from pmlopt.core.records.fields import find_tagged_classes
 module, name = sys.argv[1:]
 base = getattr(import_module(module), name)
 found = set(find_tagged_classes(base))

@@ -11,18 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from pmlopt.core.lazy_imports import require_extra
 from pmlopt.core.numbers.arrays import BoolArray, FloatArray
 from pmlopt.data.mechanism import MechanismLike, as_mechanism
-from pmlopt.errors import InputError, MissingExtraError
+from pmlopt.errors import InputError
 from pmlopt.measures import ldp_level
 
-try:
+with require_extra("privacy loss distributions need dp-accounting", "accounting"):
     from dp_accounting.pld import pld_pmf
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-except ImportError:
-    raise MissingExtraError(
-        "privacy loss distributions need dp-accounting: pip install 'pmlopt[accounting]'"
-    ) from None
 
 
 def hockey_stick_divergences(mechanism: MechanismLike, losses: FloatArray) -> FloatArray:

@@ -9,18 +9,17 @@ from typing import Any
 import numpy as np
 import pyarrow
 
+from pmlopt.core.lazy_imports import require_extra
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.data.sampling.categorical import KeyedBits
-from pmlopt.errors import InputError, MissingExtraError
+from pmlopt.errors import InputError
 from pmlopt.releases.rows.batches import BatchRelease, ColumnReleaser
 from pmlopt.tables.reading import integers_to_arrow
 
-try:
+with require_extra("data frames of Dask need it", "dask"):
     import dask
     import dask.dataframe
     import pandas
-except ImportError:
-    raise MissingExtraError("data frames of Dask need it: pip install 'pmlopt[dask]'") from None
 
 
 def release(

@@ -11,18 +11,17 @@ from typing import Any
 import numpy as np
 import pyarrow
 
+from pmlopt.core.lazy_imports import require_extra
 from pmlopt.data.mechanism import MechanismLike, as_mechanism
 from pmlopt.data.sampling.categorical import SystemBits
-from pmlopt.errors import MechanismError, MissingExtraError
+from pmlopt.errors import MechanismError
 from pmlopt.releases.rows.batches import BatchRelease, ColumnReleaser
 from pmlopt.tables.collations import quote_name
 from pmlopt.tables.reading import integers_to_arrow
 
-try:
+with require_extra("functions of DuckDB need it", "duckdb"):
     import duckdb
     from duckdb.func import ARROW
-except ImportError:
-    raise MissingExtraError("functions of DuckDB need it: pip install 'pmlopt[duckdb]'") from None
 
 
 def release(

@@ -8,15 +8,13 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
+from pmlopt.core.lazy_imports import require_extra
 from pmlopt.data.mechanism import Mechanism, as_mechanism
 from pmlopt.data.sampling.categorical import make_key
-from pmlopt.errors import MissingExtraError
 from pmlopt.releases.rows.batches import BatchRelease
 
-try:
+with require_extra("expressions need Polars", "polars"):
     import polars as pl
-except ImportError:
-    raise MissingExtraError("expressions need Polars: pip install 'pmlopt[polars]'") from None
 
 
 @pl.api.register_expr_namespace("pmlopt")

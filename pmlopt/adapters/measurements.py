@@ -10,17 +10,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pmlopt.core.lazy_imports import require_extra
 from pmlopt.data.mechanism import MechanismLike, as_mechanism, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
-from pmlopt.errors import MechanismError, MissingExtraError
+from pmlopt.errors import MechanismError
 from pmlopt.measures import ldp_level, leakage_level
 from pmlopt.model.privacy import LDP, PML, Requirement
 from pmlopt.programs.exact.rounding import has_exact_rows, is_met_exactly
 
-try:
+with require_extra("measurements need OpenDP", "opendp"):
     import opendp.prelude as dp
-except ImportError:
-    raise MissingExtraError("measurements need OpenDP: pip install 'pmlopt[opendp]'") from None
 
 
 def ldp_measurement(mechanism: MechanismLike) -> Any:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow
 
+from pmlopt.core.lazy_imports import require_extra
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.data.sampling.categorical import KeyedBits
-from pmlopt.errors import MissingExtraError
 from pmlopt.releases.rows.batches import BatchRelease
 from pmlopt.tables.reading import integers_to_arrow
 
@@ -107,12 +107,8 @@ def release_column(mechanism: MechanismLike, seed: int | None = None) -> Any:
 
 def _import_type_converters() -> Any:
     """Return the converters between Arrow and Spark types."""
-    try:
+    with require_extra("data frames of Spark need it", "spark"):
         from pyspark.sql.pandas import types
-    except ImportError:
-        raise MissingExtraError(
-            "data frames of Spark need it: pip install 'pmlopt[spark]'"
-        ) from None
     return types
 
 

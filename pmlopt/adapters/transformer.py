@@ -10,22 +10,19 @@ from numpy.typing import NDArray
 
 from pmlopt.core.declared_orders import make_rank
 from pmlopt.core.frames import find_column_orders
+from pmlopt.core.lazy_imports import require_extra
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
-from pmlopt.errors import InputError, MissingExtraError
+from pmlopt.errors import InputError
 from pmlopt.model.privacy import PML
 from pmlopt.model.utility import ExpectedLoss, absolute, hamming
 from pmlopt.programs.designs import design
 from pmlopt.programs.solving import solve
 
-try:
+with require_extra("this transformer needs scikit-learn", "sklearn"):
     from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
     from sklearn.utils import check_random_state
     from sklearn.utils.validation import check_is_fitted, validate_data
-except ImportError:
-    raise MissingExtraError(
-        "this transformer needs scikit-learn: pip install 'pmlopt[sklearn]'"
-    ) from None
 
 
 class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

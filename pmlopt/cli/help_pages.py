@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 _LISTED = {
-    "Input": """prior* counts* column* delimiter encoding sheet labels table query missing about* secret-column
-        data records letters circle mechanism* law* from-samples* no-header* normalise traces* samples*
-        edges stop deterministic group-by within weight-column time-column household-column
+    "Input": """prior* counts* column* delimiter encoding sheet labels table query missing about*
+        secret-column data records letters circle mechanism* law* from-samples* no-header* normalise
+        traces* samples* edges stop deterministic group-by within weight-column time-column household-column
         person-column* person* state keep* drop* drop-all* public-classes count sum mean people keys
         plan* of for-bound""",
     "Requirement": """privacy* epsilon* over* distance gain delta alpha guesses known lower radius*

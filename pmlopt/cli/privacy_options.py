@@ -15,7 +15,7 @@ from pmlopt.cli.reading import find_known_name, read_distance, read_gains, read_
 from pmlopt.cli.terminal import print_line
 from pmlopt.core.files.letter_files import read_letters
 from pmlopt.core.numbers.arrays import Label
-from pmlopt.core.records.record import find_tagged_class, find_tagged_classes, get_fields
+from pmlopt.core.records.fields import find_tagged_class, find_tagged_classes, get_fields
 from pmlopt.core.suggestions import did_you_mean
 from pmlopt.errors import InputError
 

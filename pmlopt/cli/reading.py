@@ -275,7 +275,7 @@ def find_known_name(given: str, kinds: Mapping[str, type]) -> str:
     """Match a requirement's name regardless of case, underscores or class form.
 
     Examples:
-        >>> from pmlopt.core.records.record import find_tagged_classes
+        >>> from pmlopt.core.records.fields import find_tagged_classes
         >>> from pmlopt.model.privacy import Requirement
         >>> kinds = find_tagged_classes(Requirement)
         >>> [find_known_name(name, kinds) for name in ("PML", "approximate_pml", "MetricPrivacy", "other")]
@@ -297,7 +297,7 @@ def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
     Raises:
         InputError: there is no such constraint, or it needs another value.
     """
-    from pmlopt.core.records.record import find_tagged_classes, get_fields
+    from pmlopt.core.records.fields import find_tagged_classes, get_fields
     from pmlopt.model.constraints import CategoryRetention, Constraint, OutcomeLeakage, Strata
 
     given, _, value = text.partition("=")

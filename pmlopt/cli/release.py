@@ -79,7 +79,7 @@ def release_command(
     their certificates, a report to sign, and release.json, with counts of people rounded unless
     --exact-counts is given. Exits with 1, and writes nothing, when --total would be exceeded.
     """
-    from pmlopt.core.records.record import to_plain
+    from pmlopt.core.records.converters import to_plain
     from pmlopt.publishing import read_plan, release, write_release
     from pmlopt.publishing.fitting import find_largest_epsilon
     from pmlopt.publishing.releasing import DataDigests

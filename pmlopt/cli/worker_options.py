@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from pmlopt.errors import InputError, MissingExtraError
+from pmlopt.core.lazy_imports import require_extra
+from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -49,10 +50,8 @@ class WorkerOptions:
 @contextmanager
 def _open_client_executor(address: str) -> Iterator[Executor]:
     """Open the executor of a dask scheduler."""
-    try:
+    with require_extra("--scheduler needs dask", "dask"):
         from distributed import Client
-    except ImportError:
-        raise MissingExtraError("--scheduler needs dask: pip install 'pmlopt[dask]'") from None
     try:
         client = Client(address, timeout=10)
     except (OSError, ValueError, TypeError) as cause:

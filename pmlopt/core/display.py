@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pmlopt.core.descriptions import escape_control_characters
-from pmlopt.core.lazy_imports import html
+from pmlopt.core.lazy_imports import html, require_extra
 from pmlopt.core.numbers.arrays import FloatArray, Label
-from pmlopt.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -192,11 +191,9 @@ def import_pandas() -> Any:
     Raises:
         MissingExtraError: it is not installed.
     """
-    try:
-        import pandas as loaded
-    except ImportError:
-        raise MissingExtraError("data frames need pandas: pip install 'pmlopt[pandas]'") from None
-    return loaded
+    with require_extra("data frames need pandas", "pandas"):
+        import pandas
+    return pandas
 
 
 def _format_latex_row(cells: Sequence[str]) -> str:
@@ -230,10 +227,8 @@ def _format_shaded_cell(value: float) -> str:
 
 def get_figure_class() -> type[Figure]:
     """Return Matplotlib's Figure class, or raise an error that names the extra."""
-    try:
+    with require_extra("plots need matplotlib", "plots"):
         from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("plots need matplotlib: pip install 'pmlopt[plots]'") from None
     return Figure
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pmlopt.core.lazy_imports import futures
+from pmlopt.errors import FileFormatError
 
 _NO_MEMORY = (
     "cannot allocate memory",
@@ -51,6 +53,19 @@ def hide_passwords(text: str) -> str:
     """
     text = re.sub(r"(\w:/+[^\s/:@]*):\S*@", r"\1:***@", text)
     return re.sub(r"(password=)[^\s&]+", r"\1***", text)
+
+
+@contextmanager
+def report_os_errors(path: object, failure: str = "cannot be written") -> Iterator[None]:
+    """Name a path and the system's reason where the operating system fails in the block.
+
+    Raises:
+        FileFormatError: in place of the OSError.
+    """
+    try:
+        yield
+    except OSError as cause:
+        raise FileFormatError(f"{path}: {failure}: {describe_os_error(cause)}") from None
 
 
 def is_worker_lost(error: BaseException) -> bool:

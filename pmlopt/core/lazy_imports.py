@@ -11,6 +11,8 @@ Examples:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -76,6 +78,23 @@ def import_optional(module: str, purpose: str) -> Any:
     return import_module(module)
 
 
+@contextmanager
+def require_extra(need: str, extra: str) -> Iterator[None]:
+    """Name the extra to install where an import in the block fails.
+
+    Args:
+        need: what needs which package, as a sentence.
+        extra: of pmlopt.
+
+    Raises:
+        MissingExtraError: in place of the ImportError.
+    """
+    try:
+        yield
+    except ImportError:
+        raise MissingExtraError(f"{need}: pip install 'pmlopt[{extra}]'") from None
+
+
 def check_installed(purpose: str, *packages: str) -> None:
     """Raise a MissingExtraError for the first missing package.
 
@@ -92,5 +111,6 @@ def check_installed(purpose: str, *packages: str) -> None:
 
 __all__ = [
     "check_installed", "cp", "difflib", "futures", "graphlib", "hashlib", "html", "import_optional",
-    "linalg", "optimize", "shutil", "sparse", "special", "tempfile", "traceback", "zipfile",
+    "linalg", "optimize", "require_extra", "shutil", "sparse", "special", "tempfile", "traceback",
+    "zipfile",
 ]  # fmt: skip

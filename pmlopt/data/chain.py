@@ -23,7 +23,7 @@ from pmlopt.core.numbers.arrays import (
     copy_float_array,
 )
 from pmlopt.core.numbers.counts import LabelledSequences
-from pmlopt.core.records.record import Record, Shape
+from pmlopt.core.records.fields import Record, Shape
 from pmlopt.errors import PriorError
 
 

@@ -39,7 +39,7 @@ from pmlopt.core.numbers.arrays import (
     select_labels,
 )
 from pmlopt.core.numbers.blocks import iterate_row_blocks
-from pmlopt.core.records.record import Context, ContextReference, Record, Shape
+from pmlopt.core.records.fields import Context, ContextReference, Record, Shape
 from pmlopt.core.suggestions import SuggestsAttributes
 from pmlopt.data.labelled import Numbers, read_column, read_vector
 from pmlopt.errors import PriorError

@@ -30,7 +30,7 @@ from pmlopt.core.numbers.arrays import (
     parse_labels,
 )
 from pmlopt.core.numbers.counts import CountedTuples
-from pmlopt.core.records.record import ContextReference, Range, Record, Shape
+from pmlopt.core.records.fields import ContextReference, Range, Record, Shape
 from pmlopt.data.labelled import Numbers, read_column, read_labelled_table
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError, PriorError, PrivacyError

@@ -17,7 +17,8 @@ import numpy as np
 
 from pmlopt.core.files.disk import is_standard_stream, read_bytes
 from pmlopt.core.numbers.arrays import FloatArray, IntArray
-from pmlopt.core.records.record import Context, Range, Shape, read_record
+from pmlopt.core.records.fields import Context, Range, Shape
+from pmlopt.core.records.record import read_record
 from pmlopt.core.suggestions import did_you_mean
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior

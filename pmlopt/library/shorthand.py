@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.numbers.arrays import DefaultLabels, FloatArray, Label
-from pmlopt.core.records.record import COUNT, INFINITE, ContextReference, Range, Shape
+from pmlopt.core.records.fields import COUNT, INFINITE, ContextReference, Range, Shape
 from pmlopt.data.chain import Chain
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior

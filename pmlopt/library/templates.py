@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from pmlopt.core.records.record import find_tagged_classes
+from pmlopt.core.records.fields import find_tagged_classes
 from pmlopt.core.suggestions import did_you_mean
 from pmlopt.errors import InstanceError
 from pmlopt.library.instances import BUILDERS

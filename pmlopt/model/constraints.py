@@ -29,7 +29,7 @@ from pmlopt.core.numbers.differences import (
     subtract_arrays,
     to_exact_array,
 )
-from pmlopt.core.records.record import Range, Record, get_fields
+from pmlopt.core.records.fields import Range, Record, get_fields
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 

@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 
 from pmlopt.core.display import format_facts_html
 from pmlopt.core.numbers.arrays import FloatArray
-from pmlopt.core.records.record import (
+from pmlopt.core.records.converters import to_plain
+from pmlopt.core.records.fields import (
     INFINITE,
     Context,
     ContextReference,
     Shape,
     have_equal_content,
-    to_plain,
 )
 from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.prior import Prior

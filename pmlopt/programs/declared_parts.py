@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.records.record import Record, get_fields
+from pmlopt.core.records.fields import Record, get_fields
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret

@@ -18,8 +18,8 @@ import numpy as np
 
 from pmlopt.core.display import format_facts_html, pluralize
 from pmlopt.core.numbers.arrays import FloatArray
-from pmlopt.core.records.converters import finite_or_none
-from pmlopt.core.records.record import ADDED_LATER, have_equal_content, to_plain
+from pmlopt.core.records.converters import finite_or_none, to_plain
+from pmlopt.core.records.fields import ADDED_LATER, have_equal_content
 from pmlopt.core.suggestions import SuggestsAttributes
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior

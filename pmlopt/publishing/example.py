@@ -17,16 +17,18 @@ EDUCATION_BY_SEX = (
 (doctorate), in the train part of the Adult data [becker1996adult]."""
 
 
-def write_example(path: str | os.PathLike[str], seed: int = 45_000) -> None:
+def write_example(path: str | os.PathLike[str]) -> None:
     """Write a CSV file of made-up people: an id, a level of education from 1 to 16 and a sex, drawn from
-    the shares of `EDUCATION_BY_SEX`, each row independently. The same seed writes the same file.
+    the shares of `EDUCATION_BY_SEX`, each row independently. It is the same file each time.
 
     Raises:
         FileFormatError: the file cannot be written.
     """
     counts = np.array(EDUCATION_BY_SEX, dtype=float)
     # Rows of the example.
-    drawn = np.random.default_rng(seed).choice(counts.size, 45_000, p=counts.ravel() / counts.sum())
+    drawn = np.random.default_rng(45_000).choice(
+        counts.size, 45_000, p=counts.ravel() / counts.sum()
+    )
     rows = [
         [place, 1 + cell // 2, ("Female", "Male")[cell % 2]]
         for place, cell in enumerate(drawn.tolist(), start=1)

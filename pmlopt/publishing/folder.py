@@ -17,15 +17,9 @@ from pmlopt.core.files.sealing import SEALED_BY
 from pmlopt.core.numbers.arrays import IntArray, Label, make_label_key
 from pmlopt.core.numbers.counts import build_count_array
 from pmlopt.core.numbers.differences import MAX_EXACT_INTEGER
-from pmlopt.core.records.record import (
-    ADDED_LATER,
-    MAX_UNLISTED_LETTERS,
-    Context,
-    Range,
-    parse_json,
-    read_record,
-    to_plain,
-)
+from pmlopt.core.records.converters import to_plain
+from pmlopt.core.records.fields import ADDED_LATER, MAX_UNLISTED_LETTERS, Context, Range
+from pmlopt.core.records.record import parse_json, read_record
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError

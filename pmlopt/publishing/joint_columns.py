@@ -10,7 +10,7 @@ import numpy as np
 
 from pmlopt.core.frames import Missing
 from pmlopt.core.numbers.arrays import Label, abbreviate, indices_of, join_words
-from pmlopt.core.records.record import Range
+from pmlopt.core.records.fields import Range
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import InputError

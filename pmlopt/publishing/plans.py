@@ -15,7 +15,8 @@ import numpy as np
 from pmlopt.core.files.disk import read_bytes
 from pmlopt.core.frames import Missing
 from pmlopt.core.numbers.arrays import Label, abbreviate
-from pmlopt.core.records.record import Context, Range, read_record
+from pmlopt.core.records.fields import Context, Range
+from pmlopt.core.records.record import read_record
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.library.logarithms import parse_logarithm

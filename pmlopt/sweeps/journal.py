@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from pmlopt.core.failures import report_os_errors
 from pmlopt.core.files.csv_rows import encode_csv
 from pmlopt.core.files.disk import check_target, exclusive_lock, get_file_format
-from pmlopt.errors import FileFormatError, SweepError
+from pmlopt.errors import SweepError
 from pmlopt.sweeps.table import (
     COLUMNS,
     ENDINGS,
@@ -230,10 +231,8 @@ class SweepJournal:
             there = self.path.exists()
             if self.out.exists() and not there:
                 raise SweepError(f"{self.out}: is there already: give another name, or delete it")
-            try:
+            with report_os_errors(self.path):
                 self._stream = held.enter_context(self.path.open("r+b" if there else "x+b"))
-            except OSError as cause:
-                raise FileFormatError(f"{self.path}: cannot be written: {cause}") from None
             self.rows = self._read()
             # the lock outlives this block; after an exception it is released here
             self._held = held.pop_all()
@@ -311,10 +310,8 @@ class SweepJournal:
 
     def _write_line(self, line: bytes) -> None:
         """Append a line, flushed to disk."""
-        try:
+        with report_os_errors(self.path):
             self._stream.write(line)
             # flush and fsync: a row that was reported as finished survives a crash
             self._stream.flush()
             os.fsync(self._stream.fileno())
-        except OSError as cause:
-            raise FileFormatError(f"{self.path}: cannot be written: {cause}") from None

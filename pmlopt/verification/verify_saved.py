@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.records.converters import finite_or_none
-from pmlopt.core.records.fields import find_tagged_classes
-from pmlopt.core.records.record import Context, read_record
+from pmlopt.core.records.fields import Context, find_tagged_classes
+from pmlopt.core.records.record import read_record
 from pmlopt.data.mechanism import Mechanism, read_saved_mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism, is_orbit_file, read_orbit_mechanism

@@ -35,8 +35,7 @@ from pmlopt.programs.program import Program
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.program import record_leakage
 from pmlopt.programs.solving import solve
-from pmlopt.programs.subconvex.certificate import ColumnCertificate
-from pmlopt.programs.subconvex.cost_certificate import ColumnCostCertificate
+from pmlopt.programs.subconvex.certificate import ColumnCertificate, ColumnCostCertificate
 from pmlopt.programs.tradeoff.builders import distortion_leakage, leakage_distortion
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate

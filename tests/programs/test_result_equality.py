@@ -11,7 +11,7 @@ import pytest
 from saved_cases import solved
 
 from pmlopt import PML, Mechanism, Prior, design, load, solve, sweep
-from pmlopt.core.records.record import have_equal_content
+from pmlopt.core.records.fields import have_equal_content
 from pmlopt.programs.certificate import Certificate
 
 # of each form of certificate, with letters by number, by label, and by orbits

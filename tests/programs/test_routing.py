@@ -133,8 +133,7 @@ class Instance:
 
 
 INSTANCES: dict[tuple[str, str], Instance] = {
-    ("LinearDesign", "pair-ipm"): Instance(in_a_plane),
-    ("LinearDesign", "constraint-generation"): Instance(with_a_free_letter),
+    ("LinearDesign", "pair-ipm"): Instance(with_a_free_letter),
     ("LinearDesign", "closed-form"): Instance(on_a_line),
     ("LinearDesign", "highs-warm"): Instance(small, np.full((8, 8), 1 / 8)),
     ("LinearDesign", "highs-small"): Instance(small),
@@ -146,7 +145,6 @@ INSTANCES: dict[tuple[str, str], Instance] = {
     ("LinearDesign", "closed-form-by-name"): Instance(on_a_line),
     ("LinearDesign", "color-refinement-by-name"): Instance(of_two_kinds),
     ("LinearDesign", "pair-ipm-by-name"): Instance(in_a_plane),
-    ("LinearDesign", "constraint-generation-by-name"): Instance(in_a_plane),
     ("LinearDesign", "output-generation-by-name"): Instance(small),
     ("LinearDesign", "block-ipm-by-name"): Instance(small),
     ("LinearDesign", "highs-by-name"): Instance(small),

@@ -19,17 +19,13 @@ from typing import IO, Any, BinaryIO, TypeVar
 import numpy as np
 
 from pmlopt.core.failures import describe_os_error as describe_os_error
+from pmlopt.core.failures import report_os_errors
 from pmlopt.core.files.matrix_layout import is_number as is_number
 from pmlopt.core.files.matrix_layout import parse_number as parse_number
 from pmlopt.core.files.sealing import check_not_sealed
 from pmlopt.core.lazy_imports import hashlib, import_optional, shutil, zipfile
-from pmlopt.core.records.record import (
-    MAX_UNLISTED_LETTERS,
-    Context,
-    get_fields,
-    parse_json,
-    read_record,
-)
+from pmlopt.core.records.fields import MAX_UNLISTED_LETTERS, Context, get_fields
+from pmlopt.core.records.record import parse_json, read_record
 from pmlopt.errors import FileFormatError, InputError
 
 STANDARD = "-"
@@ -106,11 +102,8 @@ def atomic_write(
     path: str | os.PathLike[str], content: bytes, *, private: bool = False, replace: bool = True
 ) -> None:
     """Write a file atomically; see `atomic_file`."""
-    try:
-        with atomic_file(path, private=private, replace=replace) as stream:
-            stream.write(content)
-    except OSError as cause:
-        raise FileFormatError(f"{path}: cannot be written: {describe_os_error(cause)}") from None
+    with report_os_errors(path), atomic_file(path, private=private, replace=replace) as stream:
+        stream.write(content)
 
 
 @contextmanager

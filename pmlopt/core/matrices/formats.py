@@ -36,7 +36,7 @@ from pmlopt.core.numbers.arrays import (
     check_json_labels,
 )
 from pmlopt.core.numbers.blocks import freeze, is_large_matrix, shrink_whole_numbers
-from pmlopt.core.records.record import Range, Shape
+from pmlopt.core.records.fields import Range, Shape
 from pmlopt.errors import FileFormatError
 
 

@@ -14,23 +14,20 @@ import numpy as np
 from pmlopt.core.numbers.arrays import BoolArray, FloatArray
 
 
-def step_up_until(holds: Callable[[float], bool], start: float, most: float = math.inf) -> float:
+def step_up_until(holds: Callable[[float], bool], start: float) -> float:
     """Find a number from `start` on at which a condition holds, by doubling ulp steps.
 
     Args:
         holds: the condition.
         start: at least 0; near 0 the unit is that of 1e-16.
-        most: the first number from here on is returned unchecked.
 
     Examples:
         >>> step_up_until(lambda x: x >= 1 + 4e-16, 1.0) == 1 + 3 * math.ulp(1.0)
         True
-        >>> step_up_until(lambda x: False, 1.0, most=1.0)
-        1.0
     """
     # the unit of a number near 0 is so small that doubling would take a thousand steps
     found, step = start, math.ulp(max(start, 1e-16))
-    while found < most and not holds(found):
+    while found < math.inf and not holds(found):
         found, step = found + step, 2 * step
     return found
 
@@ -136,7 +133,7 @@ def find_crossings(
     return None
 
 
-def find_least_share(holds: Callable[[float], bool], halvings: int = 60) -> float:
+def find_least_share(holds: Callable[[float], bool]) -> float:
     """Find the least number in (0, 1] at which a monotone condition holds, up to 2^-60; 1 is assumed to.
 
     Examples:
@@ -144,7 +141,7 @@ def find_least_share(holds: Callable[[float], bool], halvings: int = 60) -> floa
         0.5
     """
     fails, found = 0.0, 1.0
-    for _ in range(halvings):
+    for _ in range(60):
         middle = (fails + found) / 2
         fails, found = (fails, middle) if holds(middle) else (middle, found)
     return found

@@ -18,48 +18,10 @@ from typing import Any, NoReturn, TypeVar
 
 from pmlopt.core.files.read_locations import ReadLocation, extend_path
 from pmlopt.core.numbers.arrays import Label
-from pmlopt.core.records.converters import TupleConverter, UnionConverter, to_plain
-from pmlopt.core.records.fields import (
-    ADDED_LATER,
-    COUNT,
-    INFINITE,
-    MAX_UNLISTED_LETTERS,
-    Context,
-    ContextReference,
-    Field,
-    NamedValues,
-    Range,
-    Record,
-    Shape,
-    find_tagged_class,
-    find_tagged_classes,
-    get_fields,
-    have_equal_content,
-)  # fmt: skip
+from pmlopt.core.records.converters import TupleConverter, UnionConverter
+from pmlopt.core.records.fields import Context
 from pmlopt.core.records.scalar_converters import Schema
 from pmlopt.errors import FileFormatError, InputError
-
-__all__ = [
-    "ADDED_LATER",
-    "COUNT",
-    "INFINITE",
-    "MAX_UNLISTED_LETTERS",
-    "Context",
-    "ContextReference",
-    "Field",
-    "NamedValues",
-    "Range",
-    "Record",
-    "Shape",
-    "build_definitions",
-    "find_tagged_class",
-    "find_tagged_classes",
-    "get_fields",
-    "have_equal_content",
-    "parse_json",
-    "read_record",
-    "to_plain",
-]  # fmt: skip
 
 T = TypeVar("T")
 
@@ -78,6 +40,7 @@ def read_record(kind: type[T], data: Any, where: str = "", context: Context | No
             type, shape or range, or the constructor refuses it. The message starts with the path.
 
     Examples:
+        >>> from pmlopt.core.records.fields import Range
         >>> read_record(Range, {"low": 0, "high": 2.5})
         Range(low=0.0, high=2.5)
         >>> read_record(Range, {"low": 0, "high": [2]}, "file.range")
@@ -151,6 +114,7 @@ def build_definitions(*kinds: type) -> dict[str, Schema]:
     or `Any` and that name, with a list of them. Subclasses that other packages define are left out.
 
     Examples:
+        >>> from pmlopt.core.records.fields import Range
         >>> build_definitions(Range)["Range"]["required"]
         ['low', 'high']
     """

@@ -20,7 +20,7 @@ from pmlopt.core.numbers.arrays import (
     abbreviate,
     check_integer,
 )
-from pmlopt.core.records.record import COUNT, Range
+from pmlopt.core.records.fields import COUNT, Range
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.sampling.categorical import RandomBits
 from pmlopt.data.symmetry.prior import (

@@ -16,7 +16,7 @@ from pmlopt.core.numbers.arrays import (
     check_integer,
     check_labels_of_size,
 )
-from pmlopt.core.records.record import COUNT, Range, Shape
+from pmlopt.core.records.fields import COUNT, Range, Shape
 from pmlopt.data.mechanism import find_rows
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.sampling.categorical import RandomBits

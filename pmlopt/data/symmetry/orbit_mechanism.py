@@ -25,7 +25,7 @@ from pmlopt.core.files.disk import (
     read_saved_record,
 )
 from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, to_label_array
-from pmlopt.core.records.record import to_plain
+from pmlopt.core.records.converters import to_plain
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.sampling.categorical import RandomBits, Seed, make_random_bits
 from pmlopt.data.symmetry.independent import TypePairs

@@ -12,7 +12,7 @@ import numpy as np
 
 from pmlopt.core.lazy_imports import sparse
 from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label
-from pmlopt.core.records.record import Context, Record
+from pmlopt.core.records.fields import Context, Record
 from pmlopt.data.prior import MIN_PROBABILITY, Prior
 from pmlopt.data.sampling.categorical import RandomBits
 from pmlopt.errors import PriorError

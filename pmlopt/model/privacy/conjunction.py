@@ -11,7 +11,7 @@ import numpy as np
 
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.numbers.arrays import FloatArray
-from pmlopt.core.records.record import Record, get_fields, have_equal_content
+from pmlopt.core.records.fields import Record, get_fields, have_equal_content
 from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.symmetry.prior import LetterCells

@@ -21,7 +21,7 @@ from pmlopt.core.numbers.arrays import (
 )
 from pmlopt.core.numbers.differences import subtract_exactly
 from pmlopt.core.numbers.distances import check_distances, join_directions
-from pmlopt.core.records.record import INFINITE, Shape
+from pmlopt.core.records.fields import INFINITE, Shape
 from pmlopt.data.labelled import LabelledArray, Numbers, read_labelled_table
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PrivacyError

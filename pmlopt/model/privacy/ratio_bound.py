@@ -22,7 +22,7 @@ from pmlopt.core.numbers.arrays import (
     copy_float_array,
     integers_over_common_denominator,
 )
-from pmlopt.core.records.record import ADDED_LATER, ContextReference, Shape
+from pmlopt.core.records.fields import ADDED_LATER, ContextReference, Shape
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.symmetry.prior import LetterCells

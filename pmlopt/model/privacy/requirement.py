@@ -16,7 +16,7 @@ import numpy as np
 from pmlopt.core.display import format_facts_html
 from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.core.numbers.arrays import MAX_EXPONENT, FloatArray, IntArray, check_nonnegative
-from pmlopt.core.records.record import Record
+from pmlopt.core.records.fields import Record
 from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells

@@ -21,7 +21,7 @@ from pmlopt.core.numbers.arrays import (
     check_real,
     copy_float_array,
 )
-from pmlopt.core.records.record import ContextReference
+from pmlopt.core.records.fields import ContextReference
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import MechanismError, PrivacyError, QueryError, UtilityError
 from pmlopt.model.queries.kinds import Explicit

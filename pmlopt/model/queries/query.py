@@ -14,7 +14,7 @@ import numpy as np
 
 from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, check_integer
 from pmlopt.core.numbers.differences import subtract_arrays, to_exact_array
-from pmlopt.core.records.record import Record
+from pmlopt.core.records.fields import Record
 from pmlopt.errors import QueryError
 
 MAX_LISTED_DATASETS = 2**20

@@ -21,7 +21,7 @@ from pmlopt.core.numbers.arrays import (
     common_integer_ratio,
     copy_float_array,
 )
-from pmlopt.core.records.record import COUNT, ContextReference, Range, Shape
+from pmlopt.core.records.fields import COUNT, ContextReference, Range, Shape
 from pmlopt.data.labelled import Numbers, read_vector
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError

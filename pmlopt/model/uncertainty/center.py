@@ -16,7 +16,7 @@ from pmlopt.core.numbers.arrays import (
     common_integer_ratio,
     copy_float_array,
 )
-from pmlopt.core.records.record import ContextReference, Range, Record, Shape
+from pmlopt.core.records.fields import ContextReference, Range, Record, Shape
 from pmlopt.data.labelled import read_vector
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import PrivacyError

@@ -16,8 +16,8 @@ from pmlopt.model.uncertainty.prior_set import (
     MinMeanExpression,
     PriorPolytope,
     PriorSet,
+    has_rare_values,
 )
-from pmlopt.model.uncertainty.rare_letters import has_rare_values
 from pmlopt.model.uncertainty.support_functions import (
     ThetaPiece,
     bound_gain,

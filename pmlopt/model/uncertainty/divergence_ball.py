@@ -20,14 +20,13 @@ from pmlopt.core.numbers.arrays import (
     check_probability,
 )
 from pmlopt.core.numbers.roots import bisect_intervals
-from pmlopt.core.records.record import ContextReference, Range
+from pmlopt.core.records.fields import ContextReference, Range
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells, SymmetricPrior
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.boxes import AllPriors
 from pmlopt.model.uncertainty.center import Center
-from pmlopt.model.uncertainty.prior_set import MEMBERSHIP_ATOL, PriorSet
-from pmlopt.model.uncertainty.rare_letters import has_rare_values
+from pmlopt.model.uncertainty.prior_set import MEMBERSHIP_ATOL, PriorSet, has_rare_values
 
 PROOF_BITS = 200
 """Binary digits after the point of the least means that proofs rest on, which are rounded down."""

@@ -17,7 +17,7 @@ from pmlopt.core.numbers.arrays import (
     check_nonnegative,
     check_probability,
 )
-from pmlopt.core.records.record import COUNT, ContextReference, Range, Shape
+from pmlopt.core.records.fields import COUNT, ContextReference, Range, Shape
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pmlopt.core.numbers.arrays import FloatArray, check_in_interval, check_probability
-from pmlopt.core.records.record import Record
+from pmlopt.core.records.fields import Record
 from pmlopt.data.secret import Secret
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.prior_set import PriorSet, scope_text

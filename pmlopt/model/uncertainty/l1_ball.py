@@ -15,7 +15,7 @@ from pmlopt.core.numbers.arrays import (
     check_in_interval,
     check_probability,
 )
-from pmlopt.core.records.record import ContextReference, Range
+from pmlopt.core.records.fields import ContextReference, Range
 from pmlopt.data.prior import Prior, PriorLike, conditional_value_at_risk
 from pmlopt.data.symmetry.prior import LetterCells, SymmetricPrior
 from pmlopt.errors import PrivacyError

@@ -21,7 +21,7 @@ from pmlopt.core.numbers.arrays import (
     common_integer_ratio,
     copy_float_array,
 )
-from pmlopt.core.records.record import ContextReference, Shape
+from pmlopt.core.records.fields import ContextReference, Shape
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.boxes import AllPriors

@@ -16,7 +16,7 @@ from pmlopt.core.lazy_imports import cp, optimize, sparse
 from pmlopt.core.numbers.argument_checks import check_same_letters
 from pmlopt.core.numbers.arrays import BoolArray, FloatArray, Label
 from pmlopt.core.numbers.roots import find_least_share
-from pmlopt.core.records.record import Record
+from pmlopt.core.records.fields import Record
 from pmlopt.data.mechanism import check_labels_match
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells
@@ -564,3 +564,8 @@ def check_prior_set(over: object, what: str = "`over`") -> None:
     if not isinstance(over, PriorSet):
         example = "a set of priors such as L1Ball(prior, 0.1)"
         raise PrivacyError(f"{what} is {over!r:.80}, which is no set of priors: give {example}")
+
+
+def has_rare_values(probabilities: FloatArray) -> bool:
+    """Return whether sums of floats lose half of the digits of some of the (N,) probabilities; not of 0."""
+    return bool(((probabilities > 0) & (probabilities < 1e-9)).any())

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from pmlopt.core.lazy_imports import cp, optimize
 from pmlopt.core.numbers.arrays import SUM_ATOL, FloatArray, common_integer_ratio, copy_float_array
-from pmlopt.core.records.record import Shape
+from pmlopt.core.records.fields import Shape
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.prior_set import (

@@ -19,7 +19,7 @@ from pmlopt.core.numbers.arrays import (
     check_probability,
 )
 from pmlopt.core.numbers.distances import check_distances
-from pmlopt.core.records.record import INFINITE, ContextReference, Range, Shape
+from pmlopt.core.records.fields import INFINITE, ContextReference, Range, Shape
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.symmetry.prior import LetterCells, SymmetricPrior
 from pmlopt.errors import PrivacyError
@@ -32,8 +32,8 @@ from pmlopt.model.uncertainty.prior_set import (
     PriorPolytope,
     PriorSet,
     check_possible,
+    has_rare_values,
 )
-from pmlopt.model.uncertainty.rare_letters import has_rare_values
 
 
 class WassersteinBall(PriorSet):

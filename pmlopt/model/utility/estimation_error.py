@@ -18,7 +18,7 @@ from pmlopt.core.numbers.differences import (
     subtract_arrays,
     to_exact_array,
 )
-from pmlopt.core.records.record import Shape
+from pmlopt.core.records.fields import Shape
 from pmlopt.data.labelled import LabelledArray, Numbers, read_combinations
 from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike, as_prior

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pmlopt.core.descriptions import describe_value
 from pmlopt.core.frames import to_narwhals
-from pmlopt.core.records.record import find_tagged_classes, get_fields
+from pmlopt.core.records.fields import find_tagged_classes, get_fields
 from pmlopt.core.suggestions import did_you_mean
 from pmlopt.errors import UtilityError
 from pmlopt.model.utility.linear import LOSSES, ExpectedGain, ExpectedLoss, Utility, match

@@ -20,7 +20,7 @@ from pmlopt.core.numbers.arrays import (
 )
 from pmlopt.core.numbers.blocks import sum_row_products
 from pmlopt.core.numbers.differences import subtract_exactly
-from pmlopt.core.records.record import NamedValues, Record, Shape
+from pmlopt.core.records.fields import NamedValues, Record, Shape
 from pmlopt.data.labelled import Axes, LabelledArray, Numbers, read_labelled_table
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
@@ -52,12 +52,10 @@ def hamming(x: Any, y: Any) -> float:
         >>> hamming("a", "a"), hamming("a", "b"), hamming(float("nan"), float("nan"))
         (0.0, 1.0, 0.0)
     """
-    return float(x is not y and bool(x != y) and not (_is_nan(x) and _is_nan(y)))
-
-
-def _is_nan(label: Any) -> bool:
-    """Return whether a label is NaN, which no label equals, not even itself."""
-    return bool(label != label)
+    if x is y or not bool(x != y):
+        return 0.0
+    # NaN is the label that differs from itself
+    return float(not (bool(x != x) and bool(y != y)))
 
 
 def absolute(x: Any, y: Any) -> float:

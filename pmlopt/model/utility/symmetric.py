@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from pmlopt.core.numbers.arrays import FloatArray, Label, copy_float_array
 from pmlopt.core.numbers.differences import subtract_arrays, to_exact_array
-from pmlopt.core.records.record import NamedValues, Shape
+from pmlopt.core.records.fields import NamedValues, Shape
 from pmlopt.data.labelled import LabelledArray, Numbers
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import PriorLike

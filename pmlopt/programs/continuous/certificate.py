@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from pmlopt.core.grids import Grid
 from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
-from pmlopt.core.records.record import Shape
+from pmlopt.core.records.fields import Shape
 from pmlopt.data.continuous import Continuous
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PriorError

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from pmlopt.core.numbers.arrays import FloatArray
-from pmlopt.core.records.record import Range, Shape
+from pmlopt.core.records.fields import Range, Shape
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.programs.certificate import Certificate, StoredPrior

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from pmlopt.core.numbers.arrays import FloatArray, bound_sum_rounding
-from pmlopt.core.records.record import Range, Shape
+from pmlopt.core.records.fields import Range, Shape
 from pmlopt.model.privacy import PML
 from pmlopt.programs.certificate import Certificate, StoredPrior
 from pmlopt.programs.claims import RATIONAL, Claim, check_bound, check_mechanism, check_value

@@ -10,7 +10,7 @@ import numpy as np
 
 from pmlopt.core.lazy_imports import sparse
 from pmlopt.core.numbers.arrays import FloatArray, IntArray, bound_sum_rounding
-from pmlopt.core.records.record import Shape
+from pmlopt.core.records.fields import Shape
 from pmlopt.data.prior import Prior
 from pmlopt.solvers.highs import build_columnwise_model
 from pmlopt.solvers.parametric_program import ParametricModel

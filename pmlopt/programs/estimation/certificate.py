@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from pmlopt.core.numbers.arrays import FloatArray, bound_sum_rounding
-from pmlopt.core.records.record import INFINITE, Shape
+from pmlopt.core.records.fields import INFINITE, Shape
 from pmlopt.model.utility.estimation_error import Criterion, WorkloadRows, compute_error
 from pmlopt.programs.certificate import DesignCertificate
 from pmlopt.programs.claims import RATIONAL, Claim, check_bound, check_value

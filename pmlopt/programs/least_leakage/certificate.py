@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 
 from pmlopt.core.numbers.arrays import BoolArray, FloatArray, bound_sum_rounding
-from pmlopt.core.records.record import ContextReference, Shape
+from pmlopt.core.records.fields import ContextReference, Shape
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import PML

@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeAlias
 
-from pmlopt.core.records.record import have_equal_content
+from pmlopt.core.records.fields import have_equal_content
 from pmlopt.data.prior import Prior
 from pmlopt.programs.certificate import Certificate
 from pmlopt.programs.claims import FLOATS, RATIONAL, Claim
 from pmlopt.programs.estimation.certificate import EstimationCertificate
 from pmlopt.programs.least_leakage.families import get_level, is_same_family
 from pmlopt.programs.linear.certificate import LinearCertificate, SymmetricCertificate
-from pmlopt.programs.subconvex.certificate import ColumnCertificate
-from pmlopt.programs.subconvex.cost_certificate import ColumnCostCertificate
+from pmlopt.programs.subconvex.certificate import ColumnCertificate, ColumnCostCertificate
 
 DesignProof: TypeAlias = (
     LinearCertificate

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from pmlopt.core.descriptions import describe_value
 from pmlopt.core.numbers.arrays import MAX_EXPONENT
-from pmlopt.core.records.record import find_tagged_classes, get_fields
+from pmlopt.core.records.fields import find_tagged_classes, get_fields
 from pmlopt.core.suggestions import did_you_mean
 from pmlopt.data.secret import Secret
 from pmlopt.errors import PrivacyError

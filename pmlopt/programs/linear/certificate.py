@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 import numpy as np
 
 from pmlopt.core.numbers.arrays import BoolArray, FloatArray, Label, bound_sum_rounding
-from pmlopt.core.records.record import ADDED_LATER, ContextReference, Shape
+from pmlopt.core.records.fields import ADDED_LATER, ContextReference, Shape
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.errors import FileFormatError

@@ -30,7 +30,7 @@ from pmlopt.programs.certificate import (
     get_mechanism,
     get_warm_start,
 )
-from pmlopt.programs.linear import constraint_generation
+from pmlopt.programs.linear import ratio_rows
 from pmlopt.programs.linear.build_certificate import CLOSED_FORM_GAP
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.color_refinement import EquitablePartition
@@ -162,8 +162,8 @@ class _Declared(Encoding):
 
     def recover(self, program: LinearDesign) -> PrimalDualPoint:
         # of many, what a bound costs is a linear program for each output
-        pairs = program.generated_bounds
-        witness = None if pairs is None else constraint_generation.read_weights(program, pairs)
+        pairs = program.pair_bounds
+        witness = None if pairs is None else ratio_rows.read_weights(program, pairs)
         multipliers = read_multipliers(program, program.prior.pmf)
         matrix = np.asarray(program.mechanism.value)
         return PrimalDualPoint(matrix, multipliers, dual_certificate=witness)
@@ -187,9 +187,7 @@ def _find_small_ratios(start: Formulation) -> RatioBounds | None:
     program = start.program
     if program.added or program.table.size > MAX_SIMPLEX_ENTRIES:
         return None
-    if program.mutual_bounds is not None or program.generated_bounds is not None:
-        return None
-    return program.list_ratios()
+    return None if program.pair_bounds is not None else program.list_ratios()
 
 
 def is_linear(program: LinearDesign) -> bool:
@@ -211,10 +209,7 @@ BLOCKS = _Blocks("task", _find_blocks)
 OUTPUTS = _Outputs("task", _find_plain_level)
 """A block for each column under PML, of which few are used."""
 
-MUTUAL_PAIRS = Encoding("ratios", attrgetter("program.mutual_bounds"))
-"""Many bounds on pairs of letters, each both ways."""
-
-PAIRS = Encoding("ratios", attrgetter("program.generated_bounds"))
+PAIRS = Encoding("ratios", attrgetter("program.pair_bounds"))
 """Many bounds on pairs of letters, of which few matter for an output."""
 
 RATIO_ROWS = Encoding("ratios", _find_small_ratios)
@@ -275,7 +270,7 @@ def solve_declared_design(
     name: str, settings: Mapping[str, Any], program: LinearDesign, options: MethodOptions
 ) -> SolverResult:
     """Solve the problem that cvxpy has, with time left for the last step under many bounds on pairs."""
-    within = constraint_generation.reserve_pair_seconds(program, name, options)
+    within = ratio_rows.reserve_pair_seconds(program, name, options)
     return cvxpy_interface.solve_declared(program.problem, name, within, settings)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import InfeasibleError
 from pmlopt.programs import linear
-from pmlopt.programs.linear import constraint_generation, feasible, formulation
+from pmlopt.programs.linear import feasible, formulation, ratio_rows
 from pmlopt.programs.linear.build_certificate import (
     certify_linear,
     certify_symmetric,
@@ -134,7 +134,6 @@ LinearMethod = Method[LinearDesign, formulation.Formulation, LinearCertificate]
 OWN_METHODS = (
     "closed-form",
     "pair-ipm",
-    "constraint-generation",
     "color-refinement",
     "block-ipm",
     "output-generation",
@@ -186,7 +185,7 @@ SIMPLEX = Solver(
     "highs",
     {
         formulation.BANDS: highs.solve_by_simplex,
-        formulation.RATIO_ROWS: constraint_generation.solve_by_simplex,
+        formulation.RATIO_ROWS: ratio_rows.solve_by_simplex,
         formulation.ROWS: partial(formulation.solve_declared_design, "highs", {}),
     },
     "linear programs",
@@ -212,21 +211,11 @@ AUTOMATIC_METHODS = (
         "pair-ipm",
         Solver(
             "pair-ipm",
-            {formulation.MUTUAL_PAIRS: lambda **given: linear.solve_pairs(**given)},
-            "designs under many bounds on pairs of letters, each both ways, and nothing else",
-        ),
-        "many bounds on pairs of letters, each both ways: interior point with a matrix for each output, "
-        "which only the row sums couple",
-        lambda start: not start.is_optimal,
-    ),
-    _pair(
-        "constraint-generation",
-        Solver(
-            "constraint-generation",
-            {formulation.PAIRS: constraint_generation.generate_constraints},
+            {formulation.PAIRS: lambda **given: linear.solve_pairs(**given)},
             "designs under many bounds on pairs of letters and nothing else",
         ),
-        "many bounds on pairs of letters: those that others nearly imply come in as they are broken",
+        "many bounds on pairs of letters: interior point with a matrix for each output, "
+        "which only the row sums couple",
         lambda start: not start.is_optimal,
     ),
     _pair(

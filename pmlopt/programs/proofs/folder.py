@@ -10,7 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pmlopt.core.files.disk import describe_os_error, publish_new
+from pmlopt.core.failures import report_os_errors
+from pmlopt.core.files.disk import publish_new
 from pmlopt.errors import FileFormatError
 from pmlopt.programs.certificate import Certificate
 from pmlopt.programs.proofs.claims import iterate_proofs
@@ -73,15 +74,15 @@ def write_proof(certificate: Certificate, folder: str | os.PathLike[str]) -> Wri
     for one in proofs:
         contents[f"{one.name}.vipr"] = iterate_vipr_lines(one)
         contents[f"{one.name}.mps"] = iterate_mps_lines(one)
-    try:
-        with TemporaryDirectory(dir=target.parent, prefix=".proof-") as place:
-            draft = Path(place) / target.name
-            draft.mkdir()
-            for name, lines in contents.items():
-                _write_lines(draft / name, lines)
-            publish_new(draft, target)
-    except OSError as cause:
-        raise FileFormatError(f"{target}: cannot be written: {describe_os_error(cause)}") from cause
+    with (
+        report_os_errors(target),
+        TemporaryDirectory(dir=target.parent, prefix=".proof-") as place,
+    ):
+        draft = Path(place) / target.name
+        draft.mkdir()
+        for name, lines in contents.items():
+            _write_lines(draft / name, lines)
+        publish_new(draft, target)
     return WrittenProof(
         folder=target,
         sentences={one.name: one.sentence for one in proofs},

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from pmlopt.core.numbers.arrays import FloatArray
-from pmlopt.core.records.record import Shape
+from pmlopt.core.records.fields import Shape
 from pmlopt.model.queries import RecordChannel
 from pmlopt.programs.certificate import DECIMAL, Certificate
 from pmlopt.programs.claims import Claim, claim_proof

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from pmlopt.core.numbers.arrays import FloatArray, IntArray
-from pmlopt.core.records.record import INFINITE, Shape
+from pmlopt.core.records.fields import INFINITE, Shape
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import InputError
 from pmlopt.model.queries import RecordChannel, record_channel

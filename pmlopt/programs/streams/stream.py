@@ -21,7 +21,7 @@ from pmlopt.core.numbers.arrays import (
     indices_of,
     select_labels,
 )
-from pmlopt.core.records.record import Record, Shape
+from pmlopt.core.records.fields import Record, Shape
 from pmlopt.data.chain import Chain
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.data.prior import Prior

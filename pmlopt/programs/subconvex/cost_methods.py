@@ -21,8 +21,7 @@ from pmlopt.programs.program import (
     wrap_given_certificate,
 )
 from pmlopt.programs.registry import register_question
-from pmlopt.programs.subconvex.certificate import replace_mechanism
-from pmlopt.programs.subconvex.cost_certificate import ColumnCostCertificate
+from pmlopt.programs.subconvex.certificate import ColumnCostCertificate, replace_mechanism
 from pmlopt.programs.subconvex.cost_program import GAP_REACHED, ColumnCostDesign, search_columns
 from pmlopt.programs.subconvex.optimal_forms import find_optimal_form
 from pmlopt.solvers import cvxpy_interface

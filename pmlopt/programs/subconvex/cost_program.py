@@ -19,7 +19,7 @@ from pmlopt.model.utility import SubConvex
 from pmlopt.model.utility.subconvex import has_known_form
 from pmlopt.programs.design_program import Design
 from pmlopt.programs.program import CvxpyModel, build_problem
-from pmlopt.programs.subconvex.cost_certificate import ColumnCostCertificate
+from pmlopt.programs.subconvex.certificate import ColumnCostCertificate
 from pmlopt.programs.subconvex.cost_space import CostPolytope, CostSpace
 from pmlopt.solvers.parametric_program import MasterProblem
 from pmlopt.solvers.solver_result import NO_DEADLINE, TIME_LIMIT, MethodOptions

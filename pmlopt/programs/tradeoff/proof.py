@@ -12,7 +12,7 @@ import numpy as np
 
 from pmlopt.core.lazy_imports import optimize
 from pmlopt.core.numbers.arrays import BoolArray, FloatArray, bound_sum_rounding
-from pmlopt.core.records.record import Shape
+from pmlopt.core.records.fields import Shape
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import ProgramError
 from pmlopt.model.queries import Query

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from pmlopt.core.numbers.arrays import FloatArray
-from pmlopt.core.records.record import Shape
+from pmlopt.core.records.fields import Shape
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import PML
 from pmlopt.programs.certificate import Certificate

@@ -18,11 +18,11 @@ import numpy as np
 
 from pmlopt.core.descriptions import escape_control_characters
 from pmlopt.core.files import disk
+from pmlopt.core.lazy_imports import require_extra
 from pmlopt.core.numbers.arrays import BoolArray, FloatArray, Label, join_words
 from pmlopt.core.records.converters import finite_or_none
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
-from pmlopt.errors import MissingExtraError
 from pmlopt.measures.outcomes import OUTCOME_COLUMNS, OutcomeSummary, summarize_outcomes
 from pmlopt.programs.reports.pages import MAX_REPORTED_OUTCOMES, read_style_sheet
 
@@ -312,12 +312,8 @@ def load_vega_scripts() -> str:
     Raises:
         MissingExtraError: vl-convert-python, which carries them, is not installed.
     """
-    try:
+    with require_extra("pages to explore need vl-convert-python", "explore"):
         import vl_convert
-    except ImportError:
-        raise MissingExtraError(
-            "pages to explore need vl-convert-python: pip install 'pmlopt[explore]'"
-        ) from None
     return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")).replace(
         "</script", "<\\/script"
     )

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.numbers.arrays import FloatArray, IntArray, check_json_labels, check_nonnegative
-from pmlopt.core.records import record
+from pmlopt.core.records.converters import to_plain
+from pmlopt.core.records.fields import Context
+from pmlopt.core.records.record import read_record
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError, InputError, PrivacyError
 from pmlopt.measures.leakage import log_quotient, log_sum_exp
@@ -223,7 +225,7 @@ def write_ledger(path: str | os.PathLike[str], state: LedgerState) -> str:
     about: dict[str, Any] = {
         "format": FORMAT,
         "version": LEDGER_FILE_VERSION,
-        "prior": record.to_plain(state.prior),
+        "prior": to_plain(state.prior),
         "total": state.total,
         "publishing": [asdict(one) for one in state.publishing],
     }
@@ -255,7 +257,7 @@ def _check_state(
     room: int, about: dict[str, Any], likelihoods: Any, rounding: Any, history: Any, identities: Any
 ) -> LedgerState:
     """Validate the parts of a ledger file."""
-    prior = record.read_record(Prior, about["prior"], "prior", record.Context(room=room))
+    prior = read_record(Prior, about["prior"], "prior", Context(room=room))
     count = len(likelihoods)
     kinds = {
         "likelihoods": (likelihoods, "<f8", (count, prior.size)),

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.failures import is_worker_lost
+from pmlopt.core.failures import is_worker_lost, report_os_errors
 from pmlopt.core.files import disk
 from pmlopt.core.files.disk import publish_new
 from pmlopt.core.numbers.arrays import IntArray
@@ -25,7 +25,7 @@ from pmlopt.data.sampling.categorical import (
     make_key,
     make_random_bits,
 )
-from pmlopt.errors import FileFormatError, InputError, WorkerLostError
+from pmlopt.errors import InputError, WorkerLostError
 from pmlopt.releases.rows.batches import ColumnRelease, ColumnReleaser
 from pmlopt.releases.rows.folder_drafts import FinishedFile, FolderDraft, open_folder_draft
 from pmlopt.tables.reading import FolderTable, Table, TableBatch, open_table
@@ -285,12 +285,8 @@ def apply_folder(
                 "files": {name: one.to_published() for name, one in finished.items()},
             }  # fmt: skip
             disk.atomic_write(whole / SUMMARY, disk.encode_json_bytes(told))
-        try:
+        with report_os_errors(target, "cannot be made"):
             publish_new(whole, Path(target).absolute())
-        except OSError as cause:
-            raise FileFormatError(
-                f"{target}: cannot be made: {disk.describe_os_error(cause)}"
-            ) from None
     return ApplyResult(rows, dropped, kept, read_from), finished
 
 

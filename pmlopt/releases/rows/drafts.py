@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pmlopt.core.files.disk import describe_os_error, remove_path
+from pmlopt.core.failures import report_os_errors
+from pmlopt.core.files.disk import remove_path
 from pmlopt.core.files.drafts import DRAFT_PREFIX, EMPTY_OWNER_KEY, Draft, remove_leftover_drafts
 from pmlopt.errors import FileFormatError
 
@@ -39,17 +40,13 @@ def begin_draft(target: Path, owner: str = EMPTY_OWNER_KEY) -> Iterator[Draft]:
     """
     # before the draft: what a dead process left is settled while the lock keeps others out
     check_vacant(target, owner)
-    try:
+    with report_os_errors(target, "cannot be made"):
         draft = Draft.create(target, owner)
-    except OSError as cause:
-        raise FileFormatError(f"{target}: cannot be made: {describe_os_error(cause)}") from None
-    try:
-        yield draft
-    except BaseException as cause:
-        remove_path(draft.folder)
-        if isinstance(cause, OSError):
-            raise FileFormatError(f"{target}: cannot be made: {describe_os_error(cause)}") from None
-        raise
+        try:
+            yield draft
+        except BaseException:
+            remove_path(draft.folder)
+            raise
 
 
 def check_vacant(target: Path, owner: str = EMPTY_OWNER_KEY) -> None:
@@ -61,12 +58,10 @@ def check_vacant(target: Path, owner: str = EMPTY_OWNER_KEY) -> None:
         FileFormatError: something is there already, or a release that another ledger may hold was interrupted
             before it was published there.
     """
-    try:
+    with report_os_errors(target, "cannot be made"):
         others = remove_leftover_drafts(target, owner)
         if os.path.lexists(target):
             remove_path(make_resumable_draft_path(target))
-    except OSError as cause:
-        raise FileFormatError(f"{target}: cannot be made: {describe_os_error(cause)}") from None
     check_new(target)
     if others:
         raise FileFormatError(

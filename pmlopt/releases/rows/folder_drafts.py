@@ -12,11 +12,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
+from pmlopt.core.failures import report_os_errors
 from pmlopt.core.files import disk
 from pmlopt.core.files.disk import digest_file, is_real_folder, remove_path
 from pmlopt.core.files.drafts import WHOLE, is_real_file, iterate_entries
 from pmlopt.core.numbers.differences import MAX_EXACT_INTEGER
-from pmlopt.core.records.record import Range, parse_json, read_record
+from pmlopt.core.records.fields import Range
+from pmlopt.core.records.record import parse_json, read_record
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.releases.rows.drafts import (
     check_vacant,
@@ -224,12 +226,8 @@ def open_folder_draft(
     with disk.exclusive_lock(named) if beside is None else nullcontext():
         if beside is None:
             check_vacant(named)
-        try:
+        with report_os_errors(target, "cannot be made"):
             draft = FolderDraft(place, identity, sources, accepts)
-        except OSError as cause:
-            raise FileFormatError(
-                f"{target}: cannot be made: {disk.describe_os_error(cause)}"
-            ) from None
         try:
             yield draft
         except BaseException:

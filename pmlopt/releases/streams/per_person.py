@@ -13,7 +13,9 @@ import numpy as np
 
 from pmlopt.core.files import disk
 from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, abbreviate
-from pmlopt.core.records.record import Record, Shape, parse_json, read_record, to_plain
+from pmlopt.core.records.converters import to_plain
+from pmlopt.core.records.fields import Record, Shape
+from pmlopt.core.records.record import parse_json, read_record
 from pmlopt.data.sampling.categorical import Seed, make_random_bits
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
 from pmlopt.programs.streams.stream import Stream, StreamDeclaration

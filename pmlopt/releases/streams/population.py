@@ -23,7 +23,9 @@ from pmlopt.core.numbers.arrays import (
     select_labels,
     to_label_array,
 )
-from pmlopt.core.records.record import Context, read_record, to_plain
+from pmlopt.core.records.converters import to_plain
+from pmlopt.core.records.fields import Context
+from pmlopt.core.records.record import read_record
 from pmlopt.data.chain import Chain
 from pmlopt.data.mechanism import Mechanism, find_rows
 from pmlopt.data.prior import Prior

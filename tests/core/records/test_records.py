@@ -38,8 +38,8 @@ from pmlopt import (
     confidence_box,
 )
 from pmlopt.core.numbers.arrays import BoolArray, DefaultLabels, FloatArray, IntArray, Label
-from pmlopt.core.records.fields import resolve_alias
-from pmlopt.core.records.record import (
+from pmlopt.core.records.converters import to_plain
+from pmlopt.core.records.fields import (
     COUNT,
     INFINITE,
     Context,
@@ -47,13 +47,11 @@ from pmlopt.core.records.record import (
     Range,
     Record,
     Shape,
-    build_definitions,
     find_tagged_classes,
     have_equal_content,
-    parse_json,
-    read_record,
-    to_plain,
+    resolve_alias,
 )
+from pmlopt.core.records.record import build_definitions, parse_json, read_record
 from pmlopt.data.symmetry import CirclePrior, IIDPrior, InvariantPrior, ProductPrior
 from pmlopt.data.symmetry.prior import PairSpace, SymmetricPrior
 from pmlopt.errors import FileFormatError, InputError, InstanceError

@@ -45,7 +45,7 @@ from pmlopt.programs.exact.rounding import (
     round_rows_to_grid,
     scale_to_integers,
 )
-from pmlopt.programs.linear import constraint_generation
+from pmlopt.programs.linear import pair_interior_point
 from pmlopt.testing import check_requirement
 
 JOINT = np.array([[0.05, 0.1, 0.02, 0.13], [0.2, 0.05, 0.3, 0.15]])
@@ -279,14 +279,14 @@ def test_many_bounds_on_pairs_of_letters_are_solved_by_columns(
 ) -> None:
     """With whichever pairs it begins: those that a way of twice the length implies leave many broken."""
     if detour is not None:
-        monkeypatch.setattr(constraint_generation, "MAX_DETOUR_FRACTION", detour)
+        monkeypatch.setattr(pair_interior_point, "MAX_DETOUR_FRACTION", detour)
     random = np.random.default_rng(5)
     points = random.random((18, 2))
     distance = np.hypot(*(points[:, None] - points).T)
     program = design(
         random.dirichlet(np.ones(18)), MetricPrivacy(4.0, distance), ExpectedLoss(distance)
     )
-    result, other = solve(program, "constraint-generation", tolerance=1e-8), solve(program, "highs")
+    result, other = solve(program, "pair-ipm", tolerance=1e-8), solve(program, "highs")
     assert result.certificate.verify()
     assert not broken_pairs(4.0, distance, result.mechanism.matrix)
     assert result.value == pytest.approx(other.value, abs=1e-6)

@@ -31,7 +31,7 @@ from pmlopt import (
     leakage_level,
     solve,
 )
-from pmlopt.core.records.record import to_plain
+from pmlopt.core.records.converters import to_plain
 from pmlopt.data.symmetry import reflection
 from pmlopt.errors import PriorError, PrivacyError
 from pmlopt.model.uncertainty import PriorSet

@@ -18,7 +18,9 @@ from pmlopt import (
     design,
     solve,
 )
-from pmlopt.core.records.record import Context, read_record, to_plain
+from pmlopt.core.records.converters import to_plain
+from pmlopt.core.records.fields import Context
+from pmlopt.core.records.record import read_record
 from pmlopt.errors import UtilityError
 from pmlopt.model.utility import (
     LOSSES,

@@ -82,6 +82,14 @@ def test_past_the_largest_ratio_of_a_letter_its_outcome_is_nothing() -> None:
     assert family.solve_at(4.0 * (1 + 1e-9), NO_DEADLINE).infeasibility == 1.0
 
 
+def test_multipliers_go_on_along_their_line_and_none_of_a_letter_is_below_zero() -> None:
+    family = _RatioFeasibility(envelope(QUARTERS, MATRIX, 0.2), 1e-9)
+    now, then = np.array([3.0, 1.0, 1.0, 1.0, -1.0]), np.array([1.0, 2.0, 2.0, 1.0, 0.0])
+    ahead = family.extrapolate(now, then, 2.0)
+    assert ahead is not None
+    assert ahead.tolist() == [7.0, 0.0, 0.0, 1.0, -3.0]
+
+
 @pytest.mark.parametrize("failure", [False, True])
 def test_all_linear_programs_over_a_set_are_counted(
     monkeypatch: pytest.MonkeyPatch, failure: bool

@@ -6,6 +6,7 @@ import itertools
 import math
 from fractions import Fraction
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from oracles.designs import FloatArray
@@ -17,6 +18,7 @@ from pmlopt.programs.estimation.bounds import (
     ErrorBoundProof,
     EstimationObjective,
     MomentProblem,
+    _solve_semidefinite,
     solve_relaxation,
 )
 from pmlopt.programs.estimation.columns import EstimationCone, build_column_cones
@@ -219,6 +221,21 @@ def test_the_bound_of_equal_masses_is_the_error_of_the_symmetric_design(kind: Cr
     spent = float(((z.T @ columns) ** 2).sum(axis=0).max())
     at_best = ErrorBoundProof(z, np.full(4, spent))
     assert objective.bound_from_columns(columns, at_best) == pytest.approx(error, abs=1e-10)
+
+
+def test_a_symmetric_matrix_of_a_relaxation_proves_the_determinant_of_the_symmetric_design() -> (
+    None
+):
+    columns, cone = extreme_columns(EQUAL, BOX), cone_of(EQUAL, BOX)
+    information = columns @ columns.T / columns.shape[1]
+    error = error_of(information, np.eye(4), EQUAL, "D")
+    square, options = cp.Variable((4, 4), symmetric=True), MethodOptions(NO_DEADLINE, 1e-9)
+    proof = _solve_semidefinite(
+        EQUAL, (cone,), np.linalg.cholesky(information), square, cp.log_det(square), 1.0, options
+    )
+    assert proof is not None
+    proved = EstimationObjective(EQUAL, np.eye(4), "D").bound_from_cones((cone,), proof)
+    assert error - 1e-5 <= proved <= error + 1e-9
 
 
 @pytest.mark.parametrize("kind", CRITERIA)

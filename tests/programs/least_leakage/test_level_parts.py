@@ -39,7 +39,7 @@ from pmlopt.programs.least_leakage.certificate import (
     find_highest_rank,
     find_usable_pairs,
 )
-from pmlopt.programs.least_leakage.declaring import _declare_ratios, declare_at_level
+from pmlopt.programs.least_leakage.epsilon_builder import _declare_ratios, declare_at_level
 from pmlopt.programs.least_leakage.level_programs import LevelProgram
 from pmlopt.programs.least_leakage.level_search import (
     LevelSearchResult,

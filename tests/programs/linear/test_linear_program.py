@@ -393,7 +393,7 @@ def test_a_metric_design_out_of_time_needs_no_linear_program_for_its_proof(
         raise AssertionError("a linear program for each output")
 
     monkeypatch.setattr(RatioBounds, "find_weights", refuse)
-    result = solve(program, "constraint-generation", time_limit=1e-9)
+    result = solve(program, "pair-ipm", time_limit=1e-9)
     assert result.status is Status.LIMIT_REACHED
     assert result.certificate.bound >= -1e-12
     assert (

@@ -20,6 +20,7 @@ from pmlopt import (
     solve,
 )
 from pmlopt.errors import PrivacyError
+from pmlopt.model.privacy.ratio_bound import RatioBound
 from pmlopt.model.privacy.requirement import read_pair_weights
 from pmlopt.programs import Status
 from pmlopt.programs.linear import pair_interior_point
@@ -85,15 +86,29 @@ def test_few_bounds_on_pairs_of_more_letters_than_the_simplex_takes_are_solved_b
     assert result.certificate.verify()
 
 
-def test_letters_out_of_pairs_are_left_to_other_methods() -> None:
+def test_letters_in_no_pair_and_pairs_bounded_one_way_have_entries_of_at_least_zero() -> None:
+    """The simplex, which has signs of their own for the entries, finds the same."""
+    size, random = 26, np.random.default_rng(0)
+    above, below = np.array([(a, b) for a in range(2, size) for b in range(a + 1, size)]).T
+    requirement = RatioBound(np.eye(size)[above], np.eye(size)[below], 0.3 + 0.1 * (below - above))
+    prior, gains = random.dirichlet(np.full(size, 2.0)), random.random((size, size))
+    program = design(Prior(prior), requirement, ExpectedGain(gains))
+    result, other = solve(program, tolerance=1e-8), solve(program, "highs")
+    assert result.solver == "pair-ipm"
+    assert result.mechanism.matrix.min() >= 0
+    assert result.value == pytest.approx(other.value, abs=1e-8)
+    assert result.certificate.verify()
+
+
+def test_a_letter_in_no_pair_takes_its_best_output() -> None:
     distance = np.full((19, 19), np.inf)
     distance[:18, :18] = draw_plane(18)
     distance[18, 18] = 0.0
-    program = design(
-        Prior.uniform(19), MetricPrivacy(EPSILON, distance), ExpectedLoss(draw_plane(19))
-    )
-    assert program.mutual_bounds is None
-    assert solve(program).solver == "constraint-generation"
+    loss = draw_plane(19)
+    program = design(Prior.uniform(19), MetricPrivacy(EPSILON, distance), ExpectedLoss(loss))
+    result = solve(program, "pair-ipm", tolerance=1e-9)
+    assert result.mechanism.matrix[18, loss[18].argmin()] == pytest.approx(1, abs=1e-6)
+    assert result.certificate.verify()
 
 
 @pytest.mark.parametrize("limit", [1e-3, 0.3])
@@ -111,7 +126,7 @@ def test_a_stop_leaves_a_mechanism_within_all_pairs_and_a_gap_that_holds(limit: 
 def test_no_step_begins_where_the_proof_takes_the_rest_of_the_time() -> None:
     """The clock stands still: it is the time for the proof of 30^3 ratios that is not there."""
     program = on_points(draw_plane(30))
-    ratios = program.mutual_bounds
+    ratios = program.pair_bounds
     options = MethodOptions(Deadline(1e-4, lambda: 0.0), 1e-9)
     with pytest.raises(MethodError, match="the proof of a mechanism takes longer"):
         pair_interior_point.solve_pairs(program, ratios, options)

@@ -9,7 +9,7 @@ import pytest
 
 from pmlopt import PML, Box, ConvexHull, MutualInformation, design, solve
 from pmlopt.core.numbers.arrays import FloatArray
-from pmlopt.core.records.record import Shape
+from pmlopt.core.records.fields import Shape
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty import MinMeanExpression, PriorSet, vertex_hull
 from pmlopt.model.uncertainty.prior_set import PriorPolytope
