@@ -36,7 +36,8 @@ class SingleReleaseOptions(KeepOptions):
     ] = None
     utility: Annotated[
         str | None,
-        "With --column: what stays useful: estimation-error (frequencies), hamming, absolute, ...",
+        "With --column: what stays useful: estimation-error (frequencies), hamming, absolute, ..., or of "
+        "several columns model:FORMULA (coefficients of a regression).",
     ] = None
     mechanism_file: Annotated[
         Path | None, "With --column: a mechanism, in place of a design.", "--mechanism"

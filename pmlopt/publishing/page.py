@@ -36,6 +36,7 @@ from pmlopt.publishing.signing import list_signature_lines, make_fact_table
 from pmlopt.releases.accounts.attributes import apply_channels
 from pmlopt.releases.estimation.comparisons import detectable_difference
 from pmlopt.releases.estimation.people import half_width
+from pmlopt.releases.estimation.tables import format_label
 
 
 def build_sections(
@@ -100,8 +101,8 @@ def _describe_intervals(prior: Prior, mechanism: Mechanism, rows: int) -> str:
     if found is None:
         return f"{held} No difference between two halves of them is found with a power of 0.8."
     return (
-        f"{held} Between two halves of them, a share of {commonest!r} of {found.second:.2g} in place of "
-        f"{found.first:.2g}, an odds ratio of {found.odds_ratio:.2g}, is found with a power of 0.8."
+        f"{held} Between two halves of them, a share of '{format_label(commonest)}' of {found.second:.2g} in "
+        f"place of {found.first:.2g}, an odds ratio of {found.odds_ratio:.2g}, is found with a power of 0.8."
     )
 
 

@@ -56,7 +56,8 @@ class PlannedColumn:
             with this probability over the sample (at most one half),
         privacy: or any requirement, as a problem file has it,
         utility: a name (hamming, absolute, squared, mutual-information, estimation-error), or as a
-            problem file has it,
+            problem file has it; "model:FORMULA" of several columns is the error of its coefficients
+            (`pmlopt.estimation.coefficient_error`), and runs the formula as code,
         outputs: their number or labels; left out, the letters.
         within_ledger: whether it is designed within what the ledger of the plan leaves to each of its people,
             with or without epsilon or privacy.
@@ -104,6 +105,7 @@ class PlannedColumn:
         folder: Path,
         ball: Callable[[Prior, float], L1Ball],
         remaining: Callable[[Prior], Requirement] | None = None,
+        columns: Sequence[str] = (),
     ) -> Made:
         """Load the mechanism, or design it for a prior within remaining budgets.
 
@@ -112,6 +114,7 @@ class PlannedColumn:
             folder: of files.
             ball: what holds the law of the population, around the prior, except with a probability.
             remaining: what the ledger leaves, where the design is to fit in it.
+            columns: the parts of the letters.
         """
         if self.mechanism is not None:
             return folder / self.mechanism
@@ -126,9 +129,17 @@ class PlannedColumn:
                 )
             left = remaining(prior)
             privacy = left if privacy is None else privacy & left
-        assert self.utility is not None
         assert privacy is not None
-        return solve(design(prior, privacy, as_utility(self.utility), self.outputs))
+        return solve(design(prior, privacy, self._read_utility(prior, columns), self.outputs))
+
+    def _read_utility(self, prior: Prior, columns: Sequence[str]) -> Utility:
+        """Read the utility: by its name, or the error of coefficients of a formula."""
+        assert self.utility is not None
+        if not isinstance(self.utility, str) or not self.utility.startswith("model:"):
+            return as_utility(self.utility)
+        from pmlopt.releases.estimation.model_designs import coefficient_error
+
+        return coefficient_error(prior, self.utility.removeprefix("model:"), columns)
 
 
 @dataclass(frozen=True)
@@ -276,7 +287,7 @@ class ReleasePlan:
             )
             planned = read_record(PlannedColumn, table, f"release.{name}", context)
             found[columns] = planned.make_mechanism(
-                prior, self.folder, make_ball, self._remaining_requirement(data, form)
+                prior, self.folder, make_ball, self._remaining_requirement(data, form), columns
             )
         return found
 

@@ -12,6 +12,8 @@ import pytest
 from commands import KILLED, run
 
 from pmlopt import Ledger, Mechanism
+from pmlopt.estimation import coefficient_error
+from pmlopt.releases.loading import load
 
 EDUCATION = [
     *("--column", "education", "--epsilon", 0.3, "--utility", "absolute"),
@@ -279,3 +281,17 @@ def test_another_requirement_without_a_plan(people: Path, tmp_path: Path) -> Non
         assert words in refused
     unknown = run("release", people, *asked, "--privacy", "lpd", "--dry-run", code=2)
     assert "'lpd': known are" in unknown
+
+
+def test_a_release_is_designed_for_a_coefficient(tmp_path: Path) -> None:
+    data, out = tmp_path / "people.csv", tmp_path / "out"
+    cells = [("no", "f")] * 400 + [("no", "m")] * 200 + [("yes", "f")] * 160 + [("yes", "m")] * 240
+    pd.DataFrame(cells, columns=["ill", "sex"]).to_csv(data, index=False)
+    asked = ("release", data, "--column", "ill", "--column", "sex", "--epsilon", 0.5, "--utility")
+    run(*asked, "model:ill ~ sex", "-o", out)
+    found = load(out / "mechanisms" / "ill_sex.json").certificate
+    loss = coefficient_error(found.prior, "ill ~ sex", ["ill", "sex"])
+    assert found.value == pytest.approx(loss.value(found.prior, found.mechanism), rel=1e-9)
+    assert found.bound > 0.999 * found.value
+    alone = ("release", data, "--column", "ill", "--drop", "sex", "--epsilon", 0.5, "--utility")
+    assert "released together" in run(*alone, "model:ill ~ 1", "-o", tmp_path / "no", code=2)

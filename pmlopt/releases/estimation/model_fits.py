@@ -300,6 +300,11 @@ def _read_response(
     if family is None:
         is_binary = is_numeric and set(cells.unique()) <= {0, 1}
         family = "linear" if is_numeric and not is_binary else "logit"
+    if family == "ordered" and not is_numeric and not getattr(cells.dtype, "ordered", False):
+        raise InputError(
+            f"the values of the response {name!r} have no order: make it an ordered categorical of pandas, "
+            "or numbers"
+        )
     if family in ("logit", "ordered"):
         letters, seen = _read_letters(name, cells)
         return family, letters, _make_response(family, seen)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -87,11 +89,7 @@ class ModelFrame:
     @property
     def released_covariates(self) -> dict[str, ReleasedColumn]:
         """Return the released covariates by name."""
-        return {
-            name: column
-            for name, column in self.released.items()
-            if name in self.covariates.required_variables
-        }
+        return {name: column for name, column in self.released.items() if name != self.response}
 
     @property
     def cell_likelihoods(self) -> FloatArray:
@@ -194,9 +192,31 @@ def _choose_columns(
     for name in (response, *sorted(factors & set(covariates.required_variables))):
         if name not in columns:
             raise InputError(f"there is no column {name!r}: there are {join_words(columns, 9)}")
-    if response in covariates.required_variables:
+    variables = {*map(str, covariates.required_variables)}.union(*map(_find_names, factors))
+    if response in variables:
         raise InputError(f"{response!r} is the response and a covariate: leave it out of one side")
-    return [name for name in columns if name in {response, *covariates.required_variables}]
+    return [name for name in columns if name in {response, *variables}]
+
+
+def _find_names(factor: str) -> set[str]:
+    """Find the names of columns in a factor, also in transforms such as `scale(age)`.
+
+    formulaic lists none of a transform that keeps a state. Functions and modules are left out.
+
+    Examples:
+        >>> sorted(_find_names("bs(age, df=4) * np.log(height)")), _find_names("scale(`the age`)")
+        (['age', 'height'], {'the age'})
+    """
+    quoted = re.findall(r"`([^`]*)`", factor)
+    try:
+        tree = ast.parse(re.sub(r"`[^`]*`", "0", factor), mode="eval")
+    except SyntaxError:
+        return set(quoted)
+    nodes = list(ast.walk(tree))
+    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    called |= {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+    names = {node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in called}
+    return {*quoted, *names}
 
 
 def _find_complete_rows(columns: Mapping[str, Any], drop_missing: bool) -> IntArray:
@@ -239,7 +259,9 @@ def _read_columns(released: Any) -> dict[str, Any]:
         return {str(name): frame[name].array for name in frame.columns}
     if isinstance(released, Mapping):
         return {
-            str(name): read_column(column, f"the column {name!r}", InputError, missing=True)
+            str(name): column
+            if isinstance(column, import_pandas().Categorical)
+            else read_column(column, f"the column {name!r}", InputError, missing=True)
             for name, column in released.items()
         }
     raise InputError(

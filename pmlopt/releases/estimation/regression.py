@@ -116,7 +116,7 @@ class FittedModel:
     def title(self) -> str:
         """Return a line on the model, its people and its response."""
         if self.family == "ordered":
-            what = f", the logits of more than {' | '.join(map(format_label, self.letters))}"
+            what = f", the log odds of later ones of {', '.join(map(format_label, self.letters))}"
         elif len(self.letters) == 2:
             what = f", the logits of {format_label(self.letters[1])}"
         elif self.letters:
@@ -251,8 +251,8 @@ def _describe_doubts(
     lost = fit.find_lost(jacobian)
     if lost:
         yield (
-            f"the data do not identify {list_names(lost)}: no value is more likely than others. Leave "
-            "covariates out, or join values that hardly occur"
+            f"the data do not identify {list_names(lost)}: no value is more likely than others, or no finite "
+            "one. Leave covariates out, or join values that hardly occur"
         )
     if ridge := [place for place in fit.find_ridge(jacobian) if place not in lost]:
         yield (

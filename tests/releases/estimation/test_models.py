@@ -98,7 +98,7 @@ def test_what_was_released_in_clear_gives_the_ordered_logits_of_statsmodels() ->
     assert found.standard_errors == pytest.approx(np.sqrt(variances), rel=1e-4)
     assert found.names == ("age", "ill[T.yes]", "a | b", "b | c")
     with pytest.raises(InputError, match="thresholds in place of an intercept"):
-        estimation.model(make_table(), "drink ~ 0 + age", {}, family="ordered")
+        estimation.model(make_table(), "visits ~ 0 + age", {}, family="ordered")
 
 
 def test_a_released_covariate_in_clear_gives_the_linear_models_of_statsmodels() -> None:
@@ -263,6 +263,29 @@ def test_formulas_that_make_no_model_are_refused(formula: str, message: str) -> 
     table["gap"] = [1.0, None, 2.0, 3.0]
     with pytest.raises(InputError, match=message):
         estimation.model(table, formula, {"ill": WARNER})
+
+
+def test_the_order_of_a_response_in_clear_is_declared() -> None:
+    cells = ["low", "high", "mid", "high"] * 50
+    table: dict[str, Any] = {"pain": cells, "ill": ["no", "yes", "yes"] * 66 + ["no", "yes"]}
+    with pytest.raises(InputError, match="have no order"):
+        estimation.model(table, "pain ~ ill", {"ill": WARNER}, family="ordered")
+    table["pain"] = pd.Categorical(cells, ["low", "mid", "high"], ordered=True)
+    for given in (table, pd.DataFrame(table)):
+        found = estimation.model(given, "pain ~ ill", {"ill": WARNER}, family="ordered")
+        assert found.names[1:] == ("low | mid", "mid | high")
+
+
+def test_transforms_that_keep_a_state_find_their_columns() -> None:
+    table = {"ill": ["no", "yes", "yes", "no", "yes"] * 20, "age": list(range(100))}
+    plain = estimation.model(table, "ill ~ age", {"ill": WARNER})
+    scaled = estimation.model(table, "ill ~ scale(age)", {"ill": WARNER})
+    deviation = np.arange(100).std(ddof=1)
+    assert scaled.coefficients[1] == pytest.approx(plain.coefficients[1] * deviation)
+    other = estimation.model(
+        {"it": table["age"], "ill": table["ill"]}, "it ~ C(ill)", {"ill": WARNER}
+    )
+    assert other.names == ("Intercept", "C(ill)[T.yes]")
 
 
 def test_rows_with_missing_cells_can_be_left_out() -> None:
