@@ -1,12 +1,14 @@
 """What this checkout takes of what another one of the project takes, row by row.
 
-    python benchmarks/against.py BUILD [--rows NAME ...] [--pairs NUMBER] [--out FOLDER] [--list]
+    python benchmarks/against.py BUILD [--rows NAME ...] [--without NAME ...] [--pairs NUMBER] [--out FOLDER]
+    python benchmarks/against.py --list
 
 BUILD is the folder of the other checkout. Each has its package in `.venv`. Both do the work of a row in turn,
-the other one first, once to warm up and then in pairs; the ratio is the median over the pairs. A time is that
-of the processor, of a process and of all that it starts; or, of work inside a process, what the process
-prints last. Rows `beside-highs-...` have HiGHS alone, on the same programs, in place of the other checkout.
-Tables are printed in Markdown with the machine and the date, and written to the folder.
+the other one first, once to warm up and then in pairs, a long row in one pair alone; the ratio is the median
+over the pairs. A time is that of the processor, of a process and of all that it starts; or, of work inside a
+process, what the process prints last. Some rows have something else in place of the other checkout: HiGHS
+alone, on the same programs (`beside-highs-...`), the same with fewer solves, or a limit. The table is printed
+in Markdown with the machine and the date, and written to the folder after each row.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow
 import pyarrow.parquet
-from common import machine, report_times
+from common import machine, report, report_times
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = {"counts.csv": "answer,count\nnever,40\nmonthly,30\nweekly,20\ndaily,10\n"}
@@ -57,6 +59,7 @@ class Row:
         pairs: how often it is done where nothing else is said.
         needs_people: whether the folder has a large table.
         beside: what is done in place of the other checkout's work, where it is not the same.
+        unit: of what is measured.
     """
 
     about: str
@@ -67,6 +70,7 @@ class Row:
     pairs: int = 9
     needs_people: bool = False
     beside: Callable[[Path], Sequence[str]] | None = None
+    unit: str = "s"
 
 
 def command(text: str) -> Callable[[Path], Sequence[str]]:
@@ -97,10 +101,7 @@ def read_first_design(checkout: Path) -> Sequence[str]:
     return ["-c", block[1]]
 
 
-def time_highs(requirement: str, letters: int) -> Callable[[Path], Sequence[str]]:
-    """The arguments that print the median seconds of HiGHS alone on the programs of `time_designs`."""
-    return code(
-        f"""
+HIGHS_ALONE = """
 import statistics, time
 import highspy
 import numpy as np
@@ -109,9 +110,7 @@ from pmlopt.solvers.highs import LinearModel
 rng, seconds, passed = np.random.default_rng(5), [], []
 plain = LinearModel.pass_to
 LinearModel.pass_to = lambda model, solver: passed.append(model) or plain(model, solver)
-for _ in range(61):
-    prior, gains = rng.dirichlet(np.full({letters}, 5.0)), rng.random(({letters}, {letters}))
-    solve(design(Prior(prior), {requirement}(1.0), ExpectedGain(gains)))
+{programs}
 for model in passed:
     begin = time.process_time()
     solver = highspy.Highs()
@@ -123,6 +122,107 @@ for model in passed:
     assert solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
 print(statistics.median(seconds[1:]))
 """
+
+
+def time_highs(requirement: str, letters: int) -> Callable[[Path], Sequence[str]]:
+    """The arguments that print the median seconds of HiGHS alone on the programs of `time_designs`."""
+    programs = f"""
+for _ in range(61):
+    prior, gains = rng.dirichlet(np.full({letters}, 5.0)), rng.random(({letters}, {letters}))
+    solve(design(Prior(prior), {requirement}(1.0), ExpectedGain(gains)))
+"""
+    return code(HIGHS_ALONE.format(programs=programs))
+
+
+SWEEP = """
+prior, gains = Prior(rng.dirichlet(np.full(8, 5.0))), ExpectedGain(rng.random((8, 8)))
+epsilons = [float(one) for one in np.linspace(0.1, 3.0, 500)]
+"""
+
+
+def time_sweep() -> Callable[[Path], Sequence[str]]:
+    """The arguments that print the seconds of a design of a sweep of 500."""
+    return code(
+        f"""
+import time
+import numpy as np
+from pmlopt import PML, ExpectedGain, Prior, design, sweep
+rng = np.random.default_rng(5)
+{SWEEP}
+build = lambda epsilon: design(prior, PML(epsilon), gains)
+sweep(build, {{"epsilon": epsilons[:2]}})
+begin = time.process_time()
+sweep(build, {{"epsilon": epsilons}})
+print((time.process_time() - begin) / len(epsilons))
+"""
+    )
+
+
+def time_highs_in_sweep() -> Callable[[Path], Sequence[str]]:
+    """The arguments that print the median seconds of HiGHS alone on the programs of `time_sweep`."""
+    programs = f"""{SWEEP}
+for epsilon in epsilons:
+    solve(design(prior, PML(epsilon), gains))
+"""
+    return code(HIGHS_ALONE.format(programs=programs))
+
+
+def print_limit(limit: float) -> Callable[[Path], Sequence[str]]:
+    """The arguments that print a limit."""
+    return code(f"print({limit})")
+
+
+def measure_memory(work: str) -> Callable[[Path], Sequence[str]]:
+    """The arguments that print the largest memory of a process with some work, in GiB."""
+    return code(
+        f"""
+import resource
+import numpy as np
+from pmlopt import *
+{work}
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+"""
+    )
+
+
+def solve_many(times: int) -> str:
+    """The code of many designs of four to eight letters in one process."""
+    return f"""
+rng = np.random.default_rng(5)
+for turn in range({times}):
+    size = 4 + turn % 5
+    question = design(rng.dirichlet(np.full(size, 5.0)), PML(1.0), ExpectedGain(rng.random((size, size))))
+    assert solve(question).certificate.verify()
+"""
+
+
+METRIC = """
+points = np.random.default_rng(1).random((1000, 2))
+apart = np.linalg.norm(points[:, None] - points, axis=2)
+solve(design(Prior.uniform(1000), MetricPrivacy(5.0, apart), ExpectedLoss(apart)), tolerance=1e-3)
+"""
+
+TUPLES = """
+sides = {sides}
+tuples = np.stack(np.meshgrid(*map(np.arange, sides), indexing="ij"), axis=-1).reshape(-1, 3)
+losses = (np.abs(tuples[:, None] - tuples) / (np.array(sides) - 1)).sum(axis=2)
+prior = np.random.default_rng(1).dirichlet(np.full(len(tuples), 2.0))
+solve(design(prior, PML(1.0), ExpectedLoss(losses)), tolerance={tolerance})
+"""
+
+
+def time_code(work: str) -> Callable[[Path], Sequence[str]]:
+    """The arguments that print the seconds of some work after a first small design."""
+    return code(
+        f"""
+import time
+import numpy as np
+from pmlopt import *
+solve(design([0.5, 0.5], PML(1.0), "hamming"))
+begin = time.process_time()
+{work}
+print(time.process_time() - begin)
+"""
     )
 
 
@@ -130,7 +230,7 @@ def make_row_beside_highs(requirement: str, letters: int, asked: float) -> Row:
     """The row of a small design beside HiGHS alone."""
     about = f"{requirement}, {letters} letters, to the certificate, beside HiGHS alone"
     ours, alone = time_designs(requirement, letters), time_highs(requirement, letters)
-    return Row(about, asked, ours, is_inside=True, beside=alone)
+    return Row(about, asked, ours, is_inside=True, pairs=5, beside=alone)
 
 
 def time_curved_design(ball: str, utility: str) -> Callable[[Path], Sequence[str]]:
@@ -232,6 +332,14 @@ ROWS: Mapping[str, Row] = {
         for kind in ("PML", "LDP")
         for letters, asked in ((4, 2.0), (8, 2.0), (16, 1.3))
     },
+    "sweep": Row(
+        "a design of a sweep of 500, 8 letters, beside HiGHS alone",
+        1.5,
+        time_sweep(),
+        is_inside=True,
+        pairs=5,
+        beside=time_highs_in_sweep(),
+    ),
     "kl-hamming": Row(
         "PML over a KL ball, 8 letters, Hamming loss",
         0.1,
@@ -257,25 +365,29 @@ ROWS: Mapping[str, Row] = {
         "release of two columns of 2 million rows of Parquet",
         0.5,
         command(f"{RELEASE} --drop-all -o {{made}}"),
-        pairs=3,
+        pairs=1,
         needs_people=True,
     ),
     "dry-run": Row(
         "the same with --dry-run",
         0.5,
         command(f"{RELEASE} --drop-all --dry-run"),
-        pairs=3,
+        pairs=1,
         needs_people=True,
     ),
-    "information": Row(
-        "mutual information, 200 letters",
-        0.5,
-        time_large(
-            "design(Prior.from_counts(counts, range(200)), PML(1.0), MutualInformation())", 200
-        ),
-        is_inside=True,
-        pairs=3,
-    ),
+    **{
+        f"information-{letters}": Row(
+            f"mutual information, {letters} letters",
+            0.5,
+            time_large(
+                f"design(Prior.from_counts(counts, range({letters})), PML(1.0), MutualInformation())",
+                letters,
+            ),
+            is_inside=True,
+            pairs=3,
+        )
+        for letters in (200, 400)
+    },
     "l1": Row(
         "PML over an l1 ball of 0.05, 400 letters",
         0.5,
@@ -297,7 +409,66 @@ ROWS: Mapping[str, Row] = {
             "design(Prior.uniform(100), MetricPrivacy(5.0, apart), ExpectedLoss(apart))", 100
         ),
         is_inside=True,
+        pairs=3,
+    ),
+    "metric-1000": Row(
+        "metric privacy, 1,000 points of the plane, gap 1e-3",
+        0.4,
+        time_code(METRIC),
+        is_inside=True,
         pairs=1,
+    ),
+    "metric-1000-memory": Row(
+        "the same, memory beside a limit",
+        1.0,
+        measure_memory(METRIC),
+        is_inside=True,
+        pairs=1,
+        beside=print_limit(1.0),
+        unit="GiB",
+    ),
+    "tuples": Row(
+        "PML, losses summed over tuples of 10 x 10 x 10",
+        0.35,
+        time_code(TUPLES.format(sides=(10, 10, 10), tolerance=1e-6)),
+        is_inside=True,
+        pairs=3,
+    ),
+    "tuples-4000": Row(
+        "the same on 20 x 20 x 10, gap 1e-3, beside a limit",
+        1.0,
+        time_code(TUPLES.format(sides=(20, 20, 10), tolerance=1e-3)),
+        is_inside=True,
+        pairs=1,
+        beside=print_limit(60.0),
+    ),
+    "tuples-4000-memory": Row(
+        "the same, memory beside a limit",
+        1.0,
+        measure_memory(TUPLES.format(sides=(20, 20, 10), tolerance=1e-3)),
+        is_inside=True,
+        pairs=1,
+        beside=print_limit(3.0),
+        unit="GiB",
+    ),
+    "memory-10000": Row(
+        "memory of a design of 10,000 letters, Hamming loss",
+        0.5,
+        measure_memory(
+            'solve(design(np.random.default_rng(1).dirichlet(np.full(10_000, 2.0)), PML(1.0), "hamming"))'
+        ),
+        is_inside=True,
+        pairs=1,
+        unit="GiB",
+    ),
+    "memory-1500": Row(
+        "memory of 1,500 solves, beside 300",
+        1.05,
+        measure_memory(solve_many(1_500)),
+        is_inside=True,
+        pairs=1,
+        beside=measure_memory(solve_many(300)),
+        unit="GiB",
     ),
 }
 """The rows by name. Of a row that nobody asked to be faster, 1.05 is what it may vary."""
@@ -361,6 +532,7 @@ def compare(other: Path, row: Row, pairs: int) -> tuple[float, float, float]:
             (Path(name) / file).write_text(text)
         if row.needs_people:
             write_people(Path(name) / "people.parquet")
+        # what stands in for the other checkout is done by this one
         first = (other, row) if row.beside is None else (ROOT, replace(row, arguments=row.beside))
         both = (first, (ROOT, row))
         if pairs > 1:
@@ -387,7 +559,7 @@ def write_people(path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table(columns), path)
 
 
-HEAD = ("work", "other [s]", "this [s]", "ratio", "asked", "reached", "pairs")
+HEAD = ("work", "unit", "other", "this", "ratio", "asked", "reached", "pairs")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -397,6 +569,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("build", type=Path, nargs="?", metavar="BUILD")
     parser.add_argument("--rows", nargs="+", choices=list(ROWS), metavar="NAME", default=list(ROWS))
+    parser.add_argument("--without", nargs="+", choices=list(ROWS), metavar="NAME", default=[])
     parser.add_argument("--pairs", type=int)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--list", action="store_true", help="The rows.")
@@ -407,7 +580,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0 if arguments.list else 2
     adopt_orphans()
     rows, failed = list[Sequence[object]](), False
-    for name in arguments.rows:
+    for name in (one for one in arguments.rows if one not in arguments.without):
         row, pairs = ROWS[name], arguments.pairs or ROWS[name].pairs
         try:
             theirs, ours, ratio = compare(arguments.build.resolve(), row, pairs)
@@ -419,6 +592,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         rows.append(
             (
                 row.about,
+                row.unit,
                 f"{theirs:.4g}",
                 f"{ours:.4g}",
                 f"{ratio:.2f}",
@@ -427,6 +601,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 pairs,
             )
         )
+        # a row takes minutes, and what comes after it may be stopped
+        if arguments.out is not None:
+            report(arguments.out, "against", HEAD, rows, show=False)
+            print(" | ".join(map(str, rows[-1])), flush=True)
     report_times(arguments.out, "against", HEAD, rows)
     print_machine()
     return int(failed)
