@@ -129,8 +129,8 @@ class PairRows:
     def price(self, weights: FloatArray) -> FloatArray:
         """Compute (M, L) what the rows add to the costs by their weights."""
         columns, size = self.program.shape
-        added = np.bincount(self.lower, self.unit * weights, columns * size)
-        added -= np.bincount(self.upper, self.pull * weights, columns * size)
+        added = _add_at(self.lower, self.unit * weights, columns * size)
+        added -= _add_at(self.upper, self.pull * weights, columns * size)
         return added.reshape(columns, size)
 
     @cached_property
@@ -369,7 +369,7 @@ class _NewtonSystem:
             last = min(columns, first + batch)
             own = slice(rows.ends[first], rows.ends[last])
             count = (last - first) * size**2
-            pulled = np.bincount(places[own] - first * size**2, entries[own], count)
+            pulled = _add_at(places[own] - first * size**2, entries[own], count)
             scaled = invert_by_factors(-pulled.reshape(-1, size, size), sums[first:last].copy())
             scaled *= point.matrix[first:last, :, None]
             inverses[first:last] = scaled
@@ -429,6 +429,11 @@ def _add_inverses(total: FloatArray, factors: FloatArray, members: IntArray) -> 
             total += inverse
         else:  # members are sorted, so that an upper triangle stays one
             total[np.ix_(own, own)] += inverse
+
+
+def _add_at(places: IntArray, values: FloatArray, size: int) -> FloatArray:
+    """Add values up by their places, of a number of them."""
+    return np.asarray(np.bincount(places, values, size), dtype=float)
 
 
 def _find_length(positive: FloatArray, direction: FloatArray) -> float:
