@@ -1,12 +1,14 @@
 """What this checkout takes of what another one of the project takes, row by row.
 
-    python benchmarks/against.py BUILD [--rows NAME ...] [--pairs NUMBER] [--out FOLDER] [--list]
+    python benchmarks/against.py BUILD [--rows NAME ...] [--without NAME ...] [--pairs NUMBER] [--out FOLDER]
+    python benchmarks/against.py --list
 
 BUILD is the folder of the other checkout. Each has its package in `.venv`. Both do the work of a row in turn,
-the other one first, once to warm up and then in pairs; the ratio is the median over the pairs. A time is that
-of the processor, of a process and of all that it starts; or, of work inside a process, what the process
-prints last. Rows `beside-highs-...` have HiGHS alone, on the same programs, in place of the other checkout.
-Tables are printed in Markdown with the machine and the date, and written to the folder.
+the other one first, once to warm up and then in pairs, a long row in one pair alone; the ratio is the median
+over the pairs. A time is that of the processor, of a process and of all that it starts; or, of work inside a
+process, what the process prints last. Some rows have something else in place of the other checkout: HiGHS
+alone, on the same programs (`beside-highs-...`), the same with fewer solves, or a limit. The table is printed
+in Markdown with the machine and the date, and written to the folder after each row.
 """
 
 from __future__ import annotations
@@ -14,293 +16,29 @@ from __future__ import annotations
 import argparse
 import ctypes
 import os
-import re
 import resource
-import shlex
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import numpy as np
 import pyarrow
 import pyarrow.parquet
-from common import machine, report_times
+from against_rows import ROWS, AgainstError, Row
+from common import machine, report, report_times
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = {"counts.csv": "answer,count\nnever,40\nmonthly,30\nweekly,20\ndaily,10\n"}
 """What there is in the folder in which a command runs, next to `people.parquet` where a row needs it."""
 
 PEOPLE = 2_000_000
-
-
-class AgainstError(Exception):
-    """A row that could not be measured."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """Work whose time is compared.
-
-    Attributes:
-        about: what it is.
-        asked: the ratio to the other checkout that it should have at most.
-        arguments: those of Python in a checkout, whose folder the function is given.
-        is_inside: whether the time is the number that the process prints last, in seconds.
-        in_checkout: whether it runs in the folder of the checkout.
-        pairs: how often it is done where nothing else is said.
-        needs_people: whether the folder has a large table.
-        beside: what is done in place of the other checkout's work, where it is not the same.
-    """
-
-    about: str
-    asked: float
-    arguments: Callable[[Path], Sequence[str]]
-    is_inside: bool = False
-    in_checkout: bool = False
-    pairs: int = 9
-    needs_people: bool = False
-    beside: Callable[[Path], Sequence[str]] | None = None
-
-
-def command(text: str) -> Callable[[Path], Sequence[str]]:
-    """The arguments that run a command of pmlopt."""
-    return lambda _: ["-m", "pmlopt", *shlex.split(text)]
-
-
-def code(text: str) -> Callable[[Path], Sequence[str]]:
-    """The arguments that run some code."""
-    return lambda _: ["-c", text]
-
-
-def read_test_command(checkout: Path) -> Sequence[str]:
-    """The arguments of Python in the README's command that runs the tests."""
-    page = (checkout / "README.md").read_text("utf-8")
-    line = re.search(r"<!-- tests -->\s+```bash\n.*&& \S*python (-m pytest .*)\n", page)
-    if line is None:
-        raise AgainstError(f"{checkout}: its README has no command that runs the tests")
-    return shlex.split(line[1])
-
-
-def read_first_design(checkout: Path) -> Sequence[str]:
-    """The arguments that run the first Python block of the README."""
-    page = (checkout / "README.md").read_text("utf-8")
-    block = re.search(r"```python\n(.*?)```", page, re.DOTALL)
-    if block is None:
-        raise AgainstError(f"{checkout}: its README has no block of Python")
-    return ["-c", block[1]]
-
-
-def time_highs(requirement: str, letters: int) -> Callable[[Path], Sequence[str]]:
-    """The arguments that print the median seconds of HiGHS alone on the programs of `time_designs`."""
-    return code(
-        f"""
-import statistics, time
-import highspy
-import numpy as np
-from pmlopt import LDP, PML, ExpectedGain, Prior, design, solve
-from pmlopt.solvers.highs import LinearModel
-rng, seconds, passed = np.random.default_rng(5), [], []
-plain = LinearModel.pass_to
-LinearModel.pass_to = lambda model, solver: passed.append(model) or plain(model, solver)
-for _ in range(61):
-    prior, gains = rng.dirichlet(np.full({letters}, 5.0)), rng.random(({letters}, {letters}))
-    solve(design(Prior(prior), {requirement}(1.0), ExpectedGain(gains)))
-for model in passed:
-    begin = time.process_time()
-    solver = highspy.Highs()
-    solver.setOptionValue("output_flag", False)
-    plain(model, solver)
-    solver.run()
-    solver.getSolution()
-    seconds.append(time.process_time() - begin)
-    assert solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
-print(statistics.median(seconds[1:]))
-"""
-    )
-
-
-def make_row_beside_highs(requirement: str, letters: int, asked: float) -> Row:
-    """The row of a small design beside HiGHS alone."""
-    about = f"{requirement}, {letters} letters, to the certificate, beside HiGHS alone"
-    ours, alone = time_designs(requirement, letters), time_highs(requirement, letters)
-    return Row(about, asked, ours, is_inside=True, beside=alone)
-
-
-def time_curved_design(ball: str, utility: str) -> Callable[[Path], Sequence[str]]:
-    """The arguments that print the seconds of a second design of eight letters over a ball."""
-    return code(
-        f"""
-import time
-import numpy as np
-from pmlopt import PML, ExpectedGain, Prior, design, solve
-from pmlopt.uncertainty import ChiSquareBall, KLBall
-rng = np.random.default_rng(3)
-prior, gains = Prior(rng.dirichlet(np.full(8, 5.0))), ExpectedGain(rng.random((8, 8)))
-for _ in range(2):
-    begin = time.process_time()
-    question = design(prior, PML(1.0, over={ball}(prior, 0.05)), {utility})
-    assert solve(question).certificate.verify()
-print(time.process_time() - begin)
-"""
-    )
-
-
-def time_large(question: str, letters: int) -> Callable[[Path], Sequence[str]]:
-    """The arguments that print the seconds of a large problem in a fresh process."""
-    return code(
-        f"""
-import time
-import numpy as np
-from pmlopt import *
-rng, letters = np.random.default_rng(1), {letters}
-prior = rng.dirichlet(np.full(letters, 2.0))
-gains, points = rng.random((letters, letters)), rng.random((letters, 2))
-apart = np.linalg.norm(points[:, None] - points, axis=2)
-steps = np.abs(np.subtract.outer(np.arange(letters), np.arange(letters))) / letters
-counts = (rng.multinomial(20_000, prior) + 1).tolist()
-solve(design([0.5, 0.5], PML(1.0), "hamming"))
-begin = time.process_time()
-solve({question})
-print(time.process_time() - begin)
-"""
-    )
-
-
-RELEASE = "release people.parquet --column education --column sex --epsilon 0.5 --utility hamming"
-
-
-def time_designs(requirement: str, letters: int) -> Callable[[Path], Sequence[str]]:
-    """The arguments that print the median seconds of a design from numbers to its certificate."""
-    return code(
-        f"""
-import statistics, time
-import numpy as np
-from pmlopt import LDP, PML, ExpectedGain, Prior, design, solve
-rng, seconds = np.random.default_rng(5), []
-for _ in range(61):
-    prior, gains = rng.dirichlet(np.full({letters}, 5.0)), rng.random(({letters}, {letters}))
-    begin = time.process_time()
-    assert solve(design(Prior(prior), {requirement}(1.0), ExpectedGain(gains))).certificate.verify()
-    seconds.append(time.process_time() - begin)
-print(statistics.median(seconds[1:]))
-"""
-    )
-
-
-ROWS: Mapping[str, Row] = {
-    "tests": Row(
-        "the README's test command, tests alone",
-        1 / 3,
-        read_test_command,
-        in_checkout=True,
-        pairs=1,
-    ),
-    "fast": Row(
-        "pytest -m fast -n auto",
-        1 / 2,
-        lambda _: ["-m", "pytest", "-q", "-m", "fast", "-n", "auto"],
-        in_checkout=True,
-        pairs=1,
-    ),
-    "design": Row(
-        "pmlopt design of four letters, whole process",
-        0.45,
-        command("design --prior counts.csv --epsilon 0.5 --utility hamming"),
-    ),
-    "help": Row("pmlopt --help", 0.25, command("--help")),
-    "first": Row(
-        "import pmlopt and the README's first design in a fresh interpreter", 0.6, read_first_design
-    ),
-    "pml-4": Row(
-        "PML, 4 letters, to the certificate", 1.05, time_designs("PML", 4), is_inside=True
-    ),
-    "pml-16": Row(
-        "PML, 16 letters, to the certificate", 1.05, time_designs("PML", 16), is_inside=True
-    ),
-    "ldp-8": Row(
-        "LDP, 8 letters, to the certificate", 1.05, time_designs("LDP", 8), is_inside=True
-    ),
-    **{
-        f"beside-highs-{kind.lower()}-{letters}": make_row_beside_highs(kind, letters, asked)
-        for kind in ("PML", "LDP")
-        for letters, asked in ((4, 2.0), (8, 2.0), (16, 1.3))
-    },
-    "kl-hamming": Row(
-        "PML over a KL ball, 8 letters, Hamming loss",
-        0.1,
-        time_curved_design("KLBall", '"hamming"'),
-        is_inside=True,
-        pairs=3,
-    ),
-    "kl-gains": Row(
-        "PML over a KL ball, 8 letters, random gains",
-        0.6,
-        time_curved_design("KLBall", "gains"),
-        is_inside=True,
-        pairs=5,
-    ),
-    "chi-gains": Row(
-        "PML over a chi-square ball, 8 letters, random gains",
-        0.6,
-        time_curved_design("ChiSquareBall", "gains"),
-        is_inside=True,
-        pairs=5,
-    ),
-    "release": Row(
-        "release of two columns of 2 million rows of Parquet",
-        0.5,
-        command(f"{RELEASE} --drop-all -o {{made}}"),
-        pairs=3,
-        needs_people=True,
-    ),
-    "dry-run": Row(
-        "the same with --dry-run",
-        0.5,
-        command(f"{RELEASE} --drop-all --dry-run"),
-        pairs=3,
-        needs_people=True,
-    ),
-    "information": Row(
-        "mutual information, 200 letters",
-        0.5,
-        time_large(
-            "design(Prior.from_counts(counts, range(200)), PML(1.0), MutualInformation())", 200
-        ),
-        is_inside=True,
-        pairs=3,
-    ),
-    "l1": Row(
-        "PML over an l1 ball of 0.05, 400 letters",
-        0.5,
-        time_large("design(prior, PML(1.0, over=L1Ball(prior, 0.05)), ExpectedGain(gains))", 400),
-        is_inside=True,
-        pairs=3,
-    ),
-    "least": Row(
-        "least leakage, 400 letters",
-        0.5,
-        time_large("least_leakage(prior, ExpectedLoss(steps), expected=0.1)", 400),
-        is_inside=True,
-        pairs=3,
-    ),
-    "metric": Row(
-        "metric privacy, 100 points of the plane",
-        0.5,
-        time_large(
-            "design(Prior.uniform(100), MetricPrivacy(5.0, apart), ExpectedLoss(apart))", 100
-        ),
-        is_inside=True,
-        pairs=1,
-    ),
-}
-"""The rows by name. Of a row that nobody asked to be faster, 1.05 is what it may vary."""
 
 
 def measure(checkout: Path, row: Row, folder: Path) -> float:
@@ -361,6 +99,7 @@ def compare(other: Path, row: Row, pairs: int) -> tuple[float, float, float]:
             (Path(name) / file).write_text(text)
         if row.needs_people:
             write_people(Path(name) / "people.parquet")
+        # what stands in for the other checkout is done by this one
         first = (other, row) if row.beside is None else (ROOT, replace(row, arguments=row.beside))
         both = (first, (ROOT, row))
         if pairs > 1:
@@ -387,7 +126,7 @@ def write_people(path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table(columns), path)
 
 
-HEAD = ("work", "other [s]", "this [s]", "ratio", "asked", "reached", "pairs")
+HEAD = ("work", "unit", "other", "this", "ratio", "asked", "reached", "pairs")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -397,6 +136,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("build", type=Path, nargs="?", metavar="BUILD")
     parser.add_argument("--rows", nargs="+", choices=list(ROWS), metavar="NAME", default=list(ROWS))
+    parser.add_argument("--without", nargs="+", choices=list(ROWS), metavar="NAME", default=[])
     parser.add_argument("--pairs", type=int)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--list", action="store_true", help="The rows.")
@@ -407,7 +147,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0 if arguments.list else 2
     adopt_orphans()
     rows, failed = list[Sequence[object]](), False
-    for name in arguments.rows:
+    for name in (one for one in arguments.rows if one not in arguments.without):
         row, pairs = ROWS[name], arguments.pairs or ROWS[name].pairs
         try:
             theirs, ours, ratio = compare(arguments.build.resolve(), row, pairs)
@@ -419,6 +159,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         rows.append(
             (
                 row.about,
+                row.unit,
                 f"{theirs:.4g}",
                 f"{ours:.4g}",
                 f"{ratio:.2f}",
@@ -427,6 +168,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 pairs,
             )
         )
+        # a row takes minutes, and what comes after it may be stopped
+        if arguments.out is not None:
+            report(arguments.out, "against", HEAD, rows, show=False)
+            print(" | ".join(map(str, rows[-1])), flush=True)
     report_times(arguments.out, "against", HEAD, rows)
     print_machine()
     return int(failed)

@@ -208,8 +208,9 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     ),
 }
 HELPERS = (
-    "against", "common", "limited", "run", "additive_noise_claims", "distortion_claims", "records_claims",
-    "design_times", "peers", "peer_measures", "statuses", "direct_statuses",
+    "against", "against_rows", "common", "limited", "run",
+    "additive_noise_claims", "distortion_claims", "records_claims", "design_times",
+    "peers", "peer_measures", "statuses", "direct_statuses",
     "figures", "figure_style", "figures_of_priors", "figures_of_records", "papers", "points",
     "prior_sets", "report_picture",
 )  # fmt: skip

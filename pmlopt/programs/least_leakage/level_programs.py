@@ -5,6 +5,7 @@ letters, and the best that a level allows, by the interior point method of desig
 from __future__ import annotations
 
 import math
+from itertools import chain, repeat
 
 import numpy as np
 
@@ -236,6 +237,9 @@ class BestGainPrograms:
         assert program.floor is not None
         self.program, self.floor, self.iterations = program, program.floor, 0
         self.utility = ExpectedGain(program.floor.normalized_gains)
+        # Newton's first steps need few digits. The last is a tenth of what a level proved to 1e-9 needs, and
+        # as fine as the interior point gets.
+        self._tolerances = chain((1e-5, 1e-8), repeat(1e-10))
 
     def solve_at(
         self, exp_neg_level: float, deadline: Deadline
@@ -248,8 +252,8 @@ class BestGainPrograms:
         task = design.build_block_lp()
         if task is None:
             raise ArithmeticError("a level of 0 has no inside")
-        # a tenth of what a level proved to 1e-9 needs, and as fine as the interior point gets
-        outcome = block_interior_point.solve_block_lp(design, task, MethodOptions(deadline, 1e-10))
+        options = MethodOptions(deadline, next(self._tolerances))
+        outcome = block_interior_point.solve_block_lp(design, task, options)
         self.iterations += outcome.iterations or 0
         if outcome.point is None or outcome.point.multipliers is None:
             raise ArithmeticError(outcome.message)

@@ -118,10 +118,8 @@ class LevelProgramFamily:
     (and where there is a floor, the least level of the pairs only is known).
     """
 
-    blur = 0.0
-
-    def __init__(self, program: LeastLeakage, ask: SolveAtLevel) -> None:
-        self.program, self.solve_at = program, ask
+    def __init__(self, program: LeastLeakage, ask: SolveAtLevel, blur: float = 0.0) -> None:
+        self.program, self.solve_at, self.blur = program, ask, blur
         # an output closes at the mass of its letters: the infeasibility jumps there
         self.marks = (
             np.unique(program.max_output_probabilities[program.max_output_probabilities > 0])
@@ -223,7 +221,10 @@ def search_by_interior_point(
     if program.floor is None:
         return decide_level(None, program, start, options)
     gains = BestGainPrograms(program)
-    search = _make_search(LevelProgramFamily(program, gains.solve_at), start, options)
+    # its multipliers prove as much where a little more than the target is gained, and there its mechanism
+    # needs no mixing, which would cost the reciprocal of the least probability
+    family = LevelProgramFamily(program, gains.solve_at, blur=-1.5e-10)
+    search = _make_search(family, start, options)
     # the geometric mean: levels are logarithms of the share
     search.number = math.sqrt(search.upper * max(search.reached, float(program.prior.pmf.min())))
     return _make_search_result(search, search.run(), gains.iterations)

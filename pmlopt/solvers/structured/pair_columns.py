@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.lazy_imports import sparse
 from pmlopt.core.numbers.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 from pmlopt.solvers.structured.factors import get_lapack
@@ -98,10 +97,19 @@ class PairRows:
     @cached_property
     def factor(self) -> FloatArray:
         """Return (R,) the k of each row."""
-        members = self.program.members
-        return self.program.factors[
-            members[self.column, self.above], members[self.column, self.below]
-        ]
+        members, factors = self.program.members.ravel(), self.program.factors
+        places = members.take(self.upper) * len(factors) + members.take(self.lower)
+        return factors.ravel().take(places)
+
+    @cached_property
+    def upper(self) -> IntArray:
+        """Return (R,) the places of the entries a among all of the columns."""
+        return self.column * self.program.shape[1] + self.above
+
+    @cached_property
+    def lower(self) -> IntArray:
+        """Return (R,) the places of the entries b among all of the columns."""
+        return self.column * self.program.shape[1] + self.below
 
     @cached_property
     def unit(self) -> FloatArray:
@@ -109,24 +117,21 @@ class PairRows:
         return np.asarray(1 / np.sqrt(1 + self.factor**2))
 
     @cached_property
-    def matrix(self) -> sparse.csr_array:
-        """Return the (R, M L) rows `v[b] - k v[a]`, each of size one."""
-        columns, size = self.program.shape
-        entries = np.stack([self.unit, -self.factor * self.unit], axis=1).ravel()
-        places = self.column[:, None] * size + np.stack([self.below, self.above], axis=1)
-        ends = np.arange(0, 2 * len(self.column) + 1, 2)
-        return sparse.csr_array(
-            (entries, places.ravel(), ends), shape=(len(ends) - 1, columns * size)
-        )
+    def pull(self) -> FloatArray:
+        """Return (R,) the coefficients of the entries a, less their sign."""
+        return self.factor * self.unit
 
-    @cached_property
-    def transposed_matrix(self) -> sparse.csc_array:
-        """Return the (M L, R) transpose of the rows, which a step needs a dozen times."""
-        return self.matrix.T
+    def measure(self, entries: FloatArray) -> FloatArray:
+        """Compute (R,) the rows `v[b] - k v[a]`, each of size one, of (M, L) entries."""
+        single = entries.ravel()
+        return np.asarray(self.unit * single.take(self.lower) - self.pull * single.take(self.upper))
 
     def price(self, weights: FloatArray) -> FloatArray:
         """Compute (M, L) what the rows add to the costs by their weights."""
-        return np.asarray(self.transposed_matrix @ weights).reshape(self.program.shape)
+        columns, size = self.program.shape
+        added = _add_at(self.lower, self.unit * weights, columns * size)
+        added -= _add_at(self.upper, self.pull * weights, columns * size)
+        return added.reshape(columns, size)
 
     @cached_property
     def ends(self) -> IntArray:
@@ -256,7 +261,7 @@ def build_start(program: PairLP, matrix: FloatArray) -> PairIterate:
     rows = PairRows.build_first(program)
     own = np.take_along_axis(matrix, program.members.T, axis=0)
     columns = np.ascontiguousarray(own.T)
-    slack = rows.matrix @ columns.ravel()
+    slack = rows.measure(columns)
     # a tenth of the costs, which the weights are to balance
     weights = 0.1 * float(np.abs(program.costs).sum()) / len(slack) / slack
     point = PairIterate(rows, columns, slack, weights, np.zeros(len(matrix)))
@@ -306,7 +311,7 @@ class _Step:
 
 
 def _find_step(point: PairIterate, system: _NewtonSystem) -> _Step | None:
-    """Find the direction: predictor, corrector, and up to two corrections of products far from the rest."""
+    """Find the direction: predictor, corrector, and up to six corrections of products far from the rest."""
     slack, weights = point.slack, point.weights
     products = slack * weights
     step = system.solve(-products)
@@ -317,12 +322,12 @@ def _find_step(point: PairIterate, system: _NewtonSystem) -> _Step | None:
     step = system.solve(wanted)
     if not np.isfinite(step.matrix).all() or max(step.lengths) < 1e-9:
         return None
-    for _ in range(2):
-        primal, dual = (min(1.0, 1.08 * length + 0.08) for length in step.lengths)
+    for _ in range(6):
+        primal, dual = (min(1.0, 1.08 * length + 0.2) for length in step.lengths)
         ahead = (slack + primal * step.slack) * (weights + dual * step.weights)
         change = np.maximum(np.clip(ahead, 0.1 * target, 10 * target) - ahead, -10 * target)
         better = system.solve(wanted + change)
-        if not sum(better.lengths) > sum(step.lengths) + 0.01:
+        if not sum(better.lengths) > sum(step.lengths) + 0.005:
             break
         wanted, step = wanted + change, better
     return step
@@ -349,13 +354,11 @@ class _NewtonSystem:
         """Build and factorise the system; None where the time is over, or rounding makes it indefinite."""
         rows, (columns, size) = point.rows, point.rows.program.shape
         single = point.matrix.ravel()
-        starts = rows.column * size
-        entries = -rows.factor * rows.unit**2 * point.weights / point.slack
-        entries *= single[starts + rows.above] * single[starts + rows.below]
-        ordered = rows.above < rows.below
+        entries = rows.pull * rows.unit * point.weights / point.slack
+        entries *= single.take(rows.upper)
+        entries *= single.take(rows.lower)
         # the place of each entry above the diagonal
-        places = (starts + np.minimum(rows.above, rows.below)) * size
-        places += np.maximum(rows.above, rows.below)
+        places = np.minimum(rows.upper, rows.lower) * size + np.maximum(rows.above, rows.below)
         sums = point.matrix * point.added_costs
         inverses = np.empty((columns, size, size))
         total = np.zeros((len(point.prices), len(point.prices)), order="F")
@@ -365,11 +368,9 @@ class _NewtonSystem:
                 return None
             last = min(columns, first + batch)
             own = slice(rows.ends[first], rows.ends[last])
-            matrices = np.zeros((last - first) * size * size)
-            for part in (ordered[own], ~ordered[own]):
-                matrices[places[own][part] - first * size * size] += entries[own][part]
-            scaled = matrices.reshape(-1, size, size)
-            scaled = invert_by_factors(scaled, sums[first:last].copy())
+            count = (last - first) * size**2
+            pulled = _add_at(places[own] - first * size**2, entries[own], count)
+            scaled = invert_by_factors(-pulled.reshape(-1, size, size), sums[first:last].copy())
             scaled *= point.matrix[first:last, :, None]
             inverses[first:last] = scaled
             _add_inverses(total, scaled, rows.program.members[first:last])
@@ -399,7 +400,7 @@ class _NewtonSystem:
         program = point.rows.program
         prices, _ = get_lapack(single=False).solve(self.rows, missing - program.sum_rows(free))
         matrix = free + self._apply(prices[program.members])
-        slack = point.rows.matrix @ matrix.ravel()
+        slack = point.rows.measure(matrix)
         weights = (wanted - point.weights * slack) / point.slack
         return self._measure(matrix, slack, weights, prices)
 
@@ -430,9 +431,14 @@ def _add_inverses(total: FloatArray, factors: FloatArray, members: IntArray) -> 
             total[np.ix_(own, own)] += inverse
 
 
+def _add_at(places: IntArray, values: FloatArray, size: int) -> FloatArray:
+    """Add values up by their places, of a number of them."""
+    return np.asarray(np.bincount(places, values, size), dtype=float)
+
+
 def _find_length(positive: FloatArray, direction: FloatArray) -> float:
     """Return the length of a step, at most one, up to which positive numbers stay so."""
-    fastest = float((-direction / positive).max())
+    fastest = -float((direction / positive).min())
     return 1.0 if fastest <= 1.0 else 1 / fastest
 
 
@@ -452,7 +458,7 @@ def _find_near_pairs(
         The length, and the columns, upper and lower entries of the pairs.
     """
     # the share of the lower entry from which on a pair without a row counts as far from equality
-    near = 0.3
+    near = 0.2
     found = []
     for column, (mask, own) in enumerate(zip(present, program.members, strict=True)):
         factors = program.factors
@@ -484,7 +490,7 @@ def _add_rows(
 ) -> PairIterate:
     """Add rows to the program of a point, with weights that hardly move its bound."""
     added = PairRows(point.rows.program, *new)
-    slack = added.matrix @ point.matrix.ravel()
+    slack = added.measure(point.matrix)
     # in the middle of the others, but by at most a fiftieth of the gap for all letters together
     weights = np.minimum(point.product / slack, 0.02 * gap / len(point.prices))
     rows = point.rows
