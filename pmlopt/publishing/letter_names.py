@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from pmlopt.core.numbers.arrays import Label
+from pmlopt.releases.rows.batches import ColumnRelease
+from pmlopt.tables.table import Table
 
 ValueLabels: TypeAlias = Mapping[str, Mapping[str, str]]
 """The labels of values by column, and by the value as text."""
@@ -36,3 +38,17 @@ def make_namer(labels: ValueLabels, columns: Sequence[str]) -> Callable[[Label],
         return tuple(map(name_part, columns, letter))
 
     return name_letter
+
+
+def find_value_labels(table: Table, releases: Sequence[ColumnRelease]) -> dict[str, dict[str, str]]:
+    """Return the labels of the inputs and outputs of released columns, by column and code."""
+    found: dict[str, dict[str, str]] = {}
+    for one in releases:
+        letters = [*one.mechanism.inputs, *one.mechanism.outputs]
+        for place, name in enumerate(one.columns):
+            parts = {label[place] if isinstance(label, tuple) and len(label) == len(one.columns) else label
+                     for label in letters}  # fmt: skip
+            labels = table.find_value_labels(name).items()
+            if own := {str(value): label for value, label in labels if value in parts}:
+                found[name] = own
+    return found

@@ -49,6 +49,7 @@ from pmlopt.publishing.joint_columns import (
     plan_columns,
 )
 from pmlopt.publishing.letter_counts import LetterCounts, count_letters
+from pmlopt.publishing.letter_names import find_value_labels
 from pmlopt.publishing.page import render_pages
 from pmlopt.publishing.published_laws import StatedCounts
 from pmlopt.publishing.rounded_counts import choose_rounding_step
@@ -296,7 +297,7 @@ def release(
         check_columns_named(
             table.names, [name for names in given for name in names], keep, drop, table.where
         )
-        value_labels = _find_value_labels(table, releases)
+        value_labels = find_value_labels(table, releases)
         _check_ledger_people(ledger, person_column, drop_missing, table)
     written = [name for one in releases for name, _ in one.output_columns]
     if len({*written, *keep}) < len(written) + len(keep):
@@ -483,22 +484,6 @@ def write_release(
         if draws is not None and book is not None:
             draws.record(book)
     return described
-
-
-def _find_value_labels(
-    table: Table, releases: Sequence[ColumnRelease]
-) -> dict[str, dict[str, str]]:
-    """Return the labels of the inputs and outputs of released columns, by column and code."""
-    found: dict[str, dict[str, str]] = {}
-    for one in releases:
-        letters = [*one.mechanism.inputs, *one.mechanism.outputs]
-        for place, name in enumerate(one.columns):
-            parts = {label[place] if isinstance(label, tuple) and len(label) == len(one.columns) else label
-                     for label in letters}  # fmt: skip
-            labels = table.find_value_labels(name).items()
-            if own := {str(value): label for value, label in labels if value in parts}:
-                found[name] = own
-    return found
 
 
 def _list_digested_columns(kept: Sequence[str], person_column: str | None) -> list[str]:

@@ -20,7 +20,7 @@ from pmlopt.tables.streams import DataStream
 
 
 @dataclass(frozen=True)
-class Converter:
+class DocumentReader:
     """A kind of file that is converted.
 
     Attributes:
@@ -35,10 +35,10 @@ class Converter:
     packages: tuple[str, ...] = ()
 
 
-CONVERTERS: Mapping[str, Converter] = {
-    ".rds": Converter("file of R", read_data_frame, ("rdata",)),
-    ".xlsx": Converter("workbook of Excel", read_workbook, ("openpyxl",)),
-    ".ods": Converter("OpenDocument spreadsheet", read_open_document),
+CONVERTERS: Mapping[str, DocumentReader] = {
+    ".rds": DocumentReader("file of R", read_data_frame, ("rdata",)),
+    ".xlsx": DocumentReader("workbook of Excel", read_workbook, ("openpyxl",)),
+    ".ods": DocumentReader("OpenDocument spreadsheet", read_open_document),
 }
 """The converters by the ending that `find_document_ending` states."""
 
