@@ -427,8 +427,7 @@ def write_release(
     if planned.exceeds_total:
         raise PrivacyError(
             f"the release {planned.comparison_text}, and the total is {planned.total:.6g}: lower an "
-            "epsilon, or "
-            "release or keep fewer columns"
+            "epsilon, or release or keep fewer columns"
         )
     place = resolve_target_folder(target)
     with _begin_release(draft, place) as (begun, book):
@@ -443,11 +442,9 @@ def write_release(
             )
             known: dict[str, str] = {}
             how: dict[str, Any] = {
-                "keep": planned.kept,
-                "drop_missing": draft.drop_missing,
-                "seed": seed,
-            }
-            how["keep_order"] = planned.order == IN_ORDER
+                "keep": planned.kept, "drop_missing": draft.drop_missing, "seed": seed,
+                "keep_order": planned.order == IN_ORDER,
+            }  # fmt: skip
             if isinstance(table, FolderTable):
                 if draws is not None:
                     raise InputError(
