@@ -156,10 +156,11 @@ def test_honest_releases_look_doubtful_to_no_more_than_a_test_says() -> None:
     response = Mechanism(matrix, ["a", "b", "c", "d"], ["a", "b", "c", "d"])
     by_shares, by_any_shares = [], []
     for _ in range(200):
-        counts = sum(
-            rng.multinomial(number, row) for number, row in zip(people, matrix, strict=True)
-        )
-        observed = {(label,): int(n) for label, n in zip(response.outputs, counts, strict=True)}
+        drawn = [rng.multinomial(number, row) for number, row in zip(people, matrix, strict=True)]
+        counts = np.sum(drawn, axis=0)
+        observed: dict[tuple[Label, ...], int] = {
+            (label,): int(n) for label, n in zip(response.outputs, counts, strict=True)
+        }
         found = assess_release_fit([response], people / people.sum(), observed, same_people=True)
         by_shares.append(found.p_value)
         likely = estimate(response, counts=counts, min_p_value=0).fit
