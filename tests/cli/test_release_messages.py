@@ -185,3 +185,12 @@ def test_estimate_and_check_say_the_same_of_the_fit(people: Path, tmp_path: Path
     run("release", people, "--column", "education", *options, "-o", out)
     (fit,) = (one for one in check(out).parts if one.name == "fit")
     assert fit.detail in run("estimate", out)
+
+
+def test_too_many_tuples_for_a_cross_table_are_told_without_keys_of_a_plan(tmp_path: Path) -> None:
+    data = tmp_path / "wide.csv"
+    data.write_text("a,b\n" + "".join(f"{k % 71},{k // 71}\n" for k in range(71**2)))
+    options = ("--column", "a", "--column", "b", "--total", 1, "--dry-run")
+    said = run("release", data, *options, code=2)
+    assert "estimates of shares and cross tables need one mechanism" in said
+    assert "margins" not in said
