@@ -18,7 +18,6 @@ from pmlopt.cli.audit_tables import (
 )
 from pmlopt.cli.composition import Attributes, audit_together
 from pmlopt.cli.data_options import describe_shares
-from pmlopt.cli.estimation import audit_samples
 from pmlopt.cli.exits import CLAIM_FAILS, VERDICT_CODES
 from pmlopt.cli.group import main
 from pmlopt.cli.options import ArgumentNote, Json, add_command, imports, refuse_options
@@ -31,6 +30,7 @@ from pmlopt.cli.reading import (
     read_numbers,
     read_saved_prior,
 )
+from pmlopt.cli.sampled_audits import audit_samples
 from pmlopt.cli.targets import TARGET
 from pmlopt.cli.terminal import print_line
 from pmlopt.cli.verification import print_verification

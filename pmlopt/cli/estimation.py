@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pmlopt.cli.data_options import DataOptions, MissingCells
-from pmlopt.cli.exits import VERDICT_CODES
 from pmlopt.cli.group import main
 from pmlopt.cli.options import ArgumentNote, Json, add_command, refuse_options
-from pmlopt.cli.printing import format_nats, print_json, print_table
-from pmlopt.cli.privacy_options import PrivacyOptions
+from pmlopt.cli.printing import print_json, print_table
 from pmlopt.cli.reading import align_prior, read_prior, read_saved_prior
 from pmlopt.cli.sample_sizes import BoundOptions
 from pmlopt.cli.terminal import print_line
 from pmlopt.core.display import pluralize
+from pmlopt.core.files.disk import is_standard_stream
 from pmlopt.core.numbers.arrays import FloatArray, Label
 from pmlopt.core.records.converters import finite_or_none
-from pmlopt.errors import InputError, MechanismError
+from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.data.prior import Prior
     from pmlopt.publishing.estimating import ReleasedRows
-    from pmlopt.releases.estimation import Estimate, GoodnessOfFit, SampledLevel
+    from pmlopt.releases.estimation import Estimate, GoodnessOfFit
     from pmlopt.releases.estimation.groups import GroupEstimates
 
 
@@ -123,11 +121,14 @@ def estimate_command(
     MECHANISM may be the folder of a release, which states where its data are; --column then chooses of
     several.
     """
-    from pmlopt.publishing.estimating import explain_stated_counts, make_estimate_namer
+    from pmlopt.publishing.estimating import explain_fit, explain_stated_counts, make_estimate_namer
     from pmlopt.releases import compose_attributes
     from pmlopt.releases.estimation import estimate
     from pmlopt.releases.estimation.groups import estimate_within
 
+    for file in mechanism_files:
+        if not (is_standard_stream(file) or file.exists()):
+            raise InputError(f"{file}: there is no such file or folder")
     is_folder = len(mechanism_files) == 1 and mechanism_files[0].is_dir()
     clear.check(is_folder=is_folder, has_data=data is not None, has_posterior=posterior is not None)
     if formula is not None:
@@ -169,7 +170,9 @@ def estimate_command(
         sample = {"counts": counts_file} if rows is None else rows.make_sample(mechanism)
         found = estimate(mechanism, **sample, **options)
     if posterior is None:
-        _print_estimate(found, _test_independence(parts, found), as_json, name_letter)
+        is_all = is_folder and not (as_json or clear.names)
+        fit = explain_fit(mechanism_files[0]) if is_all else ""
+        _print_estimate(found, _test_independence(parts, found), as_json, name_letter, fit)
         if is_folder and not as_json and (stated := explain_stated_counts(mechanism_files[0])):
             print_line(stated)
     else:
@@ -459,15 +462,19 @@ def _print_estimate(
     apart: GoodnessOfFit | None,
     as_json: bool,
     name_letter: Callable[[Label], Label],
+    fit: str,
 ) -> None:
-    """Print an estimate with standard errors, and the independence test."""
+    """Print an estimate with standard errors, whether the counts fit, and the independence test."""
     if as_json:
         independence = None if apart is None else asdict(apart)
         print_json("estimate", {**_make_record(found), "independence": independence})
         return
     _print_people([found], "")
     _print_intervals(found, found.describe_confidence())
-    _print_fit(found, "")
+    if fit:
+        print_line(fit)
+    else:
+        _print_fit(found, "")
     if apart is not None:
         print_line(
             f"Independent columns look as dependent with a probability of {apart.p_value:.3g}: "
@@ -544,69 +551,3 @@ def _list_records(
         {"letter": letter, **{name: float(column[k]) for name, column in columns.items()}}
         for k, letter in enumerate(letters)
     ]
-
-
-def audit_samples(
-    path: Path,
-    asked: PrivacyOptions,
-    epsilon: float | None,
-    confidence: float | None,
-    as_json: bool,
-) -> None:
-    """Bound the level of a black box from a table of counts; exit 1 when a claim is refuted, 3 if open."""
-    from pmlopt.data.labelled import read_labelled_table
-    from pmlopt.data.prior import Prior
-    from pmlopt.releases.estimation import level_from_samples
-
-    if asked.is_robust or asked.privacy_name not in ("pml", "ldp"):
-        raise InputError(
-            "--from-samples bounds pml and ldp for the given prior: leave the other options out"
-        )
-    share = 0.95 if confidence is None else confidence
-    # the level of ldp does not depend on the prior
-    needs_prior = asked.privacy_name != "ldp" or asked.has_prior_file
-    prior = asked.read_prior() if needs_prior else None
-    counts = read_labelled_table(path, "the counts", MechanismError, absent=0)
-    if prior is None:
-        letters = counts.axes[0]
-        prior = Prior.uniform(len(letters or ()), letters)
-    found = level_from_samples(prior, counts, share, asked.privacy_name)  # type: ignore[arg-type]
-    decided = None
-    if epsilon is not None:
-        decided = True if found.confirms(epsilon) else False if found.refutes(epsilon) else None
-    _print_level(path, found, epsilon, decided, as_json)
-    sys.exit(0 if epsilon is None else VERDICT_CODES[decided])
-
-
-def _print_level(
-    path: Path, found: SampledLevel, epsilon: float | None, decided: bool | None, as_json: bool
-) -> None:
-    """Print a level interval, and its verdict on the claim."""
-    from pmlopt.releases.estimation.tables import format_label
-
-    if as_json:
-        print_json("sample-audit", {
-            "measure": found.measure, "min_level": found.lower, "max_level": finite_or_none(found.upper),
-            "letter": found.letter, "output": found.output, "samples": sum(found.samples),
-            "samples_by_letter": list(found.samples), "confidence": found.confidence,
-            "epsilon": epsilon, "holds": decided,
-        })  # fmt: skip
-        return
-    rows = [
-        (
-            "at least",
-            f"{format_nats(found.lower)}, at the letter {format_label(found.letter)} and the output "
-            f"{format_label(found.output)}",
-        ),
-        ("at most", format_nats(found.upper)),
-        ("confidence", f"{found.confidence:g}"),
-        ("samples", f"{sum(found.samples)}, at least {min(found.samples)} at each letter"),
-    ]
-    if epsilon is not None:
-        words = {
-            True: "holds",
-            False: "is refuted",
-            None: "is neither shown nor refuted: draw more",
-        }
-        rows.append((f"{found.measure} of at most {epsilon:g}", words[decided]))
-    print_table([path.name, ""], rows)

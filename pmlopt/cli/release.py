@@ -52,7 +52,10 @@ def release_command(
     databases: DatabaseOptions,
     workers: WorkerOptions,
     plan_file: Annotated[
-        Path | None, "A plan file (TOML): how each column is released.", "--plan"
+        Path | None,
+        "A plan file (TOML) in place of --column: how each column is released. `pmlopt example plan.toml` "
+        "writes one to begin with.",
+        "--plan",
     ] = None,
     output: Annotated[Path | None, "The folder to make.", "-o/--output"] = None,
     issuer: Annotated[
@@ -81,7 +84,7 @@ def release_command(
     """
     from pmlopt.core.records.converters import to_plain
     from pmlopt.publishing import read_plan, release, write_release
-    from pmlopt.publishing.fitting import find_largest_epsilon
+    from pmlopt.publishing.fitting import find_largest_epsilon, fits_ledger, fits_total
     from pmlopt.publishing.releasing import DataDigests
 
     _check_target(data, output, dry_run)
@@ -105,7 +108,7 @@ def release_command(
     warn_of_seed(seed)
     warn_of_order(plan.keep_order)
     law = None if plan.law is None else plan.folder / plan.law
-    with show_status("designing", as_json):
+    with show_status("designing", as_json), one.name_options():
         digests = DataDigests.compute(source, law)
         mechanisms = plan.make_mechanisms(source, missing, csv_format)
         draft = release(
@@ -128,8 +131,8 @@ def release_command(
         _print_release(told, draft)
     elif output is None or told.exceeds_total:
         print_json("release", to_plain(told))
-    _check_total(told)
-    _check_ledger(draft, as_json, lambda: find_largest_epsilon(plan, draft, missing))
+    _check_total(draft, as_json, lambda: find_largest_epsilon(plan, draft, missing, fits_total))
+    _check_ledger(draft, as_json, lambda: find_largest_epsilon(plan, draft, missing, fits_ledger))
     if output is None:
         return
     databases.reserve_table(source)
@@ -147,15 +150,30 @@ def release_command(
     )
 
 
-def _check_total(planned: ReleaseFile) -> None:
-    """Exit where a release's joint level exceeds its total."""
+def _check_total(draft: ReleaseDraft, as_json: bool, find: Callable[[], float | None]) -> None:
+    """Exit where a release's joint level exceeds its total, and print what would fit.
+
+    Args:
+        draft: of the release.
+        as_json: whether JSON is printed.
+        find: finds the largest epsilon that fits, where one was given.
+    """
+    from pmlopt.publishing.exceeded_totals import can_fit_total, explain_exceeded_total
+
+    planned = draft.planned
     if not planned.exceeds_total:
         return
     print_line(
         f"The total would be exceeded: the release {planned.comparison_text}, and {planned.total:.6g} "
-        "nats are allowed. Nothing is written: lower an epsilon, or release or keep fewer columns.",
+        "nats are allowed. Nothing is written.",
         err=True,
     )
+    fits = None
+    if can_fit_total(planned):
+        with show_status("looking for the largest epsilon that fits", as_json):
+            fits = find()
+    for line in explain_exceeded_total(planned, fits):
+        print_line(line, err=True)
     sys.exit(CLAIM_FAILS)
 
 
@@ -276,14 +294,19 @@ def example_command(target: Annotated[Path, ArgumentNote("FILE")]) -> None:
     """Write made-up people to FILE to try things on.
 
     45,000 rows of CSV: an id, a level of education from 1 to 16 and a sex each, drawn from published counts
-    of the Adult data.
+    of the Adult data. A FILE that ends in .toml is a plan to release two of their columns together.
     """
-    from pmlopt.publishing.example import write_example
+    from pmlopt.publishing.example import write_example, write_example_plan
 
-    if target.exists() or target.suffix.lower() != ".csv":
+    if target.exists() or target.suffix.lower() not in (".csv", ".toml"):
         raise InputError(
-            f"{target}: is there already, or ends otherwise: name a new file that ends in .csv"
+            f"{target}: is there already, or ends otherwise: name a new file that ends in .csv, or in .toml "
+            "for a plan"
         )
+    if target.suffix.lower() == ".toml":
+        write_example_plan(target)
+        print_line(f"{target}: a plan for the people that pmlopt example people.csv writes.")
+        return
     write_example(target)
     print_line(
         f"{target}: 45,000 made-up people, drawn from counts of the Adult data (education by sex)."

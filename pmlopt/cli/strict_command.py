@@ -12,6 +12,15 @@ from pmlopt.cli.help_pages import GroupedCommand
 from pmlopt.cli.meant_names import OPTIONS_MEANT
 from pmlopt.core.suggestions import did_you_mean
 
+ARGUMENTS = "pmlopt.arguments"
+"""The key of a context's `meta` for the words that a command was given."""
+
+
+def get_arguments() -> list[str]:
+    """Return the words that the command that runs was given after its name; none outside of a command."""
+    context = click.get_current_context(silent=True)
+    return [] if context is None else list(context.meta.get(ARGUMENTS, ()))
+
 
 class StrictCommand(GroupedCommand):
     """A command that rejects repeated options, except for cumulative ones.
@@ -40,6 +49,7 @@ class StrictCommand(GroupedCommand):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the options, and reject repeated ones."""
         self.print_full_help(ctx, args)
+        ctx.meta[ARGUMENTS] = tuple(args)
         try:
             given = self.make_parser(ctx).parse_args(list(args))[2]
         except click.NoSuchOption as error:

@@ -72,7 +72,10 @@ class Estimable:
         become = f"{size} values become {outputs} output{'s' * (outputs != 1)}"
         become += f" of rank {self.rank}" if self.rank < min(size, outputs) else ""
         which = "frequencies" if lost == size else f"the frequencies of {lost} of them"
-        return (f"{become}; {which} cannot be estimated: to estimate them choose estimation-error",)
+        instead = "estimation-error"
+        if any(isinstance(letter, tuple) for letter in self.mechanism.inputs):
+            instead += ", or in a plan of columns together margins in place of utilities"
+        return (f"{become}; {which} cannot be estimated: to estimate them choose {instead}",)
 
     @cached_property
     def range(self) -> FloatArray:

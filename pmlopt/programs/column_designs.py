@@ -309,8 +309,9 @@ def _tabulate_losses(law: Prior, given: Any, name: str) -> tuple[FloatArray, tup
     utility = build_balanced_match(law) if is_balanced else as_utility(given)
     if not isinstance(utility, LinearUtility):
         raise UtilityError(
-            f"the utility of {name} is {describe_value(utility)}: columns together take gains and losses, or "
-            "margins to estimate"
+            f"the utility of {name} is {given if isinstance(given, str) else type(utility).__name__}: "
+            "columns together take gains and losses, such as hamming and absolute; to estimate shares write "
+            f'margins = [["{name}"]], with each column or cross table, and no utility for any column'
         )
     if not callable(utility.matrix) and utility.letters is None and not is_balanced:
         raise UtilityError(

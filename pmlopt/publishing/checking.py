@@ -7,7 +7,7 @@ import os
 import shlex
 import stat
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -420,14 +420,7 @@ def _check_released_file(
             yield Claim("labels", False, BYTES, str(error))
             return
     yield _check_rows(described, people, rows)
-    distance = bound_share_distance(people, described.step) if described.same_people else 0.0
-    fit = assess_release_fit(
-        [one.mechanism for one in releases],
-        people / people.sum(),
-        observed,
-        same_people=described.same_people,
-        distance=distance,
-    )
+    fit = assess_described_fit(described, people, releases, observed)
     yield from list_fit_claims(fit, described.same_people)
     yield make_order_claim(data, form, described, written)
 
@@ -451,6 +444,36 @@ def _check_rows(described: ReleaseFile, people: IntArray, rows: int) -> Claim:
     return Claim("rows", bool(agree), BYTES, f"{rows:,} rows, {claimed}; {counts} {sums}")
 
 
+def assess_described_fit(
+    described: ReleaseFile,
+    people: IntArray,
+    releases: Sequence[ColumnRelease],
+    observed: Mapping[tuple[Label, ...], int],
+) -> FitTest:
+    """Test whether released rows can have come from the mechanisms, under the shares that are stated."""
+    distance = bound_share_distance(people, described.step) if described.same_people else 0.0
+    return assess_release_fit(
+        [one.mechanism for one in releases], people / people.sum(), observed,
+        same_people=described.same_people, distance=distance,
+    )  # fmt: skip
+
+
+def describe_fit(fit: FitTest, same_people: bool) -> str:
+    """Return what the test of all outcomes found, and below what it refuses."""
+    usual = "; correct rows mostly have 1" if fit.p_value >= 1 else ""
+    return (
+        f"the outcome whose count is least likely has a p-value of {_format_bound(fit.p_value)}, "
+        f"{_describe_refusal(same_people)}{usual}"
+    )
+
+
+def _describe_refusal(same_people: bool) -> str:
+    """Return below which p-value rows are refused, where anything is decided."""
+    if not same_people:
+        return "under the shares of other people: not decided"
+    return f"refused below {FALSE_ALARM_PROBABILITY:g}"
+
+
 def list_fit_claims(fit: FitTest, same_people: bool) -> Iterator[Claim]:
     """List the statistical fit tests of released rows to the mechanisms."""
     if fit.impossible:
@@ -459,16 +482,7 @@ def list_fit_claims(fit: FitTest, same_people: bool) -> Iterator[Claim]:
             f"{join_words([join_words(one) for one in fit.impossible])}"
         )
         yield Claim("possible", False, FLOATS, text)
-    asked = (
-        f"refused below {FALSE_ALARM_PROBABILITY:g}"
-        if same_people
-        else "under the shares of other people: not decided"
-    )
-    usual = "; correct rows mostly have 1" if fit.p_value >= 1 else ""
-    text = (
-        f"the outcome whose count is least likely has a p-value of {_format_bound(fit.p_value)}, "
-        f"{asked}{usual}"
-    )
+    text = describe_fit(fit, same_people)
     yield Claim(
         "fit",
         fit.p_value >= FALSE_ALARM_PROBABILITY if same_people else None,
@@ -488,7 +502,7 @@ def list_fit_claims(fit: FitTest, same_people: bool) -> Iterator[Claim]:
     )
     text = (
         f"the test for rows copied from the data has a p-value of {_format_bound(fit.raw_p_value)}, "
-        f"{asked}; {power}"
+        f"{_describe_refusal(same_people)}; {power}"
     )
     holds = fit.raw_p_value >= FALSE_ALARM_PROBABILITY if same_people else None
     yield Claim("no raw rows", holds, FLOATS, text, None, fit.raw_p_value)

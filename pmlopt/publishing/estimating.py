@@ -20,7 +20,9 @@ from pmlopt.data.labelled import LabelledArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.publishing.checking import (
+    assess_described_fit,
     count_outcomes,
+    describe_fit,
     find_own_file,
     find_released_data,
     load_listed_matrix,
@@ -28,6 +30,7 @@ from pmlopt.publishing.checking import (
 from pmlopt.publishing.folder import DESCRIPTION, ReleasedMechanism, ReleaseFile, find_release_of
 from pmlopt.publishing.letter_names import make_namer
 from pmlopt.publishing.page import describe_rounding
+from pmlopt.publishing.release_fit import FALSE_ALARM_PROBABILITY
 from pmlopt.releases import compose_attributes
 from pmlopt.releases.estimation import Estimate, FittedModel, estimate, model
 from pmlopt.releases.rows.batches import ColumnRelease
@@ -234,6 +237,25 @@ def explain_stated_counts(folder: str | os.PathLike[str]) -> str:
         f"{describe_rounding(described.step)}. An estimate is for what "
         f"it does not state: a part of the rows, {table}, or other people's shares."
     )
+
+
+def explain_fit(folder: str | os.PathLike[str]) -> str:
+    """Return whether a release's rows fit its mechanisms and shares, as `check` decides it.
+
+    It is empty where the folder states shares of other people, under which nothing is decided.
+    """
+    described = ReleaseFile.read(Path(folder).resolve())
+    if not described.same_people:
+        return ""
+    data, form, releases = _open_release(folder, described, described.parts)
+    with open_table(data, form) as table:
+        names = [name for one in releases for name, _ in one.output_columns]
+        places = [find_column(table.names, name, table.where) for name in names]
+        observed, _ = count_outcomes(table, places, releases)
+    people = described.count_people([one.mechanism for one in releases])
+    fit = assess_described_fit(described, people, releases, observed)
+    fits = "fit" if fit.p_value >= FALSE_ALARM_PROBABILITY else "do not fit"
+    return f"The counts {fits} the mechanism: {describe_fit(fit, same_people=True)}."
 
 
 def explain_missing_outputs(file: Path) -> str:

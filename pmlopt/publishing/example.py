@@ -16,6 +16,29 @@ EDUCATION_BY_SEX = (
 """Women and men of each level of education, from 1 (preschool) and 9 (high school) to 13 (bachelor) and 16
 (doctorate), in the train part of the Adult data [becker1996adult]."""
 
+PLAN = """\
+# pmlopt release people.csv --plan FILE -o out
+title = "Education and sex"
+total = 1.0       # nats, of everything that leaves
+drop = ["id"]     # left out; keep = [...] would be published as it is
+
+[release.education]
+utility = "absolute"
+
+[release.sex]
+utility = "balanced-match"
+"""
+"""A plan for the example: two columns that are designed together."""
+
+
+def write_example_plan(path: str | os.PathLike[str]) -> None:
+    """Write a plan file for the example's people.
+
+    Raises:
+        FileFormatError: the file cannot be written.
+    """
+    disk.atomic_write(path, PLAN.encode())
+
 
 def write_example(path: str | os.PathLike[str]) -> None:
     """Write a CSV file of made-up people: an id, a level of education from 1 to 16 and a sex, drawn from

@@ -1,10 +1,9 @@
-"""The largest epsilon of a planned release within its ledger's budget."""
+"""The largest epsilon of a planned release within its total, or its ledger's budget."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pmlopt.core.frames import Missing
@@ -13,17 +12,21 @@ from pmlopt.publishing.releasing import ReleaseDraft, release
 
 
 def find_largest_epsilon(
-    plan: ReleasePlan, draft: ReleaseDraft, missing: Missing = "refuse"
+    plan: ReleasePlan,
+    draft: ReleaseDraft,
+    missing: Missing,
+    fits: Callable[[ReleaseDraft], bool],
 ) -> float | None:
-    """Find by bisection the largest epsilon of a column's release within the ledger's budget.
+    """Find by bisection the largest epsilon of a column's release that fits a budget.
 
-    Each candidate is designed and compared with what the ledger allows, so the plan with the epsilon that is
-    returned is allowed. The search halves the interval: it presumes that smaller levels fit where larger do.
+    Each candidate is designed and compared with what is allowed, so the plan with the epsilon that is
+    returned fits. The search halves the interval: it presumes that smaller levels fit where larger do.
 
     Args:
         plan: with one release, designed for its epsilon.
         draft: of the release that does not fit.
         missing: what becomes of missing cells.
+        fits: whether the budget allows a release: `fits_ledger`, `fits_total`.
 
     Returns:
         the epsilon with three digits; None where the plan gives none, or none was found in a minute.
@@ -43,7 +46,7 @@ def find_largest_epsilon(
         middle = float(f"{low + (high - low) / 2:.3g}")
         if not low < middle < high:
             break
-        if _fits_ledger(plan, draft, missing, middle):
+        if fits(_draft_at(plan, draft, missing, middle)):
             found = low = middle
         else:
             high = middle
@@ -56,19 +59,30 @@ def _find_bound(table: Mapping[str, Any]) -> Mapping[str, Any]:
     return privacy if isinstance(privacy, Mapping) else {}
 
 
-def _fits_ledger(plan: ReleasePlan, draft: ReleaseDraft, missing: Missing, epsilon: float) -> bool:
-    """Return whether the ledger allows the release designed for an epsilon."""
+def fits_ledger(draft: ReleaseDraft) -> bool:
+    """Return whether the ledger of a release allows it."""
+    allowed = draft.check_ledger()
+    return allowed is not None and allowed[1]
+
+
+def fits_total(draft: ReleaseDraft) -> bool:
+    """Return whether a release keeps its total."""
+    return not draft.planned.exceeds_total
+
+
+def _draft_at(
+    plan: ReleasePlan, draft: ReleaseDraft, missing: Missing, epsilon: float
+) -> ReleaseDraft:
+    """Return the release of the plan, designed for another epsilon."""
     ((name, table),) = plan.release.items()
     bound = {**_find_bound(table), "epsilon": epsilon}
-    changed = replace(
-        plan, release={name: {**table, "privacy": bound} if "privacy" in table else bound}
+    changed = plan.with_options(
+        release={name: {**table, "privacy": bound} if "privacy" in table else bound}
     )
-    object.__setattr__(changed, "folder", plan.folder)
     planned = draft.planned
-    made = release(
+    return release(
         draft.data, changed.make_mechanisms(draft.data, missing, draft.form), keep=planned.kept,
-        drop=planned.dropped, law=draft.law, ledger=draft.ledger, person_column=draft.person_column,
-        form=draft.form,
+        drop=planned.dropped, total=planned.total, law=draft.law, ledger=draft.ledger,
+        person_column=draft.person_column, household_column=plan.group,
+        exact_counts=plan.exact_counts, drop_missing=draft.drop_missing, form=draft.form,
     )  # fmt: skip
-    allowed = made.check_ledger()
-    return allowed is not None and allowed[1]

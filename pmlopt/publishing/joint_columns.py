@@ -202,9 +202,13 @@ def design_columns(
                 f"the {prior.size:,} tuples are more than {MAX_TUPLES:,}, so that groups are needed: group "
                 "rare values, or release fewer columns"
             )
+        asked = {
+            "estimates of shares and cross tables": margins, "limits": limits, "about": about,
+            "households": households,
+        }  # fmt: skip
         raise InputError(
-            "margins, limits, about and households need one mechanism on the tuples of all columns, and not "
-            f"one for each group: {instead}"
+            f"{join_words(what for what, given in asked.items() if given)} need one mechanism on the tuples "
+            f"of all columns, and not one for each group: {instead}"
         )
     found = group_design(prior, inner, utilities, groups, weights=weights)
     designed: Designed = {}

@@ -390,12 +390,24 @@ def read_plan(path: str | os.PathLike[str]) -> ReleasePlan:
         data = tomllib.loads(read_bytes(path).decode())
     except (ValueError, RecursionError) as cause:
         raise FileFormatError(f"{path}: is not a whole TOML file: {cause}") from None
+    if isinstance(data.get("release"), list):
+        raise InputError(
+            f"{path}: [[release]] begins a list: write a table for each column, by its name: "
+            f"[release.{_find_column_name(data['release'])}]"
+        )
     try:
         plan = read_record(ReleasePlan, data, "", _CONTEXT)
     except InputError as cause:
         raise InputError(f"{path}: {cause}") from None
     object.__setattr__(plan, "folder", Path(path).parent)
     return plan
+
+
+def _find_column_name(tables: Sequence[Any]) -> str:
+    """Return a name that a list of tables states for its first column, for a message."""
+    first = tables[0] if tables and isinstance(tables[0], Mapping) else {}
+    names = (first.get(key) for key in ("column", "name"))
+    return next((name for name in names if isinstance(name, str) and name.isidentifier()), "NAME")
 
 
 def _parse_columns(name: str, table: Mapping[str, Any]) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ def compute_exact_level(draft: ReleaseDraft) -> float:
 
 def build_releaser_notes(draft: ReleaseDraft) -> ReportSection:
     """Build the section that is printed for the releaser only: exact figures, and what to do about them."""
-    return ReportSection("Not in the folder", list(_list_notes(draft)))
+    return ReportSection("For you alone: what the folder does not state", list(_list_notes(draft)))
 
 
 def _list_notes(draft: ReleaseDraft) -> Iterator[str]:

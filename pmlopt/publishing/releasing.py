@@ -24,6 +24,7 @@ from pmlopt.errors import InputError, PrivacyError
 from pmlopt.model.utility import Utility
 from pmlopt.programs.column_designs import About
 from pmlopt.programs.result import Result
+from pmlopt.publishing.exceeded_totals import explain_exceeded_total
 from pmlopt.publishing.folder import (
     FORMAT,
     HOUSEHOLDS_COVERED,
@@ -426,11 +427,8 @@ def write_release(
     """
     planned = draft.planned
     if planned.exceeds_total:
-        raise PrivacyError(
-            f"the release {planned.comparison_text}, and the total is {planned.total:.6g}: lower an "
-            "epsilon, or "
-            "release or keep fewer columns"
-        )
+        said = f"the release {planned.comparison_text}, and the total is {planned.total:.6g}"
+        raise PrivacyError(". ".join([said, *explain_exceeded_total(planned, None)]).rstrip("."))
     place = resolve_target_folder(target)
     with _begin_release(draft, place) as (begun, book):
         folder = begun.partial_path
@@ -444,11 +442,9 @@ def write_release(
             )
             known: dict[str, str] = {}
             how: dict[str, Any] = {
-                "keep": planned.kept,
-                "drop_missing": draft.drop_missing,
-                "seed": seed,
-            }
-            how["keep_order"] = planned.order == IN_ORDER
+                "keep": planned.kept, "drop_missing": draft.drop_missing, "seed": seed,
+                "keep_order": planned.order == IN_ORDER,
+            }  # fmt: skip
             if isinstance(table, FolderTable):
                 if draws is not None:
                     raise InputError(

@@ -99,7 +99,7 @@ def test_a_plan_of_two_columns(people: Path, tmp_path: Path) -> None:
     assert "It FAILS." in run("check", out, code=1)
     plan.write_text(PLAN.replace("total = 1.0", "total = 0.1"))
     said = run("release", people, "--plan", plan, "-o", tmp_path / "other", code=1)
-    assert "Nothing is written: lower an epsilon, or release or keep fewer columns." in said
+    assert "Nothing is written.\nLower an epsilon, or release or keep fewer columns." in said
     assert not (tmp_path / "other").exists()
 
 
@@ -228,10 +228,14 @@ def test_a_release_with_a_ledger_is_recorded_and_published_or_neither(
     [
         ([], "give -o FOLDER"),
         (["--dry-run"], "give --column NAME for one release, or --plan FILE"),
-        (["--column", "education", "--dry-run"], "epsilon or privacy"),
-        (["--column", "education", "--epsilon", "1", "--dry-run"], "give a utility"),
+        (["--column", "education", "--dry-run"], "--epsilon NATS, or --total NATS"),
+        (["--column", "education", "--epsilon", "1", "--dry-run"], "--utility estimation-error"),
         (
-            ["--column", "sex", "--epsilon", "1", "--utility", "absolute", "--dry-run"],
+            [
+                *("--column", "sex", "--epsilon", "1", "--utility", "absolute"),
+                "--drop-all",
+                "--dry-run",
+            ],
             "'Female' is no number",
         ),
         (

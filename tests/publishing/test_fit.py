@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from pmlopt import Mechanism
+from pmlopt import Mechanism, estimate
 from pmlopt.core.numbers.arrays import Label
 from pmlopt.errors import InputError, MechanismError
 from pmlopt.publishing import assess_release_fit
@@ -146,3 +146,25 @@ def test_a_function_of_the_letters_is_no_copy_of_rows() -> None:
             {(output,): number for output, number in observed.items()}, same_people=True,
         )  # fmt: skip
         assert fit.holds, scale
+
+
+def test_honest_releases_look_doubtful_to_no_more_than_a_test_says() -> None:
+    # of 200 releases each test has a p-value below .05 for 10 on average: more than 25 with probability 1e-5
+    people, rng = np.array([360, 180, 30, 30]), np.random.default_rng(5)
+    keep = math.e / (math.e + 3)
+    matrix = np.full((4, 4), (1 - keep) / 3) + (keep - (1 - keep) / 3) * np.eye(4)
+    response = Mechanism(matrix, ["a", "b", "c", "d"], ["a", "b", "c", "d"])
+    by_shares, by_any_shares = [], []
+    for _ in range(200):
+        drawn = [rng.multinomial(number, row) for number, row in zip(people, matrix, strict=True)]
+        counts = np.sum(drawn, axis=0)
+        observed: dict[tuple[Label, ...], int] = {
+            (label,): int(n) for label, n in zip(response.outputs, counts, strict=True)
+        }
+        found = assess_release_fit([response], people / people.sum(), observed, same_people=True)
+        by_shares.append(found.p_value)
+        likely = estimate(response, counts=counts, min_p_value=0).fit
+        by_any_shares.append(likely.p_value)
+    for values in (by_shares, by_any_shares):
+        assert sum(value < 0.05 for value in values) <= 25
+        assert min(values) >= 1e-5  # below that one of 200 is with probability 2e-3

@@ -97,6 +97,13 @@ def test_baselines_are_what_they_are_called() -> None:
     assert found.response == pytest.approx(1 - 2 / 3 * 15 / 19, abs=1e-9)
     assert found.without_release <= found.design <= found.everything
     assert found.response <= found.design + 1e-9
+    # it is worse than nothing here, and nobody is told of it: 9/19 is less than 1/2
+    assert "randomized response" not in str(found.table_rows)
+    flip = compute_baselines(
+        solve(design([0.5, 0.5], PML(0.2), ExpectedGain(np.eye(2)))).certificate
+    )
+    assert flip is not None
+    assert "randomized response" in str(flip.table_rows)
 
 
 def test_a_limit_that_binds_nothing_is_told(tmp_path: Path) -> None:

@@ -43,9 +43,15 @@ class UtilityBaselines:
 
     @property
     def table_rows(self) -> list[tuple[str, float]]:
-        """Return (name, value) rows in display order."""
+        """Return (name, value) rows in display order.
+
+        Randomized response is among them where it is worth more than releasing nothing. It gives each value
+        alike, the frequent ones too, and so may lose more than the best constant output.
+        """
         found = [("releasing nothing", self.without_release)]
-        if self.response is not None:
+        if self.response is not None and self.more_is_better == (
+            self.response > self.without_release
+        ):
             found.append(("randomized response at the same limits", self.response))
         return [*found, ("this mechanism", self.design), ("releasing everything", self.everything)]
 

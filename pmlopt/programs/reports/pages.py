@@ -235,7 +235,9 @@ def build_sections(
         rows = [
             (one.replace(" at the same limits", ""), value) for one, value in utility.table_rows
         ]
-        note = f"{better} Randomized response keeps the same limits with as little noise as it can."
+        note = better
+        if any(one == "randomized response" for one, _ in rows):
+            note += " Randomized response keeps the same limits with as little noise as it can."
         picture = draw_bars_svg(title, rows, mark="this mechanism")
         shown = [(one, f"{value:.6g}") for one, value in rows]
         yield ReportSection(title, [note], ("", utility.utility_name), shown, html=picture)
