@@ -18,6 +18,11 @@ def against(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @pytest.fixture
+def rows(against: ModuleType) -> ModuleType:
+    return importlib.import_module("against_rows")
+
+
+@pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A folder with the Python of the tests where a checkout has its own."""
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
@@ -30,23 +35,29 @@ CHILD = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {WORK!r}
 
 
 @pytest.mark.parametrize("code", [WORK, CHILD])
-def test_the_time_is_that_of_all_processes(against: ModuleType, checkout: Path, code: str) -> None:
-    row = against.Row("work", 1.0, against.code(code))
+def test_the_time_is_that_of_all_processes(
+    against: ModuleType, rows: ModuleType, checkout: Path, code: str
+) -> None:
+    row = rows.Row("work", 1.0, rows.code(code))
     assert against.measure(checkout, row, checkout) >= 0.1
 
 
-def test_work_inside_a_process_prints_its_time(against: ModuleType, checkout: Path) -> None:
-    row = against.Row("work", 1.0, against.code("print('so', 0.25)"), is_inside=True)
+def test_work_inside_a_process_prints_its_time(
+    against: ModuleType, rows: ModuleType, checkout: Path
+) -> None:
+    row = rows.Row("work", 1.0, rows.code("print('so', 0.25)"), is_inside=True)
     assert against.measure(checkout, row, checkout) == 0.25
 
 
-def test_what_fails_is_told_with_its_last_words(against: ModuleType, checkout: Path) -> None:
-    row = against.Row("work", 1.0, against.code("raise SystemExit('no such law')"))
-    with pytest.raises(against.AgainstError, match="work: exit code 1: no such law"):
+def test_what_fails_is_told_with_its_last_words(
+    against: ModuleType, rows: ModuleType, checkout: Path
+) -> None:
+    row = rows.Row("work", 1.0, rows.code("raise SystemExit('no such law')"))
+    with pytest.raises(rows.AgainstError, match="work: exit code 1: no such law"):
         against.measure(checkout, row, checkout)
 
 
-def test_the_readme_has_the_commands_that_are_compared(against: ModuleType) -> None:
-    assert list(against.read_test_command(ROOT))[:2] == ["-m", "pytest"]
-    assert "solve(design(" in against.read_first_design(ROOT)[1]
-    assert all(0 < row.asked <= 2 and row.arguments(ROOT) for row in against.ROWS.values())
+def test_the_readme_has_the_commands_that_are_compared(rows: ModuleType) -> None:
+    assert list(rows.read_test_command(ROOT))[:2] == ["-m", "pytest"]
+    assert "solve(design(" in rows.FIRST_DESIGN
+    assert all(0 < row.asked <= 2 and row.arguments(ROOT) for row in rows.ROWS.values())

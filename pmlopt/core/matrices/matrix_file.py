@@ -77,8 +77,8 @@ class Source:
         return names[0]
 
     def refuse(self, what: str) -> FileFormatError:
-        """Build the error that the file is not readable, with its path."""
-        return FileFormatError(f"{self.path}: {what}")
+        """Build the error that the file is not readable, with its path where it has one."""
+        return FileFormatError(f"{self.path}: {what}" if self.path else what)
 
 
 def to_real_matrix(array: Any, source: Source, what: str = "the array") -> FloatArray:

@@ -42,8 +42,14 @@ def portable(end: str) -> bytes:
 
 
 FOREIGN = [
-    (archive("[Content_Types].xml", "xl/workbook.xml"), "is an Excel file: save it as CSV"),
-    (archive("docProps/app.xml", "xl/workbook.xml"), "is an Excel file: save it as CSV"),
+    (
+        archive("[Content_Types].xml", "xl/workbook.xml"),
+        "Excel",
+    ),
+    (
+        archive("docProps/app.xml", "xl/workbook.xml"),
+        "Excel",
+    ),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(500), "is an Excel file"),
     (archive("people.csv"), "is a ZIP archive of people.csv: unpack it"),
     (arrays(), "numpy arrays"),
