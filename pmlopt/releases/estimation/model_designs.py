@@ -57,8 +57,8 @@ def coefficient_error(
     ]
     if wrong:
         raise InputError(
-            f"the letter {wrong[0]!r} is no tuple of the {len(columns)} columns: a regression has at least two, "
-            "which are released together"
+            f"the letter {wrong[0]!r} is no tuple of the {len(columns)} columns: a regression has at least "
+            "two, which are released together"
         )
     table = {name: [label[k] for label in p.labels] for k, name in enumerate(columns)}  # type: ignore[index]
     parts = read_model(table, formula, {}, family, weights=p.pmf.tolist())
