@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,6 @@ from pmlopt.core.display import (
     pluralize,
 )
 from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, join_words
-from pmlopt.data.mechanism import MechanismLike
 from pmlopt.releases.estimation.intervals import check_confidence, normal_quantile
 from pmlopt.releases.estimation.model_fits import (
     Family,
@@ -27,6 +26,7 @@ from pmlopt.releases.estimation.model_fits import (
     fit_noisy,
     read_model,
 )
+from pmlopt.releases.estimation.model_frames import ColumnMechanisms
 from pmlopt.releases.estimation.observed_likelihood import find_flat_directions
 from pmlopt.releases.estimation.tables import format_estimates, format_label, name_column
 
@@ -152,7 +152,7 @@ class FittedModel:
 def model(
     released: Any,
     formula: str,
-    mechanisms: Mapping[str, MechanismLike],
+    mechanisms: ColumnMechanisms,
     *,
     family: Family | None = None,
     law: str | None = None,
@@ -170,14 +170,17 @@ def model(
     second derivatives.
 
     The law of the joint value x is that of multinomial logits in the covariates of the formula that are in
-    clear: with none, or one that is categorical, it can be any law. Columns were released independently of
-    one another, each through its own mechanism.
+    clear: with none, or one that is categorical, it can be any law. Mechanisms are independent of one
+    another. One on tuples releases several columns: y may be one of them, and M is that of the tuple. Tuples
+    that are no letters are nobody's. Columns of it that the formula leaves out have a law of their own for
+    each (x, y), logits in z.
 
     Args:
         released: a frame of any library, or a mapping from names to columns, with a row for each person.
         formula: `response ~ covariates`, as formulaic reads it. It is run as Python code: take none from
             strangers. Letters that are all numbers are numbers in it; `C(name)` makes them categories.
-        mechanisms: by name, of the columns that were released.
+        mechanisms: by name of the columns that were released, or where one released several, by the tuple
+            of their names. Outputs that are no tuples are in a column named with `+` between.
         family: "logit" of a response of letters (multinomial for more than two), "ordered" of letters in
             their order (proportional odds), "linear", or "poisson"; left out, "logit" of a released response,
             of text, and of 0 and 1, and else "linear".
