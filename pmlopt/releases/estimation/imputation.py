@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from pmlopt.releases.estimation.model_fits import (
     read_model,
 )
 from pmlopt.releases.estimation.model_frames import ColumnMechanisms
-from pmlopt.releases.estimation.observed_likelihood import find_flat_directions
 from pmlopt.releases.estimation.responses import ReleasedResponse
 from pmlopt.releases.estimation.tables import format_estimates, name_column
 
@@ -87,7 +86,7 @@ def impute(
     parts = read_model(released, formula, mechanisms, family, law, weights, clusters)
     if not parts.frame.owners:
         raise InputError("the formula names no released column: there is nothing to impute")
-    fit = _hold_flat_directions(fit_model(parts))
+    fit = fit_model(parts)
     if fit.find_lost(fit.restore()[1]):
         raise InputError(
             "the data do not identify the model, and impute nothing: see the warnings of `estimation.model`"
@@ -101,15 +100,6 @@ def impute(
     if folder is not None:
         _write_frames(Path(folder), frames)
     return frames
-
-
-def _hold_flat_directions(fit: ModelFit) -> ModelFit:
-    """Return a fit that counts directions as flat where all people have the information of a tenth of one.
-
-    No normal law is about the logit of a share that is estimated as 0: it is left where it is.
-    """
-    flat = find_flat_directions(fit.terms.information / fit.total, 0.1 / fit.total)
-    return replace(fit, flat=flat)
 
 
 def _copy_frame(released: Any) -> Any:

@@ -291,12 +291,11 @@ class FlatDirections(NamedTuple):
     least: float
 
 
-def find_flat_directions(information: FloatArray, least: float = 1e-8) -> FlatDirections:
+def find_flat_directions(information: FloatArray) -> FlatDirections:
     """Find the directions without information, and invert it in the others.
 
     Args:
         information: (P, P) of one person, about covariates of order one.
-        least: up to which there is none: rounding leaves 1e-15, a letter of one person in a million 1e-6.
 
     Examples:
         >>> found = find_flat_directions(np.array([[0.25, 0.0], [0.0, 0.0]]))
@@ -304,7 +303,7 @@ def find_flat_directions(information: FloatArray, least: float = 1e-8) -> FlatDi
         ([[0.0], [1.0]], [[4.0, 0.0], [0.0, 0.0]])
     """
     sizes, directions = np.linalg.eigh(information)
-    curved = sizes > least
+    curved = sizes > 1e-8  # rounding leaves 1e-15, and a letter of one person in a million 1e-6
     kept = directions[:, curved]
     inverse = (kept / sizes[curved]) @ kept.T
     if not curved.any():

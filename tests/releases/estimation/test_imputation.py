@@ -59,7 +59,7 @@ def test_columns_that_were_released_together_are_imputed() -> None:
     tuples = [("no", "no"), ("no", "yes"), ("yes", "yes")]
     joint = Mechanism(np.full((3, 3), 0.1) + 0.7 * np.eye(3), tuples, tuples)
     seen = [tuples[0]] * 1200 + [tuples[1]] * 1000 + [tuples[2]] * 800
-    table = {"ill": [one for one, _ in seen], "smokes": [one for _, one in seen]}
+    table: dict[str, Any] = {"ill": [one for one, _ in seen], "smokes": [one for _, one in seen]}
     frames = estimation.impute(table, "ill ~ 1", {("ill", "smokes"): joint}, 40, seed=1)
     assert all(frame["smokes"].tolist() == table["smokes"] for frame in frames)
     share = np.mean([(frame["ill"] == "yes").mean() for frame in frames])
@@ -69,12 +69,12 @@ def test_columns_that_were_released_together_are_imputed() -> None:
     table["income"] = list(range(3000))
     formula = "income ~ ill + smokes"
     for frame in estimation.impute(table, formula, {("ill", "smokes"): joint}, 3, seed=1):
-        assert set(zip(frame["ill"], frame["smokes"], strict=True)) == set(tuples)
+        rows = zip(frame["ill"].tolist(), frame["smokes"].tolist(), strict=True)
+        assert set(rows) == set(tuples)
 
 
 def test_a_share_that_is_estimated_as_0_stays_there() -> None:
-    # half are a and half b: c was released by less than its fifth. A normal law about its logit of about -20,
-    # whose standard error is in the hundreds, would make some frames of c alone
+    # half are a and half b: c was released by less than its fifth
     mechanism = Mechanism(np.full((3, 3), 0.2) + 0.4 * np.eye(3), list("abc"), list("abc"))
     table = {"x": ["a"] * 420 + ["b"] * 400 + ["c"] * 180, "y": [0.0, 1.0, 3.0, 2.0] * 250}
     frames = estimation.impute(table, "y ~ I(x == 'a')", {"x": mechanism}, 20, seed=1)
