@@ -25,7 +25,7 @@ from pmlopt.releases.estimation.model_fits import (
 )
 from pmlopt.releases.estimation.model_frames import ColumnMechanisms
 from pmlopt.releases.estimation.responses import ReleasedResponse
-from pmlopt.releases.estimation.tables import format_estimates, name_column
+from pmlopt.releases.estimation.tables import format_estimates, make_estimates_frame
 
 
 def impute(
@@ -195,9 +195,7 @@ class PooledEstimates:
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        pandas = import_pandas()
-        titled = {name_column(name): column for name, column in self.columns.items()}
-        return pandas.DataFrame(titled, index=pandas.Index(list(self.names), tupleize_cols=False))
+        return make_estimates_frame(self.names, self.columns)
 
     def __str__(self) -> str:
         """Return the table."""

@@ -13,7 +13,6 @@ from pmlopt.core.display import (
     align_cells,
     format_table_html,
     format_table_latex,
-    import_pandas,
     pluralize,
 )
 from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, join_words
@@ -28,7 +27,11 @@ from pmlopt.releases.estimation.model_fits import (
 )
 from pmlopt.releases.estimation.model_frames import ColumnMechanisms
 from pmlopt.releases.estimation.observed_likelihood import find_flat_directions
-from pmlopt.releases.estimation.tables import format_estimates, format_label, name_column
+from pmlopt.releases.estimation.tables import (
+    format_estimates,
+    format_label,
+    make_estimates_frame,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +99,7 @@ class FittedModel:
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        pandas = import_pandas()
-        titled = {name_column(name): column for name, column in self.columns.items()}
-        return pandas.DataFrame(titled, index=pandas.Index(list(self.names), tupleize_cols=False))
+        return make_estimates_frame(self.names, self.columns)
 
     def to_latex(self) -> str:
         r"""Return its table for LaTeX, for the package booktabs.
