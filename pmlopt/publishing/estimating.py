@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -317,8 +317,7 @@ def model_release(
 
     Args:
         folder: that `release` made.
-        formula: of its columns, released and in clear. None of them was released together with others by
-            one mechanism.
+        formula: of its columns, released and in clear.
         weight_column: a column in clear with the weights of the people.
         **options: as for `pmlopt.estimation.model`.
 
@@ -339,36 +338,34 @@ def model_release(
     """
     described = ReleaseFile.read(Path(folder).resolve())
     data, form, releases = _open_release(folder, described, described.parts)
-    alone = [one for one in releases if len(one.columns) == 1]
-    names = [name for one in alone for name in one.columns]
-    together = {name for one in releases if len(one.columns) > 1 for name in one.columns}
-    if used := sorted(together & set(re.findall(r"\w+", formula))):
-        raise InputError(
-            f"{folder}: {used[0]!r} was released together with other columns, and a formula takes "
-            "columns that were released alone: estimate tables of it by --workload marginals:1/1,2"
-        )
+    released = [[name for name, _ in one.output_columns] for one in releases]
     kept = list(described.kept)
     if weight_column is not None and weight_column not in kept:
         raise InputError(
             f"{folder}: {weight_column!r} is not in clear: columns in clear are {join_words(kept, 9)}"
         )
     with open_table(data, form) as table:
-        cells = dict(zip([*names, *kept], read_texts(table, [*names, *kept]), strict=True))
+        every = [*itertools.chain.from_iterable(released), *kept]
+        cells = dict(zip(every, read_texts(table, every), strict=True))
     columns: dict[str, list[Label | None]] = {}
-    for one, name in zip(alone, names, strict=True):
-        outputs = one.mechanism.outputs
-        places = indices_of(cells[name], outputs, f"the column {name!r}", InputError, text=True)
-        columns[name] = [outputs[place] for place in places]
+    for one, names in zip(releases, released, strict=True):
+        seen = (
+            cells[names[0]]
+            if len(names) == 1
+            else zip(*(cells[name] for name in names), strict=True)
+        )
+        outputs, what = one.mechanism.outputs, f"the column {'+'.join(names)!r}"
+        places = indices_of(seen, outputs, what, InputError, text=True)
+        for name, labels in one.output_columns:
+            columns[name] = [labels[place] for place in places]
     for name in kept:
         distinct = tuple(dict.fromkeys(cells[name]))
-        labels = dict(zip(distinct, parse_labels(distinct), strict=True))
-        columns[name] = [labels[cell] if cell else None for cell in cells[name]]
+        known = dict(zip(distinct, parse_labels(distinct), strict=True))
+        columns[name] = [known[cell] if cell else None for cell in cells[name]]
     if weight_column is not None:
         where = f"{folder}: the weight in {weight_column!r}"
         options["weights"] = [parse_weight(cell, where) for cell in cells[weight_column]]
-    return model(
-        columns, formula, dict(zip(names, (one.mechanism for one in alone), strict=True)), **options
-    )
+    return model(columns, formula, {one.columns: one.mechanism for one in releases}, **options)
 
 
 def _check_data(place: Path, data: Path, described: ReleaseFile) -> None:

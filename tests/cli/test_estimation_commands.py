@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -388,12 +389,23 @@ def test_a_regression_of_a_folder_is_that_of_its_columns(tmp_path: Path) -> None
     assert "of the other options only" in run(*asked, "--method", "linear", code=2).output
 
 
-def test_a_regression_takes_no_column_that_was_released_with_others(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_regression_takes_columns_that_were_released_together(
+    tmp_path: Path, is_named: bool
+) -> None:
     pytest.importorskip("formulaic")
-    pairs = [(a, b) for a in ("n", "y") for b in ("u", "v")]
-    rows = [[0.7 if x == y else 0.1 for y in pairs] for x in pairs]
-    same = Mechanism(rows, pairs, pairs)
-    people = {"a": ["n", "y"] * 100, "b": ["u", "u", "v", "v"] * 50}
-    write_release(release(people, {("a", "b"): same}, seed=1), tmp_path / "out")
-    shown = run("estimate", tmp_path / "out", "--formula", "a ~ 1", code=2).output
-    assert "'a' was released together with other columns" in shown
+    pairs = [(a, b) for a in ("n", "y") for b in (1, 2)]
+    rows = [[0.85 if x == y else 0.05 for y in pairs] for x in pairs]
+    same = Mechanism(rows, pairs, pairs if is_named else None)
+    people: dict[str, Any] = {"a": ["n", "y", "y"] * 200, "b": [1, 1, 2, 2] * 150}
+    people["town"] = ["east", "west"] * 300
+    made = release(people, {("a", "b"): same}, keep=["town"], seed=1)
+    write_release(made, tmp_path / "out")
+    columns = pd.read_csv(tmp_path / "out" / "released.csv")
+    for formula in ("a ~ C(town)", "a ~ b + town", "a ~ C(b)", "b ~ a"):
+        found = json.loads(run("estimate", tmp_path / "out", "--formula", formula, "--json").stdout)
+        known = model(columns, formula, {("a", "b"): same})
+        assert [one["coefficient"] for one in found["coefficients"]] == pytest.approx(
+            known.coefficients.tolist(), rel=1e-9
+        )
+        assert max(one["standard_error"] for one in found["coefficients"]) < 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from pmlopt.core.display import align_cells, import_pandas
 from pmlopt.core.frames import is_frame, to_narwhals
 from pmlopt.core.lazy_imports import special
 from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, check_integer
-from pmlopt.data.mechanism import MechanismLike
 from pmlopt.errors import InputError
 from pmlopt.releases.estimation.intervals import check_confidence
 from pmlopt.releases.estimation.model_fits import (
@@ -24,14 +23,15 @@ from pmlopt.releases.estimation.model_fits import (
     fit_model,
     read_model,
 )
+from pmlopt.releases.estimation.model_frames import ColumnMechanisms
 from pmlopt.releases.estimation.responses import ReleasedResponse
-from pmlopt.releases.estimation.tables import format_estimates, name_column
+from pmlopt.releases.estimation.tables import format_estimates, make_estimates_frame
 
 
 def impute(
     released: Any,
     formula: str,
-    mechanisms: Mapping[str, MechanismLike],
+    mechanisms: ColumnMechanisms,
     k: int = 20,
     *,
     family: Family | None = None,
@@ -54,7 +54,7 @@ def impute(
     Args:
         released: as for `pmlopt.estimation.model`.
         formula: with the columns of the later analysis.
-        mechanisms: by name, of the columns that were released.
+        mechanisms: as there.
         k: how many frames.
         family: as for `pmlopt.estimation.model`.
         law: as there.
@@ -84,10 +84,10 @@ def impute(
     """
     count = check_integer(k, "the number of imputations k", InputError)
     parts = read_model(released, formula, mechanisms, family, law, weights, clusters)
-    if not parts.frame.released:
+    if not parts.frame.owners:
         raise InputError("the formula names no released column: there is nothing to impute")
     fit = fit_model(parts)
-    if fit.flat.directions.size:
+    if fit.find_lost(fit.restore()[1]):
         raise InputError(
             "the data do not identify the model, and impute nothing: see the warnings of `estimation.model`"
         )
@@ -115,17 +115,16 @@ def _draw_columns(
 ) -> dict[str, list[Label]]:
     """Draw the true letters of the released columns from their posterior at (P,) parameters."""
     cells = draw_places(fit.likelihood.compute_posterior(point), rng)
-    columns = parts.frame.released_covariates
-    sizes = [len(one.mechanism.inputs) for one in columns.values()]
-    found = dict(zip(columns, np.unravel_index(cells, sizes) if sizes else (), strict=True))
-    if parts.frame.response in parts.frame.released:
+    owners = parts.frame.owners
+    found = {name: values[cells] for name, values in parts.frame.cells.items() if name in owners}
+    if parts.frame.response in owners and parts.frame.response not in found:
         people = np.arange(len(cells))
         predictors = fit.likelihood.compute_predictors(point)[cells, people]
         response = fit.likelihood.response
         assert isinstance(response, ReleasedResponse)
         found[parts.frame.response] = draw_places(response.compute_posterior(predictors), rng)
     return {
-        name: [parts.frame.released[name].mechanism.inputs[letter] for letter in letters]
+        name: [owners[name].values[name][letter] for letter in letters]
         for name, letters in found.items()
     }
 
@@ -196,9 +195,7 @@ class PooledEstimates:
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        pandas = import_pandas()
-        titled = {name_column(name): column for name, column in self.columns.items()}
-        return pandas.DataFrame(titled, index=pandas.Index(list(self.names), tupleize_cols=False))
+        return make_estimates_frame(self.names, self.columns)
 
     def __str__(self) -> str:
         """Return the table."""

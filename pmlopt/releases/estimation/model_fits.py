@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, get_args
@@ -13,9 +13,9 @@ from pmlopt.core.display import import_pandas, pluralize
 from pmlopt.core.frames import to_plain_list
 from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, join_words
 from pmlopt.data.labelled import read_column
-from pmlopt.data.mechanism import MechanismLike
 from pmlopt.errors import InputError, PmloptError
 from pmlopt.releases.estimation.model_frames import (
+    ColumnMechanisms,
     ModelFrame,
     evaluate_formula,
     find_law_design,
@@ -24,6 +24,7 @@ from pmlopt.releases.estimation.model_frames import (
 )
 from pmlopt.releases.estimation.observed_likelihood import (
     FlatDirections,
+    LawBranch,
     LikelihoodTerms,
     ObservedLikelihood,
     find_flat_directions,
@@ -53,7 +54,7 @@ class ModelParts:
         response: of n people.
         design: (K, n, d) orthogonal covariates of order one.
         back: (d, d) what coefficients of these are multiplied by.
-        law_design: (n, g) orthogonal covariates of the law of the released ones.
+        law: of the true values of released columns.
         weights: (n,) of the people.
         are_weighted: whether weights were given.
         groups: (n,) the clusters of the people; None where everybody is one.
@@ -66,7 +67,7 @@ class ModelParts:
     response: Response
     design: FloatArray
     back: FloatArray
-    law_design: FloatArray
+    law: tuple[LawBranch, ...]
     weights: FloatArray
     are_weighted: bool
     groups: IntArray | None
@@ -94,7 +95,7 @@ class ModelParts:
 def read_model(
     released: Any,
     formula: str,
-    mechanisms: Mapping[str, MechanismLike],
+    mechanisms: ColumnMechanisms,
     family: Family | None = None,
     law: str | None = None,
     weights: Iterable[float] | None = None,
@@ -116,10 +117,9 @@ def read_model(
         worth = read_weights(weights, frame.row_count)[frame.kept]
     names, designs = frame.build_designs()
     law_design = find_law_design(designs) if law is None else _read_law(law, frame)
-    of_law = [f"{place + 1} of the law" for place in range(law_design.shape[1])]
     return ModelParts(
         frame, chosen, letters, tuple(names), response, *orthogonalize_columns(names, designs),
-        orthogonalize_columns(of_law, law_design[None])[0][0], worth, weights is not None,
+        tuple(_list_branches(frame, law_design, bool(letters))), worth, weights is not None,
         None if clusters is None else _read_clusters(clusters, frame.row_count)[frame.kept],
     )  # fmt: skip
 
@@ -182,7 +182,8 @@ class ModelFit:
     def find_lost(self, jacobian: FloatArray) -> tuple[int, ...]:
         """Find the coefficients that the data do not identify."""
         apart = np.linalg.norm(jacobian @ self.flat.directions, axis=1)
-        return tuple(np.flatnonzero(apart > 1e-6 * np.linalg.norm(jacobian, axis=1)).tolist())
+        # the logit of a share that is 0 is flat, and a little of each coefficient is left in it
+        return tuple(np.flatnonzero(apart > 1e-3 * np.linalg.norm(jacobian, axis=1)).tolist())
 
     def count_supports(self, jacobian: FloatArray, groups: IntArray | None) -> FloatArray:
         """Count (c,) how many people or groups a robust standard error rests on: `(sum d^2)^2 / sum d^4`.
@@ -225,7 +226,7 @@ def fit_model(parts: ModelParts) -> ModelFit:
         SolverError: the likelihood could not be maximised.
     """
     return _fit(
-        parts.response, parts.design, parts.back, parts.frame.cell_likelihoods, parts.law_design,
+        parts.response, parts.design, parts.back, parts.frame.cell_likelihoods, parts.law,
         parts.weights,
     )  # fmt: skip
 
@@ -235,20 +236,19 @@ def _fit(
     design: FloatArray,
     back: FloatArray,
     released: FloatArray,
-    law_design: FloatArray,
+    law: Sequence[LawBranch],
     weights: FloatArray,
 ) -> ModelFit:
     """Find the most likely parameters, from those of the mean covariates given what was released."""
     chances = released / released.sum(axis=1, keepdims=True)
     mean_design = np.einsum("ix,xid->id", chances, design)
     scaled, unit = response.standardize(mean_design)
-    likelihood = ObservedLikelihood(
-        scaled, scaled.list_designs(design), released, law_design, weights
-    )
+    likelihood = ObservedLikelihood(scaled, scaled.list_designs(design), released, law, weights)
     start = np.zeros(likelihood.parameter_count)
     if released.shape[1] > 1:
         alone = scaled.list_designs(mean_design[None])
-        near = ObservedLikelihood(scaled, alone, np.ones((len(weights), 1)), law_design, weights)
+        ones = np.ones((len(weights), 1))
+        near = ObservedLikelihood(scaled.average(chances), alone, ones, (), weights)
         start[: near.parameter_count] = maximize_observed(near, start[: near.parameter_count])
     parameters = maximize_observed(likelihood, start)
     terms = likelihood.evaluate(parameters)
@@ -260,18 +260,17 @@ def fit_noisy(parts: ModelParts) -> FloatArray:
     """Fit the model as if what was released were true; NaN where that has no coefficients."""
     frame, response = parts.frame, parts.response
     nothing = np.full(len(parts.coefficient_names), np.nan)
-    if frame.response in frame.released:
-        column = frame.released[frame.response]
-        letters = column.find_letters()
+    if frame.response in frame.owners:
+        letters = frame.owners[frame.response].find_letters(frame.response)
         if letters is None:
             return nothing
-        response = _make_response(parts.family, np.eye(len(column.mechanism.inputs))[letters])
+        response = _make_response(parts.family, np.eye(len(parts.letters))[letters])
     design = frame.build_noisy_design()
     if design is None:
         return nothing
     ones = np.ones((len(parts.weights), 1))
     try:
-        fit = _fit(response, *orthogonalize_columns(parts.names, design), ones, ones, parts.weights)
+        fit = _fit(response, *orthogonalize_columns(parts.names, design), ones, (), parts.weights)
     except PmloptError:  # a letter that was not released, for one
         return nothing
     coefficients, jacobian = fit.restore()
@@ -286,15 +285,18 @@ def _read_response(
     if family not in (None, *get_args(Family)):
         raise InputError(f"the family {family!r} is not known: use {join_words(get_args(Family))}")
     name = frame.response
-    if name in frame.released:
+    if name in frame.owners:
         if family in ("linear", "poisson"):
             raise InputError(
                 f"the response {name!r} was released as letters: its family is 'logit' or 'ordered', and not "
                 f"{family!r}"
             )
-        column = frame.released[name]
         chosen = family or "logit"
-        return chosen, column.mechanism.inputs, _make_response(chosen, column.likelihoods)
+        return (
+            chosen,
+            frame.owners[name].values[name],
+            _make_response(chosen, frame.response_outputs),
+        )
     cells = frame.clear[name]
     is_numeric = cells.dtype.kind in "iufb"
     if family is None:
@@ -314,7 +316,7 @@ def _read_response(
 
 
 def _make_response(family: Family, outputs: FloatArray) -> Response:
-    """Make a response of letters from the (n, N) probabilities of what was seen."""
+    """Make a response of letters from the probabilities of what was seen, by the true letter."""
     return OrderedResponse(outputs) if family == "ordered" else LetterResponse(outputs)
 
 
@@ -346,6 +348,34 @@ def _read_numbers(name: str, numbers: FloatArray, family: Family) -> Response:
 def _read_law(law: str, frame: ModelFrame) -> FloatArray:
     """Evaluate the formula of the law of the released covariates."""
     return evaluate_formula(law.strip().removeprefix("~"), frame.clear)[1]
+
+
+def _list_branches(frame: ModelFrame, design: FloatArray, has_letters: bool) -> Iterator[LawBranch]:
+    """Yield the factors of the law of true values, given (n, g) covariates in clear.
+
+    They are that of the released covariates, and given them and the response, those of columns that the
+    formula leaves out, which were released together with others.
+    """
+    of_covariates = frame.number_cells(frame.covariate_names)
+    if of_covariates.any():
+        yield LawBranch(of_covariates, _orthogonalize_law(design))
+    of_formula = frame.number_cells((*frame.covariate_names, frame.response))
+    if len(of_formula) == of_formula.max() + 1:
+        return
+    if frame.response not in frame.cells:
+        name = f"C(`{frame.response}`)" if has_letters else f"`{frame.response}`"
+        design = np.hstack([design, evaluate_formula(name, frame.clear)[1][:, 1:]])
+    whole = _orthogonalize_law(design)
+    for group in range(of_formula.max() + 1):
+        members = of_formula == group
+        if members.sum() > 1:
+            yield LawBranch(np.where(members, members.cumsum() - 1, -1), whole)
+
+
+def _orthogonalize_law(design: FloatArray) -> FloatArray:
+    """Return (n, g) orthogonal covariates of a law."""
+    names = [f"{place + 1} of the law" for place in range(design.shape[1])]
+    return np.asarray(orthogonalize_columns(names, design[None])[0][0])
 
 
 def _read_clusters(clusters: Iterable[Label], people: int) -> Any:

@@ -4,62 +4,107 @@ from __future__ import annotations
 
 import ast
 import itertools
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from pmlopt.core.display import import_pandas, pluralize
 from pmlopt.core.frames import is_frame, is_missing, to_narwhals
 from pmlopt.core.lazy_imports import import_optional
-from pmlopt.core.numbers.arrays import FloatArray, IntArray, join_words, make_label_key
+from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, join_words, make_label_key
 from pmlopt.data.labelled import read_column
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import InputError, MechanismError
 from pmlopt.releases.estimation.released_outputs import find_outputs, match_output_labels
 from pmlopt.releases.estimation.tables import format_label
+from pmlopt.releases.rows.batches import ColumnRelease
 
 MAX_CELLS = 100
-"""The joint true values of released covariates up to which models are fitted."""
+"""The joint true values of released columns up to which models are fitted."""
+
+ColumnMechanisms: TypeAlias = Mapping[Any, MechanismLike]
+"""Mechanisms by the name of a column, or by the tuple of the names of columns."""
 
 
 @dataclass(frozen=True)
-class ReleasedColumn:
-    """A released column of a regression.
+class ReleasedColumns:
+    """A column that was released, or several by one mechanism, of a regression.
 
     Attributes:
-        mechanism: (N, M) that released it.
+        names: of the columns: the letters of several are tuples of their values.
+        mechanism: (N, M) that released them.
         places: (n,) the outputs of the people.
     """
 
+    names: tuple[str, ...]
     mechanism: Mechanism
     places: IntArray
+
+    @cached_property
+    def values(self) -> dict[str, tuple[Label, ...]]:
+        """Return the values of each column as they first occur in the letters; sorted if tuples are."""
+        columns = zip(*map(self._split, self.mechanism.inputs), strict=True)
+        found = {
+            name: tuple({make_label_key(one): one for one in parts}.values())
+            for name, parts in zip(self.names, columns, strict=True)
+        }
+        letters: tuple[Any, ...] = self.mechanism.inputs
+        with suppress(TypeError):  # values of several types have no order
+            if len(self.names) > 1 and all(one < other for one, other in pairwise(letters)):
+                ordered: dict[str, Any] = found
+                return {name: tuple(sorted(values)) for name, values in ordered.items()}
+        return found
+
+    @cached_property
+    def codes(self) -> dict[str, IntArray]:
+        """Return the (N,) values of each column at the letters of the mechanism."""
+        return {name: self._find_values(name, self.mechanism.inputs) for name in self.names}
 
     @property
     def likelihoods(self) -> FloatArray:
         """Return (n, N) the probability of what a person released, by the true letter."""
         return self.mechanism.matrix[:, self.places].T
 
-    def find_letters(self) -> IntArray | None:
-        """Return (n,) the letters that an analyst takes the outputs for; None where one is for none.
+    def _split(self, label: Label) -> tuple[Label, ...]:
+        """Return the parts of a letter, or of an output: none where it is no tuple of the columns."""
+        if len(self.names) == 1:
+            return (label,)
+        return label if isinstance(label, tuple) and len(label) == len(self.names) else ()
 
-        They are those of the same names, or where outputs have other names, the letters that make them
-        likeliest.
+    def _find_values(self, name: str, labels: Sequence[Label]) -> IntArray:
+        """Find the values of a column that letters or outputs have by name; -1 where they have none."""
+        known = {make_label_key(one): place for place, one in enumerate(self.values[name])}
+        column = self.names.index(name)
+        parts = [self._split(label)[column : column + 1] for label in labels]
+        return np.array([known.get(make_label_key(one[0]), -1) if one else -1 for one in parts])
+
+    def find_letters(self, name: str) -> IntArray | None:
+        """Return (n,) the values of a column that an analyst takes the outputs for.
+
+        They are those of the same names, or where outputs have other names, those of the letters that make
+        them likeliest. None where an output is for none.
         """
-        known = {make_label_key(one): place for place, one in enumerate(self.mechanism.inputs)}
-        named = np.array([known.get(make_label_key(one), -1) for one in self.mechanism.outputs])
+        named = self._find_values(name, self.mechanism.outputs)
         if (named < 0).all():
-            chances = self.mechanism.matrix
+            count = len(self.values[name])
+            chances = np.array(
+                [self.mechanism.matrix[self.codes[name] == one].max(axis=0) for one in range(count)]
+            )
             is_only = (chances == chances.max(axis=0)).sum(axis=0) == 1
             named = np.where(is_only, chances.argmax(axis=0), -1)
         found: IntArray = named[self.places]
         return None if (found < 0).any() else found
 
-    def make_cells(self, letters: IntArray) -> Any:
-        """Build the column of a frame with these letters: numbers, or categories in their order."""
-        known = self.mechanism.inputs
+    def make_cells(self, name: str, letters: IntArray) -> Any:
+        """Build a column of a frame with these values: numbers, or categories in their order."""
+        known = self.values[name]
         if all(isinstance(one, int | float) and not isinstance(one, bool) for one in known):
             return np.array(known, dtype=float)[letters]
         names = [format_label(one) if isinstance(one, tuple) else one for one in known]
@@ -74,7 +119,7 @@ class ModelFrame:
         response: the name of the response.
         covariates: the formula of its covariates, as formulaic reads it.
         clear: a pandas frame of the columns that the formula names.
-        released: those of them that were released, by name.
+        owners: what released the others of them, by name.
         kept: (n,) the places of its rows among all.
         row_count: how many there are.
     """
@@ -82,120 +127,193 @@ class ModelFrame:
     response: str
     covariates: Any
     clear: Any
-    released: Mapping[str, ReleasedColumn]
+    owners: Mapping[str, ReleasedColumns]
     kept: IntArray
     row_count: int
 
     @property
-    def released_covariates(self) -> dict[str, ReleasedColumn]:
-        """Return the released covariates by name."""
-        return {name: column for name, column in self.released.items() if name != self.response}
+    def covariate_names(self) -> tuple[str, ...]:
+        """Return the names of the released covariates."""
+        return tuple(name for name in self.owners if name != self.response)
+
+    @cached_property
+    def cell_owners(self) -> tuple[ReleasedColumns, ...]:
+        """Return what released the columns whose joint true values are listed.
+
+        A response that was released alone is not among them where everything else is a covariate: the law
+        of the response sums it out.
+        """
+        every = {id(one): one for one in self.owners.values()}.values()
+        alone = (self.response,)
+        others = [one for one in every if one.names != alone]
+        is_apart = all(set(one.names) <= set(self.covariate_names) for one in others)
+        return tuple(others if is_apart else every)
+
+    @cached_property
+    def cells(self) -> dict[str, IntArray]:
+        """Return the (K,) values of released columns at each of their joint true values that occur.
+
+        Raises:
+            InputError: they are too many.
+        """
+        sizes = [len(one.mechanism.inputs) for one in self.cell_owners]
+        if (count := math.prod(sizes)) > MAX_CELLS:
+            names = [name for one in self.cell_owners for name in one.names]
+            raise InputError(
+                f"the released columns {join_words(names)} have {count} joint values: a model has at most "
+                f"{MAX_CELLS}, those of columns included that were released together with its own"
+            )
+        places = np.unravel_index(np.arange(count), sizes) if sizes else ()
+        return {
+            name: codes[letters]
+            for one, letters in zip(self.cell_owners, places, strict=True)
+            for name, codes in one.codes.items()
+        }
+
+    def number_cells(self, names: Iterable[str]) -> IntArray:
+        """Find (K,) numbers of the joint true values, which those share that agree in some columns."""
+        columns = [self.cells[name] for name in names if name in self.cells]
+        if not columns:
+            return np.zeros(math.prod(len(one.mechanism.inputs) for one in self.cell_owners), int)
+        found = np.unique(np.column_stack(columns), axis=0, return_inverse=True)[1]
+        return np.asarray(found.reshape(-1))
 
     @property
     def cell_likelihoods(self) -> FloatArray:
-        """Return (n, K) the probability of a person's released covariates, by their true values."""
+        """Return (n, K) the probability of what a person released, by the joint true values."""
         found = np.ones((len(self.clear), 1))
-        for column in self.released_covariates.values():
-            found = (found[:, :, None] * column.likelihoods[:, None, :]).reshape(len(found), -1)
+        for one in self.cell_owners:
+            found = (found[:, :, None] * one.likelihoods[:, None, :]).reshape(len(found), -1)
         return found
 
+    @property
+    def response_outputs(self) -> FloatArray:
+        """Return the probability of what a person released of the response, by its true letter.
+
+        It is (n, N), or where the joint true values have the response, (K, n, N) whether it is theirs.
+        """
+        owner = self.owners[self.response]
+        if self.response not in self.cells:
+            return owner.likelihoods
+        own = np.eye(len(owner.values[self.response]))[self.cells[self.response]]
+        return np.broadcast_to(own[:, None], (len(own), len(self.clear), own.shape[1]))
+
     def build_designs(self) -> tuple[list[str], FloatArray]:
-        """Build the names and the (K, n, d) covariates, by the true values of the released ones.
+        """Build the names and the (K, n, d) covariates, by the joint true values.
 
         Raises:
             InputError: the formula cannot be evaluated, or the true values are too many.
         """
-        columns = self.released_covariates
-        sizes = [len(column.mechanism.inputs) for column in columns.values()]
-        if (cells := int(np.prod(sizes))) > MAX_CELLS:
-            raise InputError(
-                f"the released covariates {join_words(columns)} have {cells} joint values: a model has at "
-                f"most {MAX_CELLS}"
-            )
         people = len(self.clear)
+        _, first, numbers = np.unique(
+            self.number_cells(self.covariate_names), return_index=True, return_inverse=True
+        )
         stacked = [
             self.clear.assign(**{
-                name: column.make_cells(np.full(people, letter))
-                for (name, column), letter in zip(columns.items(), letters, strict=True)
+                name: self.owners[name].make_cells(name, np.full(people, self.cells[name][cell]))
+                for name in self.covariate_names
             })
-            for letters in itertools.product(*map(range, sizes))
+            for cell in first
         ]  # fmt: skip
         whole = import_pandas().concat(stacked, ignore_index=True)
         names, design = evaluate_formula(self.covariates, whole)
-        return names, design.reshape(cells, people, -1)
+        found = design.reshape(len(first), people, -1)
+        return names, found if len(first) == len(numbers) else found[numbers]
 
     def build_noisy_design(self) -> FloatArray | None:
         """Build the (1, n, d) covariates as if what was released were true; None where it is no letter."""
         cells = {}
-        for name, column in self.released_covariates.items():
-            letters = column.find_letters()
+        for name in self.covariate_names:
+            letters = self.owners[name].find_letters(name)
             if letters is None:
                 return None
-            cells[name] = column.make_cells(letters)
+            cells[name] = self.owners[name].make_cells(name, letters)
         return evaluate_formula(self.covariates, self.clear.assign(**cells))[1][None]
 
 
 def read_model_frame(
-    released: Any, formula: str, mechanisms: Mapping[str, MechanismLike], drop_missing: bool = False
+    released: Any, formula: str, mechanisms: ColumnMechanisms, drop_missing: bool = False
 ) -> ModelFrame:
     """Read the columns that a formula names, from a frame of any library or a mapping.
 
     Args:
         released: the frame.
         formula: of the regression.
-        mechanisms: by name, of the columns that were released.
+        mechanisms: by name, or by the tuple of their names, of the columns that were released.
         drop_missing: whether rows with missing cells in these columns are left out, or refused.
 
     Raises:
         InputError: the formula is none, a column is missing or has missing cells, or a mechanism is of no
-            column.
+            column, or of one that another is of.
         MechanismError: a released value is no output of its mechanism.
     """
     columns = _read_columns(released)
     response, covariates = _parse_formula(formula)
-    used = _choose_columns(columns, response, covariates, mechanisms)
-    rows = len(columns[response])
+    parts = _list_mechanisms(columns, mechanisms)
+    named = _choose_columns(columns, response, covariates, parts)
+    hidden = {names: one for names, one in parts.items() if set(names) & set(named)}
+    clear = [name for name in named if not any(name in names for names in hidden)]
+    used = [*clear, *(name for one in hidden.items() for name in _name_outputs(*one))]
+    rows = len(columns[used[0]])
     kept = _find_complete_rows({name: columns[name] for name in used}, drop_missing)
     if len(kept) < rows:
         columns = {name: _take_cells(columns[name], kept) for name in used}
-    hidden = {
-        name: _read_released(name, columns[name], mechanisms[name])
-        for name in used
-        if name in mechanisms
-    }
+    read = [_read_released(*one, columns) for one in hidden.items()]
+    owners = {name: one for name in named for one in read if name in one.names}
     frame = import_pandas().DataFrame(
-        {name: columns[name] for name in used if name not in hidden},
-        index=range(len(kept)),
+        {name: columns[name] for name in clear}, index=range(len(kept))
     )
-    return ModelFrame(response, covariates, frame, hidden, kept, rows)
+    return ModelFrame(response, covariates, frame, owners, kept, rows)
+
+
+def _list_mechanisms(
+    columns: Mapping[str, Any], mechanisms: ColumnMechanisms
+) -> dict[tuple[str, ...], Mechanism]:
+    """List mechanisms by their columns, and check that what they released is there."""
+    lists = [names if isinstance(names, tuple) else (names,) for names in mechanisms]
+    found = dict(zip(lists, map(as_mechanism, mechanisms.values()), strict=True))
+    every = [name for names in lists for name in names]
+    if twice := [name for name in every if every.count(name) > 1]:
+        raise InputError(f"two mechanisms are for {twice[0]!r}: a column is released once")
+    for names, mechanism in found.items():
+        for name in _name_outputs(names, mechanism):
+            if name not in columns:
+                raise InputError(
+                    f"the mechanism of {name!r} is of no column: there are {join_words(columns, 9)}"
+                )
+        wrong = [
+            label for label in mechanism.inputs
+            if not (isinstance(label, tuple) and len(label) == len(names))
+        ]  # fmt: skip
+        if len(names) > 1 and wrong:
+            raise InputError(
+                f"the letter {wrong[0]!r} is no tuple of the columns {join_words(names)}, which were "
+                "released together"
+            )
+    return found
+
+
+def _name_outputs(names: tuple[str, ...], mechanism: Mechanism) -> list[str]:
+    """Name the columns with the outputs of a mechanism."""
+    return [name for name, _ in ColumnRelease(mechanism, names).output_columns]
 
 
 def _choose_columns(
     columns: Mapping[str, Any],
     response: str,
     covariates: Any,
-    mechanisms: Mapping[str, MechanismLike],
+    mechanisms: Iterable[tuple[str, ...]],
 ) -> list[str]:
-    """Choose the columns that a formula names, and check that they and those of mechanisms are there."""
-    for name in mechanisms:
-        if isinstance(name, tuple):
-            raise InputError(
-                f"the columns {join_words(name)} were released together, and a formula takes columns that "
-                "were released alone: make them one column of tuples and use that as a whole, or estimate "
-                'their table by `estimate(..., workload="marginals:1,2")`'
-            )
-        if name not in columns:
-            raise InputError(
-                f"the mechanism of {name!r} is of no column: there are {join_words(columns, 9)}"
-            )
+    """Choose the columns that a formula names, and check that they are there."""
+    known = dict.fromkeys([*columns, *itertools.chain.from_iterable(mechanisms)])
     factors = {str(factor) for term in covariates for factor in term.factors}
     for name in (response, *sorted(factors & set(covariates.required_variables))):
-        if name not in columns:
-            raise InputError(f"there is no column {name!r}: there are {join_words(columns, 9)}")
+        if name not in known:
+            raise InputError(f"there is no column {name!r}: there are {join_words(known, 9)}")
     variables = {*map(str, covariates.required_variables)}.union(*map(_find_names, factors))
     if response in variables:
         raise InputError(f"{response!r} is the response and a covariate: leave it out of one side")
-    return [name for name in columns if name in {response, *variables}]
+    return [name for name in known if name in {response, *variables}]
 
 
 def _find_names(factor: str) -> set[str]:
@@ -270,25 +388,28 @@ def _read_columns(released: Any) -> dict[str, Any]:
     )
 
 
-def _read_released(name: str, cells: Any, mechanism: MechanismLike) -> ReleasedColumn:
-    """Read what a column released, and check that its mechanism reveals something."""
-    known = as_mechanism(mechanism)
+def _read_released(
+    names: tuple[str, ...], known: Mechanism, columns: Mapping[str, Any]
+) -> ReleasedColumns:
+    """Read what columns released, and check that their mechanism reveals something."""
+    what = f"the column {'+'.join(names)!r}"
     if np.linalg.matrix_rank(known.matrix) < 2:
         raise MechanismError(
-            f"the mechanism of {name!r} has rank 1: what it releases does not depend on the letter, and "
-            "identifies no coefficient"
+            f"the mechanism of {'+'.join(names)!r} has rank 1: what it releases does not depend on "
+            "the letter, and identifies no coefficient"
         )
-    outputs = list(cells)
+    parts = [list(columns[name]) for name in _name_outputs(names, known)]
+    outputs = parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
     try:
         places = np.array(find_outputs(known, outputs))
     except InputError as error:
-        raise type(error)(f"the column {name!r}: {error}") from None
+        raise type(error)(f"{what}: {error}") from None
     never = [place for place in np.unique(places) if not known.support[place]]
     if never:
         raise MechanismError(
-            f"the column {name!r} has the output {known.outputs[never[0]]!r}, which its mechanism never emits"
+            f"{what} has the output {known.outputs[never[0]]!r}, which its mechanism never emits"
         )
-    return ReleasedColumn(match_output_labels(known, outputs), places)
+    return ReleasedColumns(names, match_output_labels(known, outputs), places)
 
 
 def _parse_formula(formula: str) -> tuple[str, Any]:

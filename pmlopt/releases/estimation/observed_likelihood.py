@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pmlopt.core.lazy_imports import optimize
-from pmlopt.core.numbers.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray, IntArray
 from pmlopt.errors import SolverError
 from pmlopt.releases.estimation.responses import (
     Response,
@@ -38,19 +39,41 @@ class LikelihoodTerms(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ObservedLikelihood:
-    """The likelihood of a response and of released covariates with K joint true values.
+class LawBranch:
+    """Multinomial logits between L letters, at those of K true values that reach them.
 
-    A person has the value x with the law `p[x | z]` of multinomial logits, releases s of it, and has a
-    response of law `P(y | x, z)`: the person's likelihood is `sum_x p[x | z] M[x,s] P(y | x, z)`. Derivatives
-    are those of Louis: the information of what was seen is the mean of the complete one, less the covariance
-    of complete scores, both after what was seen.
+    Attributes:
+        letters: (K,) the letter of each true value; -1 where it does not reach them.
+        design: (n, g) the covariates of the logits.
+    """
+
+    letters: IntArray
+    design: FloatArray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return the shape (L - 1, g) of its parameters."""
+        return int(self.letters.max()), self.design.shape[1]
+
+    def spread(self, laws: FloatArray) -> FloatArray:
+        """Return (n, K) the logarithms of what (n, L) of them add to that of each true value."""
+        return np.where(self.letters < 0, 0.0, laws[:, self.letters])
+
+
+@dataclass(frozen=True)
+class ObservedLikelihood:
+    """The likelihood of a response and of what was released of K joint true values.
+
+    A person has the value x with the law `p[x | z]`, a product of multinomial logits, releases s of it, and
+    has a response of law `P(y | x, z)`: the person's likelihood is `sum_x p[x | z] M[x,s] P(y | x, z)`. The
+    response may be a part of x. Derivatives are those of Louis: the information of what was seen is the mean
+    of the complete one, less the covariance of complete scores, both after what was seen.
 
     Attributes:
         response: of n people.
         designs: m arrays (K, n, d_k): of each predictor the covariates, by the value x.
         released: (n, K) the probability of what a person released, by x.
-        law_design: (n, g) the covariates z of the law of x.
+        law: the factors of the law of x.
         weights: (n,) of the people.
 
     Source: [louis1982finding].
@@ -59,7 +82,7 @@ class ObservedLikelihood:
     response: Response
     designs: Sequence[FloatArray]
     released: FloatArray
-    law_design: FloatArray
+    law: Sequence[LawBranch]
     weights: FloatArray
 
     @property
@@ -69,8 +92,8 @@ class ObservedLikelihood:
 
     @property
     def parameter_count(self) -> int:
-        """Return P: the coefficients of the response, and those of the law of the covariates."""
-        return self.coefficient_count + int((self.released.shape[1] - 1) * self.law_design.shape[1])
+        """Return P: the coefficients of the response, and those of the law of the true values."""
+        return self.coefficient_count + sum(math.prod(branch.shape) for branch in self.law)
 
     def evaluate(self, parameters: FloatArray) -> LikelihoodTerms:
         """Compute the likelihood and its derivatives at (P,) parameters."""
@@ -95,14 +118,23 @@ class ObservedLikelihood:
         """Return the likelihood of some people."""
         return ObservedLikelihood(
             self.response.take(people), [design[:, people] for design in self.designs],
-            self.released[people], self.law_design[people], self.weights[people],
+            self.released[people],
+            [LawBranch(branch.letters, branch.design[people]) for branch in self.law],
+            self.weights[people],
         )  # fmt: skip
 
-    def _split(self, parameters: FloatArray) -> tuple[list[FloatArray], FloatArray]:
-        """Split parameters into those of each predictor, and (K - 1, g) those of the law."""
-        ends = np.cumsum([design.shape[2] for design in self.designs])
-        *parts, of_law = np.split(parameters, ends)
-        return parts, of_law.reshape(self.released.shape[1] - 1, self.law_design.shape[1])
+    def _split(self, parameters: FloatArray) -> tuple[list[FloatArray], list[FloatArray]]:
+        """Split parameters into those of each predictor, and (L - 1, g) of each factor of the law."""
+        shapes = [
+            *((design.shape[2],) for design in self.designs),
+            *(one.shape for one in self.law),
+        ]
+        ends = np.cumsum([math.prod(shape) for shape in shapes])
+        parts = [
+            part.reshape(shape)
+            for part, shape in zip(np.split(parameters, ends[:-1]), shapes, strict=True)
+        ]
+        return parts[: len(self.designs)], parts[len(self.designs) :]
 
     def compute_posterior(self, parameters: FloatArray) -> FloatArray:
         """Compute (n, K) the probabilities of the true values, given all that was seen of a person."""
@@ -122,23 +154,28 @@ class ObservedLikelihood:
 
     def _see(
         self, parameters: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray, ResponseTerms]:
-        """Compute the logarithms of likelihoods, the law of true values after and before, and responses."""
-        log_law = compute_log_laws(self.law_design @ self._split(parameters)[1].T)
+    ) -> tuple[FloatArray, FloatArray, list[FloatArray], ResponseTerms]:
+        """Compute logarithms of likelihoods, true values after what was seen, their law, and responses."""
+        laws = [
+            compute_log_laws(branch.design @ part.T)
+            for branch, part in zip(self.law, self._split(parameters)[1], strict=True)
+        ]
         terms = self.response.evaluate(self.compute_predictors(parameters))
         with np.errstate(divide="ignore"):  # an output that a value never has
-            each, after = normalize_logarithms(np.log(self.released) + log_law + terms.values.T)
-        return each, after, np.exp(log_law), terms
+            joint = np.log(self.released) + terms.values.T
+        for branch, log_law in zip(self.law, laws, strict=True):
+            joint = joint + branch.spread(log_law)
+        return *normalize_logarithms(joint), [np.exp(log_law) for log_law in laws], terms
 
     def _add_terms(
         self, parameters: FloatArray, information: FloatArray, complete: FloatArray
     ) -> tuple[float, FloatArray]:
         """Add what people reveal to two matrices; return their value and their (n, P) scores."""
-        each, after, law, terms = self._see(parameters)
+        each, after, laws, terms = self._see(parameters)
         count = self.coefficient_count
         scores, own = np.zeros((len(each), len(parameters))), np.empty((len(each), len(parameters)))
         for x in range(after.shape[1]):
-            self._fill_scores(own, terms.scores[x], x, law)
+            self._fill_scores(own, terms.scores[x], x, laws)
             shares = self.weights * after[:, x]
             scores += own * after[:, [x]]
             rooted = own * np.sqrt(shares)[:, None]
@@ -151,22 +188,30 @@ class ObservedLikelihood:
             complete[:count, :count] += alone
         rooted = scores * np.sqrt(self.weights)[:, None]
         information += rooted.T @ rooted
-        of_law = self._sum_law(law)
-        information[count:, count:] += of_law
-        complete[count:, count:] += of_law
+        for branch, law in zip(self.law, laws, strict=True):
+            shares = self.weights * after[:, branch.letters >= 0].sum(axis=1)
+            own_block = slice(count, count + math.prod(branch.shape))
+            of_law = _sum_law(branch.design, law, shares)
+            information[own_block, own_block] += of_law
+            complete[own_block, own_block] += of_law
+            count = own_block.stop
         return float(self.weights @ each), scores
 
-    def _fill_scores(self, own: FloatArray, scores: FloatArray, x: int, law: FloatArray) -> None:
+    def _fill_scores(
+        self, own: FloatArray, scores: FloatArray, x: int, laws: Sequence[FloatArray]
+    ) -> None:
         """Fill in (n, P) the scores of people if their value were x."""
         start = 0
         for k, design in enumerate(self.designs):
             own[:, start : start + design.shape[2]] = scores[:, [k]] * design[x]
             start += design.shape[2]
-        width = self.law_design.shape[1]
-        for letter in range(1, law.shape[1]):
-            apart = float(letter == x) - law[:, [letter]]
-            own[:, start : start + width] = apart * self.law_design
-            start += width
+        for branch, law in zip(self.law, laws, strict=True):
+            width = branch.design.shape[1]
+            for letter in range(1, law.shape[1]):
+                apart = float(letter == branch.letters[x]) - law[:, [letter]]
+                reached = float(branch.letters[x] >= 0)
+                own[:, start : start + width] = reached * apart * branch.design
+                start += width
 
     def _sum_blocks(self, x: int, shares: FloatArray, curved: FloatArray) -> FloatArray:
         """Sum the second derivatives in the coefficients, at the value x."""
@@ -176,15 +221,16 @@ class ObservedLikelihood:
             for j, one in enumerate(self.designs)
         ])  # fmt: skip
 
-    def _sum_law(self, law: FloatArray) -> FloatArray:
-        """Sum minus the second derivatives in the parameters of the law."""
-        curved = compute_covariances(law) * self.weights[:, None, None]
-        letters, width = curved.shape[1], self.law_design.shape[1]
-        left = curved[..., None] * self.law_design[:, None, None, :]
-        found = left.reshape(len(law), -1).T @ self.law_design
-        return found.reshape(letters, letters, width, width).swapaxes(1, 2).reshape(
-            letters * width, letters * width
-        )  # fmt: skip
+
+def _sum_law(design: FloatArray, law: FloatArray, shares: FloatArray) -> FloatArray:
+    """Sum minus the second derivatives in the parameters of (n, L) laws of logits over (n,) shares."""
+    curved = compute_covariances(law) * shares[:, None, None]
+    letters, width = curved.shape[1], design.shape[1]
+    left = curved[..., None] * design[:, None, None, :]
+    found = left.reshape(len(law), -1).T @ design
+    return found.reshape(letters, letters, width, width).swapaxes(1, 2).reshape(
+        letters * width, letters * width
+    )  # fmt: skip
 
 
 def maximize_observed(likelihood: ObservedLikelihood, start: FloatArray) -> FloatArray:

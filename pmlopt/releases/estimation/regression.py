@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,11 +13,9 @@ from pmlopt.core.display import (
     align_cells,
     format_table_html,
     format_table_latex,
-    import_pandas,
     pluralize,
 )
 from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, join_words
-from pmlopt.data.mechanism import MechanismLike
 from pmlopt.releases.estimation.intervals import check_confidence, normal_quantile
 from pmlopt.releases.estimation.model_fits import (
     Family,
@@ -27,8 +25,13 @@ from pmlopt.releases.estimation.model_fits import (
     fit_noisy,
     read_model,
 )
+from pmlopt.releases.estimation.model_frames import ColumnMechanisms
 from pmlopt.releases.estimation.observed_likelihood import find_flat_directions
-from pmlopt.releases.estimation.tables import format_estimates, format_label, name_column
+from pmlopt.releases.estimation.tables import (
+    format_estimates,
+    format_label,
+    make_estimates_frame,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +99,7 @@ class FittedModel:
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        pandas = import_pandas()
-        titled = {name_column(name): column for name, column in self.columns.items()}
-        return pandas.DataFrame(titled, index=pandas.Index(list(self.names), tupleize_cols=False))
+        return make_estimates_frame(self.names, self.columns)
 
     def to_latex(self) -> str:
         r"""Return its table for LaTeX, for the package booktabs.
@@ -152,7 +153,7 @@ class FittedModel:
 def model(
     released: Any,
     formula: str,
-    mechanisms: Mapping[str, MechanismLike],
+    mechanisms: ColumnMechanisms,
     *,
     family: Family | None = None,
     law: str | None = None,
@@ -170,14 +171,17 @@ def model(
     second derivatives.
 
     The law of the joint value x is that of multinomial logits in the covariates of the formula that are in
-    clear: with none, or one that is categorical, it can be any law. Columns were released independently of
-    one another, each through its own mechanism.
+    clear: with none, or one that is categorical, it can be any law. Mechanisms are independent of one
+    another. One on tuples releases several columns: y may be one of them, and M is that of the tuple. Tuples
+    that are no letters are nobody's. Columns of it that the formula leaves out have a law of their own for
+    each (x, y), logits in z.
 
     Args:
         released: a frame of any library, or a mapping from names to columns, with a row for each person.
         formula: `response ~ covariates`, as formulaic reads it. It is run as Python code: take none from
             strangers. Letters that are all numbers are numbers in it; `C(name)` makes them categories.
-        mechanisms: by name, of the columns that were released.
+        mechanisms: by name of the columns that were released, or where one released several, by the tuple
+            of their names. Outputs that are no tuples are in a column named with `+` between.
         family: "logit" of a response of letters (multinomial for more than two), "ordered" of letters in
             their order (proportional odds), "linear", or "poisson"; left out, "logit" of a released response,
             of text, and of 0 and 1, and else "linear".

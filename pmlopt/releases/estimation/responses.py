@@ -53,6 +53,10 @@ class Response(ABC):
         """Return the response of some people."""
         return replace(self, **{one.name: getattr(self, one.name)[people] for one in fields(self)})
 
+    def average(self, chances: FloatArray) -> Response:
+        """Return a response without true values, of which a person had (n, K) chances."""
+        return self
+
     def list_designs(self, design: FloatArray) -> list[FloatArray]:
         """Return the (K, n, d_k) covariates of each of the m predictors."""
         return [design]
@@ -73,10 +77,21 @@ class ReleasedResponse(Response):
     """A letter of N through a mechanism.
 
     Attributes:
-        outputs: (n, N) the probability of what a person released, by the true letter.
+        outputs: (n, N) the probability of what a person released, by the true letter; (K, n, N) where it
+            differs between K true values.
     """
 
     outputs: FloatArray
+
+    def take(self, people: slice) -> Response:
+        """Return the response of some people."""
+        return replace(self, outputs=self.outputs[..., people, :])
+
+    def average(self, chances: FloatArray) -> Response:
+        """Return the response with the mean probabilities of what was released."""
+        if self.outputs.ndim == 2:
+            return self
+        return replace(self, outputs=np.einsum("ik,kin->in", chances, self.outputs))
 
     @abstractmethod
     def compute_laws(self, predictors: FloatArray) -> FloatArray:
@@ -97,7 +112,7 @@ class LetterResponse(ReleasedResponse):
 
     def list_designs(self, design: FloatArray) -> list[FloatArray]:
         """Return the covariates of each of the N - 1 logits: the first letter is the reference."""
-        return [design] * (self.outputs.shape[1] - 1)
+        return [design] * (self.outputs.shape[-1] - 1)
 
     def evaluate(self, predictors: FloatArray) -> ResponseTerms:
         """Compute the terms of `log sum_x M[x,y] p[x]`, by the letter's law before and after y."""
@@ -119,12 +134,10 @@ class OrderedResponse(ReleasedResponse):
     Source: [mccullagh1980regression].
     """
 
-    outputs: FloatArray
-
     def list_designs(self, design: FloatArray) -> list[FloatArray]:
         """Return the covariates without their first, an intercept, and the constants of thresholds."""
         ones = np.ones((*design.shape[:2], 1))
-        return [design[:, :, 1:], *[ones] * (self.outputs.shape[1] - 1)]
+        return [design[:, :, 1:], *[ones] * (self.outputs.shape[-1] - 1)]
 
     def evaluate(self, predictors: FloatArray) -> ResponseTerms:
         """Compute the terms of `log sum_x M[x,y] (F(u_x) - F(u_(x-1)))`, where `u_j = c_j - t`."""
@@ -166,7 +179,7 @@ class OrderedResponse(ReleasedResponse):
 
     def _differentiate_ends(self, predictors: FloatArray) -> FloatArray:
         """Compute (..., n, N - 1, N) the derivatives of `u_j` in the predictors."""
-        count = self.outputs.shape[1] - 1
+        count = self.outputs.shape[-1] - 1
         widths = np.exp(np.minimum(predictors[..., 2:], 300.0))
         found = np.ones((*predictors.shape[:-1], count, count + 1))
         found[..., 0] = -1.0

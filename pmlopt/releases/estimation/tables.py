@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from typing import Any
 
+from pmlopt.core.display import import_pandas
 from pmlopt.core.numbers.arrays import FloatArray, Label, join_words
 
 
@@ -40,6 +42,21 @@ def format_estimates(
         for k, label in enumerate(letters)
     ]
     return head, rows
+
+
+def make_estimates_frame(names: Sequence[Label], columns: Mapping[str, FloatArray]) -> Any:
+    """Make a pandas frame of estimates, with their names as its index.
+
+    Raises:
+        MissingExtraError: pandas is not installed.
+
+    Examples:
+        >>> make_estimates_frame([("b", "age")], {"standard_error": [0.5]}).index.tolist()
+        [('b', 'age')]
+    """
+    pandas = import_pandas()
+    titled = {name_column(name): column for name, column in columns.items()}
+    return pandas.DataFrame(titled, index=pandas.Index(list(names), tupleize_cols=False))
 
 
 def format_label(label: Label) -> str:

@@ -54,6 +54,33 @@ def test_pooled_logits_are_those_of_the_likelihood() -> None:
     assert 0.5 < found.missing[1] < 1
 
 
+def test_columns_that_were_released_together_are_imputed() -> None:
+    # nobody is ill without smoking: no imputed row is; shares within 4 standard errors of the estimates
+    tuples = [("no", "no"), ("no", "yes"), ("yes", "yes")]
+    joint = Mechanism(np.full((3, 3), 0.1) + 0.7 * np.eye(3), tuples, tuples)
+    seen = [tuples[0]] * 1200 + [tuples[1]] * 1000 + [tuples[2]] * 800
+    table: dict[str, Any] = {"ill": [one for one, _ in seen], "smokes": [one for _, one in seen]}
+    frames = estimation.impute(table, "ill ~ 1", {("ill", "smokes"): joint}, 40, seed=1)
+    assert all(frame["smokes"].tolist() == table["smokes"] for frame in frames)
+    share = np.mean([(frame["ill"] == "yes").mean() for frame in frames])
+    truth = (800 / 3000 - 0.1) / 0.7  # of randomized response
+    error = np.sqrt(0.27 * 0.73 / 3000) / 0.7
+    assert share == pytest.approx(truth, abs=4 * error)
+    table["income"] = list(range(3000))
+    formula = "income ~ ill + smokes"
+    for frame in estimation.impute(table, formula, {("ill", "smokes"): joint}, 3, seed=1):
+        rows = zip(frame["ill"].tolist(), frame["smokes"].tolist(), strict=True)
+        assert set(rows) == set(tuples)
+
+
+def test_a_share_that_is_estimated_as_0_stays_there() -> None:
+    # half are a and half b: c was released by less than its fifth
+    mechanism = Mechanism(np.full((3, 3), 0.2) + 0.4 * np.eye(3), list("abc"), list("abc"))
+    table = {"x": ["a"] * 420 + ["b"] * 400 + ["c"] * 180, "y": [0.0, 1.0, 3.0, 2.0] * 250}
+    frames = estimation.impute(table, "y ~ I(x == 'a')", {"x": mechanism}, 20, seed=1)
+    assert max((frame["x"] == "c").mean() for frame in frames) < 0.01
+
+
 def test_rubins_rules_are_those_of_fractions() -> None:
     # q = 1, 2, 3; U = 2; B = 1; T = 2 + 4/3 = 10/3; m = (4/3) / (10/3) = 2/5; v = 2 / (4/25) = 25/2
     pairs = [([q], [[2.0]]) for q in (1.0, 2.0, 3.0)]

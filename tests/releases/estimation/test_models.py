@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+import statsmodels.formula.api as smf
+from scipy import optimize
 from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 from pmlopt import Mechanism, estimation
 from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import InputError, MechanismError, PriorError
-from pmlopt.releases.estimation.observed_likelihood import ObservedLikelihood
+from pmlopt.releases.estimation.observed_likelihood import LawBranch, ObservedLikelihood
 from pmlopt.releases.estimation.responses import (
     CountResponse,
     LetterResponse,
@@ -153,16 +156,23 @@ def make_likelihood(response: Response, people: int) -> ObservedLikelihood:
     design = rng.normal(size=(3, people, 2))
     return ObservedLikelihood(
         response, response.list_designs(design), rng.random((people, 3)),
-        np.column_stack([np.ones(people), rng.normal(size=people)]), rng.random(people),
+        [LawBranch(np.arange(3), np.column_stack([np.ones(people), rng.normal(size=people)])),
+         LawBranch(np.array([-1, 0, 1]), rng.normal(size=(people, 1)))],
+        rng.random(people),
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["letters", "ordered", "counts", "numbers"])
+@pytest.mark.parametrize(
+    "kind",
+    ["letters", "ordered", "letters by value", "ordered by value", "counts", "numbers"],
+)
 def test_derivatives_are_those_of_finite_differences(kind: str) -> None:
     rng = np.random.default_rng(4)
     responses: dict[str, Response] = {
         "letters": LetterResponse(rng.random((6, 3))),
         "ordered": OrderedResponse(rng.random((6, 4))),
+        "letters by value": LetterResponse(rng.random((3, 6, 3))),
+        "ordered by value": OrderedResponse(rng.random((3, 6, 4))),
         "counts": CountResponse(rng.integers(0, 4, 6).astype(float)),
         "numbers": NormalResponse(rng.normal(size=6)),
     }
@@ -183,15 +193,16 @@ def test_the_likelihood_is_a_sum_over_true_values() -> None:
     outputs = rng.random((5, 3))
     likelihood = make_likelihood(LetterResponse(outputs), 5)
     point = rng.normal(size=likelihood.parameter_count)
-    ahead, law = point[:4].reshape(2, 2), point[4:].reshape(2, 2)
+    ahead, law = point[:4].reshape(2, 2), point[4:8].reshape(2, 2)
     total = 0.0
     for i in range(5):
-        chances = np.exp([0.0, *(law @ likelihood.law_design[i])])
-        chance = 0.0
+        chances = np.exp([0.0, *(law @ likelihood.law[0].design[i])])
+        second = 1 / (1 + np.exp(-point[8] * likelihood.law[1].design[i, 0]))
+        branch, chance = [1.0, 1 - second, second], 0.0
         for x, y in itertools.product(range(3), range(3)):
             odds = np.exp([0.0, *(ahead @ likelihood.designs[0][x, i])])
             seen = likelihood.released[i, x] * outputs[i, y]
-            chance += chances[x] / chances.sum() * odds[y] / odds.sum() * seen
+            chance += chances[x] / chances.sum() * branch[x] * odds[y] / odds.sum() * seen
         total += likelihood.weights[i] * np.log(chance)
     assert likelihood.evaluate(point).value == pytest.approx(total, rel=1e-12)
 
@@ -315,16 +326,226 @@ def test_outputs_without_names_are_taken_for_their_likeliest_letters() -> None:
     assert np.isnan(estimation.model(table, "ill ~ 1", {"ill": three}).noisy).all()
 
 
-def test_columns_that_were_released_together_are_refused_with_what_to_do() -> None:
+def join_mechanisms(*mechanisms: Mechanism) -> Mechanism:
+    """The mechanism on tuples that is the product of mechanisms."""
+    matrix: Any = np.eye(1)
+    for one in mechanisms:
+        matrix = np.kron(matrix, one.matrix)
+    inputs = list(itertools.product(*(one.inputs for one in mechanisms)))
+    return Mechanism(matrix, inputs, list(itertools.product(*(one.outputs for one in mechanisms))))
+
+
+MILD = Mechanism([[0.95, 0.05], [0.05, 0.95]], ["no", "yes"], ["no", "yes"])
+
+
+def make_randomized() -> dict[str, Any]:
+    """A table whose columns of letters went through randomized responses."""
+    table = make_table(2000)
+    table["town"] = np.where(np.arange(2000) % 3 > 0, "a", "b")
+    rng = np.random.default_rng(2)
+    # drinking depends on both
+    chances = 0.2 + 0.3 * (table["smokes"] == "yes") + 0.3 * (table["ill"] == "yes")
+    table["drink"] = np.where(rng.random(2000) < chances, "yes", "no")
+    return table | {
+        name: MILD.sample(table[name].tolist(), seed=seed)
+        for seed, name in enumerate(("ill", "smokes", "drink"))
+    }
+
+
+@pytest.mark.parametrize(
+    ("response", "columns"),
+    [
+        ("smokes", ("smokes", "ill")),
+        ("smokes", ("drink", "ill", "smokes")),
+        ("income", ("ill", "drink")),
+        ("smokes", ("ill", "drink")),
+    ],
+)
+def test_tuples_that_were_released_in_clear_give_the_models_of_statsmodels(
+    response: str, columns: tuple[str, ...]
+) -> None:
+    table = make_table()
+    table["drink"] = np.where(
+        table["ill"] == "yes", table["drink"], "a"
+    )  # some tuples do not occur
+    tuples = sorted(set(zip(*(table[name].tolist() for name in columns), strict=True)))
+    joint = Mechanism(np.eye(len(tuples)), tuples, tuples)
+    found = estimation.model(table, f"{response} ~ age + ill", {columns: joint})
+    if response == "income":
+        linear = sm.OLS(table["income"], make_design(table)).fit()
+        check_same(found, linear.params, linear.bse)
+    else:
+        known = sm.Logit((table["smokes"] == "yes").astype(float), make_design(table))
+        fitted = known.fit(disp=0, method="newton", tol=1e-12)
+        check_same(found, fitted.params, fitted.bse)
+
+
+def check_alike(found: estimation.FittedModel, known: estimation.FittedModel) -> None:
+    assert found.names == known.names
+    assert found.letters == known.letters
+    for name, column in known.columns.items():
+        assert found.columns[name] == pytest.approx(column, rel=1e-9, abs=1e-9), name
+
+
+@pytest.mark.parametrize("family", ["logit", "ordered"])
+@pytest.mark.parametrize("order", [("ill", "smokes"), ("smokes", "ill")])
+def test_a_joint_mechanism_that_is_a_product_is_two(family: Any, order: tuple[str, str]) -> None:
+    table = make_randomized()
+    apart = {"ill": MILD, "smokes": MILD}
+    together = {order: join_mechanisms(MILD, MILD)}
+    known, found = (
+        estimation.model(table, "smokes ~ ill + age", mechanisms, family=family)
+        for mechanisms in (apart, together)
+    )
+    check_alike(found, known)
+    assert found.log_likelihood == pytest.approx(known.log_likelihood, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("formula", "columns"),
+    [
+        ("smokes ~ 1", ("smokes", "drink")),
+        ("smokes ~ town", ("drink", "smokes")),
+        ("smokes ~ ill", ("smokes", "ill", "drink")),
+        ("smokes ~ ill", ("ill", "drink")),
+        ("town ~ ill", ("ill", "drink")),
+    ],
+)
+def test_a_column_that_the_formula_leaves_out_reveals_nothing_of_a_saturated_model(
+    formula: str, columns: tuple[str, ...]
+) -> None:
+    # the likeliest table within is that of moments, whose margin is that of the margin of the outputs;
+    # the column that is left out depends on the response, also given the covariate
+    table = make_randomized()
+    mechanisms = {"smokes": MILD, "ill": MILD}
+    joint = join_mechanisms(*[MILD] * len(columns))
+    alone = {name: one for name, one in mechanisms.items() if name not in columns}
+    known = estimation.model(table, formula, mechanisms)
+    found = estimation.model(table, formula, {columns: joint, **alone})
+    assert found.coefficients == pytest.approx(known.coefficients, rel=1e-8)
+    assert found.standard_errors == pytest.approx(known.standard_errors, rel=1e-8)
+    assert found.noisy == pytest.approx(known.noisy, rel=1e-9)
+
+
+def test_a_share_that_is_estimated_as_0_leaves_coefficients_identified() -> None:
+    # nobody drinks, which the likeliest law says of some
+    table = make_randomized() | {"drink": WARNER.sample(["no"] * 2000, seed=6)}
+    joint = join_mechanisms(MILD, WARNER)
+    found = estimation.model(table, "smokes ~ town", {("smokes", "drink"): joint})
+    known = estimation.model(table, "smokes ~ town", {"smokes": MILD})
+    assert found.warnings == ()
+    # it makes the response no worse known, within the twentieth of a standard error that it may move
+    apart = np.abs(found.coefficients - known.coefficients) / known.standard_errors
+    assert (apart < 0.5).all()
+    assert (found.standard_errors < 1.05 * known.standard_errors).all()
+
+
+def test_joint_mechanisms_stand_side_by_side() -> None:
+    table = make_randomized()
+    names = ("ill", "smokes", "drink")
+    table["else"] = MILD.sample(["no", "yes"] * 1000, seed=5)
+    known = estimation.model(table, "smokes ~ ill + drink", dict.fromkeys(names, MILD))
+    pair = join_mechanisms(MILD, MILD)
+    found = estimation.model(
+        table, "smokes ~ ill + drink", {("ill", "smokes"): pair, ("drink",): MILD}
+    )
+    check_alike(found, known)
+    plan = {("smokes", "ill"): pair, ("drink", "else"): pair}
+    both = estimation.model(table, "smokes ~ ill * drink", plan)
+    apart = estimation.model(table, "smokes ~ ill * drink", dict.fromkeys(names, MILD))
+    assert both.coefficients == pytest.approx(apart.coefficients, rel=1e-8)
+
+
+def test_a_joint_likelihood_is_a_sum_over_the_tuples_that_occur() -> None:
+    # by plain sums, whose derivatives are complex steps
+    tuples = [("no", 0), ("no", 1), ("no", 2), ("yes", 0), ("yes", 1)]
+    rng = np.random.default_rng(8)
+    matrix = rng.random((5, 6)) + 4 * np.eye(5, 6)
+    joint = Mechanism(matrix / matrix.sum(axis=1, keepdims=True), tuples)
+    truth = rng.choice(5, 900, p=[0.3, 0.2, 0.2, 0.1, 0.2])
+    group = rng.integers(2, size=900)
+    outputs = joint.sample([tuples[one] for one in truth], seed=1)
+    table = {"ill+town": outputs, "group": group}
+    found = estimation.model(table, "ill ~ town + group", {("ill", "town"): joint})
+    assert found.names == ("Intercept", "town", "group")
+    places = [int(str(one).removeprefix("y")) for one in outputs]
+    counts = Counter(zip(places, group.tolist(), strict=True))
+
+    def compute_value(point: Any) -> Any:
+        total = 0.0
+        for (output, g), count in counts.items():
+            odds = [1.0, np.exp(point[3] + point[4] * g), np.exp(point[5] + point[6] * g)]
+            chance = 0.0
+            for (ill, town), row in zip(tuples, joint.matrix, strict=True):
+                share = 1 / (1 + np.exp(-point[0] - point[1] * town - point[2] * g))
+                law = odds[town] / sum(odds)
+                chance = chance + law * (share if ill == "yes" else 1 - share) * row[output]
+            total = total + count * np.log(chance)
+        return total
+
+    def compute_slope(point: FloatArray) -> FloatArray:
+        steps = 1e-30j * np.eye(7)
+        return np.array([compute_value(point + step).imag * 1e30 for step in steps])
+
+    start = np.concatenate([found.coefficients, np.zeros(4)])
+    near = optimize.minimize(
+        lambda one: -compute_value(one), start, jac=lambda one: -compute_slope(one), method="BFGS"
+    )
+    best = optimize.root(compute_slope, near.x, tol=1e-13).x
+    assert np.abs(compute_slope(best)).max() < 1e-8
+    assert found.coefficients == pytest.approx(best[:3], rel=1e-8, abs=1e-8)
+    assert found.log_likelihood == pytest.approx(compute_value(best), rel=1e-12)
+    curved = np.array(
+        [
+            (compute_slope(best + step) - compute_slope(best - step)) / 2e-5
+            for step in 1e-5 * np.eye(7)
+        ]
+    )
+    errors = np.sqrt(np.diag(np.linalg.inv(-curved)))
+    assert found.standard_errors == pytest.approx(errors[:3], rel=1e-6)  # by differences
+    # outputs have no names: each is taken for its likeliest tuple, of which the last is for none
+    likeliest = [tuples[int(joint.matrix[:, one].argmax())] for one in range(6)]
+    taken: dict[str, Any] = {"group": group}
+    for column, name in enumerate(("ill", "town")):
+        taken[name] = [likeliest[place][column] for place in places]
+    frame = pd.DataFrame(taken)
+    noisy = smf.logit("ill ~ town + group", frame.assign(ill=frame["ill"] == "yes") * 1)
+    assert found.noisy == pytest.approx(noisy.fit(disp=0, tol=1e-12).params.tolist(), rel=1e-7)
+
+
+def test_values_of_tuples_have_the_order_of_the_tuples() -> None:
+    # ("a", "no") does not occur
+    pairs = [("a", "yes"), ("b", "no"), ("b", "yes")]
+    table = {"town": ["a", "b", "b", "b"] * 30, "ill": ["yes", "no", "yes", "no"] * 30}
+    for letters, first in ((pairs, "no"), (pairs[::-1], "yes")):
+        found = estimation.model(
+            table, "ill ~ 1", {("town", "ill"): Mechanism(np.eye(3), letters, letters)}
+        )
+        assert found.letters[0] == first
+        assert abs(found.coefficients[0]) < 1e-9
+
+
+def test_columns_of_tuples_that_do_not_fit_are_refused() -> None:
     pairs = [(a, b) for a in ("no", "yes") for b in ("u", "v")]
     joint = Mechanism(np.eye(4) * 0.6 + 0.1, pairs, pairs)
     table: dict[str, Any] = {"ill": ["no", "yes"] * 20, "town": ["u", "u", "v", "v"] * 10}
-    with pytest.raises(InputError, match="make them one column of tuples"):
-        estimation.model(table, "ill ~ town", {("ill", "town"): joint})  # type: ignore[dict-item]
+    single = Mechanism(WARNER.matrix, ["no", "yes"], ["r", "s"])
     table["both"] = list(zip(table["ill"], table["town"], strict=True))
     found = estimation.model(table, "both ~ 1", {"both": joint})
     # 10 people have each pair: all are equally likely
     assert found.coefficients == pytest.approx([0, 0, 0], abs=1e-9)
+    with pytest.raises(InputError, match="two mechanisms are for 'ill'"):
+        estimation.model(table, "ill ~ 1", {("ill", "town"): joint, "ill": WARNER})
+    with pytest.raises(InputError, match="'no' is no tuple of the columns ill and town"):
+        estimation.model({"ill+town": ["r"]}, "ill ~ 1", {("ill", "town"): single})
+    with pytest.raises(InputError, match="'age' is of no column"):
+        estimation.model(table, "ill ~ 1", {("ill", "age"): joint})
+    with pytest.raises(MechanismError, match=r"column 'ill\+town'.*'w'"):
+        estimation.model(table | {"town": ["w"] * 40}, "ill ~ 1", {("ill", "town"): joint})
+    many = [(str(one), b) for one in range(60) for b in ("u", "v")]
+    large = Mechanism(np.eye(120), many, many)
+    with pytest.raises(InputError, match="ill and town have 120 joint values"):
+        estimation.model({"ill": ["3"], "town": ["u"]}, "ill ~ 1", {("ill", "town"): large})
 
 
 def test_columns_that_no_mechanism_released_are_refused() -> None:
