@@ -114,9 +114,7 @@ class Continuous:
         points = points.reshape(len(points), -1)
         self = cls.__new__(cls)
         given = (
-            _read_support(points)
-            if support is None
-            else _check_intervals(support, points.shape[1])
+            _read_support(points) if support is None else _check_intervals(support, points.shape[1])
         )
         self._initialize(given, period)
         low, high = np.array(self.intervals).T

@@ -68,7 +68,9 @@ def test_a_support_of_the_sample_itself_gives_two_values_away() -> None:
         secret = Continuous.from_samples(values)
     assert told[0].filename == __file__
     assert secret.even(2).edges[0][[0, -1]].tolist() == [18.37, 97.61]
-    stated = Continuous.from_samples(values, support=(0, 100))  # no warning, which would be an error
+    stated = Continuous.from_samples(
+        values, support=(0, 100)
+    )  # no warning, which would be an error
     assert not {18.37, 97.61} & set(stated.even(2).edges[0])
 
 
