@@ -93,9 +93,9 @@ def record_release(
     """Record in LEDGER what MECHANISM released, a column of DATA (CSV, Parquet or Arrow).
 
     A release that might exceed the total is refused, and so is one that is recorded already; the file is then
-    left unchanged. See `ledger check`, and `apply --ledger`, which records what it releases. Whose a row is must
-    be stated, by --person-column or --in-order: apply and release write rows in a random order, which would
-    be recorded for the wrong people.
+    left unchanged. See `ledger check`, and `apply --ledger`, which records what it releases. Whose a row is
+    must be stated, by --person-column or --in-order: apply and release write rows in a random order, which
+    would be recorded for the wrong people.
     """
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.releases import Ledger
