@@ -87,6 +87,10 @@ class CountedTableWarning(UserWarning):
     """A table that may be one of shares or counts was counted as rows of people."""
 
 
+class SampleSupportWarning(UserWarning):
+    """The least and the largest value of a sample were taken as the ends of its support."""
+
+
 class FormerNameWarning(FutureWarning):
     """A name of an earlier version was given, which the next version no longer accepts."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
+import itertools
 import os
 import pkgutil
 import re
@@ -63,12 +64,58 @@ def test_the_python_blocks_run_in_order(
         run_as_script(tmp_path / name, runnable)
         return
     names: dict[str, object] = {"__name__": "__main__"}
+    shown = shown_outputs(page.read_text())
     for block in runnable:
+        output = ""
         for statement, comment in statements(block):
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
                 exec(compile(ast.Module([statement], []), page, "exec"), names)
             assert says(comment, printed.getvalue()), f"{printed.getvalue()} is not {comment}"
+            output += printed.getvalue()
+        assert prints(output, shown.get(block.line, "")), f"{output} is not {shown[block.line]}"
+
+
+def shown_outputs(page: str) -> dict[int, str]:
+    """The text blocks that directly follow a block of Python, by the line of its code: what it prints."""
+    found = blocks(page)
+    lines = page.splitlines()
+    return {
+        block.line: after.code
+        for block, after in itertools.pairwise(found)
+        if (block.language, after.language) == ("python", "text")
+        if not "".join(lines[block.line + block.code.count("\n") : after.line - 2]).strip()
+        and not commands(after)
+    }
+
+
+def prints(output: str, shown: str) -> bool:
+    """Whether lines that a block printed are those below it: the same words, numbers to the digits shown."""
+    printed, wanted = (re.findall(rf"{NUMBER}|[^\W\d]+|[^\w\s]", text) for text in (output, shown))
+    return any(
+        all(itertools.starmap(same_token, zip(printed[start:], wanted, strict=False)))
+        for start in range(len(printed) - len(wanted) + 1)
+    )
+
+
+def same_token(printed: str, shown: str) -> bool:
+    """Whether both are one word or sign, or a number to the digits shown."""
+    if printed == shown:
+        return True
+    return all(re.fullmatch(NUMBER, text) for text in (printed, shown)) and same_number(
+        printed, shown
+    )
+
+
+def test_other_words_and_numbers_than_those_shown_are_found() -> None:
+    page = "```python\nprint(a)\n```\n\n```text\n[0.25 x]\n```\n"
+    assert shown_outputs(page) == {2: "[0.25 x]\n"}
+    assert shown_outputs(page.replace("\n\n", "\n\nFrom the shell:\n\n")) == {}
+    assert prints("[0.2512   x]", "[0.25 x]\n")
+    assert not prints("[0.26 x]", "[0.25 x]\n")
+    assert not prints("[0.25 y]", "[0.25 x]\n")
+    assert prints("1\n[0.25 x]", "[0.25 x]\n")
+    assert not prints("[0.25 x", "[0.25 x]\n")
 
 
 def says(comment: str, printed: str) -> bool:

@@ -12,7 +12,7 @@ _LISTED = {
         plan* of for-bound""",
     "Requirement": """privacy* epsilon* over* distance gain delta alpha guesses known lower radius*
         confidence-delta* region total* ledger* within-ledger* envelope* min-mass caps kappa
-        min-probability attributes* and-mechanism allow-duplicate""",
+        min-probability attributes* and-mechanism allow-duplicate in-order""",
     "Utility": """utility* minimise* outputs* constraint* target* workload half-width* designs smoothing
         compare* against* letter*""",
     "Inference": "method intervals confidence* formula* min-p-value posterior power*",
@@ -45,7 +45,7 @@ EXAMPLES = {
     "export": "export mechanism.json -o answer.js",
     "ledger check": "ledger check ledger.npz mechanism.json",
     "ledger new": "ledger new ledger.npz --prior counts.csv --people 45000 --total 2",
-    "ledger record": "ledger record ledger.npz mechanism.json drawn.csv --column sex",
+    "ledger record": "ledger record ledger.npz mechanism.json answers.csv --column sex --in-order",
     "ledger show": "ledger show ledger.npz --person 0",
     "ledger stream new": "ledger stream new moves.csv --person-column who --column place --epsilon 0.8 "
     "-o streams.json",

@@ -81,8 +81,11 @@ def record_release(
     columns: _Columns,
     form: DataOptions,
     person_column: Annotated[
-        str | None, "The column of DATA with the numbers of the people, from 0; else all, in order."
+        str | None, "The column of DATA with the numbers of the people, from 0."
     ] = None,
+    in_order: Annotated[
+        bool, "The rows of DATA are all people in their order, as --keep-order leaves them."
+    ] = False,
     allow_duplicate: Annotated[
         bool, "Record a release that equals a recorded one: it was made once more."
     ] = False,
@@ -90,24 +93,24 @@ def record_release(
     """Record in LEDGER what MECHANISM released, a column of DATA (CSV, Parquet or Arrow).
 
     A release that might exceed the total is refused, and so is one that is recorded already; the file is then
-    left unchanged. See `ledger check`, and `apply --ledger`, which records what it releases. Without
-    --person-column the rows of DATA must be the people in order, as `apply --keep-order` writes them: rows in
-    a random order would be recorded for the wrong people.
+    left unchanged. See `ledger check`, and `apply --ledger`, which records what it releases. Whose a row is
+    must be stated, by --person-column or --in-order: apply and release write rows in a random order, which
+    would be recorded for the wrong people.
     """
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.releases import Ledger
     from pmlopt.releases.accounts.ledger_entries import parse_person_numbers
 
+    if in_order == (person_column is not None):
+        raise InputError(
+            f"whose the rows of {data} are has to be stated in one way: name the column with the numbers of "
+            "the people by --person-column, or give --in-order where the rows are all people in their order. "
+            "What apply and release write without --keep-order has a random order"
+        )
     mechanism = Mechanism.load(mechanism_file)
     released = form.read_texts(
         data, [*columns] if person_column is None else [*columns, person_column]
     )
-    if person_column is None:
-        print_line(
-            f"warning: the rows of {data} are taken for the people in order, from 0: what apply and release "
-            "write without --keep-order has a random order; name the people by --person-column",
-            err=True,
-        )
     people = None if person_column is None else parse_person_numbers(released.pop(), person_column)
     outcomes: list[Any] = released[0]
     labels: list[Label] = [

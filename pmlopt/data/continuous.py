@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -20,7 +21,7 @@ from pmlopt.core.numbers.arrays import (
     copy_float_array,
 )
 from pmlopt.data.prior import Prior
-from pmlopt.errors import PriorError
+from pmlopt.errors import PriorError, SampleSupportWarning
 
 UNRELIABLE_MASS_RTOL = 1e-9
 """The share of a bin's probability that rounding of the cdf may be: its level is off by as many nats."""
@@ -98,11 +99,12 @@ class Continuous:
 
         Args:
             values: the sample.
-            support: as for a law; left out, from the least to the greatest value.
+            support: as for a law, fixed before the sample is seen; left out, from the least to the greatest
+                value, with a `SampleSupportWarning`: the letters of a design give both away exactly.
             period: as for a law.
 
         Examples:
-            >>> secret = Continuous.from_samples([1.0, 2.0, 2.5, 4.0])
+            >>> secret = Continuous.from_samples([1.0, 2.0, 2.5, 4.0], support=(1, 4))
             >>> secret.prior(secret.even(3)).counts
             (2, 1, 1)
         """
@@ -112,9 +114,7 @@ class Continuous:
         points = points.reshape(len(points), -1)
         self = cls.__new__(cls)
         given = (
-            list(zip(points.min(axis=0), points.max(axis=0), strict=True))
-            if support is None
-            else _check_intervals(support, points.shape[1])
+            _read_support(points) if support is None else _check_intervals(support, points.shape[1])
         )
         self._initialize(given, period)
         low, high = np.array(self.intervals).T
@@ -189,7 +189,7 @@ class Continuous:
                 next to the others within the rounding of floats.
 
         Examples:
-            >>> Continuous.from_samples([1.0, 2.0, 2.5, 4.0]).even(2).centres.ravel().tolist()
+            >>> Continuous.from_samples([1.0, 2.0, 2.5, 4.0], (1, 4)).even(2).centres.ravel().tolist()
             [1.75, 3.25]
         """
         samples = self._samples is not None  # type: ignore[attr-defined]
@@ -277,6 +277,17 @@ def make_box_labels(grid: Grid, kept: BoolArray) -> list[Label]:
     """Return the centres of kept boxes as labels."""
     centres = grid.centres[kept].tolist()
     return [centre[0] if len(centre) == 1 else tuple(centre) for centre in centres]
+
+
+def _read_support(points: FloatArray) -> list[tuple[float, float]]:
+    """Take the least and the largest value of each axis, with a warning: two people's values become known."""
+    warnings.warn(
+        "the support ends at the least and the largest value of the sample, so that the letters of a design "
+        "give away both: give support=(low, high), fixed before the sample is seen",
+        SampleSupportWarning,
+        stacklevel=3,
+    )
+    return list(zip(points.min(axis=0), points.max(axis=0), strict=True))
 
 
 def _check_intervals(support: Any, axes: int) -> list[tuple[float, float]]:

@@ -295,7 +295,7 @@ class SecretWitness:
 
 
 def secret_densities(secret: Secret, mechanism: MechanismLike) -> FloatArray:
-    """Compute the information density `log P(y | s) / P(y)` of each value of a secret and each outcome, in
+    """Compute the information density `log(P(y | s) / P(y))` of each value of a secret and each outcome, in
     nats.
 
     `P(y | s) = sum_x P(x | s) P[x,y]`: the output depends on the secret S through the data X only.

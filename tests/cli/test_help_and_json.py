@@ -32,6 +32,7 @@ NOISE = (
 )
 NEEDED = (
     *(EXAMPLES[name] for name in ("design", "apply", "release", "ledger new")),
+    "apply mechanism.json people.csv --column sex --drop-all --keep-order -o answers.csv",
     f"{WAVE} --epsilon 0.2 -o first-wave.json",
     f"{WAVE} --epsilon 0.4 -o second-wave.json",
     NOISE,

@@ -25,7 +25,9 @@ def begun(folder: Path) -> Path:
 
 
 def test_releases_are_recorded_and_shown(begun: Path) -> None:
-    assert "3 outcomes" in run("ledger", "record", begun, "m.json", "out.csv", "--column", "level")
+    assert "3 outcomes" in run(
+        "ledger", "record", begun, "m.json", "out.csv", "--column", "level", "--in-order"
+    )
     assert Ledger.load(begun).level == pytest.approx(math.log(1.5))
     shown = json.loads(run("ledger", "show", begun, "--person", 0, "--json"))
     assert shown["posterior"] == pytest.approx([0.5, 0.25, 0.25])
@@ -63,6 +65,7 @@ def test_some_people_are_named_and_outputs_that_are_tuples_have_their_columns(be
         "letter",
         "--column",
         "number",
+        "--in-order",
     )
     assert Ledger.load(begun).releases == 2
 
@@ -74,13 +77,13 @@ def test_some_people_are_named_and_outputs_that_are_tuples_have_their_columns(be
         "new new.csv --prior even.csv --people 3",
         "new new.npz --prior even.csv --people 0",
         "new new.npz --prior even.csv --people 3 --total=-1",
-        "record ledger.npz m.json data.csv --column nothing",
+        "record ledger.npz m.json data.csv --column nothing --in-order",
         "record ledger.npz m.json even.csv --column letter --person-column letter",
-        "record ledger.npz m.json two.csv --column level",  # fewer rows than people
+        "record ledger.npz m.json two.csv --column level --in-order",  # fewer rows than people
         "record ledger.npz m.json twice.csv --column level --person-column who",
-        "record ledger.npz all.json out.csv --column level",  # breaks the total
-        "record even.csv m.json out.csv --column level",
-        "record ledger.npz m.json out.csv --column level --column id",  # outputs are no tuples
+        "record ledger.npz all.json out.csv --column level --in-order",  # breaks the total
+        "record even.csv m.json out.csv --column level --in-order",
+        "record ledger.npz m.json out.csv --column level --column id --in-order",  # outputs are no tuples
         "check ledger.npz m.json --person-column id",
         "check untold.npz m.json",  # has no total
         "show nowhere.npz",
@@ -95,10 +98,18 @@ def test_what_cannot_be_meant_is_refused(begun: Path, command: str) -> None:
     refused(begun.parent, f"ledger {command}")
 
 
+@pytest.mark.parametrize("whose", ["", " --in-order --person-column id"])
+def test_whose_a_row_is_has_to_be_stated(begun: Path, whose: str) -> None:
+    before = begun.read_bytes()
+    told = refused(begun.parent, f"ledger record ledger.npz m.json out.csv --column level{whose}")
+    assert "random order" in told
+    assert begun.read_bytes() == before
+
+
 def test_a_release_is_recorded_twice_only_where_that_is_meant(begun: Path) -> None:
-    record = ["ledger", "record", begun, "m.json", "out.csv", "--column", "level"]
+    record = ["ledger", "record", begun, "m.json", "out.csv", "--column", "level", "--in-order"]
     run(*record)
-    refused(begun.parent, "ledger record ledger.npz m.json out.csv --column level")
+    refused(begun.parent, "ledger record ledger.npz m.json out.csv --column level --in-order")
     assert Ledger.load(begun).releases == 1
     run("ledger", "new", "free.npz", "--prior", "even.csv", "--people", 3)
     for _ in range(2):
@@ -176,6 +187,6 @@ def test_a_release_that_is_killed_is_published_and_recorded_or_neither(
     run(*APPLY)  # again, as if nothing had been
     assert (Ledger.load(people).releases, wave.exists()) == (1, True)
     refused(
-        people.parent, "ledger record ledger.npz m.json wave.csv --column level"
+        people.parent, "ledger record ledger.npz m.json wave.csv --column level --in-order"
     )  # it is that release
     assert not [path for path in people.parent.iterdir() if "draft" in path.name]

@@ -61,7 +61,7 @@ SPENDING = [
     "apply m.json people.csv --column level --drop who -o wave.csv",
     "apply m.json people.csv --column level --drop who -o wave.csv --ledger ledger.npz",
     "release people.csv --column level --drop who --mechanism m.json -o out --ledger ledger.npz",
-    "ledger record ledger.npz m.json people.csv --column level",
+    "ledger record ledger.npz m.json people.csv --column level --in-order",
     "answer people.csv --count level --public-classes --epsilon 1 -o counts.csv",
 ]
 CLOSED = [">&-", "> /dev/full", "1< /dev/null"]

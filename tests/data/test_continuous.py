@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 from pmlopt import Continuous, Prior
-from pmlopt.errors import PriorError
+from pmlopt.errors import PriorError, SampleSupportWarning
 
 
 def binned(law: Any, support: Any, bins: int) -> Prior:
@@ -60,6 +60,18 @@ def test_a_sample_gives_whole_counts() -> None:
 def test_bad_input_is_refused(make: Any, says: Any) -> None:
     with pytest.raises(PriorError, match=says):
         make()
+
+
+def test_a_support_of_the_sample_itself_gives_two_values_away() -> None:
+    values = [18.37, 40.2, 97.61]
+    with pytest.warns(SampleSupportWarning, match="least and the largest value") as told:
+        secret = Continuous.from_samples(values)
+    assert told[0].filename == __file__
+    assert secret.even(2).edges[0][[0, -1]].tolist() == [18.37, 97.61]
+    stated = Continuous.from_samples(
+        values, support=(0, 100)
+    )  # no warning, which would be an error
+    assert not {18.37, 97.61} & set(stated.even(2).edges[0])
 
 
 def test_both_tails_keep_their_digits_and_the_middle_needs_no_survival_function() -> None:

@@ -200,7 +200,7 @@ def test_a_mechanism_is_a_frame_and_back_and_equal_by_content() -> None:
     drawn = Mechanism(np.eye(2), ["a", "b"], ["A", "B"]).sample(values)
     assert (drawn.to_dict(), drawn.name) == ({7: "B", 5: "A"}, "smokes")
     income = pd.DataFrame({"income": [9.0, 1.0, 4.0]}, index=["x", "y", "z"])["income"]
-    secret = Continuous.from_samples(income)  # a sample of numbers is no table
+    secret = Continuous.from_samples(income, support=(1, 9))  # a sample of numbers is no table
     assert secret.prior(secret.even(2)).counts == (2, 1)
 
 

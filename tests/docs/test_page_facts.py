@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import math
 import re
 from collections import Counter
 
+import pytest
 from documents import ROOT, module
 
 public_names = module("public_names")
@@ -81,6 +83,40 @@ def test_the_counts_of_corrections_are_those_of_their_rows() -> None:
         r"^\| \[\w+, Theorem (\d+), items? .*\| statement \|", listed, re.MULTILINE
     )
     assert ("Three numbered theorems fail" in page, len(failing)) == (True, 3)
+
+
+THRESHOLDS = [
+    ("index.md", "from 0.22 nats on", 0.8),
+    ("columns.md", "from 0.105 nats on", 0.9),
+    ("columns.md", "a be certain from 0.916", 0.4),
+    ("symmetry.md", "certain from 0.356 nats on", 0.7),
+    ("getting_started.md", "From 0.399 nats", 1 - 0.3293),
+    ("choosing/limitations.md", "from 2.302 nats on for p = 0.1", 0.1),
+    ("choosing/limitations.md", "from 0.693 for a half", 0.5),
+    ("choosing/epsilon.md", '"weekly" from 0.287', 0.75),
+    ("choosing/epsilon.md", '"monthly" from 0.356', 0.7),
+    ("choosing/epsilon.md", "from 0.430", 0.65),
+    ("choosing/epsilon.md", "certain from 1.049", 0.35),
+    ("choosing/epsilon.md", '"monthly" from 1.203', 0.3),
+    ("choosing/epsilon.md", '"weekly" from 1.386', 0.25),
+    ("choosing/epsilon.md", '"daily" from 2.302', 0.1),
+    ("tutorials/waves.md", "`-log 0.4 = 0.916` nats", 0.4),
+    ("tutorials/waves.md", "from 0.105 nats on", 0.9),
+    ("tutorials/survey.md", "`-log 0.35`, 1.049 nats", 0.35),
+    ("tutorials/secret.md", "`-log(1/3)`, 1.098 nats", 1 / 3),
+    ("secrets.md", "from 0.136 nats about the disease on", (160 / 200) / (110 / 120)),
+    ("secrets.md", "from 0.628 nats on", (40 / 200) / (30 / 80)),
+]
+"""A page, what it states of a level from which something becomes possible, and the share behind it."""
+
+
+@pytest.mark.parametrize(("page", "stated", "share"), THRESHOLDS)
+def test_a_level_from_which_harm_is_possible_is_rounded_down(
+    page: str, stated: str, share: float
+) -> None:
+    assert stated in " ".join(read_page(page).split())
+    level = next(float(one) for one in re.findall(r"\d+\.\d{2,}", stated) if float(one) != share)
+    assert level <= -math.log(share) < level + 0.01
 
 
 def find_torn_tables(text: str) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from documents import ROOT, blocks, join_lines, printed_file
+from documents import ROOT, blocks, commands, join_lines, printed_file
 
 from pmlopt.cli import main
 
@@ -38,3 +38,21 @@ def test_the_transcripts_are_what_the_commands_print(
         printed = CliRunner().invoke(main, shlex.split(command)[1:]).output
         flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
         assert SAME.check_output(wanted + "\n", printed, flags), f"{command}\n{printed}"
+
+
+def test_the_audit_about_a_secret_ends_as_its_tutorial_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "tutorials" / "secret.md").read_text("utf-8")
+    typed, ending = [block for block in blocks(page) if block.language == "text"][-2:]
+    printed = ""
+    for line in commands(typed):
+        if line.startswith("printf "):
+            path, text = printed_file(line)
+            path.write_text(text)
+            continue
+        done = CliRunner().invoke(main, shlex.split(line)[1:])
+        assert done.exit_code == 0, done.output
+        printed = done.stdout if " audit " in line else printed
+    assert printed.endswith(ending.code)

@@ -44,8 +44,8 @@ class Stream:
 
     Each release may depend on those before. After each of them, for every output sequence that can be,
 
-        log P(x_s | y_1..y_t) / P(x_s) <= epsilon              of each state, past, present and future
-        log P(x_1..x_t | y_1..y_t) / P(x_1..x_t) <= epsilon    about="path": of all states together
+        log(P(x_s | y_1..y_t) / P(x_s)) <= epsilon              of each state, past, present and future
+        log(P(x_1..x_t | y_1..y_t) / P(x_1..x_t)) <= epsilon    about="path": of all states together
         the same of each w states in a row                     about=w
         the same of each f(x_s), past, present and future      about={state: f(state)}
 

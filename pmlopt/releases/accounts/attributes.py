@@ -52,7 +52,7 @@ def attribute_levels(
     """Compute the leakage levels of released dependent attributes: about their tuple, and each one.
 
     About the tuple `max log prod_i P_i[x_i, y_i] / P(y)` over the tuples x of positive probability, and about
-    attribute i `max log P(y | x_i) / P(y)`, with `P(y) = sum_x p(x) prod_i P_i[x_i, y_i]`.
+    attribute i `max log(P(y | x_i) / P(y))`, with `P(y) = sum_x p(x) prod_i P_i[x_i, y_i]`.
 
     Args:
         joint: the joint law, an array with an axis for each attribute, of counts or of probabilities; or, by
@@ -192,8 +192,8 @@ def _compute_level_about_tuple(
 def level_with_clear_column(joint: Secret | ArrayLike, mechanism: MechanismLike) -> float:
     """Compute the leakage about X of a release of X together with a column Z in clear, in nats.
 
-    `max log P(y, z | x) / P(y, z) = max log p(z, x) P[x,y] / (p(x) sum_x' p(z, x') P[x',y])`. It is at least
-    the level of the mechanism where Z reveals nothing, and `level_in_clear` where the mechanism does.
+    `max log(P(y, z | x) / P(y, z)) = max log(p(z, x) P[x,y] / (p(x) sum_x' p(z, x') P[x',y]))`. It is at
+    least the level of the mechanism where Z reveals nothing, and `level_in_clear` where the mechanism does.
 
     Args:
         joint: the joint law of (Z, X), (S, N) probabilities or counts, or a `Secret`, whose values are those

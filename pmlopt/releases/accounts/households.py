@@ -3,7 +3,7 @@
 The members of a household depend on each other, and each row is released independently by one mechanism. With
 the law J of the rows of a household of one size, and outputs y of all its rows, the level about one member is
 
-    max over x_1 and y of log P(y | x_1) / P(y),   P(y | x_1) = E[prod_m P(y_m | X_m) | X_1 = x_1].
+    max over x_1 and y of log(P(y | x_1) / P(y)),   P(y | x_1) = E[prod_m P(y_m | X_m) | X_1 = x_1].
 """
 
 from __future__ import annotations

@@ -216,13 +216,25 @@ def test_the_lipschitz_bound_is_its_formula() -> None:
     # least means: 0.4 * 0.7 + 0.6 * 0.2 of the first column, 0.6 * 0.3 + 0.4 * 0.8 of the second
     ball, matrix = L1Ball([0.5, 0.5], 0.2), [[0.7, 0.3], [0.2, 0.8]]
     ratio = max(0.7 / 0.4, 0.8 / 0.5)
-    assert lipschitz_bound(ball, matrix, [0.5, 0.5], [0.6, 0.4]) == pytest.approx(ratio * 0.2)
+    assert lipschitz_bound(ball, matrix, [0.5, 0.5], [0.6, 0.4]) == pytest.approx(ratio * 0.1)
     assert lipschitz_bound(ball, matrix, [0.6, 0.4], [0.6, 0.4]) == 0
     # an infinite capacity bounds nothing
     assert lipschitz_bound(AllPriors(2), np.eye(2), [0.5, 0.5], [0.6, 0.4]) == math.inf
     assert lipschitz_bound(AllPriors(2), np.eye(2), [0.5, 0.5], [0.5, 0.5]) == 0
     huge = lipschitz_bound(MinimumMass(2, 1e-300), np.eye(2), [0.5, 0.5], [0.6, 0.4])
-    assert huge == pytest.approx(2e299)
+    assert huge == pytest.approx(1e299)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.1, 1e-3])
+def test_the_lipschitz_bound_is_approached_by_near_priors(share: float) -> None:
+    """Data published as they are: the levels are -log a and -log (a - h), the bound is h / (a - h)."""
+    a, h = share, share / 1000
+    first, second = [a, 1 - a], [a - h, 1 - a + h]
+    between = Box([a - h, 1 - a], [a, 1 - a + h])
+    apart = abs(leakage_level(second, np.eye(2)) - leakage_level(first, np.eye(2)))
+    bound = lipschitz_bound(between, np.eye(2), first, second)
+    assert bound == pytest.approx(h / (a - h))
+    assert 0.999 * bound < apart < bound
 
 
 # ---------------------------------------------------------------- Theorem 4

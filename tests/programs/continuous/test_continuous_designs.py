@@ -59,7 +59,7 @@ def test_the_value_is_the_loss_of_the_mechanism_by_a_sample() -> None:
 
 
 def test_the_level_of_the_secret_is_that_of_the_bins() -> None:
-    secret = Continuous.from_samples(np.random.default_rng(1).normal(size=300))
+    secret = Continuous.from_samples(np.random.default_rng(1).normal(size=300), support=(-5, 5))
     result = solve(design(secret, PML(1.0), DistanceLoss()))
     assert result.status is Status.OPTIMAL
     assert result.level <= 1.0
