@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, NoReturn
 
@@ -25,7 +25,7 @@ from pmlopt.tables.survey_process import (
 )
 from pmlopt.tables.survey_times import choose_time_format, count_units
 from pmlopt.tables.table import Table
-from pmlopt.tables.typed_sinks import OutputColumn, TypedSink, to_typed_array
+from pmlopt.tables.typed_sinks import OutputColumn, TypedSink, WholeTable, to_typed_array
 
 NUMBERS = ("double", "float", "int8", "int16", "int32")
 """How files store numbers."""
@@ -128,9 +128,9 @@ class SurveySink(TypedSink):
                     "has labels for whole numbers: write .sav, or leave the column out"
                 )
 
-    def _open_writer(self, first: Any) -> _WholeTable:
+    def _open_writer(self, first: Any) -> WholeTable:
         """Return what holds the rows until all are there."""
-        return _WholeTable(self._schema, self._write_file)
+        return WholeTable(self._schema, self._write_file)
 
     def _write_file(self, table: Any) -> None:
         """Write a whole table by pyreadstat, and copy the file into the stream."""
@@ -384,24 +384,6 @@ class TransportSink(SurveySink):
     def _write_plainly(self, frame: Any, path: str) -> None:
         """Write a frame to a path without labels and formats."""
         self._writing.write_xport(frame, path)
-
-
-class _WholeTable:
-    """The row groups of a table, until it is written."""
-
-    def __init__(self, schema: Any, write: Callable[[Any], None]) -> None:
-        self._schema, self._write = schema, write
-        self._groups: list[Any] = []
-
-    def write_batch(self, group: Any) -> None:
-        """Hold a group of rows."""
-        self._groups.append(group)
-
-    def close(self) -> None:
-        """Write all rows."""
-        import pyarrow
-
-        self._write(pyarrow.Table.from_batches(self._groups, schema=self._schema))
 
 
 SURVEY_SINKS: Mapping[str, type[SurveySink]] = {
