@@ -1,4 +1,7 @@
-"""The builder of least epsilons: targets that no mechanism reaches are refused before any search."""
+"""The builder of least epsilons, whose level is a parameter of the cvxpy problem.
+
+Targets that no mechanism reaches are refused before any search.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The certificate of a design with a sub-convex utility."""
+"""The certificates of designs with a sub-convex utility, also under a limited cost of columns."""
 
 from __future__ import annotations
 
