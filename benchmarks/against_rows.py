@@ -418,11 +418,11 @@ ROWS: Mapping[str, Row] = {
         beside=print_limit(3.0),
         unit="GiB",
     ),
-    "memory-10000": Row(
-        "memory of a design of 10,000 letters, Hamming loss",
+    "memory-5000": Row(
+        "memory of a design of 5,000 letters, Hamming loss",
         0.5,
         measure_memory(
-            'solve(design(np.random.default_rng(1).dirichlet(np.full(10_000, 2.0)), PML(1.0), "hamming"))'
+            'solve(design(np.random.default_rng(1).dirichlet(np.full(5_000, 2.0)), PML(1.0), "hamming"))'
         ),
         is_inside=True,
         pairs=1,
