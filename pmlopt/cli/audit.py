@@ -30,7 +30,6 @@ from pmlopt.cli.reading import (
     read_numbers,
     read_saved_prior,
 )
-from pmlopt.cli.sampled_audits import audit_samples
 from pmlopt.cli.targets import TARGET
 from pmlopt.cli.terminal import print_line
 from pmlopt.cli.verification import print_verification
@@ -222,6 +221,8 @@ def audit(
     without_prior = own is None and _can_audit_without_prior(asked, deltas, output is not None)
     _check_audit_options(asked, deltas, samples, confidence, own is not None or without_prior)
     if samples:
+        from pmlopt.cli.sampled_audits import audit_samples
+
         audit_samples(mechanism_file, asked, epsilon, confidence, as_json)
         return
     is_saved = mechanism_file.suffix.lower() in (".json", ".npz") and asked.has_prior_file
