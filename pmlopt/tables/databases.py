@@ -15,7 +15,7 @@ from typing import Any, Self
 from urllib.parse import quote, unquote, urlsplit
 
 from pmlopt.core.failures import hide_passwords
-from pmlopt.core.lazy_imports import import_optional
+from pmlopt.core.lazy_imports import import_optional, parquet, pyarrow
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.cells import get_plain_type
 from pmlopt.tables.table import Table, TableBatch
@@ -129,10 +129,8 @@ class Database:
         Raises:
             FileFormatError: the database refuses; then it has no such table.
         """
-        import pyarrow.parquet
-
         schema, _, own = name.rpartition(".")
-        with self._errors(), pyarrow.parquet.ParquetFile(path) as file:
+        with self._errors(), parquet.ParquetFile(path) as file:
             plain = pyarrow.schema(
                 [(one.name, get_plain_type(one.type, one.name)) for one in file.schema_arrow]
             )
@@ -196,8 +194,6 @@ class DatabaseTable(Table):
 
 def _choose_type(field: Any) -> Any:
     """Return the type of Arrow as which a column is read, which is none of an extension."""
-    import pyarrow
-
     kind = field.type
     if not isinstance(kind, pyarrow.BaseExtensionType):
         return kind
@@ -214,8 +210,6 @@ def _choose_type(field: Any) -> Any:
 
 def _convert_cells(column: Any, kind: Any) -> Any:
     """Return a column as another type."""
-    import pyarrow
-
     if column.type == kind:
         return column
     if "uuid" in str(column.type):
@@ -227,8 +221,6 @@ def _convert_cells(column: Any, kind: Any) -> Any:
 
 def _list_dictionaries(columns: list[Any]) -> dict[int, tuple[Any, ...]]:
     """Return the values of columns with a dictionary, which has all of an enumeration of DuckDB in order."""
-    import pyarrow
-
     return {
         place: tuple(column.dictionary.to_pylist())
         for place, column in enumerate(columns)

@@ -18,6 +18,7 @@ from pmlopt.core.frames import (
     to_narwhals,
     to_plain_list,
 )
+from pmlopt.core.lazy_imports import pyarrow
 from pmlopt.errors import InputError
 from pmlopt.tables.collations import find_lossy_columns, without_collations
 from pmlopt.tables.table import Table, TableBatch, make_no_rows_error, make_type_error
@@ -150,8 +151,6 @@ class _ConvertedColumns(Sequence[Any]):
         return len(self._columns)
 
     def __getitem__(self, place: Any) -> Any:
-        import pyarrow
-
         name, column = self._columns[place]
         try:
             return pyarrow.array(column, from_pandas=True) if isinstance(column, list) else column()
@@ -182,8 +181,6 @@ def _convert_column(column: Any, name: object) -> Any:
     _check_no_objects(column, column.dtype, name)
     if not has_wide_integers(column):
         return column.to_arrow()
-    import pyarrow
-
     whole = [None if one is None else Decimal(one) for one in column.to_list()]
     return pyarrow.array(whole, pyarrow.decimal256(39, 0))
 
