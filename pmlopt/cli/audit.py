@@ -18,9 +18,9 @@ from pmlopt.cli.audit_tables import (
 )
 from pmlopt.cli.composition import Attributes, audit_together
 from pmlopt.cli.data_options import describe_shares
-from pmlopt.cli.exits import CLAIM_FAILS, VERDICT_CODES
+from pmlopt.cli.exits import CLAIM_FAILS, VERDICT_CODES, prints_json
 from pmlopt.cli.group import main
-from pmlopt.cli.options import ArgumentNote, Json, add_command, imports, refuse_options
+from pmlopt.cli.options import ArgumentNote, add_command, imports, json_option, refuse_options
 from pmlopt.cli.printing import format_nats, print_json, print_table, warn_of_exact_counts
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.program_audit import ProgramOptions
@@ -49,19 +49,19 @@ def has_claims(path: Path) -> bool:
     return path.suffix.lower() in (".json", ".npz") and "certificate" in read_matrix(path).metadata
 
 
-def audit_saved(saved_file: Path, as_json: bool) -> int:
+def audit_saved(saved_file: Path) -> int:
     """Print a saved mechanism's levels under its own prior, and the verdict; return the exit code."""
     from pmlopt.measures import audit
     from pmlopt.verification import verify_file
 
     verdict = verify_file(saved_file)  # first, for it complains of what the others rely on
     prior = read_saved_prior(saved_file)
-    if prior is not None and not as_json:
+    if prior is not None and not prints_json():
         mechanism = read_mechanism(saved_file)
         source = describe_shares(f"the one of {saved_file.name}", prior)
         levels = audit(prior, mechanism).levels
         AuditTables(saved_file.name, prior, source, mechanism, levels).print_all()
-    print_verification(verdict, saved_file, as_json)
+    print_verification(verdict, saved_file)
     return VERDICT_CODES[verdict.holds]
 
 
@@ -69,7 +69,6 @@ def audit_orbits(
     path: Path,
     asked: PrivacyOptions,
     epsilon: float | None,
-    as_json: bool,
     beyond: str | float | None = None,
 ) -> None:
     """Recompute the levels of an orbit mechanism under its own prior; exit 1 for a false claim."""
@@ -97,16 +96,14 @@ def audit_orbits(
         columns = OrbitColumns.from_space(space, claim)
         levels |= columns.compute_levels(mechanism.scaled_entries)
         holds = columns.is_met_exactly(mechanism.masses) and space.orbits.is_consistent
-    if as_json:
-        print_json("audit", {
-            "level": levels["pml"],
-            "levels": {name: finite_or_none(level) for name, level in levels.items()},
-            "claimed": None if claim is None else claim.limits,
-            "holds": holds,
-            "rows_sum_to_one_exactly": mechanism.has_exact_rows,
-            "orbits": space.orbits.count,
-        })  # fmt: skip
-    else:
+    if not print_json("audit", {
+        "level": levels["pml"],
+        "levels": {name: finite_or_none(level) for name, level in levels.items()},
+        "claimed": None if claim is None else claim.limits,
+        "holds": holds,
+        "rows_sum_to_one_exactly": mechanism.has_exact_rows,
+        "orbits": space.orbits.count,
+    }):  # fmt: skip
         print_line(f"{path.name}: {space.prior!r}, {space.orbits.count} orbits of pairs")
         print_table(
             ["measure", "level"], [(name, format_nats(level)) for name, level in levels.items()]
@@ -144,7 +141,7 @@ _Page: TypeAlias = Annotated[
 ]
 
 
-@add_command(main, extra=(imports,))
+@add_command(main, extra=(json_option, imports))
 def audit(
     asked: PrivacyOptions,
     program: ProgramOptions,
@@ -161,7 +158,6 @@ def audit(
     attributes: Attributes = False,
     output: _Proof = None,
     page: _Page = None,
-    as_json: Json = False,
 ) -> None:
     """Recompute every leakage of MECHANISM.
 
@@ -194,19 +190,19 @@ def audit(
                 "several mechanisms are audited under one prior, which is none of the files "
                 f"({', '.join(map(str, mechanism_files[1:]))}): a prior is given by --prior FILE"
             )
-        audit_together(mechanism_files, asked, attributes, output, as_json)
+        audit_together(mechanism_files, asked, attributes, output)
         return
     mechanism_file = mechanism_files[0] if mechanism_files else None
     normalises_matrix = asked.normalise and not asked.has_prior_file
     of_matrix = samples or no_header or normalises_matrix or output is not None or page is not None
     program.check(mechanism_file, asked, epsilon, deltas, confidence, of_matrix=of_matrix)
     if mechanism_file is None:
-        program.audit(asked, epsilon, deltas, confidence, as_json)
+        program.audit(asked, epsilon, deltas, confidence)
     check_not_folder(mechanism_file)
     by_orbits = not samples and is_orbit_file(mechanism_file)
     _check_written(output, page, epsilon, samples or by_orbits)
     if by_orbits:
-        audit_orbits(mechanism_file, asked, epsilon, as_json, deltas or confidence)
+        audit_orbits(mechanism_file, asked, epsilon, deltas or confidence)
         return
     if (
         not asked.input_files
@@ -216,14 +212,14 @@ def audit(
         and page is None
         and has_claims(mechanism_file)
     ):
-        sys.exit(audit_saved(mechanism_file, as_json))
+        sys.exit(audit_saved(mechanism_file))
     own = None if asked.has_prior_file or samples else read_saved_prior(mechanism_file)
     without_prior = own is None and _can_audit_without_prior(asked, deltas, output is not None)
     _check_audit_options(asked, deltas, samples, confidence, own is not None or without_prior)
     if samples:
         from pmlopt.cli.sampled_audits import audit_samples
 
-        audit_samples(mechanism_file, asked, epsilon, confidence, as_json)
+        audit_samples(mechanism_file, asked, epsilon, confidence)
         return
     is_saved = mechanism_file.suffix.lower() in (".json", ".npz") and asked.has_prior_file
     mechanism = read_mechanism(mechanism_file, no_header, asked.normalise and not is_saved)
@@ -253,7 +249,7 @@ def audit(
     )
     wanted = [] if deltas is None else read_numbers(deltas, "--envelope")
     curve = _solve_envelopes(prior, mechanism, wanted)
-    _print_audit(tables, asked, epsilon, curve, as_json)
+    _print_audit(tables, asked, epsilon, curve)
     if holds and output is not None:
         assert claim is not None
         proved = prove(prior, claim, mechanism)
@@ -261,12 +257,12 @@ def audit(
         moved = describe_correction(mechanism.matrix, proved.mechanism.matrix)
         print_line(
             f"The mechanism is written to {output}, with the proof of the claim.{moved}",
-            err=as_json,
+            err=prints_json(),
         )
         warn_of_exact_counts(output, proved, "audit under rounded or published shares")
     if page is not None:
         write_audit_page(page, tables, [mechanism_file, *asked.input_files])
-        print_line(f"Wrote {page}.", err=as_json)
+        print_line(f"Wrote {page}.", err=prints_json())
     sys.exit(CLAIM_FAILS if holds is False else 0)
 
 
@@ -304,13 +300,12 @@ def _print_audit(
     asked: PrivacyOptions,
     epsilon: float | None,
     curve: Sequence[Result[Any]],
-    as_json: bool,
 ) -> None:
     """Print an audit with its envelope and verdict, as tables or as JSON."""
     from pmlopt.programs.exact.rounding import has_exact_rows
 
     claim = tables.claim
-    if not as_json:
+    if not prints_json():
         tables.print_all()
         if curve:
             print_table(["delta", "at most, after any processing", "gap", "status"], [

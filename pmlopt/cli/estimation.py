@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pmlopt.cli.data_options import DataOptions, MissingCells
+from pmlopt.cli.exits import prints_json
 from pmlopt.cli.group import main
-from pmlopt.cli.options import ArgumentNote, Json, add_command, refuse_options
+from pmlopt.cli.options import ArgumentNote, add_command, json_option, refuse_options
 from pmlopt.cli.printing import print_json, print_table
 from pmlopt.cli.reading import align_prior, read_prior, read_saved_prior
 from pmlopt.cli.sample_sizes import BoundOptions
@@ -74,7 +75,7 @@ class ClearColumns:
         )  # fmt: skip
 
 
-@add_command(main, "estimate")
+@add_command(main, "estimate", extra=(json_option,))
 def estimate_command(
     mechanism_files: Annotated[tuple[Path, ...], ArgumentNote("MECHANISM...")],
     form: DataOptions,
@@ -112,7 +113,6 @@ def estimate_command(
         str | None,
         "Instead: a regression on the columns of a folder, such as 'smokes ~ age + C(region)'.",
     ] = None,
-    as_json: Json = False,
 ) -> None:
     """Estimate frequencies from what was released.
 
@@ -140,7 +140,7 @@ def estimate_command(
                 "--weight-column, --missing drop, --confidence and --json"
             )
         options: dict[str, Any] = {"confidence": confidence, "drop_missing": missing == "drop"}
-        _print_model(mechanism_files[0], formula, clear.weight_column, options, as_json)
+        _print_model(mechanism_files[0], formula, clear.weight_column, options)
         return
     rows: ReleasedRows | None
     name_letter: Callable[[Label], Label] = lambda letter: letter  # noqa: E731
@@ -165,30 +165,30 @@ def estimate_command(
                 group: part.make_sample(mechanism) for group, part in rows.split_by_group().items()
             }
             groups = estimate_within(mechanism, samples, **options)
-            _print_groups(clear.within, groups, as_json, name_letter)
+            _print_groups(clear.within, groups, name_letter)
             return
         sample = {"counts": counts_file} if rows is None else rows.make_sample(mechanism)
         found = estimate(mechanism, **sample, **options)
     if posterior is None:
-        is_all = is_folder and not (as_json or clear.names)
-        fit = explain_fit(mechanism_files[0]) if is_all else ""
-        _print_estimate(found, _test_independence(parts, found), as_json, name_letter, fit)
-        if is_folder and not as_json and (stated := explain_stated_counts(mechanism_files[0])):
+        is_told = is_folder and not prints_json()
+        fit = explain_fit(mechanism_files[0]) if is_told and not clear.names else ""
+        _print_estimate(found, _test_independence(parts, found), name_letter, fit)
+        if is_told and (stated := explain_stated_counts(mechanism_files[0])):
             print_line(stated)
     else:
         several = is_folder or len(mechanism_files) > 1
         known = None if several else read_saved_prior(mechanism_files[0])
-        _print_posterior(found, known, posterior, as_json, name_letter)
+        _print_posterior(found, known, posterior, name_letter)
 
 
 def _print_model(
-    folder: Path, formula: str, weight_column: str | None, options: dict[str, Any], as_json: bool
+    folder: Path, formula: str, weight_column: str | None, options: dict[str, Any]
 ) -> None:
     """Fit a regression to the columns of a release, and print it."""
     from pmlopt.publishing.estimating import model_release
 
     found = model_release(folder, formula, weight_column, **options)
-    if not as_json:
+    if not prints_json():
         print_line(found.title)
         print_line(found.describe_confidence())
         print_table(*found.format_rows())
@@ -294,7 +294,6 @@ def _print_posterior(
     found: Estimate,
     prior: Prior | None,
     worth: float,
-    as_json: bool,
     name_letter: Callable[[Label], Label],
 ) -> None:
     """Print the posterior frequencies and their Dirichlet prior."""
@@ -304,12 +303,11 @@ def _print_posterior(
         prior = None  # of a table with columns in clear
     after = found.posterior(prior, worth)
     what = "even frequencies" if prior is None else "the prior of the design"
-    if as_json:
-        print_json("posterior", {
-            "people": found.people, "confidence": found.confidence, "prior": what, "worth": worth,
-            "estimates": _list_records(after.letters, after.columns),
-            "standard_errors": after.error.tolist(),
-        })  # fmt: skip
+    if print_json("posterior", {
+        "people": found.people, "confidence": found.confidence, "prior": what, "worth": worth,
+        "estimates": _list_records(after.letters, after.columns),
+        "standard_errors": after.error.tolist(),
+    }):  # fmt: skip
         return
     print_line(
         f"{found.people:,} released values; {what} as the Dirichlet prior, with the weight of {worth:g} more"
@@ -333,7 +331,7 @@ def _test_independence(parts: Sequence[Mechanism], found: Estimate) -> GoodnessO
         return None
 
 
-@add_command(main, "people-needed")
+@add_command(main, "people-needed", extra=(json_option,))
 def people_needed_command(
     bound: BoundOptions,
     mechanism_file: Annotated[Path | None, ArgumentNote("MECHANISM")] = None,
@@ -360,7 +358,6 @@ def people_needed_command(
         Literal["score", "bernstein", "wald"], "Those that `pmlopt estimate` is to print."
     ] = "score",
     confidence: _Confidence = 0.95,
-    as_json: Json = False,
 ) -> None:
     """Compute how many people an estimate needs.
 
@@ -378,7 +375,7 @@ def people_needed_command(
             raise InputError(
                 "--for-bound is of no mechanism: leave out MECHANISM, --prior and --half-width"
             )
-        bound.print_third(as_json)
+        bound.print_third()
         return
     if bound != BoundOptions():
         raise InputError(
@@ -395,13 +392,12 @@ def people_needed_command(
     prior = align_prior(read_prior(prior_file), mechanism)
     if against_file is not None and letter is not None:
         other = align_prior(read_prior(against_file), mechanism)
-        _print_comparison(mechanism, prior, other, letter, power, confidence, as_json)
+        _print_comparison(mechanism, prior, other, letter, power, confidence)
         return
     assert half_width is not None
     needed = people_needed(prior, mechanism, half_width, confidence, workload, intervals)
     asked = {"half_width": half_width, "confidence": confidence, "intervals": intervals}
-    if as_json:
-        print_json("people-needed", {"people": needed, **asked})
+    if print_json("people-needed", {"people": needed, **asked}):
         return
     held = f"with a confidence of {confidence:g} ({intervals})"
     print_line(f"{needed} people for half-widths of {half_width:g} {held}")
@@ -414,7 +410,6 @@ def _print_comparison(
     letter: str,
     power: float,
     confidence: float,
-    as_json: bool,
 ) -> None:
     """Print how many people find that two groups differ: by the shares of a letter, and by their odds."""
     from pmlopt.core.numbers.arrays import parse_labels
@@ -430,12 +425,11 @@ def _print_comparison(
     }
     shares = [float(law.pmf[law.labels.index(label)]) for law in (first, second)]
     odds = [share / (1 - share) for share in shares]
-    if as_json:
-        print_json("people-to-compare", {
-            "compared": label, "shares": shares, "odds_ratio": odds[1] / odds[0], "power": power,
-            "confidence": confidence, "people": by_scale["difference"],
-            "people_for_odds_ratio": by_scale["odds-ratio"],
-        })  # fmt: skip
+    if print_json("people-to-compare", {
+        "compared": label, "shares": shares, "odds_ratio": odds[1] / odds[0], "power": power,
+        "confidence": confidence, "people": by_scale["difference"],
+        "people_for_odds_ratio": by_scale["odds-ratio"],
+    }):  # fmt: skip
         return
     print_line(
         f"{by_scale['difference']} people, half in each group, find with a power of {power:g} that the share "
@@ -460,12 +454,11 @@ def _make_record(found: Estimate) -> dict[str, Any]:
 def _print_estimate(
     found: Estimate,
     apart: GoodnessOfFit | None,
-    as_json: bool,
     name_letter: Callable[[Label], Label],
     fit: str,
 ) -> None:
     """Print an estimate with standard errors, whether the counts fit, and the independence test."""
-    if as_json:
+    if prints_json():
         independence = None if apart is None else asdict(apart)
         print_json("estimate", {**_make_record(found), "independence": independence})
         return
@@ -486,17 +479,16 @@ def _print_estimate(
 
 
 def _print_groups(
-    column: str, found: GroupEstimates, as_json: bool, name_letter: Callable[[Label], Label]
+    column: str, found: GroupEstimates, name_letter: Callable[[Label], Label]
 ) -> None:
     """Print the estimates within groups."""
     from pmlopt.releases.estimation.tables import format_label
 
     groups = list(found.groups.values())
-    if as_json:
-        print_json("group-estimates", {
-            "within": column, "confidence": found.confidence, "people": sum(one.people for one in groups),
-            "groups": [{"group": group, **_make_record(one)} for group, one in found.groups.items()],
-        })  # fmt: skip
+    if print_json("group-estimates", {
+        "within": column, "confidence": found.confidence, "people": sum(one.people for one in groups),
+        "groups": [{"group": group, **_make_record(one)} for group, one in found.groups.items()],
+    }):  # fmt: skip
         return
     _print_people(groups, f" in {pluralize(len(groups), 'group')} by {column!r}")
     _print_intervals(groups[0], groups[0].describe_confidence(found.confidence))

@@ -32,7 +32,14 @@ from typing import (
 import click
 
 from pmlopt.cli.completion import complete_by
-from pmlopt.cli.exits import BAD_INPUT, BUG, NOT_SOLVED, exit_with_error, handle_stream_errors
+from pmlopt.cli.exits import (
+    BAD_INPUT,
+    BUG,
+    NOT_SOLVED,
+    exit_with_error,
+    handle_stream_errors,
+    prints_json,
+)
 from pmlopt.cli.printing import (
     check_output,
     print_json,
@@ -357,7 +364,8 @@ def refuse_options(*rules: tuple[object, str]) -> None:
             raise InputError(text)
 
 
-Json: TypeAlias = Annotated[bool, "Print JSON.", "--json"]
+json_option = click.Option(["--json"], is_flag=True, expose_value=False, help="Print JSON.")
+"""By which a command prints JSON; see `prints_json`."""
 Plot: TypeAlias = Annotated[
     Path | None, "Draw the mechanism, or the curve: .png, .pdf or .svg.", TARGET
 ]
@@ -383,7 +391,8 @@ class SolverChoice:
         "An option of the solver that --solver names, as key=value; may be given several times.",
     ] = ()
     plot: Plot = None
-    as_json: Json = False
+
+    EXTRA: ClassVar[tuple[click.Option, ...]] = (json_option,)
 
 
 def read_solver_options(pairs: Sequence[str]) -> dict[str, Any]:
@@ -422,7 +431,7 @@ class SolveOptions(SolverChoice):
     verbose: Annotated[bool, "Print the solver's log."] = False
     mps: Annotated[Path | None, "Write the LP in the MPS format too.", TARGET] = None
 
-    EXTRA: ClassVar = (imports,)
+    EXTRA = (json_option, imports)
 
     def check(self) -> None:
         """Raise an error for unknown output formats, before solving."""
@@ -452,7 +461,7 @@ class SolveOptions(SolverChoice):
         if how["solver"].lower() == "auto":
             options = {**(solver_options or {}), **how["solver_options"]}
             how |= {"solver": solver, "solver_options": options}
-        with show_status("solving", self.as_json):
+        with show_status("solving"):
             from pmlopt.programs.solving import solve
 
             program = declare()
@@ -498,7 +507,7 @@ class SolveOptions(SolverChoice):
         record: Mapping[str, Any] | None = None,
     ) -> None:
         """Print a result as a table, or as JSON with additional fields."""
-        if self.as_json:
+        if prints_json():
             print_json("result", {**(record or {}), **result.to_dict()})
         else:
             print_result(result, title, rows)

@@ -12,7 +12,7 @@ from itertools import chain, cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-from pmlopt.cli.exits import CLAIM_FAILS, NOT_SOLVED
+from pmlopt.cli.exits import CLAIM_FAILS, NOT_SOLVED, prints_json
 from pmlopt.cli.options import refuse_options
 from pmlopt.cli.printing import MAX_TABLE_COLUMNS, format_nats, print_json, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
@@ -102,7 +102,7 @@ class ProgramOptions:
 
     def audit(
         self, asked: PrivacyOptions, epsilon: float | None, deltas: str | None,
-        confidence: float | None, as_json: bool,
+        confidence: float | None,
     ) -> NoReturn:  # fmt: skip
         """Audit the program, print what it reveals, and exit by the verdict on the claim."""
         level, delta = epsilon or 0.0, asked.delta or 0.0
@@ -125,7 +125,7 @@ class ProgramOptions:
             records, (lower, upper) = [(head, levels)], found.bound_tail(level)
             verdict = found.decide_claim(level, delta)
         code, holds, words = (0, None, "") if epsilon is None else VERDICTS[verdict]
-        if as_json:
+        if prints_json():
             content = [head | _give_both_units(levels) for head, levels in records]
             tail = None if epsilon is None else {"lower": lower, "upper": upper}
             claim = {"epsilon": epsilon, "delta": asked.delta, "tail": tail, "holds": holds}

@@ -36,7 +36,7 @@ class BoundOptions:
         "privacy region.",
     ] = None
 
-    def print_third(self, as_json: bool) -> None:
+    def print_third(self) -> None:
         """Compute and print the one of samples, target and failure probability that is left out."""
         from pmlopt.model.uncertainty import (
             failure_bound,
@@ -70,8 +70,7 @@ class BoundOptions:
             "confidence_delta": confidence_delta,
             "samples": samples,
         }
-        if as_json:
-            print_json("sample-size", {**found, "target": finite_or_none(target)})
+        if print_json("sample-size", {**found, "target": finite_or_none(target)}):
             return
         print_table(["", ""], [
             ("letters", str(letters)),

@@ -21,7 +21,6 @@ def audit_samples(
     asked: PrivacyOptions,
     epsilon: float | None,
     confidence: float | None,
-    as_json: bool,
 ) -> None:
     """Bound the level of a black box from a table of counts; exit 1 when a claim is refuted, 3 if open."""
     from pmlopt.data.labelled import read_labelled_table
@@ -44,23 +43,22 @@ def audit_samples(
     decided = None
     if epsilon is not None:
         decided = True if found.confirms(epsilon) else False if found.refutes(epsilon) else None
-    _print_level(path, found, epsilon, decided, as_json)
+    _print_level(path, found, epsilon, decided)
     sys.exit(0 if epsilon is None else VERDICT_CODES[decided])
 
 
 def _print_level(
-    path: Path, found: SampledLevel, epsilon: float | None, decided: bool | None, as_json: bool
+    path: Path, found: SampledLevel, epsilon: float | None, decided: bool | None
 ) -> None:
     """Print a level interval, and its verdict on the claim."""
     from pmlopt.releases.estimation.tables import format_label
 
-    if as_json:
-        print_json("sample-audit", {
-            "measure": found.measure, "min_level": found.lower, "max_level": finite_or_none(found.upper),
-            "letter": found.letter, "output": found.output, "samples": sum(found.samples),
-            "samples_by_letter": list(found.samples), "confidence": found.confidence,
-            "epsilon": epsilon, "holds": decided,
-        })  # fmt: skip
+    if print_json("sample-audit", {
+        "measure": found.measure, "min_level": found.lower, "max_level": finite_or_none(found.upper),
+        "letter": found.letter, "output": found.output, "samples": sum(found.samples),
+        "samples_by_letter": list(found.samples), "confidence": found.confidence,
+        "epsilon": epsilon, "holds": decided,
+    }):  # fmt: skip
         return
     rows = [
         (
