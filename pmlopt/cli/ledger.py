@@ -113,9 +113,8 @@ def record_release(
     )
     people = None if person_column is None else parse_person_numbers(released.pop(), person_column)
     outcomes: list[Any] = released[0]
-    labels: list[Label] = [
-        str(output) for output in mechanism.outputs
-    ]  # as they read in one column
+    # as they read in one column
+    labels: list[Label] = [str(output) for output in mechanism.outputs]
     if len(columns) > 1:
         outcomes = list(zip(*released, strict=True))
         labels = [

@@ -54,9 +54,8 @@ def _try_output(handle: int) -> None:
     """Raise an OSError where a stream cannot be written."""
     kind = os.fstat(handle).st_mode
     if stat.S_ISCHR(kind) and not os.isatty(handle):
-        os.write(
-            handle, b"\n"
-        )  # /dev/full is found by writing only; others, such as /dev/null, lose a line
+        # /dev/full is found by writing only; others, such as /dev/null, lose a line
+        os.write(handle, b"\n")
     elif stat.S_ISREG(kind) and hasattr(os, "fstatvfs") and os.fstatvfs(handle).f_bavail == 0:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     elif hasattr(select, "poll") and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):

@@ -498,19 +498,15 @@ def _make_command_line(
     from pmlopt.publishing.exploring import sources
 
     others = {one.name for one in fields(asked)} - PRIOR - {"about_file", "secret_column"}
-    law, rest_of, before = (
-        format_options(asked, PRIOR),
-        format_options(asked, {*others, "about_file", "secret_column"}),
-        "",
-    )
+    law = format_options(asked, PRIOR)
+    rest_of = format_options(asked, {*others, "about_file", "secret_column"})
+    before = ""
     if not np.array_equal(prior.pmf, asked.read_prior(announce=False).pmf):
         law, before = ["--prior", "prior.csv"], sources.format_prior_command(prior)
     if secret is not None and asked.secret is not None and secret is not asked.secret:
-        law, rest_of, before = (
-            ["--about", "pairs.csv"],
-            format_options(asked, others),
-            sources.format_pairs_command(secret),
-        )
+        law = ["--about", "pairs.csv"]
+        rest_of = format_options(asked, others)
+        before = sources.format_pairs_command(secret)
 
     def write_line(privacy: Any, level: float) -> str:
         beside = privacy is LDP and asked.requirement_class is not LDP

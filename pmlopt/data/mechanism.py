@@ -194,9 +194,8 @@ class Mechanism(SuggestsAttributes):
         """
         p, m = pair_with_prior(prior, self)
         with np.errstate(invalid="ignore"):
-            scaled = m.matrix / np.where(
-                m.support, m.matrix.max(axis=0), np.nan
-            )  # q may be below the floats
+            # q may be below the floats
+            scaled = m.matrix / np.where(m.support, m.matrix.max(axis=0), np.nan)
             joint = p.pmf[:, None] * scaled
             return np.asarray(joint / joint.sum(axis=0))
 

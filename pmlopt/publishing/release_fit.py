@@ -167,9 +167,8 @@ def _test_against_raw_rows(
     if same_people:
         transposed = [one.matrix.T for one in mechanisms]
         means = apply_channels(weights, transposed)  # of the weight, given the letters
-        own = np.maximum(
-            apply_channels(weights**2, transposed) - means**2, 0.0
-        )  # its variance, given the letters
+        # its variance, given the letters
+        own = np.maximum(apply_channels(weights**2, transposed) - means**2, 0.0)
         occurring = law > 0
         offset = rows * distance * float(np.ptp(means[occurring]))
         largest = float(weights.max() - means[occurring].min())

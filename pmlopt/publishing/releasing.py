@@ -466,9 +466,8 @@ def write_release(
                 draft.check_unchanged(drawn_from.compute_digest())
         if done.rows != planned.rows:
             raise InputError("the data were changed since their rows were counted: start again")
-        left_out = (
-            -(-done.dropped // planned.step) * planned.step
-        )  # rounded up: it is a count of people too
+        # rounded up: it is a count of people too
+        left_out = -(-done.dropped // planned.step) * planned.step
         described = replace(planned, data=released, delimiter=delimiter, left_out=left_out)
         if seed is not None:
             described = replace(described, random="a seed, for tests only")

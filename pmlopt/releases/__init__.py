@@ -19,7 +19,6 @@ from pmlopt.releases.accounts.joint import (
     compose,
     compose_attributes,
     joint_level,
-    joint_outcomes,
     worst_outcome,
 )
 from pmlopt.releases.accounts.ledger import Ledger
@@ -52,7 +51,6 @@ __all__ = [
     "compose",
     "compose_attributes",
     "joint_level",
-    "joint_outcomes",
     "level_in_clear",
     "level_with_clear_column",
     "linear_caps",

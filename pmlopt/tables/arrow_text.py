@@ -91,9 +91,8 @@ def check_text(column: Any, name: object, where: object, first: int) -> None:
     if not _may_hold_text(column.type):
         return
     if pyarrow.types.is_dictionary(column.type):
-        column = without_text_views(
-            column
-        ).dictionary_decode()  # a value that no row has does not matter
+        # a value that no row has does not matter
+        column = without_text_views(column).dictionary_decode()
     if _is_valid(column):
         return
     # a half that has no such cell is valid on its own

@@ -59,9 +59,8 @@ def get_plain_type(kind: Any, name: str) -> Any:
         pyarrow.string_view(): pyarrow.large_string(),
         pyarrow.binary_view(): pyarrow.large_binary(),
     }
-    without_views[pyarrow.date64()] = (
-        pyarrow.date32()
-    )  # milliseconds within a day are no part of a date
+    # milliseconds within a day are no part of a date
+    without_views[pyarrow.date64()] = pyarrow.date32()
     return without_views.get(kind, kind)
 
 

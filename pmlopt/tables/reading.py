@@ -315,11 +315,9 @@ class TypedTable(Table):
                 self._parts = lambda: (
                     check_places(file.get_batch(k)) for k in range(file.num_record_batches)
                 )
-            self.names, self.types, self.fields = (
-                list(schema.names),
-                list(schema.types),
-                list(schema),
-            )
+            self.names = list(schema.names)
+            self.types = list(schema.types)
+            self.fields = list(schema)
         except pyarrow.ArrowNotImplementedError as cause:
             raise FileFormatError(
                 f"{path}: has a column of a type that Arrow does not read ({cause}): write it again with "

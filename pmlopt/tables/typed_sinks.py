@@ -243,9 +243,8 @@ def _codes_to_arrow(codes: IntArray, column: OutputColumn) -> Any:
 
 def check_readable_labels(column: OutputColumn, what: str) -> None:
     """Raise an error for new labels with equal text."""
-    different = {
-        (type(label), label) for label in column.labels
-    }  # parts of tuples occur several times
+    # parts of tuples occur several times
+    different = {(type(label), label) for label in column.labels}
     if len({str(label) for _, label in different}) < len(different):
         raise InputError(
             f"the outputs of {column.name!r} have two that read alike, and {what} has text: give "

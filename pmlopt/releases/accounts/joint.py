@@ -6,7 +6,6 @@ import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import cast
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from pmlopt.data.mechanism import (
 )
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import MechanismError
-from pmlopt.measures import information_density, leakage_level, pointwise_leakage
+from pmlopt.measures import leakage_level
 from pmlopt.measures.leakage import log_sum_exp
 from pmlopt.releases.accounts.ledger_file import compute_levels, compute_levels_after
 
@@ -135,37 +134,6 @@ class JointOutcome:
     outputs: tuple[Label, ...]
     witness: Label
     leakage: float
-
-
-def joint_outcomes(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> list[JointOutcome]:
-    """List the leakage of each joint outcome, with the letter that attains it.
-
-    Args:
-        prior: N letters.
-        mechanisms: k of them, (N, M_i).
-
-    Returns:
-        The outcomes that occur, those that leak most first.
-
-    Raises:
-        MechanismError: letters differ, or the product has more than `MAX_PRODUCT_ENTRIES` entries.
-
-    Examples:
-        >>> worst = joint_outcomes([0.5, 0.5], [[[0.75, 0.25], [0.25, 0.75]]] * 2)[0]
-        >>> worst.outputs, worst.witness, round(math.exp(worst.leakage), 12)
-        ((0, 0), 0, 1.8)
-    """
-    p, parts = pair_all_with_prior(prior, mechanisms)
-    whole = compose(parts)
-    leakages = pointwise_leakage(p, whole)
-    letters = information_density(p, whole).argmax(axis=0)
-    return [
-        JointOutcome(
-            cast("tuple[Label, ...]", whole.outputs[y]), p.labels[letters[y]], float(leakages[y])
-        )
-        for y in np.argsort(-leakages, kind="stable")
-        if whole.support[y]
-    ]
 
 
 def joint_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> float:
@@ -453,10 +421,8 @@ class OutcomeSearch:
     def _climb(self, letter: int) -> tuple[float, int, tuple[int, ...]]:
         """Find a joint outcome of large leakage by coordinate ascent."""
         chosen = [int(part[letter].argmax()) for part in self.logs]
-        before, value = (
-            -np.inf,
-            float(self._information_density(self._log_product(chosen)[:, None], letter)[0]),
-        )
+        before = -np.inf
+        value = float(self._information_density(self._log_product(chosen)[:, None], letter)[0])
         while value > before:
             before = value
             for place, part in enumerate(self.logs):

@@ -295,10 +295,8 @@ def shuffled_level(prior: PriorLike, mechanism: MechanismLike, people: int, delt
         >>> round(shuffled_level([0.5, 0.5], response, 10_000, 1e-6), 4)
         0.0158
     """
-    count, share = (
-        check_integer(people, "the number of people", PrivacyError),
-        check_probability(delta),
-    )
+    count = check_integer(people, "the number of people", PrivacyError)
+    share = check_probability(delta)
     p, m = pair_with_prior(prior, mechanism)
     # the level of one output bounds that of the histogram, which is post-processing of all
     most = leakage_level(p, m)
@@ -455,10 +453,8 @@ def _find_lift_laws(p: Prior, m: Mechanism) -> Iterator[tuple[FloatArray, FloatA
     columns = m.matrix[:, m.support]
     law = p.pmf @ columns
     share = 1 + bound_relative_rounding(sum(columns.shape))
-    lifts, law = (
-        np.where(np.ptp(columns, axis=0) == 0, 1.0, columns / law * share),
-        law / law.sum() * share,
-    )
+    lifts = np.where(np.ptp(columns, axis=0) == 0, 1.0, columns / law * share)
+    law = law / law.sum() * share
     groups: dict[bytes, FloatArray] = {}
     for row in lifts:
         key = row.round(9).tobytes()

@@ -166,10 +166,8 @@ def people_needed(
         1533
     """
     p, m = pair_with_prior(prior, mechanism)
-    widths, width = (
-        _make_width_function(p, m, confidence, workload, intervals),
-        check_positive(half_width, *_HALF_WIDTH),
-    )
+    widths = _make_width_function(p, m, confidence, workload, intervals)
+    width = check_positive(half_width, *_HALF_WIDTH)
     # Of a plan: floats end at 1e308.
     needed = find_min_integer(lambda people: widths(people) <= width, 10**300)
     if needed is None:
@@ -233,10 +231,8 @@ def level_needed(
         if most is None
         else check_nonnegative(most, "the largest level", PrivacyError)
     )
-    combinations, share = (
-        build_workload_rows(workload, p.labels).split()[1],
-        check_confidence(confidence),
-    )
+    combinations = build_workload_rows(workload, p.labels).split()[1]
+    share = check_confidence(confidence)
     enough: dict[float, Mechanism] = {}
 
     def is_narrow(level: float) -> bool:
@@ -296,10 +292,8 @@ def _make_width_function_of(
             f"the intervals {intervals!r} cannot be planned: use score, wald or bernstein"
         )
     law, count = prior.pmf @ mechanism.matrix, len(combinations)
-    weights, quantile = (
-        compute_unbiased_weights(mechanism.matrix, combinations, law),
-        normal_quantile(share, count),
-    )
+    weights = compute_unbiased_weights(mechanism.matrix, combinations, law)
+    quantile = normal_quantile(share, count)
     _, variances, skews = compute_moments(weights, law)
     spans = np.ptp(weights[:, mechanism.support], axis=1)
 
