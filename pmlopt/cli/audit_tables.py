@@ -341,11 +341,9 @@ def write_audit_page(path: Path, tables: AuditTables, files: Sequence[Path]) -> 
     read = [(str(file), digest_file(file)) for file in files if file.is_file()]
     sampled = tables.prior is not None and tables.prior.samples is not None
     warnings = (*((EXACT_COUNTS,) if sampled else ()), *tables.list_warnings())
-    outputs = (
-        [ReportSection("What an output reveals", (), *tables.list_output_rows(100))]
-        if tables.prior is not None
-        else []
-    )
+    outputs = []
+    if tables.prior is not None:
+        outputs = [ReportSection("What an output reveals", (), *tables.list_output_rows(100))]
     sections = [
         ReportSection("", [tables.shape_line + "."]),
         *([ReportSection("", sentences[:1], kind="promise")] if sentences else []),

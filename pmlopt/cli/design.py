@@ -110,11 +110,9 @@ def solve_command(
     instance = find(problem, _read_replaced(prior_file, source, mechanism_file, round_counts))
     result = run.solve_and_write(instance.program, instance.solver, instance.solver_options)
     expected = instance.expected
-    agrees = (
-        None
-        if expected is None
-        else expected.compare(result.value, result.bound, result.status.value == "optimal")
-    )
+    agrees = None
+    if expected is not None:
+        agrees = expected.compare(result.value, result.bound, result.status.value == "optimal")
     rows = []
     if expected is not None:
         verdict = {True: "agrees", False: "DISAGREES", None: "not decided: the gap is open"}[agrees]

@@ -159,11 +159,9 @@ def check_release(
             "--data and --person-column name the people in the release together: give both or neither"
         )
     book, mechanism = Ledger.load(ledger_file), Mechanism.load(mechanism_file)
-    people = (
-        None
-        if data is None or person_column is None
-        else parse_person_numbers(form.read_texts(data, [person_column])[0], person_column)
-    )
+    people = None
+    if data is not None and person_column is not None:
+        people = parse_person_numbers(form.read_texts(data, [person_column])[0], person_column)
     kept, level = book.allows(mechanism, people), book.level_after(mechanism, people)
     if not print_json("ledger-check", {"holds": kept, "level": level, "total": book.total}):
         verdict = "is kept" if kept else "MIGHT BE EXCEEDED"

@@ -322,13 +322,9 @@ def _make_parameter(key: str, hint: Any, default: Any) -> click.Parameter:
     required = (
         given is None and not optional and kind is not bool and not (several and default == ())
     )
-    choice = (
-        click.Choice(get_args(kind))
-        if get_origin(kind) is Literal
-        else PATH
-        if kind is Path
-        else kind
-    )
+    choice: Any = PATH if kind is Path else kind
+    if get_origin(kind) is Literal:
+        choice = click.Choice(get_args(kind))
     completes: dict[str, Any] = (
         {} if note.complete is None else {"shell_complete": complete_by(note.complete)}
     )

@@ -290,8 +290,6 @@ def format_number(value: float | None) -> str:
 
 def format_nats(level: float) -> str:
     """Format a level in nats, and in bits where it is finite."""
-    return (
-        f"{format_number(level)} nats = {format_number(level / math.log(2))} bits"
-        if math.isfinite(level)
-        else "infinite"
-    )
+    if math.isfinite(level):
+        return f"{format_number(level)} nats = {format_number(level / math.log(2))} bits"
+    return "infinite"

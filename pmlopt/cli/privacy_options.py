@@ -374,11 +374,9 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
                     f"{self.counts_file}: give a whole number for each letter, and each letter once"
                 )
             seen = dict(zip(labels, counts, strict=True))
-        return (
-            {letter: seen[letter] for letter in prior.labels}
-            if set(seen) == set(prior.labels)
-            else seen
-        )
+        if set(seen) == set(prior.labels):
+            return {letter: seen[letter] for letter in prior.labels}
+        return seen
 
 
 def _list_requirements_with(fields: set[str]) -> list[str]:

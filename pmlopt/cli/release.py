@@ -155,7 +155,7 @@ def _check_total(draft: ReleaseDraft, find: Callable[[], float | None]) -> None:
         draft: of the release.
         find: finds the largest epsilon that fits, where one was given.
     """
-    from pmlopt.publishing.exceeded_totals import can_fit_total, explain_exceeded_total
+    from pmlopt.publishing.folder import can_fit_total, explain_exceeded_total
 
     planned = draft.planned
     if not planned.exceeds_total:

@@ -338,19 +338,15 @@ class Mechanism(SuggestsAttributes):
         """
         # tables are built for the rows that occur, which may be few of many
         used, rows = np.unique(find_rows(self.inputs, values), return_inverse=True)
-        drawn = (
-            RowSampler(self.matrix[used]).draw_outputs(rows, make_random_bits(seed))
-            if len(rows)
-            else rows
-        )
+        drawn = rows
+        if len(rows):
+            drawn = RowSampler(self.matrix[used]).draw_outputs(rows, make_random_bits(seed))
         labels = to_label_array(self.outputs)[drawn]
         found = to_narwhals(values)
         index = None if found is None else get_pandas_index(found)
-        return (
-            labels
-            if index is None
-            else import_pandas().Series(labels, index, name=getattr(values, "name", None))
-        )
+        if index is None:
+            return labels
+        return import_pandas().Series(labels, index, name=getattr(values, "name", None))
 
     def save(self, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
         """Save the mechanism atomically, in the file format of the suffix.

@@ -196,11 +196,9 @@ def _compute_copy_probabilities(mechanisms: Sequence[Mechanism], law: FloatArray
     """Return each outcome's probability as a letter of the same spelling."""
     for axis, one in enumerate(mechanisms):
         texts = [str(label) for label in one.inputs]  # as a file of text has them
-        at = (
-            dict(zip(texts, range(len(texts)), strict=True))
-            if len(set(texts)) == len(texts)
-            else {}
-        )
+        at = dict(zip(texts, range(len(texts)), strict=True))
+        if len(at) < len(texts):
+            at = {}
         keys: dict[Label, int] = {
             make_label_key(label): place for place, label in enumerate(one.inputs)
         }

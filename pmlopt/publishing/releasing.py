@@ -24,7 +24,6 @@ from pmlopt.errors import InputError, PrivacyError
 from pmlopt.model.utility import Utility
 from pmlopt.programs.column_designs import About
 from pmlopt.programs.result import Result
-from pmlopt.publishing.exceeded_totals import explain_exceeded_total
 from pmlopt.publishing.folder import (
     FORMAT,
     HOUSEHOLDS_COVERED,
@@ -40,6 +39,7 @@ from pmlopt.publishing.folder import (
     choose_mechanism_files,
     compute_joint_levels,
     digest_folder,
+    explain_exceeded_total,
 )
 from pmlopt.publishing.household_columns import count_households
 from pmlopt.publishing.joint_columns import (

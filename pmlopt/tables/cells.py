@@ -122,11 +122,9 @@ def encode_categories(array: Any) -> Any:
 def get_category_type(kind: Any, name: str) -> Any:
     """Return the categorical Arrow type of an output column."""
     plain = get_plain_type(kind, name)
-    return (
-        _get_dictionary_type(plain)
-        if pyarrow.types.is_dictionary(kind) and not plain.num_fields
-        else plain
-    )
+    if pyarrow.types.is_dictionary(kind) and not plain.num_fields:
+        return _get_dictionary_type(plain)
+    return plain
 
 
 def _get_dictionary_type(plain: Any) -> Any:

@@ -18,6 +18,7 @@ from pmlopt.core.failures import hide_passwords
 from pmlopt.core.lazy_imports import import_optional, parquet, pyarrow
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.cells import get_plain_type
+from pmlopt.tables.frame_tables import quote_name
 from pmlopt.tables.table import Table, TableBatch
 
 
@@ -93,7 +94,7 @@ class Database:
     def open_table(self) -> DatabaseTable:
         """Return the table, which begins to read its rows."""
         orders = self._find_enumerations()
-        select = self._query or " ".join(("SELECT * FROM", _quote_name(str(self._table))))
+        select = self._query or " ".join(("SELECT * FROM", _quote_names(str(self._table))))
         with self._errors(), ExitStack() as opened:
             cursor = opened.enter_context(self._connection.cursor())
             cursor.adbc_statement.set_options(**_OPTIONS.get(self._scheme, {}))
@@ -121,7 +122,7 @@ class Database:
         """
         with self._errors():
             # what is made within this transaction shows that the name is free and may be taken
-            self._execute(f"CREATE TABLE {_quote_name(name)} (reserved INTEGER)")
+            self._execute(f"CREATE TABLE {_quote_names(name)} (reserved INTEGER)")
 
     def fill_table(self, name: str, path: str | os.PathLike[str]) -> int:
         """Fill the reserved table with the rows of a Parquet file, and commit; return their number.
@@ -135,7 +136,7 @@ class Database:
                 [(one.name, get_plain_type(one.type, one.name)) for one in file.schema_arrow]
             )
             batches = (one.cast(plain) for one in file.iter_batches())
-            self._execute(f"DROP TABLE {_quote_name(name)}")
+            self._execute(f"DROP TABLE {_quote_names(name)}")
             with self._connection.cursor() as cursor:
                 cursor.adbc_ingest(
                     own, pyarrow.RecordBatchReader.from_batches(plain, batches), mode="create",
@@ -228,9 +229,9 @@ def _list_dictionaries(columns: list[Any]) -> dict[int, tuple[Any, ...]]:
     }
 
 
-def _quote_name(name: str) -> str:
+def _quote_names(name: str) -> str:
     """Quote the name of a table, and that of its schema."""
-    return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))
+    return ".".join(map(quote_name, name.split(".")))
 
 
 def _name_place(url: str) -> str:

@@ -201,11 +201,9 @@ class TableBatch:
         """
         column = self.columns[place]
         check_text(column, self._column_name(place), self._where, self.first)
-        return (
-            column
-            if kept_mask is None
-            else column.take(integers_to_arrow(np.flatnonzero(kept_mask)))
-        )
+        if kept_mask is None:
+            return column
+        return column.take(integers_to_arrow(np.flatnonzero(kept_mask)))
 
 
 class Table(ABC):

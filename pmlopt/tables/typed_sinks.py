@@ -56,11 +56,9 @@ class OutputColumn:
 def to_typed_array(values: Sequence[Any], kind: Any) -> Any:
     """Convert values to a typed Arrow array; raise an error for invalid UTF-8."""
     try:
-        return (
-            labels_to_arrow(values)
-            if kind == pyarrow.string()
-            else pyarrow.array(values, type=kind)
-        )
+        if kind == pyarrow.string():
+            return labels_to_arrow(values)
+        return pyarrow.array(values, type=kind)
     except UnicodeEncodeError as cause:
         raise FileFormatError(f"a label or a name cannot be written as UTF-8: {cause}") from None
 

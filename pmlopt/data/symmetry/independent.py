@@ -527,8 +527,6 @@ def _make_label_table(values: Any) -> NDArray[Any]:
     for place, row in enumerate(rows):
         for column, cell in enumerate(row):
             table[place, column] = cell
-    return (
-        np.array(table.tolist())
-        if all(isinstance(c, int | np.integer) for c in table.ravel())
-        else table
-    )
+    if all(isinstance(c, int | np.integer) for c in table.ravel()):
+        return np.array(table.tolist())
+    return table

@@ -207,11 +207,9 @@ def _compute_mean(values: FloatArray, law: FloatArray, people: int, s: float) ->
         tails = np.cumsum(mass[::-1])[::-1]
         after = np.append(np.cumsum(tails[:0:-1])[::-1], 0.0) * (step / people)
     last = float(total[-1])
-    above = (
-        0.0
-        if start + count > people * steps
-        else bound_chernoff_tail(points, masses, people, last / people)
-    )
+    above = 0.0
+    if start + count <= people * steps:
+        above = bound_chernoff_tail(points, masses, people, last / people)
     grown = 1 + 4 * UNIT_ROUNDOFF * count  # the sums' own rounding
     first, moved = low + start * step / people + TILT_RTOL * step, step if moves else 0.0
     excesses = after * grown + above * high
@@ -417,11 +415,9 @@ def calibrate_shuffled(
     # The share of a local level to which it is found, and of the largest one below which none is tried.
     least_share = 1e-3
     p, target = as_prior(prior), check_nonnegative(epsilon, "epsilon", PrivacyError)
-    high = (
-        p.max_leakage
-        if most is None
-        else check_nonnegative(most, "the largest local level", PrivacyError)
-    )
+    high = p.max_leakage
+    if most is not None:
+        high = check_nonnegative(most, "the largest local level", PrivacyError)
 
     made: dict[float, Mechanism] = {}
 

@@ -311,12 +311,8 @@ class Estimate:
             True
         """
         self._check_unweighted("posteriors")
-        known = (
-            Prior.uniform(len(self.mechanism.inputs), self.mechanism.inputs)
-            if prior is None
-            else prior
-        )
-        p = pair_with_prior(known, self.mechanism)[0].pmf
+        known = Prior.uniform(len(self.mechanism.inputs), self.mechanism.inputs)
+        p = pair_with_prior(known if prior is None else prior, self.mechanism)[0].pmf
         own = len(p) / 2 if people is None else people
         worth = check_positive(own, "the number of people that the prior is worth", InputError)
         draws, error = draw_posterior(

@@ -83,11 +83,9 @@ def describe_vague_shares(
     people = math.ceil(spread * people_needed(prior, mechanism, width, confidence, rows, kind))
     labels = [format_label(names[place]) for place in vague.tolist()]
     more = f" and {len(labels) - 3} more" if len(labels) > 3 else ""
-    what = (
-        f"error of {labels[0]} is above its share: the estimate itself says"
-        if len(labels) == 1
-        else f"errors of {'; '.join(labels[:3])}{more} are above their shares: the estimates themselves say"
-    )
+    what = f"error of {labels[0]} is above its share: the estimate itself says"
+    if len(labels) > 1:
+        what = f"errors of {'; '.join(labels[:3])}{more} are above their shares: the estimates themselves say"
     return (
         f"the standard {what} nothing. Intervals of plus and minus {width:g} take "
         f"{people:,} people (people-needed --half-width {width:g})"
@@ -226,11 +224,9 @@ def level_needed(
     doublings = 6
     p, count = as_prior(prior), check_integer(people, "the number of people", InputError)
     width = check_positive(half_width, *_HALF_WIDTH)
-    highest = (
-        p.max_leakage
-        if most is None
-        else check_nonnegative(most, "the largest level", PrivacyError)
-    )
+    highest = p.max_leakage
+    if most is not None:
+        highest = check_nonnegative(most, "the largest level", PrivacyError)
     combinations = build_workload_rows(workload, p.labels).split()[1]
     share = check_confidence(confidence)
     enough: dict[float, Mechanism] = {}
@@ -252,11 +248,9 @@ def level_needed(
         highest *= 2
     if not is_narrow(highest):
         needed = people_needed(p, build(highest), width, share, workload, intervals)
-        known = (
-            "that was given"
-            if most is not None
-            else f"that is tried: {2**doublings} times -log min p"
-        )
+        known = "that was given"
+        if most is None:
+            known = f"that is tried: {2**doublings} times -log min p"
         raise PrivacyError(
             f"at the level {highest:.6g} nats, the largest {known}, a half-width of {width:g} takes {needed} "
             f"people, and there are {count}: give a larger half-width or a lower confidence"

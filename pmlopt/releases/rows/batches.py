@@ -387,11 +387,9 @@ class _ColumnStep:
             row = self._known.get(tuple(map(str, filled)), _UNKNOWN)
         if row >= 0:
             self._rows[key] = row
-        return (
-            _LEFT_OUT
-            if row == _UNKNOWN and self._drop_missing and any(map(is_absent, value))
-            else row
-        )
+        if row == _UNKNOWN and self._drop_missing and any(map(is_absent, value)):
+            return _LEFT_OUT
+        return row
 
     def refuse_row(self, batch: TableBatch, row: int) -> NoReturn:
         """Raise an error for a row whose value is not an input of the mechanism."""
