@@ -35,7 +35,6 @@ from pmlopt.cli.terminal import print_line
 from pmlopt.cli.verification import print_verification
 from pmlopt.core.files import disk
 from pmlopt.core.matrices.formats import read_matrix
-from pmlopt.core.records.converters import finite_or_none
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def audit_orbits(
         holds = columns.is_met_exactly(mechanism.masses) and space.orbits.is_consistent
     if not print_json("audit", {
         "level": levels["pml"],
-        "levels": {name: finite_or_none(level) for name, level in levels.items()},
+        "levels": levels,
         "claimed": None if claim is None else claim.limits,
         "holds": holds,
         "rows_sum_to_one_exactly": mechanism.has_exact_rows,
@@ -318,14 +317,14 @@ def _print_audit(
     claimed = {} if claim is None else claim.levels
     print_json("audit", {
         "level": tables.levels.get("pml"),
-        "levels": {name: finite_or_none(level) for name, level in tables.levels.items()},
+        "levels": tables.levels,
         "privacy": asked.privacy_name,
         "epsilon": epsilon,
         **{name: getattr(asked, name) for name in ("radius", "confidence_delta", "delta")},
         "about": None if tables.secret is None
         else describe_secret_level(tables.secret, tables.mechanism),
         "prior_used": tables.prior_record,
-        "claimed": {name: finite_or_none(level) for name, level in claimed.items()},
+        "claimed": claimed,
         "holds": None if claim is None else claim.holds,
         "broken_by": None if claim is None or claim.holds else claim.violation,
         "rows_sum_to_one_exactly": has_exact_rows(tables.mechanism.matrix),

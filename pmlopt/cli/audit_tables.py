@@ -16,7 +16,6 @@ from pmlopt.cli.printing import MAX_TABLE_COLUMNS, format_nats, format_number, p
 from pmlopt.cli.terminal import print_line
 from pmlopt.core.display import format_nats as format_short_nats
 from pmlopt.core.numbers.arrays import FloatArray, Label, join_words, make_label_key
-from pmlopt.core.records.converters import finite_or_none
 
 if TYPE_CHECKING:
     from pmlopt.data.mechanism import Mechanism
@@ -318,7 +317,7 @@ def describe_secret_level(secret: Secret, mechanism: Mechanism) -> dict[str, Any
     return {
         "secret": secret.name,
         "values": list(secret.values),
-        "level": finite_or_none(witness.level),
+        "level": witness.level,
         "value": witness.value,
         "output": witness.outcome,
     }

@@ -92,11 +92,9 @@ def solve_command(
     run: SolveOptions,
     source: ColumnOptions,
     prior_file: Annotated[
-        Path | None, "In place of the prior of PROBLEM: letters and counts, or data.", "--prior"
+        Path | None, "In place of the prior of PROBLEM: letters and counts, or data."
     ] = None,
-    mechanism_file: Annotated[
-        Path | None, "In place of the mechanism of PROBLEM.", "--mechanism"
-    ] = None,
+    mechanism_file: Annotated[Path | None, "In place of the mechanism of PROBLEM."] = None,
     round_counts: RoundCounts = False,
 ) -> None:
     """Solve a problem file, or one of the library.
@@ -150,7 +148,7 @@ def design(
         float | None, "The privacy bound, in nats; with --within-ledger it may be left out."
     ] = None,
     ledger_file: Annotated[
-        Path | None, "With --within-ledger: the ledger, on the letters of the prior.", "--ledger"
+        Path | None, "With --within-ledger: the ledger, on the letters of the prior."
     ] = None,
     within_ledger: Annotated[
         bool, "Design within what --ledger leaves to each of its people, for one mechanism for all."

@@ -18,7 +18,6 @@ from pmlopt.cli.terminal import print_line
 from pmlopt.core.display import pluralize
 from pmlopt.core.files.disk import is_standard_stream
 from pmlopt.core.numbers.arrays import FloatArray, Label
-from pmlopt.core.records.converters import finite_or_none
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -80,9 +79,7 @@ def estimate_command(
     mechanism_files: Annotated[tuple[Path, ...], ArgumentNote("MECHANISM...")],
     form: DataOptions,
     clear: ClearColumns,
-    counts_file: Annotated[
-        Path | None, "CSV with a header and two columns: output, count.", "--counts"
-    ] = None,
+    counts_file: Annotated[Path | None, "CSV with a header and two columns: output, count."] = None,
     data: Annotated[
         Path | None, "Instead: the data (CSV, Parquet or Arrow) with the released column."
     ] = None,
@@ -200,10 +197,10 @@ def _print_model(
         "people": found.people, "confidence": found.confidence, "robust": found.robust,
         "log_likelihood": found.log_likelihood,
         "coefficients": [
-            {"name": name, **{key: finite_or_none(float(column[k])) for key, column in found.columns.items()}}
+            {"name": name, **{key: float(column[k]) for key, column in found.columns.items()}}
             for k, name in enumerate(found.names)
         ],
-        "covariance": [[finite_or_none(float(one)) for one in row] for row in found.covariance],
+        "covariance": found.covariance.tolist(),
         "warnings": list(found.warnings),
     })  # fmt: skip
 
@@ -336,9 +333,7 @@ def people_needed_command(
     bound: BoundOptions,
     mechanism_file: Annotated[Path | None, ArgumentNote("MECHANISM")] = None,
     prior_file: Annotated[
-        Path | None,
-        "CSV with a header and two columns: letter, and count or probability.",
-        "--prior",
+        Path | None, "CSV with a header and two columns: letter, and count or probability."
     ] = None,
     half_width: Annotated[
         float | None, "The largest half-width of the intervals; 0.01 is one in a hundred people."
@@ -346,7 +341,6 @@ def people_needed_command(
     against_file: Annotated[
         Path | None,
         "Instead of --half-width: such a file of another group, whose share of --letter differs.",
-        "--against",
     ] = None,
     letter: Annotated[str | None, "With --against: the letter whose shares are compared."] = None,
     power: Annotated[float, "With --against: with which the difference is found."] = 0.8,
@@ -446,7 +440,7 @@ def _make_record(found: Estimate) -> dict[str, Any]:
         "intervals": found.kind,
         "estimates": _list_records(found.letters, found.columns),
         "covariance": found.covariance.tolist(),
-        "fit": {**asdict(found.fit), "statistic": finite_or_none(found.fit.statistic)},
+        "fit": asdict(found.fit),
         "warnings": list(found.warnings),
     }
 

@@ -52,7 +52,7 @@ SOURCE_ENDINGS = frozenset(language.ending.lower() for language in LANGUAGES.val
 @add_command(main, "export")
 def export_command(
     saved_file: Annotated[Path, ArgumentNote("MECHANISM")],
-    output: Annotated[Path, "The file to write.", "-o/--output", TARGET],
+    output: Annotated[Path, "The file to write.", TARGET],
     language: Language = None,
     keys: Keys = None,
     bits: Annotated[

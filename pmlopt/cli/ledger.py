@@ -19,7 +19,6 @@ from pmlopt.cli.targets import check_targets_not_inputs
 from pmlopt.cli.terminal import print_line
 from pmlopt.core.display import pluralize
 from pmlopt.core.numbers.arrays import Label, abbreviate
-from pmlopt.core.records.converters import finite_or_none
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -190,7 +189,7 @@ def show_ledger(
         "level": book.level,
         "labels": list(book.initial.labels),
         "posterior": None if posterior is None else posterior.tolist(),
-        "remaining": None if left is None else [finite_or_none(value) for value in left],
+        "remaining": left,
     }):  # fmt: skip
         return
     total = "no total" if book.total is None else f"a total of {format_nats(book.total)}"

@@ -30,7 +30,7 @@ INDENT = "    "
 def problems(
     words: Annotated[tuple[str, ...], ArgumentNote("[WORDS]...")] = (),
     output: Annotated[
-        Path | None, "With new FAMILY: the problem file to write (.toml).", "-o/--output", TARGET
+        Path | None, "With new FAMILY: the problem file to write (.toml).", TARGET
     ] = None,
 ) -> None:
     """List the problem library, or begin a problem file.

@@ -193,9 +193,7 @@ def _read_record_law(
 def answer_command(
     data: Annotated[Path, ArgumentNote("DATA")],
     epsilon: Annotated[float, "What all answers together may leak about any one record, in nats."],
-    output: Annotated[
-        Path, "The CSV file to write: answer, value, low, high.", "-o/--output", TARGET
-    ],
+    output: Annotated[Path, "The CSV file to write: answer, value, low, high.", TARGET],
     form: DataOptions,
     counts: Annotated[
         tuple[str, ...],

@@ -231,8 +231,8 @@ imports = click.Option(
 class OptionNote:
     """What an annotation `Annotated[kind, help, flags, type, complete]` states of the option of a parameter.
 
-    The texts are the help and, where they are not the name of the parameter, the flags, such as
-    "-o/--output"; the click type and what completes the option follow where there are any.
+    The texts are the help and, where they do not follow from the name of the parameter (`derive_flags`),
+    the flags; the click type and what completes the option follow where there are any.
     """
 
     help: str
@@ -245,10 +245,21 @@ class OptionNote:
         """Read the note of a parameter from its name and its annotation."""
         notes = hint.__metadata__
         texts = [one for one in notes if isinstance(one, str)]
-        flags = texts[1] if len(texts) > 1 else f"--{key.replace('_', '-')}"
+        flags = texts[1] if len(texts) > 1 else derive_flags(key)
         kind = next((one for one in notes if isinstance(one, click.ParamType | tuple)), None)
         complete = next((one for one in notes if isfunction(one)), None)
         return cls(texts[0], tuple(flags.split("/")), kind, complete)
+
+
+def derive_flags(key: str) -> str:
+    """Return the flags of the option of a parameter that states none.
+
+    Examples:
+        >>> derive_flags("keep_order"), derive_flags("prior_file"), derive_flags("output")
+        ('--keep-order', '--prior', '-o/--output')
+    """
+    plain = key.removesuffix("_file").removesuffix("_name").replace("_", "-")
+    return "-o/--output" if key == "output" else f"--{plain}"
 
 
 @dataclass(frozen=True)
@@ -417,7 +428,6 @@ class SolveOptions(SolverChoice):
         Path | None,
         "Write .json or .npz (with the certificate), or the matrix as .csv, .tsv, .npy, .mat, .parquet or "
         ".xlsx; - for JSON to standard output.",
-        "-o/--output",
         TARGET,
     ] = None
     isolated: Annotated[

@@ -278,9 +278,18 @@ def print_json(kind: str, content: Mapping[str, Any], always: bool = False) -> b
         always: whether it is printed in any case.
     """
     if always or prints_json():
-        record = {"format": f"pmlopt {kind}", **content}
+        record = _blank_infinities({"format": f"pmlopt {kind}", **content})
         click.echo(disk.encode_json_bytes(record).decode(), nl=False)
     return always or prints_json()
+
+
+def _blank_infinities(content: Any) -> Any:
+    """Return plain data with None for numbers that are not finite, for which JSON has no form."""
+    if isinstance(content, Mapping):
+        return {name: _blank_infinities(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_blank_infinities(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
 def format_number(value: float | None) -> str:

@@ -28,7 +28,6 @@ from pmlopt.core.files.csv_rows import (
 )
 from pmlopt.core.files.disk import is_standard_stream, read_standard_input
 from pmlopt.core.numbers.arrays import NUMBER_HEADERS, Label
-from pmlopt.core.records.converters import finite_or_none
 from pmlopt.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
@@ -56,13 +55,11 @@ class ProgramOptions:
         Path | None,
         "Instead of MECHANISM, a deterministic program: a table of its traces with a column count or "
         "probability. A column input holds what an attacker chooses.",
-        "--traces",
     ] = None
     samples_file: Annotated[
         Path | None,
         "Instead of MECHANISM, a black box: one output in each line, or letter,output with --prior; - for a "
         "pipe.",
-        "--samples",
     ] = None
     deterministic: Annotated[
         bool,
@@ -126,7 +123,13 @@ class ProgramOptions:
             verdict = found.decide_claim(level, delta)
         code, holds, words = (0, None, "") if epsilon is None else VERDICTS[verdict]
         if prints_json():
-            content = [head | _give_both_units(levels) for head, levels in records]
+            content = [
+                head | {
+                    "levels": levels,
+                    "levels_in_bits": {name: one / math.log(2) for name, one in levels.items()},
+                }
+                for head, levels in records
+            ]  # fmt: skip
             tail = None if epsilon is None else {"lower": lower, "upper": upper}
             claim = {"epsilon": epsilon, "delta": asked.delta, "tail": tail, "holds": holds}
             record = (content[0] if len(content) == 1 else {"inputs": content}) | claim
@@ -194,15 +197,6 @@ def _list_levels(
     for trace, share in islice(program.law.items(), MAX_TABLE_COLUMNS):
         levels[f"trace {trace}, of probability {float(share):.9g}"] = program.compute_leakage(trace)
     return ({} if name is None else {"input": name}) | {"traces": len(program.law)}, levels
-
-
-def _give_both_units(levels: dict[str, float]) -> dict[str, Any]:
-    """Return levels in nats and in bits, for JSON."""
-    bits = {name: finite_or_none(level / math.log(2)) for name, level in levels.items()}
-    return {
-        "levels": {name: finite_or_none(levels[name]) for name in levels},
-        "levels_in_bits": bits,
-    }
 
 
 def load_traces(path: Path) -> dict[Label, TraceLeakage]:

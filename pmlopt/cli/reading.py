@@ -47,13 +47,11 @@ UtilityName: TypeAlias = Annotated[
     "hamming, absolute, squared (losses); mutual-information, total-variation, chi-square, "
     "hellinger, guessing-probability; estimation-error, or estimation-error:WORKLOAD (prefix, range, "
     "mean, marginals); or a CSV matrix of gains.",
-    "--utility",
     list_utility_names,
 ]
 OptionalUtility: TypeAlias = Annotated[
     str | None,
     "hamming, absolute, squared (losses); estimation-error, mutual-information and others; a CSV matrix.",
-    "--utility",
     list_utility_names,
 ]
 

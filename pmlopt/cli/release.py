@@ -55,9 +55,8 @@ def release_command(
         Path | None,
         "A plan file (TOML) in place of --column: how each column is released. `pmlopt example plan.toml` "
         "writes one to begin with.",
-        "--plan",
     ] = None,
-    output: Annotated[Path | None, "The folder to make.", "-o/--output"] = None,
+    output: Annotated[Path | None, "The folder to make."] = None,
     issuer: Annotated[
         str | None, "Who answers for the release, named in the report to sign."
     ] = None,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from pmlopt.cli.exits import VERDICT_CODES
 from pmlopt.cli.printing import format_nats, print_json, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
-from pmlopt.core.records.converters import finite_or_none
 from pmlopt.errors import InputError, MechanismError
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def _print_level(
     from pmlopt.releases.estimation.tables import format_label
 
     if print_json("sample-audit", {
-        "measure": found.measure, "min_level": found.lower, "max_level": finite_or_none(found.upper),
+        "measure": found.measure, "min_level": found.lower, "max_level": found.upper,
         "letter": found.letter, "output": found.output, "samples": sum(found.samples),
         "samples_by_letter": list(found.samples), "confidence": found.confidence,
         "epsilon": epsilon, "holds": decided,

@@ -19,7 +19,6 @@ from pmlopt.cli.terminal import print_line
 from pmlopt.core.display import pluralize
 from pmlopt.core.files import disk
 from pmlopt.core.numbers.arrays import indices_of
-from pmlopt.core.records.converters import finite_or_none
 from pmlopt.errors import InputError, MechanismError
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ def new_stream(
     output: Annotated[
         Path,
         "The streams to write (.json); or, for very many people, a stream population (.npz).",
-        "-o/--output",
         TARGET,
     ],
     time_column: Annotated[
@@ -97,10 +95,7 @@ def release_states(
     ] = None,
     column: Annotated[str | None, "With --data: the column with the states."] = None,
     output: Annotated[
-        Path | None,
-        "With --data: the file to write (CSV, Parquet or Arrow).",
-        "-o/--output",
-        TARGET,
+        Path | None, "With --data: the file to write (CSV, Parquet or Arrow).", TARGET
     ] = None,
     seed: Seed = None,
 ) -> None:
@@ -153,7 +148,7 @@ def release_states(
     if output is not None:
         write_table(output, {str(person_column): list(told), str(column): list(told.values())})
     released = {str(who): label for who, label in told.items()}
-    if print_json("stream-release", {"released": released, "level": finite_or_none(level)}):
+    if print_json("stream-release", {"released": released, "level": level}):
         return
     if output is None:
         print_line(f"{told[str(person)]}")
@@ -176,8 +171,8 @@ def show_stream(
     levels = many.levels_by_name if isinstance(many, StreamPopulation) else many.levels
     if person is None:
         if print_json("streams", {
-            "epsilon": epsilon, "level": finite_or_none(many.level), "people": len(levels),
-            "levels": {str(who): finite_or_none(level) for who, level in levels.items()},
+            "epsilon": epsilon, "level": many.level, "people": len(levels),
+            "levels": {str(who): level for who, level in levels.items()},
         }):  # fmt: skip
             return
         print_line(
@@ -194,7 +189,7 @@ def show_stream(
         return
     history = many.history(many.names.index(person))
     if print_json("stream", {
-        "epsilon": epsilon, "level": finite_or_none(levels[person]),
+        "epsilon": epsilon, "level": levels[person],
         "history": [{"time": time, "output": output} for time, output in enumerate(history, 1)],
     }):  # fmt: skip
         return
@@ -217,12 +212,12 @@ def _print_stream(stream: Stream) -> None:
     """Print one person's releases."""
     worst, epsilon = stream.worst_levels, stream.privacy.epsilon
     if print_json("stream", {
-        "epsilon": epsilon, "protects": stream.about, "level": finite_or_none(stream.level),
+        "epsilon": epsilon, "protects": stream.about, "level": stream.level,
         "history": [
-            {"time": time, "output": output, "level": finite_or_none(level)}
+            {"time": time, "output": output, "level": level}
             for time, (output, level) in enumerate(zip(stream.history, stream.levels, strict=True), 1)
         ],
-        "levels": {str(time): finite_or_none(level) for time, level in worst.items()},
+        "levels": {str(time): level for time, level in worst.items()},
         "next": dict(zip(map(str, stream.law.labels), stream.law.pmf.tolist(), strict=True)),
     }):  # fmt: skip
         return

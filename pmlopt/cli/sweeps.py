@@ -97,7 +97,6 @@ class SweepOptions(SolverChoice):
     output: Annotated[
         Path | None,
         "Write the table: .csv, .json or .parquet. After a kill, the same command goes on.",
-        "-o/--output",
     ] = None
     mechanisms: Annotated[Path | None, "A folder for the mechanisms, with their certificates."] = (
         None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def report_command(
     saved_file: Annotated[Path, ArgumentNote("FILE")],
     output: Annotated[
-        Path | None, "The file to write, .html or .md; else next to FILE.", "-o/--output", TARGET
+        Path | None, "The file to write, .html or .md; else next to FILE.", TARGET
     ] = None,
     registry: Annotated[
         bool, "FILE is the folder of a release: describe it for a registry of deployments."
@@ -127,7 +127,7 @@ def verify_command(
 @add_command(main, "prove", extra=(json_option, imports))
 def prove_command(
     saved_file: Annotated[Path, ArgumentNote("FILE")],
-    output: Annotated[Path, "The folder to make.", "-o/--output"],
+    output: Annotated[Path, "The folder to make."],
 ) -> None:
     """Write the proof of a result for independent checkers.
 
