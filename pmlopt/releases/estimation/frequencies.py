@@ -23,7 +23,8 @@ from pmlopt.data.labelled import LabelledArray, Numbers, read_vector
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import InputError, MechanismError, PriorError, SolverError
-from pmlopt.measures.estimable import estimable
+from pmlopt.measures.estimable import Estimable as Estimable
+from pmlopt.measures.estimable import estimable as estimable
 from pmlopt.model.utility.estimation_error import Workload, build_workload_rows
 from pmlopt.releases.estimation.intervals import (
     GoodnessOfFit,
