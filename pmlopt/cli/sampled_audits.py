@@ -9,18 +9,14 @@ from typing import TYPE_CHECKING
 from pmlopt.cli.exits import VERDICT_CODES
 from pmlopt.cli.printing import format_nats, print_json, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
+from pmlopt.cli.program_audit import ClaimOptions
 from pmlopt.errors import InputError, MechanismError
 
 if TYPE_CHECKING:
     from pmlopt.releases.estimation import SampledLevel
 
 
-def audit_samples(
-    path: Path,
-    asked: PrivacyOptions,
-    epsilon: float | None,
-    confidence: float | None,
-) -> None:
+def audit_samples(path: Path, asked: PrivacyOptions, wanted: ClaimOptions) -> None:
     """Bound the level of a black box from a table of counts; exit 1 when a claim is refuted, 3 if open."""
     from pmlopt.data.labelled import read_labelled_table
     from pmlopt.data.prior import Prior
@@ -30,7 +26,8 @@ def audit_samples(
         raise InputError(
             "--from-samples bounds pml and ldp for the given prior: leave the other options out"
         )
-    share = 0.95 if confidence is None else confidence
+    epsilon = wanted.epsilon
+    share = 0.95 if wanted.confidence is None else wanted.confidence
     # the level of ldp does not depend on the prior
     needs_prior = asked.privacy_name != "ldp" or asked.has_prior_file
     prior = asked.read_prior() if needs_prior else None
