@@ -23,7 +23,6 @@ from pmlopt.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pmlopt.core.frames import Missing
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.data.prior import Prior
     from pmlopt.publishing.estimating import ReleasedRows
@@ -39,10 +38,21 @@ _Workload: TypeAlias = Annotated[
 _Confidence: TypeAlias = Annotated[float, "With which all intervals hold at once."]
 
 
-@dataclass(frozen=True)
-class ClearColumns:
-    """The columns in clear that an estimate takes into account."""
+@dataclass(frozen=True, kw_only=True)
+class OutcomeOptions(DataOptions):
+    """The options of `estimate` on what was released, and on columns in clear beside it."""
 
+    counts_file: Annotated[Path | None, "CSV with a header and two columns: output, count."] = None
+    data: Annotated[
+        Path | None, "Instead: the data (CSV, Parquet or Arrow) with the released column."
+    ] = None
+    columns: Annotated[
+        tuple[str, ...],
+        "With --data: the released column; once for each MECHANISM, or for each part of outputs that are "
+        "tuples.",
+        "--column",
+    ] = ()
+    missing: MissingCells = "letter"
     group_by: Annotated[
         tuple[str, ...],
         "With --data or a folder: a column that was left clear; frequencies are of its values, too.",
@@ -56,40 +66,64 @@ class ClearColumns:
     ] = None
 
     @property
-    def names(self) -> list[str]:
-        """Return all of them, the group and the weight last."""
-        return [
-            *self.group_by,
-            *(name for name in (self.within, self.weight_column) if name is not None),
-        ]
+    def clear_names(self) -> list[str]:
+        """Return all columns in clear, the group and the weight last."""
+        beside = (self.within, self.weight_column)
+        return [*self.group_by, *(name for name in beside if name is not None)]
 
-    def check(self, *, is_folder: bool, has_data: bool, has_posterior: bool) -> None:
-        """Raise an error where there are no data to have them."""
-        refuse_options(
-            (self.names and not (is_folder or has_data),
-             "--group-by, --within and --weight-column name columns of the data: give --data FILE, or the "
-             "folder of a release"),
-            (self.within is not None and has_posterior,
-             "--posterior is of all people: leave out --within"),
-        )  # fmt: skip
+    def read(self, mechanism_files: Sequence[Path]) -> tuple[list[Mechanism], ReleasedRows | None]:
+        """Read the mechanisms, and the rows of the folder or of the data; None for a file of counts."""
+        from pmlopt.publishing.estimating import (
+            ReleasedRows,
+            explain_missing_outputs,
+            keep_values,
+            read_outcomes,
+        )
+
+        counts_file, data, columns = self.counts_file, self.data, self.columns
+        if is_folder(mechanism_files):
+            if counts_file is not None or data is not None:
+                raise InputError(
+                    f"{mechanism_files[0]} has its data: leave out --counts and --data"
+                )
+            parts, rows = read_outcomes(
+                mechanism_files[0],
+                columns,
+                self.group_by,
+                self.within,
+                self.weight_column,
+                self.missing,
+            )
+            if rows.left_out:
+                print_line(rows.left_out, err=True)
+            return parts, rows
+        if not any((counts_file, data, columns)):
+            raise InputError(explain_missing_outputs(mechanism_files[0]))
+        if (counts_file is None) == (data is None) or (data is None) != (not columns):
+            raise InputError(
+                "give the outputs by --counts FILE, or by --data FILE with --column NAME"
+            )
+        if counts_file is not None:
+            return _read_mechanisms(mechanism_files, (), _read_outcomes(counts_file)), None
+        assert data is not None
+        names = [*columns, *self.clear_names]
+        seen = self.count_tuples(data, names, self.missing, self.weight_column)
+        parts = _read_mechanisms(mechanism_files, columns, list(seen))
+        letters = dict(zip(self.clear_names, seen.letters[len(columns) :], strict=True))
+        parts += [keep_values(name, letters[name]) for name in self.group_by]
+        groups = None if self.within is None else letters[self.within]
+        return parts, ReleasedRows(seen, str(data), groups, self.weight_column is not None)
+
+
+def is_folder(mechanism_files: Sequence[Path]) -> bool:
+    """Return whether the one path is that of the folder of a release."""
+    return len(mechanism_files) == 1 and mechanism_files[0].is_dir()
 
 
 @add_command(main, "estimate", extra=(json_option,))
 def estimate_command(
     mechanism_files: Annotated[tuple[Path, ...], ArgumentNote("MECHANISM...")],
-    form: DataOptions,
-    clear: ClearColumns,
-    counts_file: Annotated[Path | None, "CSV with a header and two columns: output, count."] = None,
-    data: Annotated[
-        Path | None, "Instead: the data (CSV, Parquet or Arrow) with the released column."
-    ] = None,
-    columns: Annotated[
-        tuple[str, ...],
-        "With --data: the released column; once for each MECHANISM, or for each part of outputs that are "
-        "tuples.",
-        "--column",
-    ] = (),
-    missing: MissingCells = "letter",
+    seen: OutcomeOptions,
     workload: _Workload = None,
     method: Annotated[
         Literal["ml", "linear"], "Maximum likelihood, or linear without bias."
@@ -126,29 +160,34 @@ def estimate_command(
     for file in mechanism_files:
         if not (is_standard_stream(file) or file.exists()):
             raise InputError(f"{file}: there is no such file or folder")
-    is_folder = len(mechanism_files) == 1 and mechanism_files[0].is_dir()
-    clear.check(is_folder=is_folder, has_data=data is not None, has_posterior=posterior is not None)
+    of_folder = is_folder(mechanism_files)
+    refuse_options(
+        (seen.clear_names and not of_folder and seen.data is None,
+         "--group-by, --within and --weight-column name columns of the data: give --data FILE, or the "
+         "folder of a release"),
+        (seen.within is not None and posterior is not None,
+         "--posterior is of all people: leave out --within"),
+    )  # fmt: skip
     if formula is not None:
-        others = (counts_file, data, columns, clear.group_by, clear.within, workload, posterior)
+        others = (
+            *(seen.counts_file, seen.data, seen.columns, seen.group_by, seen.within),
+            *(workload, posterior),
+        )
         is_plain = (method, intervals, min_p_value) == ("ml", "score", 1e-6)
-        if not (is_folder and is_plain) or any(others):
+        if not (of_folder and is_plain) or any(others):
             raise InputError(
                 "--formula is of the columns of a release: give its folder, and of the other options only "
                 "--weight-column, --missing drop, --confidence and --json"
             )
-        options: dict[str, Any] = {"confidence": confidence, "drop_missing": missing == "drop"}
-        _print_model(mechanism_files[0], formula, clear.weight_column, options)
+        options: dict[str, Any] = {"confidence": confidence, "drop_missing": seen.missing == "drop"}
+        _print_model(mechanism_files[0], formula, seen.weight_column, options)
         return
-    rows: ReleasedRows | None
+    parts, rows = seen.read(mechanism_files)
     name_letter: Callable[[Label], Label] = lambda letter: letter  # noqa: E731
-    if is_folder:
-        if counts_file is not None or data is not None:
-            raise InputError(f"{mechanism_files[0]} has its data: leave out --counts and --data")
-        parts, rows = _read_folder(mechanism_files[0], columns, clear, missing)
-        name_letter = make_estimate_namer(mechanism_files[0], columns, clear.group_by, clear.within)
-    else:
-        _check_sources(mechanism_files, counts_file, data, columns)
-        parts, rows = _read_data(mechanism_files, counts_file, data, columns, clear, missing, form)
+    if of_folder:
+        name_letter = make_estimate_namer(
+            mechanism_files[0], seen.columns, seen.group_by, seen.within
+        )
     mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
     options = {
         "method": method, "confidence": confidence, "workload": workload, "intervals": intervals,
@@ -156,24 +195,24 @@ def estimate_command(
     }  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the printed text states it
-        if clear.within is not None:
+        if seen.within is not None:
             assert rows is not None
             samples = {
                 group: part.make_sample(mechanism) for group, part in rows.split_by_group().items()
             }
             groups = estimate_within(mechanism, samples, **options)
-            _print_groups(clear.within, groups, name_letter)
+            _print_groups(seen.within, groups, name_letter)
             return
-        sample = {"counts": counts_file} if rows is None else rows.make_sample(mechanism)
+        sample = {"counts": seen.counts_file} if rows is None else rows.make_sample(mechanism)
         found = estimate(mechanism, **sample, **options)
     if posterior is None:
-        is_told = is_folder and not prints_json()
-        fit = explain_fit(mechanism_files[0]) if is_told and not clear.names else ""
+        is_told = of_folder and not prints_json()
+        fit = explain_fit(mechanism_files[0]) if is_told and not seen.clear_names else ""
         _print_estimate(found, _test_independence(parts, found), name_letter, fit)
         if is_told and (stated := explain_stated_counts(mechanism_files[0])):
             print_line(stated)
     else:
-        several = is_folder or len(mechanism_files) > 1
+        several = of_folder or len(mechanism_files) > 1
         known = None if several else read_saved_prior(mechanism_files[0])
         _print_posterior(found, known, posterior, name_letter)
 
@@ -203,59 +242,6 @@ def _print_model(
         "covariance": found.covariance.tolist(),
         "warnings": list(found.warnings),
     })  # fmt: skip
-
-
-def _check_sources(
-    mechanism_files: Sequence[Path],
-    counts_file: Path | None,
-    data: Path | None,
-    columns: Sequence[str],
-) -> None:
-    """Raise an error unless the outputs of mechanisms are given in one way."""
-    from pmlopt.publishing.estimating import explain_missing_outputs
-
-    if not any((counts_file, data, columns)):
-        raise InputError(explain_missing_outputs(mechanism_files[0]))
-    if (counts_file is None) == (data is None) or (data is None) != (not columns):
-        raise InputError("give the outputs by --counts FILE, or by --data FILE with --column NAME")
-
-
-def _read_folder(
-    folder: Path, columns: Sequence[str], clear: ClearColumns, missing: Missing
-) -> tuple[list[Mechanism], ReleasedRows]:
-    """Read the mechanisms and rows of a release, and print how many are left out."""
-    from pmlopt.publishing.estimating import read_outcomes
-
-    parts, rows = read_outcomes(
-        folder, columns, clear.group_by, clear.within, clear.weight_column, missing
-    )
-    if rows.left_out:
-        print_line(rows.left_out, err=True)
-    return parts, rows
-
-
-def _read_data(
-    mechanism_files: Sequence[Path],
-    counts_file: Path | None,
-    data: Path | None,
-    columns: Sequence[str],
-    clear: ClearColumns,
-    missing: Missing,
-    form: DataOptions,
-) -> tuple[list[Mechanism], ReleasedRows | None]:
-    """Read the mechanisms, and the rows of the data; None for a file of counts."""
-    from pmlopt.publishing.estimating import ReleasedRows, keep_values
-
-    if data is None:
-        assert counts_file is not None
-        return _read_mechanisms(mechanism_files, (), _read_outcomes(counts_file)), None
-    seen = form.count_tuples(data, [*columns, *clear.names], missing, clear.weight_column)
-    parts = _read_mechanisms(mechanism_files, columns, list(seen))
-    letters = dict(zip(clear.names, seen.letters[len(columns) :], strict=True))
-    parts += [keep_values(name, letters[name]) for name in clear.group_by]
-    groups = None if clear.within is None else letters[clear.within]
-    rows = ReleasedRows(seen, str(data), groups, clear.weight_column is not None)
-    return parts, rows
 
 
 def _read_mechanisms(
