@@ -62,9 +62,8 @@ def release(
         ['no', 'no', 'yes']
     """
     kernel = BatchRelease.of(mechanisms, keep=keep, drop_missing=drop_missing).with_key(seed)
-    order = (
-        None if keep_order else "-".join(["order", *map(str, frame.columns)])
-    )  # no column's name
+    # no column's name
+    order = None if keep_order else "-".join(["order", *map(str, frame.columns)])
     drawn = dask.delayed(_release_partition)
     # the number goes with the task: Dask renumbers partitions where only some are computed
     parts = [drawn(part, kernel, number, order) for number, part in enumerate(frame.to_delayed())]

@@ -16,7 +16,7 @@ from pmlopt.data.mechanism import MechanismLike, as_mechanism
 from pmlopt.data.sampling.categorical import SystemBits
 from pmlopt.errors import MechanismError
 from pmlopt.releases.rows.batches import BatchRelease, ColumnReleaser
-from pmlopt.tables.collations import quote_name
+from pmlopt.tables.frame_tables import quote_name
 from pmlopt.tables.reading import integers_to_arrow
 
 with require_extra("functions of DuckDB need it", "duckdb"):

@@ -234,11 +234,9 @@ def _exact_median(values: NDArray[Any]) -> Any:
 def _match_letters(mechanism: Mechanism, values: NDArray[Any]) -> list[Any]:
     """Map each value to its letter, or the nearest number."""
     letters = np.sort(_to_exact_array(mechanism.inputs))  # a declared order may be another
-    found = (
-        _round_to_letters(letters, values)
-        if _is_numeric(values) and _is_numeric(letters)
-        else values
-    )
+    found = values
+    if _is_numeric(values) and _is_numeric(letters):
+        found = _round_to_letters(letters, values)
     return list(found.tolist())
 
 

@@ -50,7 +50,6 @@ class LedgerOptions:
     ledger_file: Annotated[
         Path | None,
         "Check the release against this ledger, publish it and record it, together or not at all.",
-        "--ledger",
     ] = None
     person_column: PersonColumn = None
 
@@ -108,7 +107,6 @@ def apply(
     output: Annotated[
         Path,
         "The file to write, by its ending; - for standard output. For a folder: one to make.",
-        "-o/--output",
         TARGET_OR_FOLDER,
     ],
     beside: KeepOptions,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -18,16 +19,15 @@ from pmlopt.cli.audit_tables import (
 )
 from pmlopt.cli.composition import Attributes, audit_together
 from pmlopt.cli.data_options import describe_shares
-from pmlopt.cli.exits import CLAIM_FAILS, VERDICT_CODES
+from pmlopt.cli.exits import CLAIM_FAILS, VERDICT_CODES, prints_json
 from pmlopt.cli.group import main
-from pmlopt.cli.options import ArgumentNote, Json, add_command, imports, refuse_options
+from pmlopt.cli.options import ArgumentNote, add_command, imports, json_option, refuse_options
 from pmlopt.cli.printing import format_nats, print_json, print_table, warn_of_exact_counts
 from pmlopt.cli.privacy_options import PrivacyOptions
-from pmlopt.cli.program_audit import ProgramOptions
+from pmlopt.cli.program_audit import ClaimOptions, ProgramOptions
 from pmlopt.cli.reading import (
     align_prior,
     read_mechanism,
-    read_numbers,
     read_saved_prior,
 )
 from pmlopt.cli.targets import TARGET
@@ -35,7 +35,6 @@ from pmlopt.cli.terminal import print_line
 from pmlopt.cli.verification import print_verification
 from pmlopt.core.files import disk
 from pmlopt.core.matrices.formats import read_matrix
-from pmlopt.core.records.converters import finite_or_none
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,36 +48,30 @@ def has_claims(path: Path) -> bool:
     return path.suffix.lower() in (".json", ".npz") and "certificate" in read_matrix(path).metadata
 
 
-def audit_saved(saved_file: Path, as_json: bool) -> int:
+def audit_saved(saved_file: Path) -> int:
     """Print a saved mechanism's levels under its own prior, and the verdict; return the exit code."""
     from pmlopt.measures import audit
     from pmlopt.verification import verify_file
 
     verdict = verify_file(saved_file)  # first, for it complains of what the others rely on
     prior = read_saved_prior(saved_file)
-    if prior is not None and not as_json:
+    if prior is not None and not prints_json():
         mechanism = read_mechanism(saved_file)
         source = describe_shares(f"the one of {saved_file.name}", prior)
         levels = audit(prior, mechanism).levels
         AuditTables(saved_file.name, prior, source, mechanism, levels).print_all()
-    print_verification(verdict, saved_file, as_json)
+    print_verification(verdict, saved_file)
     return VERDICT_CODES[verdict.holds]
 
 
-def audit_orbits(
-    path: Path,
-    asked: PrivacyOptions,
-    epsilon: float | None,
-    as_json: bool,
-    beyond: str | float | None = None,
-) -> None:
+def audit_orbits(path: Path, asked: PrivacyOptions, wanted: ClaimOptions) -> None:
     """Recompute the levels of an orbit mechanism under its own prior; exit 1 for a false claim."""
     from pmlopt.data.symmetry import OrbitMechanism
     from pmlopt.model.privacy import LDP, LIP, PML
     from pmlopt.programs.claims import RATIONAL
     from pmlopt.programs.linear.columns import OrbitColumns
 
-    if beyond is not None:
+    if (wanted.envelope, wanted.confidence) != (None, None):
         raise InputError(
             f"{path}: is by orbits: leave out --envelope, which needs a matrix, and --confidence"
         )
@@ -87,7 +80,11 @@ def audit_orbits(
     mechanism = OrbitMechanism.load(path)
     space = mechanism.space
     levels: dict[str, float] = {}
-    claim = None if epsilon is None else asked.build_orbit_requirement(epsilon, space.prior)
+    claim = (
+        None
+        if wanted.epsilon is None
+        else asked.build_orbit_requirement(wanted.epsilon, space.prior)
+    )
     for requirement in (PML(0.0), LDP(0.0), LIP(0.0, 0.0)):
         levels |= OrbitColumns.from_space(space, requirement).compute_levels(
             mechanism.scaled_entries
@@ -97,16 +94,14 @@ def audit_orbits(
         columns = OrbitColumns.from_space(space, claim)
         levels |= columns.compute_levels(mechanism.scaled_entries)
         holds = columns.is_met_exactly(mechanism.masses) and space.orbits.is_consistent
-    if as_json:
-        print_json("audit", {
-            "level": levels["pml"],
-            "levels": {name: finite_or_none(level) for name, level in levels.items()},
-            "claimed": None if claim is None else claim.limits,
-            "holds": holds,
-            "rows_sum_to_one_exactly": mechanism.has_exact_rows,
-            "orbits": space.orbits.count,
-        })  # fmt: skip
-    else:
+    if not print_json("audit", {
+        "level": levels["pml"],
+        "levels": levels,
+        "claimed": None if claim is None else claim.limits,
+        "holds": holds,
+        "rows_sum_to_one_exactly": mechanism.has_exact_rows,
+        "orbits": space.orbits.count,
+    }):  # fmt: skip
         print_line(f"{path.name}: {space.prior!r}, {space.orbits.count} orbits of pairs")
         print_table(
             ["measure", "level"], [(name, format_nats(level)) for name, level in levels.items()]
@@ -116,19 +111,6 @@ def audit_orbits(
             for line in AuditedClaim(claim, levels, bool(holds), RATIONAL, rows).list_sentences():
                 print_line(line)
     sys.exit(CLAIM_FAILS if holds is False else 0)
-
-
-_Deltas: TypeAlias = Annotated[
-    str | None,
-    "Probabilities, with commas between: the leakage that no processing of the output exceeds but "
-    "with each of them.",
-    "--envelope",
-]
-_Samples: TypeAlias = Annotated[
-    bool,
-    "MECHANISM is a CSV of counts instead: how often each output was drawn (columns) at each letter.",
-    "--from-samples",
-]
 
 
 _Proof: TypeAlias = Annotated[
@@ -144,24 +126,16 @@ _Page: TypeAlias = Annotated[
 ]
 
 
-@add_command(main, extra=(imports,))
+@add_command(main, extra=(json_option, imports))
 def audit(
     asked: PrivacyOptions,
+    wanted: ClaimOptions,
     program: ProgramOptions,
     mechanism_files: Annotated[tuple[Path, ...], ArgumentNote("[MECHANISM]...")] = (),
-    epsilon: Annotated[
-        float | None, "The claimed bound in nats; decided in exact arithmetic."
-    ] = None,
-    deltas: _Deltas = None,
-    samples: _Samples = False,
-    confidence: Annotated[
-        float | None, "With --from-samples or --samples; 0.95 where left out."
-    ] = None,
     no_header: Annotated[bool, "The CSV matrix has numbers only, no labels."] = False,
     attributes: Attributes = False,
     output: _Proof = None,
     page: _Page = None,
-    as_json: Json = False,
 ) -> None:
     """Recompute every leakage of MECHANISM.
 
@@ -183,8 +157,8 @@ def audit(
     from pmlopt.programs.exact.rounding import has_exact_rows
 
     if len(mechanism_files) > 1 or attributes:
-        one_only = (epsilon, deltas, confidence, page, program.traces_file, program.samples_file)
-        if samples or no_header or any(one is not None for one in one_only):
+        one_only = (page, program.traces_file, program.samples_file)
+        if wanted != ClaimOptions() or no_header or any(one is not None for one in one_only):
             raise InputError(
                 "several mechanisms take --prior, --attributes, -o and --json only: audit their product, "
                 "which -o writes"
@@ -194,42 +168,40 @@ def audit(
                 "several mechanisms are audited under one prior, which is none of the files "
                 f"({', '.join(map(str, mechanism_files[1:]))}): a prior is given by --prior FILE"
             )
-        audit_together(mechanism_files, asked, attributes, output, as_json)
+        audit_together(mechanism_files, asked, attributes, output)
         return
     mechanism_file = mechanism_files[0] if mechanism_files else None
     normalises_matrix = asked.normalise and not asked.has_prior_file
-    of_matrix = samples or no_header or normalises_matrix or output is not None or page is not None
-    program.check(mechanism_file, asked, epsilon, deltas, confidence, of_matrix=of_matrix)
+    written = output is not None or page is not None
+    of_matrix = wanted.from_samples or no_header or normalises_matrix or written
+    program.check(mechanism_file, asked, wanted, of_matrix)
     if mechanism_file is None:
-        program.audit(asked, epsilon, deltas, confidence, as_json)
+        program.audit(asked, wanted)
     check_not_folder(mechanism_file)
-    by_orbits = not samples and is_orbit_file(mechanism_file)
-    _check_written(output, page, epsilon, samples or by_orbits)
+    by_orbits = not wanted.from_samples and is_orbit_file(mechanism_file)
+    _check_written(output, page, wanted, by_orbits)
     if by_orbits:
-        audit_orbits(mechanism_file, asked, epsilon, as_json, deltas or confidence)
+        audit_orbits(mechanism_file, asked, wanted)
         return
-    if (
-        not asked.input_files
-        and epsilon is None
-        and deltas is None
-        and not samples
-        and page is None
-        and has_claims(mechanism_file)
-    ):
-        sys.exit(audit_saved(mechanism_file, as_json))
-    own = None if asked.has_prior_file or samples else read_saved_prior(mechanism_file)
-    without_prior = own is None and _can_audit_without_prior(asked, deltas, output is not None)
-    _check_audit_options(asked, deltas, samples, confidence, own is not None or without_prior)
-    if samples:
+    of_its_own = not asked.input_files and replace(wanted, confidence=None) == ClaimOptions()
+    if of_its_own and page is None and has_claims(mechanism_file):
+        sys.exit(audit_saved(mechanism_file))
+    reads_own = not asked.has_prior_file and not wanted.from_samples
+    own = read_saved_prior(mechanism_file) if reads_own else None
+    needs_prior = own is not None or wanted.envelope is not None or output is not None
+    without_prior = not needs_prior and _can_audit_without_prior(asked)
+    _check_audit_options(asked, wanted, own is not None or without_prior)
+    if wanted.from_samples:
         from pmlopt.cli.sampled_audits import audit_samples
 
-        audit_samples(mechanism_file, asked, epsilon, confidence, as_json)
+        audit_samples(mechanism_file, asked, wanted)
         return
     is_saved = mechanism_file.suffix.lower() in (".json", ".npz") and asked.has_prior_file
     mechanism = read_mechanism(mechanism_file, no_header, asked.normalise and not is_saved)
     prior, source = _read_audited_prior(asked, mechanism_file, mechanism, own, without_prior)
     secret = asked.read_fields(prior)["about"]
     levels = _compute_levels(asked, prior, mechanism, without_prior)
+    epsilon = wanted.epsilon
     claim = None if epsilon is None else asked.build_requirement(epsilon, prior)
     claimed = {} if claim is None else claim.levels(prior, mechanism)
     holds, arithmetic = (
@@ -251,9 +223,8 @@ def audit(
         secret,
         decided,
     )
-    wanted = [] if deltas is None else read_numbers(deltas, "--envelope")
-    curve = _solve_envelopes(prior, mechanism, wanted)
-    _print_audit(tables, asked, epsilon, curve, as_json)
+    curve = _solve_envelopes(prior, mechanism, wanted.deltas)
+    _print_audit(tables, asked, epsilon, curve)
     if holds and output is not None:
         assert claim is not None
         proved = prove(prior, claim, mechanism)
@@ -261,12 +232,12 @@ def audit(
         moved = describe_correction(mechanism.matrix, proved.mechanism.matrix)
         print_line(
             f"The mechanism is written to {output}, with the proof of the claim.{moved}",
-            err=as_json,
+            err=prints_json(),
         )
         warn_of_exact_counts(output, proved, "audit under rounded or published shares")
     if page is not None:
         write_audit_page(page, tables, [mechanism_file, *asked.input_files])
-        print_line(f"Wrote {page}.", err=as_json)
+        print_line(f"Wrote {page}.", err=prints_json())
     sys.exit(CLAIM_FAILS if holds is False else 0)
 
 
@@ -304,13 +275,12 @@ def _print_audit(
     asked: PrivacyOptions,
     epsilon: float | None,
     curve: Sequence[Result[Any]],
-    as_json: bool,
 ) -> None:
     """Print an audit with its envelope and verdict, as tables or as JSON."""
     from pmlopt.programs.exact.rounding import has_exact_rows
 
     claim = tables.claim
-    if not as_json:
+    if not prints_json():
         tables.print_all()
         if curve:
             print_table(["delta", "at most, after any processing", "gap", "status"], [
@@ -323,14 +293,14 @@ def _print_audit(
     claimed = {} if claim is None else claim.levels
     print_json("audit", {
         "level": tables.levels.get("pml"),
-        "levels": {name: finite_or_none(level) for name, level in tables.levels.items()},
+        "levels": tables.levels,
         "privacy": asked.privacy_name,
         "epsilon": epsilon,
         **{name: getattr(asked, name) for name in ("radius", "confidence_delta", "delta")},
         "about": None if tables.secret is None
         else describe_secret_level(tables.secret, tables.mechanism),
         "prior_used": tables.prior_record,
-        "claimed": {name: finite_or_none(level) for name, level in claimed.items()},
+        "claimed": claimed,
         "holds": None if claim is None else claim.holds,
         "broken_by": None if claim is None or claim.holds else claim.violation,
         "rows_sum_to_one_exactly": has_exact_rows(tables.mechanism.matrix),
@@ -377,14 +347,15 @@ def check_not_folder(path: Path) -> None:
 
 
 def _check_written(
-    output: Path | None, page: Path | None, epsilon: float | None, without_matrix: bool
+    output: Path | None, page: Path | None, wanted: ClaimOptions, by_orbits: bool
 ) -> None:
     """Raise an error where a proof is to be written of no claim on a matrix, or a page of no matrix."""
     from pmlopt.core.files.sealing import check_not_sealed
     from pmlopt.programs.reports.pages import REPORT_FORMATS
 
+    without_matrix = wanted.from_samples or by_orbits
     refuse_options(
-        (output is not None and (epsilon is None or without_matrix),
+        (output is not None and (wanted.epsilon is None or without_matrix),
          "-o writes the proof of a claim on a matrix: give --epsilon, and no --from-samples"),
         (page is not None and without_matrix, "--page is of the audit of a matrix: leave it out"),
     )  # fmt: skip
@@ -393,28 +364,23 @@ def _check_written(
         check_not_sealed(page)
 
 
-def _check_audit_options(
-    asked: PrivacyOptions,
-    deltas: str | None,
-    samples: bool,
-    confidence: float | None,
-    has_prior: bool,
-) -> None:
+def _check_audit_options(asked: PrivacyOptions, wanted: ClaimOptions, has_prior: bool) -> None:
     """Raise an error for conflicting audit options."""
+    samples, envelope = wanted.from_samples, wanted.envelope is not None
     if not has_prior:
         asked.check()
     refuse_options(
-        (samples and deltas is not None,
+        (samples and envelope,
          "--envelope needs a mechanism, and --from-samples are counts: leave one out"),
-        (confidence is not None and not samples, "--confidence belongs to --from-samples"),
-        (asked.is_robust and deltas is not None and not samples,
+        (wanted.confidence is not None and not samples, "--confidence belongs to --from-samples"),
+        (asked.is_robust and envelope and not samples,
          "--envelope is for the given prior only: leave out --radius and --confidence-delta"),
     )  # fmt: skip
 
 
-def _can_audit_without_prior(asked: PrivacyOptions, deltas: str | None, needs_prior: bool) -> bool:
-    """Return whether the levels of the requirement need no prior, and nothing else needs one."""
-    if asked.has_prior_file or deltas is not None or needs_prior or asked.columns:
+def _can_audit_without_prior(asked: PrivacyOptions) -> bool:
+    """Return whether the levels of the requirement need no prior, and none is given."""
+    if asked.has_prior_file or asked.columns:
         return False
     asked.check_belonging()
     return asked.requirement_class.is_prior_free

@@ -16,7 +16,6 @@ from pmlopt.cli.printing import MAX_TABLE_COLUMNS, format_nats, format_number, p
 from pmlopt.cli.terminal import print_line
 from pmlopt.core.display import format_nats as format_short_nats
 from pmlopt.core.numbers.arrays import FloatArray, Label, join_words, make_label_key
-from pmlopt.core.records.converters import finite_or_none
 
 if TYPE_CHECKING:
     from pmlopt.data.mechanism import Mechanism
@@ -318,7 +317,7 @@ def describe_secret_level(secret: Secret, mechanism: Mechanism) -> dict[str, Any
     return {
         "secret": secret.name,
         "values": list(secret.values),
-        "level": finite_or_none(witness.level),
+        "level": witness.level,
         "value": witness.value,
         "output": witness.outcome,
     }
@@ -341,11 +340,9 @@ def write_audit_page(path: Path, tables: AuditTables, files: Sequence[Path]) -> 
     read = [(str(file), digest_file(file)) for file in files if file.is_file()]
     sampled = tables.prior is not None and tables.prior.samples is not None
     warnings = (*((EXACT_COUNTS,) if sampled else ()), *tables.list_warnings())
-    outputs = (
-        [ReportSection("What an output reveals", (), *tables.list_output_rows(100))]
-        if tables.prior is not None
-        else []
-    )
+    outputs = []
+    if tables.prior is not None:
+        outputs = [ReportSection("What an output reveals", (), *tables.list_output_rows(100))]
     sections = [
         ReportSection("", [tables.shape_line + "."]),
         *([ReportSection("", sentences[:1], kind="promise")] if sentences else []),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
+from pmlopt.cli.exits import prints_json
 from pmlopt.cli.printing import format_nats, print_json, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import align_prior
@@ -29,7 +30,6 @@ def audit_together(
     asked: PrivacyOptions,
     attributes: bool,
     output: Path | None,
-    as_json: bool,
 ) -> None:
     """Print what several releases leak together, and write their product."""
     from pmlopt.data.mechanism import Mechanism
@@ -44,20 +44,18 @@ def audit_together(
         )
     mechanisms, prior = [Mechanism.load(file) for file in mechanism_files], asked.read_prior()
     show = _print_attributes if attributes else _print_one_secret
-    level = show(list(map(str, mechanism_files)), mechanisms, prior, as_json)
+    level = show(list(map(str, mechanism_files)), mechanisms, prior)
     if output is not None:
         whole = compose_attributes(mechanisms, prior.labels) if attributes else product(mechanisms)
         # Nats by which a level may be off that is claimed of floats: what rounding adds to it.
         prove(align_prior(prior, whole), PML(level + 1e-12), whole).save(output)
         print_line(
             f"the product mechanism is written to {output}, with a certificate of its level",
-            err=as_json,
+            err=prints_json(),
         )
 
 
-def _print_one_secret(
-    names: Sequence[str], mechanisms: Sequence[Mechanism], prior: Prior, as_json: bool
-) -> float:
+def _print_one_secret(names: Sequence[str], mechanisms: Sequence[Mechanism], prior: Prior) -> float:
     """Print the levels of several releases of one secret, and jointly; return the joint level."""
     from pmlopt.measures import leakage_level
     from pmlopt.releases import worst_outcome
@@ -67,14 +65,13 @@ def _print_one_secret(
     found = [worst_outcome(prior, mechanisms[:count]) for count in counts]
     worst = found[-1]
     levels = [leakage_level(align_prior(prior, one), one) for one in mechanisms]
-    if as_json:
-        print_json("composition", {
-            "level": worst.leakage,
-            "outcome": list(worst.outputs),
-            "letter": worst.witness,
-            "levels": dict(zip(names, levels, strict=False)),
-            "levels_together": [one.leakage for one in found],
-        })  # fmt: skip
+    if print_json("composition", {
+        "level": worst.leakage,
+        "outcome": list(worst.outputs),
+        "letter": worst.witness,
+        "levels": dict(zip(names, levels, strict=False)),
+        "levels_together": [one.leakage for one in found],
+    }):  # fmt: skip
         return worst.leakage
     rows = [
         (name, format_nats(level), format_nats(one.leakage))
@@ -89,23 +86,20 @@ def _print_one_secret(
     return worst.leakage
 
 
-def _print_attributes(
-    names: Sequence[str], mechanisms: Sequence[Mechanism], prior: Prior, as_json: bool
-) -> float:
+def _print_attributes(names: Sequence[str], mechanisms: Sequence[Mechanism], prior: Prior) -> float:
     """Print the levels of attribute releases, each and jointly; return the joint level."""
     from pmlopt.releases import attribute_levels
 
     letters = [label if isinstance(label, tuple) else (label,) for label in prior.labels]
     joint = dict(zip(letters, prior.pmf.tolist(), strict=True))
     levels = attribute_levels(joint, mechanisms)
-    if as_json:
-        print_json("composition", {
-            "level": levels.together,
-            "outcome": list(levels.outcome),
-            "letter": list(levels.witness),
-            "levels": dict(zip(names, levels.alone, strict=True)),
-            "joint_levels": dict(zip(names, levels.each, strict=True)),
-        })  # fmt: skip
+    if print_json("composition", {
+        "level": levels.together,
+        "outcome": list(levels.outcome),
+        "letter": list(levels.witness),
+        "levels": dict(zip(names, levels.alone, strict=True)),
+        "joint_levels": dict(zip(names, levels.each, strict=True)),
+    }):  # fmt: skip
         return levels.together
     rows = [
         (name, format_nats(alone), format_nats(each))

@@ -26,43 +26,17 @@ if TYPE_CHECKING:
     from pmlopt.tables import CsvFormat, Database, Table
 
 
-Delimiter: TypeAlias = Annotated[
-    str | None, "Of a CSV data file: one character, or tab; else it is found."
-]
-Encoding: TypeAlias = Annotated[
-    str | None,
-    "Of a CSV data file, such as cp1252; else UTF-8, or by its byte order mark. Of one of SPSS, Stata or SAS "
-    "in place of what it states.",
-]
-Labels: TypeAlias = Annotated[
-    bool, "Of a file of SPSS, Stata or SAS: value labels are the letters, in place of codes."
-]
 PriorFile: TypeAlias = Annotated[
-    Path, "CSV with a header and two columns: letter, and count or probability.", "--prior"
-]
-Sheet: TypeAlias = Annotated[
-    str | None, "Of a workbook the sheet, of a file of R the data frame, where it has several."
-]
-Columns: TypeAlias = Annotated[
-    tuple[str, ...],
-    "The file of the prior is data instead (CSV, Parquet or Arrow): count this column of it, or the tuples "
-    "of several.",
-    "--column",
+    Path, "CSV with a header and two columns: letter, and count or probability."
 ]
 MissingCells: TypeAlias = Annotated[
     Missing,
     "What to do with rows that have a missing cell: refuse them; drop them, for shares among the others; or "
     "letter: count the cell as a value of its own, ''.",
 ]
-Normalise: TypeAlias = Annotated[
-    bool,
-    "Divide shares that sum to one but for rounding (within 0.01) by their sum; with `audit` the rows of "
-    "the matrix too.",
-]
 KeepOrder: TypeAlias = Annotated[
     bool,
     "Keep the order of the rows, which may reveal what DATA are sorted by; else it is random.",
-    "--keep-order",
 ]
 PersonColumn: TypeAlias = Annotated[
     str | None, "With --ledger: the column of DATA with the numbers of the people, from 0."
@@ -76,10 +50,20 @@ Seed: TypeAlias = Annotated[
 class DataOptions:
     """How a data file is read: options that are None are detected; and what its letters are."""
 
-    delimiter: Delimiter = None
-    encoding: Encoding = None
-    sheet: Sheet = None
-    labels: Labels = False
+    delimiter: Annotated[
+        str | None, "Of a CSV data file: one character, or tab; else it is found."
+    ] = None
+    encoding: Annotated[
+        str | None,
+        "Of a CSV data file, such as cp1252; else UTF-8, or by its byte order mark. Of one of SPSS, Stata or "
+        "SAS in place of what it states.",
+    ] = None
+    sheet: Annotated[
+        str | None, "Of a workbook the sheet, of a file of R the data frame, where it has several."
+    ] = None
+    labels: Annotated[
+        bool, "Of a file of SPSS, Stata or SAS: value labels are the letters, in place of codes."
+    ] = False
 
     @property
     def csv_format(self) -> CsvFormat:
@@ -187,9 +171,18 @@ class DatabaseOptions:
 class ColumnOptions(DataOptions):
     """Options for reading a prior: from a letter table, or by counting data columns."""
 
-    columns: Columns = ()
+    columns: Annotated[
+        tuple[str, ...],
+        "The file of the prior is data instead (CSV, Parquet or Arrow): count this column of it, or the "
+        "tuples of several.",
+        "--column",
+    ] = ()
     missing: MissingCells = "refuse"
-    normalise: Normalise = False
+    normalise: Annotated[
+        bool,
+        "Divide shares that sum to one but for rounding (within 0.01) by their sum; with `audit` the rows of "
+        "the matrix too.",
+    ] = False
 
     def read_law(self, path: Path, announce: bool = True) -> Prior:
         """Read the prior of a table of letters, or of columns of a data file.

@@ -92,11 +92,9 @@ def solve_command(
     run: SolveOptions,
     source: ColumnOptions,
     prior_file: Annotated[
-        Path | None, "In place of the prior of PROBLEM: letters and counts, or data.", "--prior"
+        Path | None, "In place of the prior of PROBLEM: letters and counts, or data."
     ] = None,
-    mechanism_file: Annotated[
-        Path | None, "In place of the mechanism of PROBLEM.", "--mechanism"
-    ] = None,
+    mechanism_file: Annotated[Path | None, "In place of the mechanism of PROBLEM."] = None,
     round_counts: RoundCounts = False,
 ) -> None:
     """Solve a problem file, or one of the library.
@@ -110,11 +108,9 @@ def solve_command(
     instance = find(problem, _read_replaced(prior_file, source, mechanism_file, round_counts))
     result = run.solve_and_write(instance.program, instance.solver, instance.solver_options)
     expected = instance.expected
-    agrees = (
-        None
-        if expected is None
-        else expected.compare(result.value, result.bound, result.status.value == "optimal")
-    )
+    agrees = None
+    if expected is not None:
+        agrees = expected.compare(result.value, result.bound, result.status.value == "optimal")
     rows = []
     if expected is not None:
         verdict = {True: "agrees", False: "DISAGREES", None: "not decided: the gap is open"}[agrees]
@@ -152,7 +148,7 @@ def design(
         float | None, "The privacy bound, in nats; with --within-ledger it may be left out."
     ] = None,
     ledger_file: Annotated[
-        Path | None, "With --within-ledger: the ledger, on the letters of the prior.", "--ledger"
+        Path | None, "With --within-ledger: the ledger, on the letters of the prior."
     ] = None,
     within_ledger: Annotated[
         bool, "Design within what --ledger leaves to each of its people, for one mechanism for all."

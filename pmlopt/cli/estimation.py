@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pmlopt.cli.data_options import DataOptions, MissingCells
+from pmlopt.cli.exits import prints_json
 from pmlopt.cli.group import main
-from pmlopt.cli.options import ArgumentNote, Json, add_command, refuse_options
+from pmlopt.cli.options import ArgumentNote, add_command, json_option, refuse_options
 from pmlopt.cli.printing import print_json, print_table
 from pmlopt.cli.reading import align_prior, read_prior, read_saved_prior
 from pmlopt.cli.sample_sizes import BoundOptions
@@ -17,13 +18,11 @@ from pmlopt.cli.terminal import print_line
 from pmlopt.core.display import pluralize
 from pmlopt.core.files.disk import is_standard_stream
 from pmlopt.core.numbers.arrays import FloatArray, Label
-from pmlopt.core.records.converters import finite_or_none
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pmlopt.core.frames import Missing
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.data.prior import Prior
     from pmlopt.publishing.estimating import ReleasedRows
@@ -39,10 +38,21 @@ _Workload: TypeAlias = Annotated[
 _Confidence: TypeAlias = Annotated[float, "With which all intervals hold at once."]
 
 
-@dataclass(frozen=True)
-class ClearColumns:
-    """The columns in clear that an estimate takes into account."""
+@dataclass(frozen=True, kw_only=True)
+class OutcomeOptions(DataOptions):
+    """The options of `estimate` on what was released, and on columns in clear beside it."""
 
+    counts_file: Annotated[Path | None, "CSV with a header and two columns: output, count."] = None
+    data: Annotated[
+        Path | None, "Instead: the data (CSV, Parquet or Arrow) with the released column."
+    ] = None
+    columns: Annotated[
+        tuple[str, ...],
+        "With --data: the released column; once for each MECHANISM, or for each part of outputs that are "
+        "tuples.",
+        "--column",
+    ] = ()
+    missing: MissingCells = "letter"
     group_by: Annotated[
         tuple[str, ...],
         "With --data or a folder: a column that was left clear; frequencies are of its values, too.",
@@ -56,42 +66,64 @@ class ClearColumns:
     ] = None
 
     @property
-    def names(self) -> list[str]:
-        """Return all of them, the group and the weight last."""
-        return [
-            *self.group_by,
-            *(name for name in (self.within, self.weight_column) if name is not None),
-        ]
+    def clear_names(self) -> list[str]:
+        """Return all columns in clear, the group and the weight last."""
+        beside = (self.within, self.weight_column)
+        return [*self.group_by, *(name for name in beside if name is not None)]
 
-    def check(self, *, is_folder: bool, has_data: bool, has_posterior: bool) -> None:
-        """Raise an error where there are no data to have them."""
-        refuse_options(
-            (self.names and not (is_folder or has_data),
-             "--group-by, --within and --weight-column name columns of the data: give --data FILE, or the "
-             "folder of a release"),
-            (self.within is not None and has_posterior,
-             "--posterior is of all people: leave out --within"),
-        )  # fmt: skip
+    def read(self, mechanism_files: Sequence[Path]) -> tuple[list[Mechanism], ReleasedRows | None]:
+        """Read the mechanisms, and the rows of the folder or of the data; None for a file of counts."""
+        from pmlopt.publishing.estimating import (
+            ReleasedRows,
+            explain_missing_outputs,
+            keep_values,
+            read_outcomes,
+        )
+
+        counts_file, data, columns = self.counts_file, self.data, self.columns
+        if is_folder(mechanism_files):
+            if counts_file is not None or data is not None:
+                raise InputError(
+                    f"{mechanism_files[0]} has its data: leave out --counts and --data"
+                )
+            parts, rows = read_outcomes(
+                mechanism_files[0],
+                columns,
+                self.group_by,
+                self.within,
+                self.weight_column,
+                self.missing,
+            )
+            if rows.left_out:
+                print_line(rows.left_out, err=True)
+            return parts, rows
+        if not any((counts_file, data, columns)):
+            raise InputError(explain_missing_outputs(mechanism_files[0]))
+        if (counts_file is None) == (data is None) or (data is None) != (not columns):
+            raise InputError(
+                "give the outputs by --counts FILE, or by --data FILE with --column NAME"
+            )
+        if counts_file is not None:
+            return _read_mechanisms(mechanism_files, (), _read_outcomes(counts_file)), None
+        assert data is not None
+        names = [*columns, *self.clear_names]
+        seen = self.count_tuples(data, names, self.missing, self.weight_column)
+        parts = _read_mechanisms(mechanism_files, columns, list(seen))
+        letters = dict(zip(self.clear_names, seen.letters[len(columns) :], strict=True))
+        parts += [keep_values(name, letters[name]) for name in self.group_by]
+        groups = None if self.within is None else letters[self.within]
+        return parts, ReleasedRows(seen, str(data), groups, self.weight_column is not None)
 
 
-@add_command(main, "estimate")
+def is_folder(mechanism_files: Sequence[Path]) -> bool:
+    """Return whether the one path is that of the folder of a release."""
+    return len(mechanism_files) == 1 and mechanism_files[0].is_dir()
+
+
+@add_command(main, "estimate", extra=(json_option,))
 def estimate_command(
     mechanism_files: Annotated[tuple[Path, ...], ArgumentNote("MECHANISM...")],
-    form: DataOptions,
-    clear: ClearColumns,
-    counts_file: Annotated[
-        Path | None, "CSV with a header and two columns: output, count.", "--counts"
-    ] = None,
-    data: Annotated[
-        Path | None, "Instead: the data (CSV, Parquet or Arrow) with the released column."
-    ] = None,
-    columns: Annotated[
-        tuple[str, ...],
-        "With --data: the released column; once for each MECHANISM, or for each part of outputs that are "
-        "tuples.",
-        "--column",
-    ] = (),
-    missing: MissingCells = "letter",
+    seen: OutcomeOptions,
     workload: _Workload = None,
     method: Annotated[
         Literal["ml", "linear"], "Maximum likelihood, or linear without bias."
@@ -112,7 +144,6 @@ def estimate_command(
         str | None,
         "Instead: a regression on the columns of a folder, such as 'smokes ~ age + C(region)'.",
     ] = None,
-    as_json: Json = False,
 ) -> None:
     """Estimate frequencies from what was released.
 
@@ -129,29 +160,34 @@ def estimate_command(
     for file in mechanism_files:
         if not (is_standard_stream(file) or file.exists()):
             raise InputError(f"{file}: there is no such file or folder")
-    is_folder = len(mechanism_files) == 1 and mechanism_files[0].is_dir()
-    clear.check(is_folder=is_folder, has_data=data is not None, has_posterior=posterior is not None)
+    of_folder = is_folder(mechanism_files)
+    refuse_options(
+        (seen.clear_names and not of_folder and seen.data is None,
+         "--group-by, --within and --weight-column name columns of the data: give --data FILE, or the "
+         "folder of a release"),
+        (seen.within is not None and posterior is not None,
+         "--posterior is of all people: leave out --within"),
+    )  # fmt: skip
     if formula is not None:
-        others = (counts_file, data, columns, clear.group_by, clear.within, workload, posterior)
+        others = (
+            *(seen.counts_file, seen.data, seen.columns, seen.group_by, seen.within),
+            *(workload, posterior),
+        )
         is_plain = (method, intervals, min_p_value) == ("ml", "score", 1e-6)
-        if not (is_folder and is_plain) or any(others):
+        if not (of_folder and is_plain) or any(others):
             raise InputError(
                 "--formula is of the columns of a release: give its folder, and of the other options only "
                 "--weight-column, --missing drop, --confidence and --json"
             )
-        options: dict[str, Any] = {"confidence": confidence, "drop_missing": missing == "drop"}
-        _print_model(mechanism_files[0], formula, clear.weight_column, options, as_json)
+        options: dict[str, Any] = {"confidence": confidence, "drop_missing": seen.missing == "drop"}
+        _print_model(mechanism_files[0], formula, seen.weight_column, options)
         return
-    rows: ReleasedRows | None
+    parts, rows = seen.read(mechanism_files)
     name_letter: Callable[[Label], Label] = lambda letter: letter  # noqa: E731
-    if is_folder:
-        if counts_file is not None or data is not None:
-            raise InputError(f"{mechanism_files[0]} has its data: leave out --counts and --data")
-        parts, rows = _read_folder(mechanism_files[0], columns, clear, missing)
-        name_letter = make_estimate_namer(mechanism_files[0], columns, clear.group_by, clear.within)
-    else:
-        _check_sources(mechanism_files, counts_file, data, columns)
-        parts, rows = _read_data(mechanism_files, counts_file, data, columns, clear, missing, form)
+    if of_folder:
+        name_letter = make_estimate_namer(
+            mechanism_files[0], seen.columns, seen.group_by, seen.within
+        )
     mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
     options = {
         "method": method, "confidence": confidence, "workload": workload, "intervals": intervals,
@@ -159,36 +195,36 @@ def estimate_command(
     }  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the printed text states it
-        if clear.within is not None:
+        if seen.within is not None:
             assert rows is not None
             samples = {
                 group: part.make_sample(mechanism) for group, part in rows.split_by_group().items()
             }
             groups = estimate_within(mechanism, samples, **options)
-            _print_groups(clear.within, groups, as_json, name_letter)
+            _print_groups(seen.within, groups, name_letter)
             return
-        sample = {"counts": counts_file} if rows is None else rows.make_sample(mechanism)
+        sample = {"counts": seen.counts_file} if rows is None else rows.make_sample(mechanism)
         found = estimate(mechanism, **sample, **options)
     if posterior is None:
-        is_all = is_folder and not (as_json or clear.names)
-        fit = explain_fit(mechanism_files[0]) if is_all else ""
-        _print_estimate(found, _test_independence(parts, found), as_json, name_letter, fit)
-        if is_folder and not as_json and (stated := explain_stated_counts(mechanism_files[0])):
+        is_told = of_folder and not prints_json()
+        fit = explain_fit(mechanism_files[0]) if is_told and not seen.clear_names else ""
+        _print_estimate(found, _test_independence(parts, found), name_letter, fit)
+        if is_told and (stated := explain_stated_counts(mechanism_files[0])):
             print_line(stated)
     else:
-        several = is_folder or len(mechanism_files) > 1
+        several = of_folder or len(mechanism_files) > 1
         known = None if several else read_saved_prior(mechanism_files[0])
-        _print_posterior(found, known, posterior, as_json, name_letter)
+        _print_posterior(found, known, posterior, name_letter)
 
 
 def _print_model(
-    folder: Path, formula: str, weight_column: str | None, options: dict[str, Any], as_json: bool
+    folder: Path, formula: str, weight_column: str | None, options: dict[str, Any]
 ) -> None:
     """Fit a regression to the columns of a release, and print it."""
     from pmlopt.publishing.estimating import model_release
 
     found = model_release(folder, formula, weight_column, **options)
-    if not as_json:
+    if not prints_json():
         print_line(found.title)
         print_line(found.describe_confidence())
         print_table(*found.format_rows())
@@ -200,65 +236,12 @@ def _print_model(
         "people": found.people, "confidence": found.confidence, "robust": found.robust,
         "log_likelihood": found.log_likelihood,
         "coefficients": [
-            {"name": name, **{key: finite_or_none(float(column[k])) for key, column in found.columns.items()}}
+            {"name": name, **{key: float(column[k]) for key, column in found.columns.items()}}
             for k, name in enumerate(found.names)
         ],
-        "covariance": [[finite_or_none(float(one)) for one in row] for row in found.covariance],
+        "covariance": found.covariance.tolist(),
         "warnings": list(found.warnings),
     })  # fmt: skip
-
-
-def _check_sources(
-    mechanism_files: Sequence[Path],
-    counts_file: Path | None,
-    data: Path | None,
-    columns: Sequence[str],
-) -> None:
-    """Raise an error unless the outputs of mechanisms are given in one way."""
-    from pmlopt.publishing.estimating import explain_missing_outputs
-
-    if not any((counts_file, data, columns)):
-        raise InputError(explain_missing_outputs(mechanism_files[0]))
-    if (counts_file is None) == (data is None) or (data is None) != (not columns):
-        raise InputError("give the outputs by --counts FILE, or by --data FILE with --column NAME")
-
-
-def _read_folder(
-    folder: Path, columns: Sequence[str], clear: ClearColumns, missing: Missing
-) -> tuple[list[Mechanism], ReleasedRows]:
-    """Read the mechanisms and rows of a release, and print how many are left out."""
-    from pmlopt.publishing.estimating import read_outcomes
-
-    parts, rows = read_outcomes(
-        folder, columns, clear.group_by, clear.within, clear.weight_column, missing
-    )
-    if rows.left_out:
-        print_line(rows.left_out, err=True)
-    return parts, rows
-
-
-def _read_data(
-    mechanism_files: Sequence[Path],
-    counts_file: Path | None,
-    data: Path | None,
-    columns: Sequence[str],
-    clear: ClearColumns,
-    missing: Missing,
-    form: DataOptions,
-) -> tuple[list[Mechanism], ReleasedRows | None]:
-    """Read the mechanisms, and the rows of the data; None for a file of counts."""
-    from pmlopt.publishing.estimating import ReleasedRows, keep_values
-
-    if data is None:
-        assert counts_file is not None
-        return _read_mechanisms(mechanism_files, (), _read_outcomes(counts_file)), None
-    seen = form.count_tuples(data, [*columns, *clear.names], missing, clear.weight_column)
-    parts = _read_mechanisms(mechanism_files, columns, list(seen))
-    letters = dict(zip(clear.names, seen.letters[len(columns) :], strict=True))
-    parts += [keep_values(name, letters[name]) for name in clear.group_by]
-    groups = None if clear.within is None else letters[clear.within]
-    rows = ReleasedRows(seen, str(data), groups, clear.weight_column is not None)
-    return parts, rows
 
 
 def _read_mechanisms(
@@ -294,7 +277,6 @@ def _print_posterior(
     found: Estimate,
     prior: Prior | None,
     worth: float,
-    as_json: bool,
     name_letter: Callable[[Label], Label],
 ) -> None:
     """Print the posterior frequencies and their Dirichlet prior."""
@@ -304,12 +286,11 @@ def _print_posterior(
         prior = None  # of a table with columns in clear
     after = found.posterior(prior, worth)
     what = "even frequencies" if prior is None else "the prior of the design"
-    if as_json:
-        print_json("posterior", {
-            "people": found.people, "confidence": found.confidence, "prior": what, "worth": worth,
-            "estimates": _list_records(after.letters, after.columns),
-            "standard_errors": after.error.tolist(),
-        })  # fmt: skip
+    if print_json("posterior", {
+        "people": found.people, "confidence": found.confidence, "prior": what, "worth": worth,
+        "estimates": _list_records(after.letters, after.columns),
+        "standard_errors": after.error.tolist(),
+    }):  # fmt: skip
         return
     print_line(
         f"{found.people:,} released values; {what} as the Dirichlet prior, with the weight of {worth:g} more"
@@ -333,14 +314,12 @@ def _test_independence(parts: Sequence[Mechanism], found: Estimate) -> GoodnessO
         return None
 
 
-@add_command(main, "people-needed")
+@add_command(main, "people-needed", extra=(json_option,))
 def people_needed_command(
     bound: BoundOptions,
     mechanism_file: Annotated[Path | None, ArgumentNote("MECHANISM")] = None,
     prior_file: Annotated[
-        Path | None,
-        "CSV with a header and two columns: letter, and count or probability.",
-        "--prior",
+        Path | None, "CSV with a header and two columns: letter, and count or probability."
     ] = None,
     half_width: Annotated[
         float | None, "The largest half-width of the intervals; 0.01 is one in a hundred people."
@@ -348,7 +327,6 @@ def people_needed_command(
     against_file: Annotated[
         Path | None,
         "Instead of --half-width: such a file of another group, whose share of --letter differs.",
-        "--against",
     ] = None,
     letter: Annotated[str | None, "With --against: the letter whose shares are compared."] = None,
     power: Annotated[float, "With --against: with which the difference is found."] = 0.8,
@@ -360,7 +338,6 @@ def people_needed_command(
         Literal["score", "bernstein", "wald"], "Those that `pmlopt estimate` is to print."
     ] = "score",
     confidence: _Confidence = 0.95,
-    as_json: Json = False,
 ) -> None:
     """Compute how many people an estimate needs.
 
@@ -378,7 +355,7 @@ def people_needed_command(
             raise InputError(
                 "--for-bound is of no mechanism: leave out MECHANISM, --prior and --half-width"
             )
-        bound.print_third(as_json)
+        bound.print_third()
         return
     if bound != BoundOptions():
         raise InputError(
@@ -395,13 +372,12 @@ def people_needed_command(
     prior = align_prior(read_prior(prior_file), mechanism)
     if against_file is not None and letter is not None:
         other = align_prior(read_prior(against_file), mechanism)
-        _print_comparison(mechanism, prior, other, letter, power, confidence, as_json)
+        _print_comparison(mechanism, prior, other, letter, power, confidence)
         return
     assert half_width is not None
     needed = people_needed(prior, mechanism, half_width, confidence, workload, intervals)
     asked = {"half_width": half_width, "confidence": confidence, "intervals": intervals}
-    if as_json:
-        print_json("people-needed", {"people": needed, **asked})
+    if print_json("people-needed", {"people": needed, **asked}):
         return
     held = f"with a confidence of {confidence:g} ({intervals})"
     print_line(f"{needed} people for half-widths of {half_width:g} {held}")
@@ -414,7 +390,6 @@ def _print_comparison(
     letter: str,
     power: float,
     confidence: float,
-    as_json: bool,
 ) -> None:
     """Print how many people find that two groups differ: by the shares of a letter, and by their odds."""
     from pmlopt.core.numbers.arrays import parse_labels
@@ -430,12 +405,11 @@ def _print_comparison(
     }
     shares = [float(law.pmf[law.labels.index(label)]) for law in (first, second)]
     odds = [share / (1 - share) for share in shares]
-    if as_json:
-        print_json("people-to-compare", {
-            "compared": label, "shares": shares, "odds_ratio": odds[1] / odds[0], "power": power,
-            "confidence": confidence, "people": by_scale["difference"],
-            "people_for_odds_ratio": by_scale["odds-ratio"],
-        })  # fmt: skip
+    if print_json("people-to-compare", {
+        "compared": label, "shares": shares, "odds_ratio": odds[1] / odds[0], "power": power,
+        "confidence": confidence, "people": by_scale["difference"],
+        "people_for_odds_ratio": by_scale["odds-ratio"],
+    }):  # fmt: skip
         return
     print_line(
         f"{by_scale['difference']} people, half in each group, find with a power of {power:g} that the share "
@@ -452,7 +426,7 @@ def _make_record(found: Estimate) -> dict[str, Any]:
         "intervals": found.kind,
         "estimates": _list_records(found.letters, found.columns),
         "covariance": found.covariance.tolist(),
-        "fit": {**asdict(found.fit), "statistic": finite_or_none(found.fit.statistic)},
+        "fit": asdict(found.fit),
         "warnings": list(found.warnings),
     }
 
@@ -460,12 +434,11 @@ def _make_record(found: Estimate) -> dict[str, Any]:
 def _print_estimate(
     found: Estimate,
     apart: GoodnessOfFit | None,
-    as_json: bool,
     name_letter: Callable[[Label], Label],
     fit: str,
 ) -> None:
     """Print an estimate with standard errors, whether the counts fit, and the independence test."""
-    if as_json:
+    if prints_json():
         independence = None if apart is None else asdict(apart)
         print_json("estimate", {**_make_record(found), "independence": independence})
         return
@@ -486,17 +459,16 @@ def _print_estimate(
 
 
 def _print_groups(
-    column: str, found: GroupEstimates, as_json: bool, name_letter: Callable[[Label], Label]
+    column: str, found: GroupEstimates, name_letter: Callable[[Label], Label]
 ) -> None:
     """Print the estimates within groups."""
     from pmlopt.releases.estimation.tables import format_label
 
     groups = list(found.groups.values())
-    if as_json:
-        print_json("group-estimates", {
-            "within": column, "confidence": found.confidence, "people": sum(one.people for one in groups),
-            "groups": [{"group": group, **_make_record(one)} for group, one in found.groups.items()],
-        })  # fmt: skip
+    if print_json("group-estimates", {
+        "within": column, "confidence": found.confidence, "people": sum(one.people for one in groups),
+        "groups": [{"group": group, **_make_record(one)} for group, one in found.groups.items()],
+    }):  # fmt: skip
         return
     _print_people(groups, f" in {pluralize(len(groups), 'group')} by {column!r}")
     _print_intervals(groups[0], groups[0].describe_confidence(found.confidence))

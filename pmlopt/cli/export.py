@@ -52,7 +52,7 @@ SOURCE_ENDINGS = frozenset(language.ending.lower() for language in LANGUAGES.val
 @add_command(main, "export")
 def export_command(
     saved_file: Annotated[Path, ArgumentNote("MECHANISM")],
-    output: Annotated[Path, "The file to write.", "-o/--output", TARGET],
+    output: Annotated[Path, "The file to write.", TARGET],
     language: Language = None,
     keys: Keys = None,
     bits: Annotated[
@@ -148,7 +148,7 @@ def _export_decoder(found: Any, output: Path, language: str | None, name: str) -
     export_decoder(found.mechanism, output, language, prior=prior, name=name)
 
 
-def verify_source(path: Path, mechanism_file: Path, as_json: bool) -> bool:
+def verify_source(path: Path, mechanism_file: Path) -> bool:
     """Print whether generated source code draws from a mechanism; return the verdict."""
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.verification.verify_saved import load_trusted
@@ -164,14 +164,13 @@ def verify_source(path: Path, mechanism_file: Path, as_json: bool) -> bool:
         same = list(source.header["statement"]) == stated
         parts.append(("statement", same, " ".join(stated)))
     holds = all(verdict for _, verdict, _ in parts)
-    if as_json:
-        print_json("verdict", {
-            "language": source.header["language"],
-            "digest": source.header["digest"],
-            "bits": source.header["bits"],
-            "holds": holds,
-            "parts": [dict(zip(("part", "holds", "detail"), part, strict=True)) for part in parts],
-        })  # fmt: skip
+    if print_json("verdict", {
+        "language": source.header["language"],
+        "digest": source.header["digest"],
+        "bits": source.header["bits"],
+        "holds": holds,
+        "parts": [dict(zip(("part", "holds", "detail"), part, strict=True)) for part in parts],
+    }):  # fmt: skip
         return holds
     print_line(f"{path.name}: {source.header['language']}, {source.header['bits']} bits a draw")
     print_table(
@@ -201,7 +200,7 @@ def describe_for_registry(folder: Path, output: Path | None) -> None:
 
     record = describe_deployment(folder)
     if output is None:
-        print_json("deployment", record)
+        print_json("deployment", record, always=True)
         return
     check_not_sealed(output)
     atomic_write(output, encode_json_bytes(record))

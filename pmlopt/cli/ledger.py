@@ -12,14 +12,13 @@ import numpy as np
 from pmlopt.cli.data_options import ColumnOptions, DataOptions, PriorFile
 from pmlopt.cli.exits import CLAIM_FAILS, note_released
 from pmlopt.cli.group import main
-from pmlopt.cli.options import ArgumentNote, Json, add_command
+from pmlopt.cli.options import ArgumentNote, add_command, json_option
 from pmlopt.cli.printing import format_nats, format_number, print_json, print_table
 from pmlopt.cli.streams import stream_group
 from pmlopt.cli.targets import check_targets_not_inputs
 from pmlopt.cli.terminal import print_line
 from pmlopt.core.display import pluralize
 from pmlopt.core.numbers.arrays import Label, abbreviate
-from pmlopt.core.records.converters import finite_or_none
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -113,9 +112,8 @@ def record_release(
     )
     people = None if person_column is None else parse_person_numbers(released.pop(), person_column)
     outcomes: list[Any] = released[0]
-    labels: list[Label] = [
-        str(output) for output in mechanism.outputs
-    ]  # as they read in one column
+    # as they read in one column
+    labels: list[Label] = [str(output) for output in mechanism.outputs]
     if len(columns) > 1:
         outcomes = list(zip(*released, strict=True))
         labels = [
@@ -134,7 +132,7 @@ def record_release(
     print_recorded(book, ledger_file, len(outcomes))
 
 
-@add_command(ledger, "check")
+@add_command(ledger, "check", extra=(json_option,))
 def check_release(
     ledger_file: LedgerFile,
     mechanism_file: MechanismFile,
@@ -145,7 +143,6 @@ def check_release(
     person_column: Annotated[
         str | None, "The column of --data with their numbers, from 0; else all people are in it."
     ] = None,
-    as_json: Json = False,
 ) -> None:
     """Check whether a release through MECHANISM keeps the total of LEDGER, whatever the outcomes; else exit
     1.
@@ -161,15 +158,11 @@ def check_release(
             "--data and --person-column name the people in the release together: give both or neither"
         )
     book, mechanism = Ledger.load(ledger_file), Mechanism.load(mechanism_file)
-    people = (
-        None
-        if data is None or person_column is None
-        else parse_person_numbers(form.read_texts(data, [person_column])[0], person_column)
-    )
+    people = None
+    if data is not None and person_column is not None:
+        people = parse_person_numbers(form.read_texts(data, [person_column])[0], person_column)
     kept, level = book.allows(mechanism, people), book.level_after(mechanism, people)
-    if as_json:
-        print_json("ledger-check", {"holds": kept, "level": level, "total": book.total})
-    else:
+    if not print_json("ledger-check", {"holds": kept, "level": level, "total": book.total}):
         verdict = "is kept" if kept else "MIGHT BE EXCEEDED"
         print_line(
             f"the total of {format_nats(book.total or 0.0)} {verdict}: a leakage may become "
@@ -178,11 +171,10 @@ def check_release(
     sys.exit(0 if kept else CLAIM_FAILS)
 
 
-@add_command(ledger, "show")
+@add_command(ledger, "show", extra=(json_option,))
 def show_ledger(
     ledger_file: LedgerFile,
     person: Annotated[int | None, "Show the letters of one person.", click.IntRange(min=0)] = None,
-    as_json: Json = False,
 ) -> None:
     """Print what LEDGER holds: how much has leaked, or of one person the posterior and what is left."""
     from pmlopt.releases import Ledger
@@ -190,16 +182,15 @@ def show_ledger(
     book = Ledger.load(ledger_file)
     left = None if person is None or book.total is None else book.remaining(person=person).tolist()
     posterior = None if person is None else book.initial.pmf * np.exp(book.density(person))
-    if as_json:
-        print_json("ledger", {
-            "people": book.people,
-            "releases": book.releases,
-            "total": book.total,
-            "level": book.level,
-            "labels": list(book.initial.labels),
-            "posterior": None if posterior is None else posterior.tolist(),
-            "remaining": None if left is None else [finite_or_none(value) for value in left],
-        })  # fmt: skip
+    if print_json("ledger", {
+        "people": book.people,
+        "releases": book.releases,
+        "total": book.total,
+        "level": book.level,
+        "labels": list(book.initial.labels),
+        "posterior": None if posterior is None else posterior.tolist(),
+        "remaining": left,
+    }):  # fmt: skip
         return
     total = "no total" if book.total is None else f"a total of {format_nats(book.total)}"
     groups = pluralize(len(book.groups()), "history", "histories")

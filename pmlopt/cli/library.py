@@ -11,7 +11,7 @@ import click
 
 from pmlopt.cli.exits import CLAIM_FAILS
 from pmlopt.cli.group import main
-from pmlopt.cli.options import ArgumentNote, Json, add_command
+from pmlopt.cli.options import ArgumentNote, add_command, json_option
 from pmlopt.cli.printing import format_number, iterate_with_progress, print_json, print_table
 from pmlopt.cli.targets import TARGET
 from pmlopt.cli.terminal import print_line
@@ -26,13 +26,12 @@ if TYPE_CHECKING:
 INDENT = "    "
 
 
-@add_command(main)
+@add_command(main, extra=(json_option,))
 def problems(
     words: Annotated[tuple[str, ...], ArgumentNote("[WORDS]...")] = (),
     output: Annotated[
-        Path | None, "With new FAMILY: the problem file to write (.toml).", "-o/--output", TARGET
+        Path | None, "With new FAMILY: the problem file to write (.toml).", TARGET
     ] = None,
-    as_json: Json = False,
 ) -> None:
     """List the problem library, or begin a problem file.
 
@@ -51,11 +50,10 @@ def problems(
         for one in list_problems()
         if all(word.lower() in f"{one.id} {one.title} {one.source}".lower() for word in words)
     ]
-    if as_json:
-        print_json("problems", {"problems": [
-            {"id": i.id, "title": i.title, "file": str(i.path), "source": i.cite, "where": i.where}
-            for i in found
-        ]})  # fmt: skip
+    if print_json("problems", {"problems": [
+        {"id": i.id, "title": i.title, "file": str(i.path), "source": i.cite, "where": i.where}
+        for i in found
+    ]}):  # fmt: skip
         return
     for one in found:
         print_line(one.id)
@@ -80,7 +78,7 @@ def _begin_problem(words: tuple[str, ...], output: Path) -> None:
     print_line(f"{output}: fill it in, and solve it with: pmlopt solve {output}")
 
 
-@add_command(main)
+@add_command(main, extra=(json_option,))
 def bench(
     repeats: Annotated[
         int, "Runs of each, after one to warm up; medians are shown.", click.IntRange(min=1)
@@ -93,7 +91,6 @@ def bench(
         "A number of letters: linear programs of that size in place of the library; may be repeated.",
         click.IntRange(min=3, max=1000),
     ] = (),
-    as_json: Json = False,
 ) -> None:
     """Compare problems with their closed forms.
 
@@ -116,9 +113,7 @@ def bench(
         rows = list(
             iterate_with_progress(compare_instances(instances, repeats), len(instances), "solving")
         )
-    if as_json:
-        print_json("bench", {"comparisons": [asdict(row) for row in rows]})
-    else:
+    if not print_json("bench", {"comparisons": [asdict(row) for row in rows]}):
         _print_comparison("LP", [row for row in rows if row.linear])
         _print_comparison("solved", [row for row in rows if not row.linear])
     sys.exit(0 if all(row.holds for row in rows) else CLAIM_FAILS)

@@ -1,4 +1,4 @@
-"""Names of options and commands that people type and that there are not, with what to type instead."""
+"""Names of commands that people type and that there are not, with what to type instead."""
 
 from __future__ import annotations
 
@@ -6,23 +6,6 @@ import shlex
 from collections.abc import Sequence
 
 from pmlopt.core.suggestions import did_you_mean
-
-OPTIONS_MEANT = {
-    "--again": ("--allow-duplicate",),
-    "--also": ("--and-mechanism",),
-    "--beside": ("--compare",),
-    "--by": ("--secret-column", "--group-by"),
-    "--delta": ("--confidence-delta",),
-    "--least": ("--min-probability",),
-    "--least-fit": ("--min-p-value",),
-    "--person": ("--person-column",),
-    "--reach": ("--target",),
-    "--slack": ("--delta",),
-    "--time": ("--time-column",),
-    "--weight": ("--weight-column",),
-    "--who": ("--person-column",),
-}
-"""What to write for names of options that there are not: the first that the command has."""
 
 _PROBLEM = "pmlopt problems new {} -o p.toml, fill it in, and type pmlopt solve p.toml"
 COMMANDS_MEANT = {

@@ -12,7 +12,7 @@ import numpy as np
 
 from pmlopt.cli.data_options import DataOptions, Seed, warn_of_seed
 from pmlopt.cli.group import main
-from pmlopt.cli.options import ArgumentNote, Json, add_command
+from pmlopt.cli.options import ArgumentNote, add_command, json_option
 from pmlopt.cli.printing import format_nats, format_number, print_json, print_table
 from pmlopt.cli.reading import read_counts, read_prior
 from pmlopt.cli.targets import TARGET
@@ -189,13 +189,11 @@ def _read_record_law(
     return RecordLaw(columns, prior, over, scope, rows)
 
 
-@add_command(main, "answer", spends=True)
+@add_command(main, "answer", extra=(json_option,), spends=True)
 def answer_command(
     data: Annotated[Path, ArgumentNote("DATA")],
     epsilon: Annotated[float, "What all answers together may leak about any one record, in nats."],
-    output: Annotated[
-        Path, "The CSV file to write: answer, value, low, high.", "-o/--output", TARGET
-    ],
+    output: Annotated[Path, "The CSV file to write: answer, value, low, high.", TARGET],
     form: DataOptions,
     counts: Annotated[
         tuple[str, ...],
@@ -229,7 +227,6 @@ def answer_command(
     ] = False,
     confidence: Annotated[float, "Of each interval, over the noise."] = 0.95,
     seed: Seed = None,
-    as_json: Json = False,
 ) -> None:
     """Answer counts, sums and means of columns with noise.
 
@@ -260,12 +257,11 @@ def answer_command(
     released = noise.release(_answer_exactly(answers, law, table, people), seed)
     rows = _list_rows(answers, released, noise.scales, people, confidence)
     disk.atomic_write(output, encode_csv([HEADER, *rows]))
-    if as_json:
-        print_json("noisy-answer", {
-            "level": level, "scope": law.scope, "scales": list(noise.scales), "people": people,
-            "confidence": confidence,
-            "answers": [dict(zip(HEADER, row, strict=True)) for row in rows],
-        })  # fmt: skip
+    if print_json("noisy-answer", {
+        "level": level, "scope": law.scope, "scales": list(noise.scales), "people": people,
+        "confidence": confidence,
+        "answers": [dict(zip(HEADER, row, strict=True)) for row in rows],
+    }):  # fmt: skip
         return
     print_table(
         ["answer", "value", f"{confidence:.0%} interval"],

@@ -32,7 +32,14 @@ from typing import (
 import click
 
 from pmlopt.cli.completion import complete_by
-from pmlopt.cli.exits import BAD_INPUT, BUG, NOT_SOLVED, exit_with_error, handle_stream_errors
+from pmlopt.cli.exits import (
+    BAD_INPUT,
+    BUG,
+    NOT_SOLVED,
+    exit_with_error,
+    handle_stream_errors,
+    prints_json,
+)
 from pmlopt.cli.printing import (
     check_output,
     print_json,
@@ -224,8 +231,8 @@ imports = click.Option(
 class OptionNote:
     """What an annotation `Annotated[kind, help, flags, type, complete]` states of the option of a parameter.
 
-    The texts are the help and, where they are not the name of the parameter, the flags, such as
-    "-o/--output"; the click type and what completes the option follow where there are any.
+    The texts are the help and, where they do not follow from the name of the parameter (`derive_flags`),
+    the flags; the click type and what completes the option follow where there are any.
     """
 
     help: str
@@ -238,10 +245,21 @@ class OptionNote:
         """Read the note of a parameter from its name and its annotation."""
         notes = hint.__metadata__
         texts = [one for one in notes if isinstance(one, str)]
-        flags = texts[1] if len(texts) > 1 else f"--{key.replace('_', '-')}"
+        flags = texts[1] if len(texts) > 1 else derive_flags(key)
         kind = next((one for one in notes if isinstance(one, click.ParamType | tuple)), None)
         complete = next((one for one in notes if isfunction(one)), None)
         return cls(texts[0], tuple(flags.split("/")), kind, complete)
+
+
+def derive_flags(key: str) -> str:
+    """Return the flags of the option of a parameter that states none.
+
+    Examples:
+        >>> derive_flags("keep_order"), derive_flags("prior_file"), derive_flags("output")
+        ('--keep-order', '--prior', '-o/--output')
+    """
+    plain = key.removesuffix("_file").removesuffix("_name").replace("_", "-")
+    return "-o/--output" if key == "output" else f"--{plain}"
 
 
 @dataclass(frozen=True)
@@ -315,13 +333,9 @@ def _make_parameter(key: str, hint: Any, default: Any) -> click.Parameter:
     required = (
         given is None and not optional and kind is not bool and not (several and default == ())
     )
-    choice = (
-        click.Choice(get_args(kind))
-        if get_origin(kind) is Literal
-        else PATH
-        if kind is Path
-        else kind
-    )
+    choice: Any = PATH if kind is Path else kind
+    if get_origin(kind) is Literal:
+        choice = click.Choice(get_args(kind))
     completes: dict[str, Any] = (
         {} if note.complete is None else {"shell_complete": complete_by(note.complete)}
     )
@@ -357,7 +371,8 @@ def refuse_options(*rules: tuple[object, str]) -> None:
             raise InputError(text)
 
 
-Json: TypeAlias = Annotated[bool, "Print JSON.", "--json"]
+json_option = click.Option(["--json"], is_flag=True, expose_value=False, help="Print JSON.")
+"""By which a command prints JSON; see `prints_json`."""
 Plot: TypeAlias = Annotated[
     Path | None, "Draw the mechanism, or the curve: .png, .pdf or .svg.", TARGET
 ]
@@ -383,7 +398,8 @@ class SolverChoice:
         "An option of the solver that --solver names, as key=value; may be given several times.",
     ] = ()
     plot: Plot = None
-    as_json: Json = False
+
+    EXTRA: ClassVar[tuple[click.Option, ...]] = (json_option,)
 
 
 def read_solver_options(pairs: Sequence[str]) -> dict[str, Any]:
@@ -412,7 +428,6 @@ class SolveOptions(SolverChoice):
         Path | None,
         "Write .json or .npz (with the certificate), or the matrix as .csv, .tsv, .npy, .mat, .parquet or "
         ".xlsx; - for JSON to standard output.",
-        "-o/--output",
         TARGET,
     ] = None
     isolated: Annotated[
@@ -422,7 +437,7 @@ class SolveOptions(SolverChoice):
     verbose: Annotated[bool, "Print the solver's log."] = False
     mps: Annotated[Path | None, "Write the LP in the MPS format too.", TARGET] = None
 
-    EXTRA: ClassVar = (imports,)
+    EXTRA = (json_option, imports)
 
     def check(self) -> None:
         """Raise an error for unknown output formats, before solving."""
@@ -452,7 +467,7 @@ class SolveOptions(SolverChoice):
         if how["solver"].lower() == "auto":
             options = {**(solver_options or {}), **how["solver_options"]}
             how |= {"solver": solver, "solver_options": options}
-        with show_status("solving", self.as_json):
+        with show_status("solving"):
             from pmlopt.programs.solving import solve
 
             program = declare()
@@ -498,7 +513,7 @@ class SolveOptions(SolverChoice):
         record: Mapping[str, Any] | None = None,
     ) -> None:
         """Print a result as a table, or as JSON with additional fields."""
-        if self.as_json:
+        if prints_json():
             print_json("result", {**(record or {}), **result.to_dict()})
         else:
             print_result(result, title, rows)

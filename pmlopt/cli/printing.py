@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pmlopt.cli.exits import prints_json
 from pmlopt.cli.terminal import print_line
 from pmlopt.core.display import align_cells
 from pmlopt.core.files import disk
@@ -53,9 +54,8 @@ def _try_output(handle: int) -> None:
     """Raise an OSError where a stream cannot be written."""
     kind = os.fstat(handle).st_mode
     if stat.S_ISCHR(kind) and not os.isatty(handle):
-        os.write(
-            handle, b"\n"
-        )  # /dev/full is found by writing only; others, such as /dev/null, lose a line
+        # /dev/full is found by writing only; others, such as /dev/null, lose a line
+        os.write(handle, b"\n")
     elif stat.S_ISREG(kind) and hasattr(os, "fstatvfs") and os.fstatvfs(handle).f_bavail == 0:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     elif hasattr(select, "poll") and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
@@ -70,21 +70,21 @@ def _try_output(handle: int) -> None:
             raise OSError(errno.EBADF, "it is open for reading only")
 
 
-def open_console(quiet: bool = False) -> Any:
-    """Return a console on standard error; None where that is no terminal or quiet.
+def open_console() -> Any:
+    """Return a console on standard error; None where that is no terminal, or under `--json`.
 
     There is none either where rich is missing, which only shows progress.
     """
-    if quiet or not sys.stderr.isatty() or find_spec("rich") is None:
+    if prints_json() or not sys.stderr.isatty() or find_spec("rich") is None:
         return None
     from rich.console import Console
 
     return Console(stderr=True)
 
 
-def show_status(text: str, quiet: bool) -> Any:
-    """Show a spinner on a terminal while the block runs."""
-    console = open_console(quiet)
+def show_status(text: str) -> Any:
+    """Show a spinner on a terminal while the block runs, but under `--json`."""
+    console = open_console()
     return nullcontext() if console is None else console.status(text)
 
 
@@ -269,10 +269,27 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         print_line(f"  {line}")
 
 
-def print_json(kind: str, content: Mapping[str, Any]) -> None:
-    """Print plain data as a JSON object whose `format` names its kind, with the keys of its schema."""
-    record = {"format": f"pmlopt {kind}", **content}
-    click.echo(disk.encode_json_bytes(record).decode(), nl=False)
+def print_json(kind: str, content: Mapping[str, Any], always: bool = False) -> bool:
+    """Print plain data as JSON where `--json` asks for it, and return whether it does.
+
+    Args:
+        kind: what the `format` of the object names.
+        content: with the keys of its schema.
+        always: whether it is printed in any case.
+    """
+    if always or prints_json():
+        record = _blank_infinities({"format": f"pmlopt {kind}", **content})
+        click.echo(disk.encode_json_bytes(record).decode(), nl=False)
+    return always or prints_json()
+
+
+def _blank_infinities(content: Any) -> Any:
+    """Return plain data with None for numbers that are not finite, for which JSON has no form."""
+    if isinstance(content, Mapping):
+        return {name: _blank_infinities(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_blank_infinities(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
 def format_number(value: float | None) -> str:
@@ -282,8 +299,6 @@ def format_number(value: float | None) -> str:
 
 def format_nats(level: float) -> str:
     """Format a level in nats, and in bits where it is finite."""
-    return (
-        f"{format_number(level)} nats = {format_number(level / math.log(2))} bits"
-        if math.isfinite(level)
-        else "infinite"
-    )
+    if math.isfinite(level):
+        return f"{format_number(level)} nats = {format_number(level / math.log(2))} bits"
+    return "infinite"

@@ -102,21 +102,18 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
         Path | None,
         "CSV with a header and two columns: letter, and count or probability. Letters of several attributes "
         "take a column each, and are tuples then.",
-        "--prior",
     ] = None
     counts_file: Annotated[
         Path | None,
         "The same with whole counts only: the sample size counts. If --prior is given too, the utility is "
         "measured under --prior, and these counts are the sample of --confidence-delta, in which letters may "
         "be missing.",
-        "--counts",
     ] = None
     privacy_name: Annotated[
         str,
         "pml, pml-given-known, ldp, lip, pmc, maximal-leakage, vulnerability, approximate-pml, renyi-pml, "
         "sibson-leakage, maximal-alpha-leakage, metric, pufferfish, g-leakage, guess-leakage, or the name of "
         "a requirement of your own (--import).",
-        "--privacy",
         list_privacy_names,
     ] = "pml"
     about_file: Annotated[
@@ -126,20 +123,17 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
         "secret that is correlated with the data, not the data. "
         "CSV with a header: secret and letter of each person; the two and a count or probability; or a "
         "crosstab, a row for each value of the secret. The prior is the law of the letters in it.",
-        "--about",
     ] = None
     distance_name: Annotated[
         str | None,
         SetsFields(("distance",), read_distance),
         "Metric privacy only: absolute, hamming, or a CSV matrix of distances (inf for none).",
-        "--distance",
     ] = None
     gain_file: Annotated[
         Path | None,
         SetsFields(("gain",), read_gains),
         "g-leakage and vulnerability: CSV matrix of gains, a row for each letter and a column for each "
         "guess.",
-        "--gain",
     ] = None
     delta: Annotated[
         float | None,
@@ -374,11 +368,9 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
                     f"{self.counts_file}: give a whole number for each letter, and each letter once"
                 )
             seen = dict(zip(labels, counts, strict=True))
-        return (
-            {letter: seen[letter] for letter in prior.labels}
-            if set(seen) == set(prior.labels)
-            else seen
-        )
+        if set(seen) == set(prior.labels):
+            return {letter: seen[letter] for letter in prior.labels}
+        return seen
 
 
 def _list_requirements_with(fields: set[str]) -> list[str]:

@@ -12,7 +12,7 @@ from itertools import chain, cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-from pmlopt.cli.exits import CLAIM_FAILS, NOT_SOLVED
+from pmlopt.cli.exits import CLAIM_FAILS, NOT_SOLVED, prints_json
 from pmlopt.cli.options import refuse_options
 from pmlopt.cli.printing import MAX_TABLE_COLUMNS, format_nats, print_json, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
@@ -28,7 +28,6 @@ from pmlopt.core.files.csv_rows import (
 )
 from pmlopt.core.files.disk import is_standard_stream, read_standard_input
 from pmlopt.core.numbers.arrays import NUMBER_HEADERS, Label
-from pmlopt.core.records.converters import finite_or_none
 from pmlopt.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
@@ -49,6 +48,32 @@ OUTPUTS_ALONE = (
 
 
 @dataclass(frozen=True, kw_only=True)
+class ClaimOptions:
+    """The options of `audit` on what is claimed, and what else is bounded."""
+
+    epsilon: Annotated[float | None, "The claimed bound in nats; decided in exact arithmetic."] = (
+        None
+    )
+    envelope: Annotated[
+        str | None,
+        "Probabilities, with commas between: the leakage that no processing of the output exceeds but "
+        "with each of them.",
+    ] = None
+    from_samples: Annotated[
+        bool,
+        "MECHANISM is a CSV of counts instead: how often each output was drawn (columns) at each letter.",
+    ] = False
+    confidence: Annotated[
+        float | None, "With --from-samples or --samples; 0.95 where left out."
+    ] = None
+
+    @property
+    def deltas(self) -> list[float]:
+        """Return the probabilities of the envelope."""
+        return [] if self.envelope is None else read_numbers(self.envelope, "--envelope")
+
+
+@dataclass(frozen=True, kw_only=True)
 class ProgramOptions:
     """The options of `audit` that name a program in place of a mechanism."""
 
@@ -56,13 +81,11 @@ class ProgramOptions:
         Path | None,
         "Instead of MECHANISM, a deterministic program: a table of its traces with a column count or "
         "probability. A column input holds what an attacker chooses.",
-        "--traces",
     ] = None
     samples_file: Annotated[
         Path | None,
         "Instead of MECHANISM, a black box: one output in each line, or letter,output with --prior; - for a "
         "pipe.",
-        "--samples",
     ] = None
     deterministic: Annotated[
         bool,
@@ -76,13 +99,16 @@ class ProgramOptions:
     ] = None
 
     def check(
-        self, mechanism_file: Path | None, asked: PrivacyOptions, epsilon: float | None,
-        deltas: str | None, confidence: float | None, *, of_matrix: bool,
-    ) -> None:  # fmt: skip
+        self,
+        mechanism_file: Path | None,
+        asked: PrivacyOptions,
+        wanted: ClaimOptions,
+        of_matrix: bool,
+    ) -> None:
         """Raise an error for options that do not go together."""
         traces, samples = self.traces_file is not None, self.samples_file is not None
         is_program, others = traces or samples, asked.is_robust or asked.privacy_name != "pml"
-        no_claim = epsilon is None or not 0 <= (asked.delta or 0.0) < 1
+        no_claim = wanted.epsilon is None or not 0 <= (asked.delta or 0.0) < 1
         refuse_options(
             ((mechanism_file is not None) + traces + samples != 1,
              "give one of MECHANISM, --traces FILE and --samples FILE"),
@@ -94,27 +120,23 @@ class ProgramOptions:
             (is_program and others, "--traces and --samples are of PML for one prior: leave --privacy out"),
             (is_program and asked.delta is not None and no_claim,
              "--delta is how likely more than --epsilon may be, in [0, 1): give both"),
-            (traces and (confidence is not None or asked.input_files),
+            (traces and (wanted.confidence is not None or asked.input_files),
              "--traces are exact, with their law: leave --confidence and --prior out"),
-            (samples and deltas, "--envelope needs MECHANISM or --traces, and --samples are draws"),
+            (samples and wanted.envelope, "--envelope needs MECHANISM or --traces, and --samples are draws"),
             (self.stop and no_claim, "--stop stops when a claim is decided: give --epsilon, and --delta"),
         )  # fmt: skip
 
-    def audit(
-        self, asked: PrivacyOptions, epsilon: float | None, deltas: str | None,
-        confidence: float | None, as_json: bool,
-    ) -> NoReturn:  # fmt: skip
+    def audit(self, asked: PrivacyOptions, wanted: ClaimOptions) -> NoReturn:
         """Audit the program, print what it reveals, and exit by the verdict on the claim."""
-        level, delta = epsilon or 0.0, asked.delta or 0.0
+        epsilon, level, delta = wanted.epsilon, wanted.epsilon or 0.0, asked.delta or 0.0
         if self.traces_file is not None:
             programs = load_traces(self.traces_file)
-            wanted = [] if deltas is None else read_numbers(deltas, "--envelope")
-            records = [_list_levels(name, one, wanted) for name, one in programs.items()]
+            records = [_list_levels(name, one, wanted.deltas) for name, one in programs.items()]
             exact = max(one.compute_tail(level) for one in programs.values())
             lower = upper = float(exact)
             verdict = "confirmed" if exact <= Fraction(str(delta)) else "refuted"
         else:
-            found = self._count_samples(asked, level, confidence or 0.95)
+            found = self._count_samples(asked, level, wanted.confidence or 0.95)
             levels = {"level, at least": found.min_level}
             for part in (0.1, 0.01, 0.001):
                 levels[f"leakage but for {part:g}, at most"] = found.bound_quantile(part)
@@ -125,11 +147,17 @@ class ProgramOptions:
             records, (lower, upper) = [(head, levels)], found.bound_tail(level)
             verdict = found.decide_claim(level, delta)
         code, holds, words = (0, None, "") if epsilon is None else VERDICTS[verdict]
-        if as_json:
-            content = [head | _give_both_units(levels) for head, levels in records]
+        if prints_json():
+            content = [
+                head | {
+                    "levels": levels,
+                    "levels_in_bits": {name: one / math.log(2) for name, one in levels.items()},
+                }
+                for head, levels in records
+            ]  # fmt: skip
             tail = None if epsilon is None else {"lower": lower, "upper": upper}
-            claim = {"epsilon": epsilon, "delta": asked.delta, "tail": tail, "holds": holds}
-            record = (content[0] if len(content) == 1 else {"inputs": content}) | claim
+            decided = {"epsilon": epsilon, "delta": asked.delta, "tail": tail, "holds": holds}
+            record = (content[0] if len(content) == 1 else {"inputs": content}) | decided
             print_json("program-audit" if self.traces_file else "sample-audit", record)
             sys.exit(code)
         for head, levels in records:
@@ -194,15 +222,6 @@ def _list_levels(
     for trace, share in islice(program.law.items(), MAX_TABLE_COLUMNS):
         levels[f"trace {trace}, of probability {float(share):.9g}"] = program.compute_leakage(trace)
     return ({} if name is None else {"input": name}) | {"traces": len(program.law)}, levels
-
-
-def _give_both_units(levels: dict[str, float]) -> dict[str, Any]:
-    """Return levels in nats and in bits, for JSON."""
-    bits = {name: finite_or_none(level / math.log(2)) for name, level in levels.items()}
-    return {
-        "levels": {name: finite_or_none(levels[name]) for name in levels},
-        "levels_in_bits": bits,
-    }
 
 
 def load_traces(path: Path) -> dict[Label, TraceLeakage]:

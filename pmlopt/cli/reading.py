@@ -47,13 +47,11 @@ UtilityName: TypeAlias = Annotated[
     "hamming, absolute, squared (losses); mutual-information, total-variation, chi-square, "
     "hellinger, guessing-probability; estimation-error, or estimation-error:WORKLOAD (prefix, range, "
     "mean, marginals); or a CSV matrix of gains.",
-    "--utility",
     list_utility_names,
 ]
 OptionalUtility: TypeAlias = Annotated[
     str | None,
     "hamming, absolute, squared (losses); estimation-error, mutual-information and others; a CSV matrix.",
-    "--utility",
     list_utility_names,
 ]
 
@@ -83,11 +81,9 @@ def read_prior(path: Path, rounded: bool = False) -> Prior:
             f"The shares of {path.name} sum to {total:.9g}: each is divided by it.", err=True
         )
         return divided
-    remedy = (
-        "if rounding explains it, --normalise divides each by the sum"
-        if is_rounded_sum(total)
-        else "--normalise divides by sums within 0.01 of 1, and no others"
-    )
+    remedy = "--normalise divides by sums within 0.01 of 1, and no others"
+    if is_rounded_sum(total):
+        remedy = "if rounding explains it, --normalise divides each by the sum"
     raise PriorError(
         f"{path}: the shares sum to {total:.12g}, not to 1: correct them, or write whole counts; {remedy}"
     )
@@ -387,11 +383,9 @@ def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mec
     try:
         return Mechanism(matrix, stored.inputs, stored.outputs)
     except MechanismError as error:
-        limit = (
-            ""
-            if is_rounded
-            else "; --normalise divides rows whose sums are within 0.01 of 1, and no others"
-        )
+        limit = "; --normalise divides rows whose sums are within 0.01 of 1, and no others"
+        if is_rounded:
+            limit = ""
         raise FileFormatError(f"{path}: {error}{limit}") from None
 
 

@@ -21,9 +21,9 @@ from pmlopt.cli.data_options import (
     warn_of_order,
     warn_of_seed,
 )
-from pmlopt.cli.exits import CLAIM_FAILS, NOT_SOLVED, VERDICT_CODES, note_released
+from pmlopt.cli.exits import CLAIM_FAILS, NOT_SOLVED, VERDICT_CODES, note_released, prints_json
 from pmlopt.cli.group import main
-from pmlopt.cli.options import ArgumentNote, Json, OptionNote, add_command, imports
+from pmlopt.cli.options import ArgumentNote, OptionNote, add_command, imports, json_option
 from pmlopt.cli.printing import format_nats, print_json, print_table, show_status
 from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import Minimise, OptionalUtility, read_utility
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pmlopt.publishing.folder import ReleaseFile
 
 
-@add_command(main, "release", extra=(imports,), spends=True)
+@add_command(main, "release", extra=(json_option, imports), spends=True)
 def release_command(
     data: Annotated[Path, ArgumentNote("DATA", type=DATA)],
     one: SingleReleaseOptions,
@@ -55,9 +55,8 @@ def release_command(
         Path | None,
         "A plan file (TOML) in place of --column: how each column is released. `pmlopt example plan.toml` "
         "writes one to begin with.",
-        "--plan",
     ] = None,
-    output: Annotated[Path | None, "The folder to make.", "-o/--output"] = None,
+    output: Annotated[Path | None, "The folder to make."] = None,
     issuer: Annotated[
         str | None, "Who answers for the release, named in the report to sign."
     ] = None,
@@ -69,7 +68,6 @@ def release_command(
     seed: Seed = None,
     missing: MissingCells = "refuse",
     keep_order: KeepOrder = False,
-    as_json: Json = False,
 ) -> None:
     """Release columns of DATA, with a report to sign.
 
@@ -108,7 +106,7 @@ def release_command(
     warn_of_seed(seed)
     warn_of_order(plan.keep_order)
     law = None if plan.law is None else plan.folder / plan.law
-    with show_status("designing", as_json), one.name_options():
+    with show_status("designing"), one.name_options():
         digests = DataDigests.compute(source, law)
         mechanisms = plan.make_mechanisms(source, missing, csv_format)
         draft = release(
@@ -127,12 +125,12 @@ def release_command(
             "warning: the exact number of people with each value is published (exact counts)",
             err=True,
         )
-    if not as_json:
+    if not prints_json():
         _print_release(told, draft)
     elif output is None or told.exceeds_total:
         print_json("release", to_plain(told))
-    _check_total(draft, as_json, lambda: find_largest_epsilon(plan, draft, missing, fits_total))
-    _check_ledger(draft, as_json, lambda: find_largest_epsilon(plan, draft, missing, fits_ledger))
+    _check_total(draft, lambda: find_largest_epsilon(plan, draft, missing, fits_total))
+    _check_ledger(draft, lambda: find_largest_epsilon(plan, draft, missing, fits_ledger))
     if output is None:
         return
     databases.reserve_table(source)
@@ -141,8 +139,7 @@ def release_command(
     recorded = "" if ledger is None else f", and recorded in {ledger}"
     note_released(f"{output} is published{recorded}")
     databases.fill_table(source, output / described.data)
-    if as_json:
-        print_json("release", to_plain(described))
+    if print_json("release", to_plain(described)):
         return
     print_line(f"{described.rows:,} rows written to {output / described.data}.")
     print_line(
@@ -150,15 +147,14 @@ def release_command(
     )
 
 
-def _check_total(draft: ReleaseDraft, as_json: bool, find: Callable[[], float | None]) -> None:
+def _check_total(draft: ReleaseDraft, find: Callable[[], float | None]) -> None:
     """Exit where a release's joint level exceeds its total, and print what would fit.
 
     Args:
         draft: of the release.
-        as_json: whether JSON is printed.
         find: finds the largest epsilon that fits, where one was given.
     """
-    from pmlopt.publishing.exceeded_totals import can_fit_total, explain_exceeded_total
+    from pmlopt.publishing.folder import can_fit_total, explain_exceeded_total
 
     planned = draft.planned
     if not planned.exceeds_total:
@@ -170,7 +166,7 @@ def _check_total(draft: ReleaseDraft, as_json: bool, find: Callable[[], float | 
     )
     fits = None
     if can_fit_total(planned):
-        with show_status("looking for the largest epsilon that fits", as_json):
+        with show_status("looking for the largest epsilon that fits"):
             fits = find()
     for line in explain_exceeded_total(planned, fits):
         print_line(line, err=True)
@@ -199,12 +195,11 @@ def _finish_interrupted(ledger: Path | None, output: Path) -> bool:
     return False
 
 
-def _check_ledger(draft: ReleaseDraft, as_json: bool, find: Callable[[], float | None]) -> None:
+def _check_ledger(draft: ReleaseDraft, find: Callable[[], float | None]) -> None:
     """Print the ledger level after the release, and exit where it exceeds the total.
 
     Args:
         draft: of the release.
-        as_json: whether JSON is printed.
         find: finds the largest epsilon that fits, where one was given.
     """
     if (found := draft.check_ledger()) is None:
@@ -213,11 +208,11 @@ def _check_ledger(draft: ReleaseDraft, as_json: bool, find: Callable[[], float |
     total = "no total" if book.total is None else f"a total of {format_nats(book.total)}"
     print_line(
         f"By the ledger, with {total}, the leakage on a person may come to {format_nats(level)}.",
-        err=as_json,
+        err=prints_json(),
     )
     if not allowed:
         print_line("The total of the ledger might be exceeded. Nothing is written.", err=True)
-        with show_status("looking for the largest epsilon that fits", as_json):
+        with show_status("looking for the largest epsilon that fits"):
             fits = find()
         if fits is not None:
             print_line(
@@ -258,8 +253,8 @@ def _print_release(told: ReleaseFile, draft: ReleaseDraft) -> None:
             print_table(one.head, one.rows)
 
 
-@add_command(main, "check")
-def check_command(folder: Annotated[Path, ArgumentNote("FOLDER")], as_json: Json = False) -> None:
+@add_command(main, "check", extra=(json_option,))
+def check_command(folder: Annotated[Path, ArgumentNote("FOLDER")]) -> None:
     """Check a release from its FOLDER only.
 
     Decides every claim again: digests, the certificate of each mechanism, the levels, the labels, and whether
@@ -271,9 +266,7 @@ def check_command(folder: Annotated[Path, ArgumentNote("FOLDER")], as_json: Json
     from pmlopt.publishing.checking import explain_undecided
 
     verdict = check(folder)
-    if as_json:
-        print_json("verdict", verdict.to_dict())
-    else:
+    if not print_json("verdict", verdict.to_dict()):
         print_line(f"{folder}: {verdict.statement}")
         print_table(
             ["claim", "verdict", "found"],
@@ -376,7 +369,7 @@ def explore_command(
     disk.get_file_format(output, (".html",))
     options: dict[str, Any] = {} if half_width is None else {"half_width": half_width}
     options |= {} if time_limit is None else {"time_limit": time_limit}
-    with show_status("exploring", False):
+    with show_status("exploring"):
         if saved is not None:
             others = (utility_name, compare, total)
             if asked != UNASKED or exact_counts or any(one is not None for one in others):
@@ -504,19 +497,15 @@ def _make_command_line(
     from pmlopt.publishing.exploring import sources
 
     others = {one.name for one in fields(asked)} - PRIOR - {"about_file", "secret_column"}
-    law, rest_of, before = (
-        format_options(asked, PRIOR),
-        format_options(asked, {*others, "about_file", "secret_column"}),
-        "",
-    )
+    law = format_options(asked, PRIOR)
+    rest_of = format_options(asked, {*others, "about_file", "secret_column"})
+    before = ""
     if not np.array_equal(prior.pmf, asked.read_prior(announce=False).pmf):
         law, before = ["--prior", "prior.csv"], sources.format_prior_command(prior)
     if secret is not None and asked.secret is not None and secret is not asked.secret:
-        law, rest_of, before = (
-            ["--about", "pairs.csv"],
-            format_options(asked, others),
-            sources.format_pairs_command(secret),
-        )
+        law = ["--about", "pairs.csv"]
+        rest_of = format_options(asked, others)
+        before = sources.format_pairs_command(secret)
 
     def write_line(privacy: Any, level: float) -> str:
         beside = privacy is LDP and asked.requirement_class is not LDP

@@ -41,9 +41,7 @@ class SingleReleaseOptions(KeepOptions):
         float | None, "With --column: the bound in nats; left out, a --total is it."
     ] = None
     privacy_name: Annotated[
-        str,
-        "With --epsilon: which bound, pml or ldp, or another one that an epsilon states.",
-        "--privacy",
+        str, "With --epsilon: which bound, pml or ldp, or another one that an epsilon states."
     ] = "pml"
     confidence_delta: Annotated[
         float | None,
@@ -56,9 +54,9 @@ class SingleReleaseOptions(KeepOptions):
         "the default), hamming, absolute, ..., or of several columns model:FORMULA (coefficients of a "
         "regression).",
     ] = None
-    mechanism_file: Annotated[
-        Path | None, "With --column: a mechanism, in place of a design.", "--mechanism"
-    ] = None
+    mechanism_file: Annotated[Path | None, "With --column: a mechanism, in place of a design."] = (
+        None
+    )
     law: Annotated[
         Path | None,
         "Other data with the same columns: the stated shares, which the level is about, are theirs.",
@@ -73,9 +71,7 @@ class SingleReleaseOptions(KeepOptions):
         "The column with the household of each row: the level about a member counts all rows of a household.",
     ] = None
     ledger_file: Annotated[
-        Path | None,
-        "A ledger that must allow the release, and records it when it is published.",
-        "--ledger",
+        Path | None, "A ledger that must allow the release, and records it when it is published."
     ] = None
     person_column: PersonColumn = None
     within_ledger: Annotated[

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pmlopt.cli.printing import format_nats, print_json, print_table
-from pmlopt.core.records.converters import finite_or_none
 from pmlopt.errors import InputError
 
 
@@ -36,7 +35,7 @@ class BoundOptions:
         "privacy region.",
     ] = None
 
-    def print_third(self, as_json: bool) -> None:
+    def print_third(self) -> None:
         """Compute and print the one of samples, target and failure probability that is left out."""
         from pmlopt.model.uncertainty import (
             failure_bound,
@@ -70,8 +69,7 @@ class BoundOptions:
             "confidence_delta": confidence_delta,
             "samples": samples,
         }
-        if as_json:
-            print_json("sample-size", {**found, "target": finite_or_none(target)})
+        if print_json("sample-size", found):
             return
         print_table(["", ""], [
             ("letters", str(letters)),

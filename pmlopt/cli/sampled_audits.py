@@ -9,20 +9,14 @@ from typing import TYPE_CHECKING
 from pmlopt.cli.exits import VERDICT_CODES
 from pmlopt.cli.printing import format_nats, print_json, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
-from pmlopt.core.records.converters import finite_or_none
+from pmlopt.cli.program_audit import ClaimOptions
 from pmlopt.errors import InputError, MechanismError
 
 if TYPE_CHECKING:
     from pmlopt.releases.estimation import SampledLevel
 
 
-def audit_samples(
-    path: Path,
-    asked: PrivacyOptions,
-    epsilon: float | None,
-    confidence: float | None,
-    as_json: bool,
-) -> None:
+def audit_samples(path: Path, asked: PrivacyOptions, wanted: ClaimOptions) -> None:
     """Bound the level of a black box from a table of counts; exit 1 when a claim is refuted, 3 if open."""
     from pmlopt.data.labelled import read_labelled_table
     from pmlopt.data.prior import Prior
@@ -32,7 +26,8 @@ def audit_samples(
         raise InputError(
             "--from-samples bounds pml and ldp for the given prior: leave the other options out"
         )
-    share = 0.95 if confidence is None else confidence
+    epsilon = wanted.epsilon
+    share = 0.95 if wanted.confidence is None else wanted.confidence
     # the level of ldp does not depend on the prior
     needs_prior = asked.privacy_name != "ldp" or asked.has_prior_file
     prior = asked.read_prior() if needs_prior else None
@@ -44,23 +39,22 @@ def audit_samples(
     decided = None
     if epsilon is not None:
         decided = True if found.confirms(epsilon) else False if found.refutes(epsilon) else None
-    _print_level(path, found, epsilon, decided, as_json)
+    _print_level(path, found, epsilon, decided)
     sys.exit(0 if epsilon is None else VERDICT_CODES[decided])
 
 
 def _print_level(
-    path: Path, found: SampledLevel, epsilon: float | None, decided: bool | None, as_json: bool
+    path: Path, found: SampledLevel, epsilon: float | None, decided: bool | None
 ) -> None:
     """Print a level interval, and its verdict on the claim."""
     from pmlopt.releases.estimation.tables import format_label
 
-    if as_json:
-        print_json("sample-audit", {
-            "measure": found.measure, "min_level": found.lower, "max_level": finite_or_none(found.upper),
-            "letter": found.letter, "output": found.output, "samples": sum(found.samples),
-            "samples_by_letter": list(found.samples), "confidence": found.confidence,
-            "epsilon": epsilon, "holds": decided,
-        })  # fmt: skip
+    if print_json("sample-audit", {
+        "measure": found.measure, "min_level": found.lower, "max_level": found.upper,
+        "letter": found.letter, "output": found.output, "samples": sum(found.samples),
+        "samples_by_letter": list(found.samples), "confidence": found.confidence,
+        "epsilon": epsilon, "holds": decided,
+    }):  # fmt: skip
         return
     rows = [
         (

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from pmlopt.cli.data_options import DataOptions, Seed
-from pmlopt.cli.exits import note_released
+from pmlopt.cli.exits import note_released, prints_json
 from pmlopt.cli.group import CommandGroup
-from pmlopt.cli.options import ArgumentNote, Json, add_command
+from pmlopt.cli.options import ArgumentNote, add_command, json_option
 from pmlopt.cli.printing import format_nats, print_json, print_table
 from pmlopt.cli.reading import read_numbers
 from pmlopt.cli.targets import TARGET
@@ -19,7 +19,6 @@ from pmlopt.cli.terminal import print_line
 from pmlopt.core.display import pluralize
 from pmlopt.core.files import disk
 from pmlopt.core.numbers.arrays import indices_of
-from pmlopt.core.records.converters import finite_or_none
 from pmlopt.errors import InputError, MechanismError
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ def new_stream(
     output: Annotated[
         Path,
         "The streams to write (.json); or, for very many people, a stream population (.npz).",
-        "-o/--output",
         TARGET,
     ],
     time_column: Annotated[
@@ -83,7 +81,7 @@ def new_stream(
     print_line(f"{output}: streams of {chain.size} states, counted over {len(paths)} people")
 
 
-@add_command(stream_group, "release", spends=True)
+@add_command(stream_group, "release", extra=(json_option,), spends=True)
 def release_states(
     file: Annotated[Path, ArgumentNote("STREAMS")],
     form: DataOptions,
@@ -97,13 +95,9 @@ def release_states(
     ] = None,
     column: Annotated[str | None, "With --data: the column with the states."] = None,
     output: Annotated[
-        Path | None,
-        "With --data: the file to write (CSV, Parquet or Arrow).",
-        "-o/--output",
-        TARGET,
+        Path | None, "With --data: the file to write (CSV, Parquet or Arrow).", TARGET
     ] = None,
     seed: Seed = None,
-    as_json: Json = False,
 ) -> None:
     """Release present states, and keep account in STREAMS.
 
@@ -118,7 +112,7 @@ def release_states(
     of_many = (data, person_column, column)
     if None not in of_one and all(one is None for one in (*of_many, output)):
         rows = [of_one]
-    elif None not in of_many and of_one == (None, None) and (output is not None or as_json):
+    elif None not in of_many and of_one == (None, None) and (output is not None or prints_json()):
         assert data is not None
         rows = list(zip(*form.read_texts(data, [str(person_column), str(column)]), strict=True))
     else:
@@ -153,12 +147,10 @@ def release_states(
         )
     if output is not None:
         write_table(output, {str(person_column): list(told), str(column): list(told.values())})
-    if as_json:
-        print_json("stream-release", {
-            "released": {str(who): label for who, label in told.items()},
-            "level": finite_or_none(level),
-        })  # fmt: skip
-    elif output is None:
+    released = {str(who): label for who, label in told.items()}
+    if print_json("stream-release", {"released": released, "level": level}):
+        return
+    if output is None:
         print_line(f"{told[str(person)]}")
     else:
         print_line(
@@ -166,11 +158,10 @@ def release_states(
         )
 
 
-@add_command(stream_group, "show")
+@add_command(stream_group, "show", extra=(json_option,))
 def show_stream(
     file: Annotated[Path, ArgumentNote("STREAMS")],
     person: Annotated[str | None, "Of whom; left out, of all."] = None,
-    as_json: Json = False,
 ) -> None:
     """Show what was released, about whom and at which time."""
     from pmlopt.releases import StreamPopulation
@@ -179,11 +170,10 @@ def show_stream(
     epsilon = many.new_stream.privacy.epsilon
     levels = many.levels_by_name if isinstance(many, StreamPopulation) else many.levels
     if person is None:
-        if as_json:
-            print_json("streams", {
-                "epsilon": epsilon, "level": finite_or_none(many.level), "people": len(levels),
-                "levels": {str(who): finite_or_none(level) for who, level in levels.items()},
-            })  # fmt: skip
+        if print_json("streams", {
+            "epsilon": epsilon, "level": many.level, "people": len(levels),
+            "levels": {str(who): level for who, level in levels.items()},
+        }):  # fmt: skip
             return
         print_line(
             f"{pluralize(len(levels), 'person', 'people')}; {format_nats(many.level)} of {epsilon:g} at most"
@@ -195,14 +185,13 @@ def show_stream(
     if person not in levels:
         raise InputError(f"nothing was released of {person!r}")
     if not isinstance(many, StreamPopulation):
-        _print_stream(many.stream(person), as_json)
+        _print_stream(many.stream(person))
         return
     history = many.history(many.names.index(person))
-    if as_json:
-        print_json("stream", {
-            "epsilon": epsilon, "level": finite_or_none(levels[person]),
-            "history": [{"time": time, "output": output} for time, output in enumerate(history, 1)],
-        })  # fmt: skip
+    if print_json("stream", {
+        "epsilon": epsilon, "level": levels[person],
+        "history": [{"time": time, "output": output} for time, output in enumerate(history, 1)],
+    }):  # fmt: skip
         return
     print_line(
         f"{pluralize(len(history), 'release')}; {format_nats(levels[person])} of {epsilon:g} revealed"
@@ -219,19 +208,18 @@ def _get_stream_class(file: Path) -> Any:
     return StreamPopulation if file.suffix.lower() == ".npz" else Streams
 
 
-def _print_stream(stream: Stream, as_json: bool) -> None:
+def _print_stream(stream: Stream) -> None:
     """Print one person's releases."""
     worst, epsilon = stream.worst_levels, stream.privacy.epsilon
-    if as_json:
-        print_json("stream", {
-            "epsilon": epsilon, "protects": stream.about, "level": finite_or_none(stream.level),
-            "history": [
-                {"time": time, "output": output, "level": finite_or_none(level)}
-                for time, (output, level) in enumerate(zip(stream.history, stream.levels, strict=True), 1)
-            ],
-            "levels": {str(time): finite_or_none(level) for time, level in worst.items()},
-            "next": dict(zip(map(str, stream.law.labels), stream.law.pmf.tolist(), strict=True)),
-        })  # fmt: skip
+    if print_json("stream", {
+        "epsilon": epsilon, "protects": stream.about, "level": stream.level,
+        "history": [
+            {"time": time, "output": output, "level": level}
+            for time, (output, level) in enumerate(zip(stream.history, stream.levels, strict=True), 1)
+        ],
+        "levels": {str(time): level for time, level in worst.items()},
+        "next": dict(zip(map(str, stream.law.labels), stream.law.pmf.tolist(), strict=True)),
+    }):  # fmt: skip
         return
     print_line(
         f"{pluralize(len(stream.history), 'release')}; {format_nats(stream.level)} of {epsilon:g} revealed"

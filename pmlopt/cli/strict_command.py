@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from pmlopt.cli.help_pages import GroupedCommand
-from pmlopt.cli.meant_names import OPTIONS_MEANT
 from pmlopt.core.suggestions import did_you_mean
 
 ARGUMENTS = "pmlopt.arguments"
@@ -75,8 +74,7 @@ class StrictCommand(GroupedCommand):
         """Return the error of an unknown option with the nearest of this command, and where all are."""
         name, page = error.option_name, name_manual_page(ctx)
         own = [flag for one in self.params for flag in one.opts]
-        meant = next((one for one in OPTIONS_MEANT.get(name, ()) if one in own), None)
-        near = f"write {meant}" if meant else did_you_mean(name, own, "--help lists them")
+        near = did_you_mean(name, own, "--help lists them")
         return click.NoSuchOption(name, f"No such option {name!r}: {near} ({page})", ctx=ctx)
 
 

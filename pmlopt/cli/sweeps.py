@@ -97,7 +97,6 @@ class SweepOptions(SolverChoice):
     output: Annotated[
         Path | None,
         "Write the table: .csv, .json or .parquet. After a kill, the same command goes on.",
-        "-o/--output",
     ] = None
     mechanisms: Annotated[Path | None, "A folder for the mechanisms, with their certificates."] = (
         None
@@ -157,7 +156,7 @@ def sweep_command(
         builder, _ = find_builder(problem)
     builder(**{name: grid[0]})  # complains of what no point could be solved with
     try:
-        with _show_progress(run.as_json) as progress, workers.open_executor() as executor:
+        with _show_progress() as progress, workers.open_executor() as executor:
             table = sweep(
                 builder, {name: grid}, executor, out=run.output, mechanisms=run.mechanisms,
                 solver=run.solver, tolerance=run.tolerance, time_limit=run.time_limit,
@@ -174,9 +173,7 @@ def sweep_command(
         raise
     if run.plot is not None:
         table.plot(run.plot)
-    if run.as_json:
-        print_json("sweep", table.to_dict())
-    else:
+    if not print_json("sweep", table.to_dict()):
         _print_sweep(table, name)
     unsolved = any(row.status in ("failed", "limit_reached", "violated") for row in table.rows)
     sys.exit(NOT_SOLVED if unsolved else 0)
@@ -250,9 +247,9 @@ def find_builder(name: str) -> tuple[partial[Program[Any]], str]:
 
 
 @contextmanager
-def _show_progress(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+def _show_progress() -> Iterator[Callable[[int, int], None] | None]:
     """Show the number of finished points on a terminal, and yield the function that advances it."""
-    if (console := open_console(quiet)) is None:
+    if (console := open_console()) is None:
         yield None
         return
     from rich.progress import Progress

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pmlopt.cli.exits import CLAIM_FAILS, VERDICT_CODES
 from pmlopt.cli.export import SOURCE_ENDINGS, describe_for_registry, verify_source
 from pmlopt.cli.group import main
-from pmlopt.cli.options import ArgumentNote, Json, add_command, imports
+from pmlopt.cli.options import ArgumentNote, add_command, imports, json_option
 from pmlopt.cli.printing import print_json, print_table
 from pmlopt.cli.reading import read_saved_prior
 from pmlopt.cli.targets import TARGET
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def report_command(
     saved_file: Annotated[Path, ArgumentNote("FILE")],
     output: Annotated[
-        Path | None, "The file to write, .html or .md; else next to FILE.", "-o/--output", TARGET
+        Path | None, "The file to write, .html or .md; else next to FILE.", TARGET
     ] = None,
     registry: Annotated[
         bool, "FILE is the folder of a release: describe it for a registry of deployments."
@@ -77,10 +77,9 @@ WORDS: Mapping[bool | None, str] = {
 }
 
 
-@add_command(main, "verify", extra=(imports,))
+@add_command(main, "verify", extra=(json_option, imports))
 def verify_command(
     saved_file: Annotated[Path, ArgumentNote("FILE")],
-    as_json: Json = False,
     checker: Annotated[
         str | None,
         "The command of a checker of VIPR certificates, such as viprchk. FILE is then the folder of a "
@@ -104,14 +103,14 @@ def verify_command(
     from pmlopt.verification import verify_file
 
     if checker is not None:
-        sys.exit(_run_checker(checker, saved_file, as_json))
+        sys.exit(_run_checker(checker, saved_file))
     if saved_file.is_dir():
         raise InputError(
             f"{saved_file}: is a folder: `pmlopt check` checks releases, `pmlopt verify --vipr CHECKER` the "
             "folder of a proof, and this saved results"
         )
     if mechanism_file is not None:
-        sys.exit(VERDICT_CODES[verify_source(saved_file, mechanism_file, as_json)])
+        sys.exit(VERDICT_CODES[verify_source(saved_file, mechanism_file)])
     if saved_file.suffix.lower() in SOURCE_ENDINGS:
         raise InputError(f"{saved_file}: is source code: name its mechanism by --of MECHANISM")
     if saved_file.suffix.lower() == ".xlsx":
@@ -121,15 +120,14 @@ def verify_command(
         )
     check_saved_result(saved_file)
     verdict = verify_file(saved_file)
-    print_verification(verdict, saved_file, as_json)
+    print_verification(verdict, saved_file)
     sys.exit(VERDICT_CODES[verdict.holds])
 
 
-@add_command(main, "prove", extra=(imports,))
+@add_command(main, "prove", extra=(json_option, imports))
 def prove_command(
     saved_file: Annotated[Path, ArgumentNote("FILE")],
-    output: Annotated[Path, "The folder to make.", "-o/--output"],
-    as_json: Json = False,
+    output: Annotated[Path, "The folder to make."],
 ) -> None:
     """Write the proof of a result for independent checkers.
 
@@ -144,8 +142,7 @@ def prove_command(
     found = write_proof(certificate, output)
     for warning in warn_of_sample(certificate):
         print_line(f"warning: {warning}", err=True)
-    if as_json:
-        print_json("proof", found.to_dict())
+    if print_json("proof", found.to_dict()):
         return
     print_table(["file", "what it proves"], list(found.sentences.items()))
     print_line(f"Wrote {found.folder}: its README.md states how to check it.")
@@ -165,7 +162,7 @@ def _load_certificate(saved_file: Path) -> Certificate:
     return certificate
 
 
-def _run_checker(checker: str, place: Path, as_json: bool) -> int:
+def _run_checker(checker: str, place: Path) -> int:
     """Run a checker on a proof, which is made first of a saved result; return the exit code."""
     from pmlopt.programs.proofs.folder import write_proof
     from pmlopt.verification.vipr_checkers import VIPR_ENDING, run_checker
@@ -174,16 +171,14 @@ def _run_checker(checker: str, place: Path, as_json: bool) -> int:
         if not place.is_dir() and place.suffix != VIPR_ENDING:
             place = write_proof(_load_certificate(place), Path(folder) / "proof").folder
         verdicts = run_checker(checker, place)
-    if as_json:
-        print_json("verdict", {
-            "kind": "proof",
-            "statement": f"the certificates of {place.name} by {checker}",
-            "holds": all(one.accepts for one in verdicts),
-            "parts": [
-                {"part": one.file, "holds": one.accepts, "detail": one.output} for one in verdicts
-            ],
-        })  # fmt: skip
-    else:
+    if not print_json("verdict", {
+        "kind": "proof",
+        "statement": f"the certificates of {place.name} by {checker}",
+        "holds": all(one.accepts for one in verdicts),
+        "parts": [
+            {"part": one.file, "holds": one.accepts, "detail": one.output} for one in verdicts
+        ],
+    }):  # fmt: skip
         for one in verdicts:
             print_line(one.output.rstrip())
         rows = [(one.file, "accepted" if one.accepts else "REFUSED") for one in verdicts]
@@ -191,10 +186,9 @@ def _run_checker(checker: str, place: Path, as_json: bool) -> int:
     return 0 if all(one.accepts for one in verdicts) else CLAIM_FAILS
 
 
-def print_verification(verdict: Verdict, saved_file: Path, as_json: bool) -> None:
+def print_verification(verdict: Verdict, saved_file: Path) -> None:
     """Print the verdict on a saved file, as text or as JSON."""
-    if as_json:
-        print_json("verdict", verdict.to_dict())
+    if print_json("verdict", verdict.to_dict()):
         return
     print_line(f"{saved_file.name}: {verdict.kind}: {verdict.statement}")
     rows: list[tuple[Any, ...]] = [

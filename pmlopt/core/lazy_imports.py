@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from concurrent import futures
 
     import cvxpy as cp
+    import pyarrow
+    from pyarrow import compute, ipc, parquet
+    from pyarrow import csv as arrow_csv
     from scipy import linalg, optimize, sparse, special
 else:
 
@@ -50,6 +53,9 @@ else:
 
     cp, linalg, optimize, sparse, special = map(
         LazyModule, ("cvxpy", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.special")
+    )
+    pyarrow, arrow_csv, compute, ipc, parquet = map(
+        LazyModule, ("pyarrow", "pyarrow.csv", "pyarrow.compute", "pyarrow.ipc", "pyarrow.parquet")
     )
     # of the standard library what many commands never use: together a tenth of the start of one
     difflib, futures, graphlib, hashlib, html = map(
@@ -110,7 +116,7 @@ def check_installed(purpose: str, *packages: str) -> None:
 
 
 __all__ = [
-    "check_installed", "cp", "difflib", "futures", "graphlib", "hashlib", "html", "import_optional",
-    "linalg", "optimize", "require_extra", "shutil", "sparse", "special", "tempfile", "traceback",
-    "zipfile",
+    "arrow_csv", "check_installed", "compute", "cp", "difflib", "futures", "graphlib", "hashlib", "html",
+    "import_optional", "ipc", "linalg", "optimize", "parquet", "pyarrow", "require_extra", "shutil", "sparse",
+    "special", "tempfile", "traceback", "zipfile",
 ]  # fmt: skip

@@ -205,11 +205,10 @@ def count_moves(
     given = list(sequences)
     seen = [list(states) for states in given]
     if labels is None:
-        order = (
-            sequences.order
-            if isinstance(sequences, LabelledSequences)
-            else merge_orders(map(find_declared_order, given))
-        )
+        if isinstance(sequences, LabelledSequences):
+            order = sequences.order
+        else:
+            order = merge_orders(map(find_declared_order, given))
         labels = _sort_states({state for states in seen for state in states}, order)
     names = check_labels_of_size(labels, None, "the states", PriorError)
     place = {label: k for k, label in enumerate(names)}

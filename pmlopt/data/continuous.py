@@ -80,11 +80,9 @@ class Continuous:
             if hasattr(one, "pmf") or hasattr(getattr(one, "dist", None), "pmf"):
                 raise PriorError("the law is discrete: give its numbers as the letters of a Prior")
             _check_cdf_range(one)
-        given = (
-            [one.support() for one in laws]
-            if support is None
-            else _check_intervals(support, len(laws))
-        )
+        given = [one.support() for one in laws]
+        if support is not None:
+            given = _check_intervals(support, len(laws))
         self._initialize(given, period)
         vars(self).update(_laws=laws, _samples=None)
 

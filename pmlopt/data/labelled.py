@@ -326,11 +326,9 @@ def _read_pairs(
             raise error(
                 f"{what} have the key {pair!r}: give pairs of labels, or a mapping for each row"
             )
-    sides = (
-        data.letters
-        if isinstance(data, CountedTuples)
-        else [dict.fromkeys(pair[side] for pair in data) for side in (0, 1)]
-    )
+    sides: Any = [dict.fromkeys(pair[side] for pair in data) for side in (0, 1)]
+    if isinstance(data, CountedTuples):
+        sides = data.letters
     rows, columns = (check_labels_of_size(side, None, what, error) for side in sides)
     if absent is None and len(data) < len(rows) * len(columns):
         pair = next(
@@ -439,11 +437,9 @@ def _list_rows(data: Any, what: str, error: type[InputError]) -> Any:
         raise error(
             f"{what} are a list of rows with names: give a mapping from the label of each row to it"
         )
-    rows = (
-        given
-        if isinstance(given, np.ndarray)
-        else [to_plain_list(row) if isinstance(row, Iterable) else row for row in given]
-    )
+    rows = given
+    if not isinstance(given, np.ndarray):
+        rows = [to_plain_list(row) if isinstance(row, Iterable) else row for row in given]
     try:
         shape = np.shape(rows)
     except ValueError:

@@ -194,9 +194,8 @@ class Mechanism(SuggestsAttributes):
         """
         p, m = pair_with_prior(prior, self)
         with np.errstate(invalid="ignore"):
-            scaled = m.matrix / np.where(
-                m.support, m.matrix.max(axis=0), np.nan
-            )  # q may be below the floats
+            # q may be below the floats
+            scaled = m.matrix / np.where(m.support, m.matrix.max(axis=0), np.nan)
             joint = p.pmf[:, None] * scaled
             return np.asarray(joint / joint.sum(axis=0))
 
@@ -339,19 +338,15 @@ class Mechanism(SuggestsAttributes):
         """
         # tables are built for the rows that occur, which may be few of many
         used, rows = np.unique(find_rows(self.inputs, values), return_inverse=True)
-        drawn = (
-            RowSampler(self.matrix[used]).draw_outputs(rows, make_random_bits(seed))
-            if len(rows)
-            else rows
-        )
+        drawn = rows
+        if len(rows):
+            drawn = RowSampler(self.matrix[used]).draw_outputs(rows, make_random_bits(seed))
         labels = to_label_array(self.outputs)[drawn]
         found = to_narwhals(values)
         index = None if found is None else get_pandas_index(found)
-        return (
-            labels
-            if index is None
-            else import_pandas().Series(labels, index, name=getattr(values, "name", None))
-        )
+        if index is None:
+            return labels
+        return import_pandas().Series(labels, index, name=getattr(values, "name", None))
 
     def save(self, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
         """Save the mechanism atomically, in the file format of the suffix.

@@ -455,10 +455,8 @@ def _sum_hint(labels: tuple[Label, ...], numbers: FloatArray) -> str:
     """Suggest a remedy for numbers that do not sum to one."""
     if not (numbers == np.rint(numbers)).all() or numbers.min() < 0:
         return "divide them by their sum, or take Prior.from_counts, where they are counts"
-    counts, samples = (
-        "Prior.from_counts, where they are counts",
-        "Prior.from_samples, where each is an ",
-    )
+    counts = "Prior.from_counts, where they are counts"
+    samples = "Prior.from_samples, where each is an "
     samples += "observation of a person"
     numbered = isinstance(labels, DefaultLabels) or labels == tuple(range(len(labels)))
     if numbered and len(np.unique(numbers)) < len(
@@ -549,9 +547,8 @@ def conditional_value_at_risk(weights: FloatArray, values: FloatArray, mass: flo
         ... ).round(12)
         array([2.5])
     """
-    falling = np.negative(
-        values.T, order="C"
-    )  # sorting goes along memory, and any order of equals will do
+    # sorting goes along memory, and any order of equals will do
+    falling = np.negative(values.T, order="C")
     order = np.argsort(falling, axis=1)
     filled = np.cumsum(weights[order], axis=1)
     # the weights may sum to less than a mass of 1 by rounding: then the last letter is the edge

@@ -139,10 +139,8 @@ class Secret(Record):
             raise PriorError(
                 "the table names its rows or columns already: leave out `labels` and `values`"
             )
-        values, labels = (
-            (values if rows is None else rows),
-            (labels if columns is None else columns),
-        )
+        values = values if rows is None else rows
+        labels = labels if columns is None else columns
         cells = to_plain_list(found.values)
         law = _check_joint_laws(cells)[0]
         if (law != np.floor(law)).any():

@@ -19,10 +19,10 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.measures.leakage import bound_level_rounding
+from pmlopt.measures.outcomes import list_outcome_warnings, summarize_outcomes
 from pmlopt.programs.certificate import Verdict
 from pmlopt.programs.claims import FLOATS, Claim
 from pmlopt.programs.result import Result
-from pmlopt.publishing.check_notes import list_revealing_outputs, list_unshown_statements
 from pmlopt.publishing.folder import (
     DESCRIPTION,
     RELEASED,
@@ -32,6 +32,7 @@ from pmlopt.publishing.folder import (
     compute_joint_levels,
     digest_folder,
     find_release_of,
+    restrict_to_occurring,
 )
 from pmlopt.publishing.order import make_order_claim
 from pmlopt.publishing.page import format_factor, render_pages
@@ -405,11 +406,9 @@ def _check_released_file(
         extra = sorted(set(table.names) ^ set(told)) or (
             table.names if sorted(table.names) != told else []
         )
-        text = (
-            "as in the description"
-            if not extra
-            else f"only in the file or only in the description: {join_words(extra)}"
-        )
+        text = "as in the description"
+        if extra:
+            text = f"only in the file or only in the description: {join_words(extra)}"
         yield Claim("columns", not extra, BYTES, text)
         if extra:
             return
@@ -495,11 +494,9 @@ def list_fit_claims(fit: FitTest, same_people: bool) -> Iterator[Claim]:
         text = "no output is spelled like a value of the column: copied rows would not be outputs"
         yield Claim("no raw rows", True, BYTES, text)
         return
-    power = (
-        "this test would not find even a file of raw rows"
-        if fit.detectable is None
-        else f"it finds a share of {fit.detectable:.2%} of raw rows with probability {MIN_TEST_POWER:g}"
-    )
+    power = "this test would not find even a file of raw rows"
+    if fit.detectable is not None:
+        power = f"it finds a share of {fit.detectable:.2%} of raw rows with probability {MIN_TEST_POWER:g}"
     text = (
         f"the test for rows copied from the data has a p-value of {_format_bound(fit.raw_p_value)}, "
         f"{_describe_refusal(same_people)}; {power}"
@@ -555,3 +552,42 @@ def _index_outputs(release: ColumnRelease) -> dict[Label, tuple[Label]]:
     for own, output in zip(cells, release.mechanism.outputs, strict=True):
         found[make_label_key(own)] = found[tuple(map(str, own))] = (output,)
     return found
+
+
+def list_revealing_outputs(
+    described: ReleaseFile, people: IntArray, mechanisms: Sequence[Mechanism]
+) -> Iterator[str]:
+    """Yield the warnings on outputs that prove or exclude true values, as the report has them.
+
+    Args:
+        described: the release.
+        people: the stated counts, an axis for each mechanism.
+        mechanisms: one for each part.
+    """
+    for place, (part, mechanism) in enumerate(zip(described.parts, mechanisms, strict=True)):
+        found = summarize_outcomes(*restrict_to_occurring(people, place, mechanism))
+        for line in list_outcome_warnings(found):
+            several = len(mechanisms) > 1
+            yield f"{' and '.join(part.columns)}: {line}" if several else line
+
+
+def list_unshown_statements(described: ReleaseFile) -> tuple[str, ...]:
+    """Return what the folder of a release cannot show, whatever is checked.
+
+    Args:
+        described: the release.
+    """
+    named = "nobody is named"
+    if described.issuer:
+        named = f"{described.issuer!r} is named, which only a signature of the report shows"
+    whose = "the people in it" if described.same_people else "other people"
+    drawn = ""
+    if described.random == SYSTEM:
+        drawn = "that the random numbers came from the operating system is stated by the releaser; "
+    return (
+        f"Who issued it: {named}.",
+        f"Whether the stated shares are those of {whose}.",
+        f"Whether the rows were drawn by the mechanisms, and not chosen: {drawn}the tests above find only "
+        "what is unlikely.",
+        "Whether there are other releases about the same people: the levels do not include them.",
+    )

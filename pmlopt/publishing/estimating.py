@@ -349,11 +349,9 @@ def model_release(
         cells = dict(zip(every, read_texts(table, every), strict=True))
     columns: dict[str, list[Label | None]] = {}
     for one, names in zip(releases, released, strict=True):
-        seen = (
-            cells[names[0]]
-            if len(names) == 1
-            else zip(*(cells[name] for name in names), strict=True)
-        )
+        seen: Any = cells[names[0]]
+        if len(names) > 1:
+            seen = zip(*(cells[name] for name in names), strict=True)
         outputs, what = one.mechanism.outputs, f"the column {'+'.join(names)!r}"
         places = indices_of(seen, outputs, what, InputError, text=True)
         for name, labels in one.output_columns:

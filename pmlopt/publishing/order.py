@@ -154,11 +154,9 @@ def make_order_claim(
         found = compare_with_random_order(
             _encode_columns(table, [*released, *described.kept], set(released), described.rows)
         )
-    looks = (
-        f"{join_words(found.columns)} look{'' if len(found.columns) > 1 else 's'} sorted or clustered"
-        if found.columns
-        else "no column looks sorted"
-    )
+    looks = "no column looks sorted"
+    if found.columns:
+        looks = f"{join_words(found.columns)} look{'' if len(found.columns) > 1 else 's'} sorted or clustered"
     often = (
         f"a random order has one below {FALSE_WARNING_PROBABILITY:g} about once in "
         f"{1 / FALSE_WARNING_PROBABILITY:,.0f} times"

@@ -167,9 +167,8 @@ def _test_against_raw_rows(
     if same_people:
         transposed = [one.matrix.T for one in mechanisms]
         means = apply_channels(weights, transposed)  # of the weight, given the letters
-        own = np.maximum(
-            apply_channels(weights**2, transposed) - means**2, 0.0
-        )  # its variance, given the letters
+        # its variance, given the letters
+        own = np.maximum(apply_channels(weights**2, transposed) - means**2, 0.0)
         occurring = law > 0
         offset = rows * distance * float(np.ptp(means[occurring]))
         largest = float(weights.max() - means[occurring].min())
@@ -197,11 +196,9 @@ def _compute_copy_probabilities(mechanisms: Sequence[Mechanism], law: FloatArray
     """Return each outcome's probability as a letter of the same spelling."""
     for axis, one in enumerate(mechanisms):
         texts = [str(label) for label in one.inputs]  # as a file of text has them
-        at = (
-            dict(zip(texts, range(len(texts)), strict=True))
-            if len(set(texts)) == len(texts)
-            else {}
-        )
+        at = dict(zip(texts, range(len(texts)), strict=True))
+        if len(at) < len(texts):
+            at = {}
         keys: dict[Label, int] = {
             make_label_key(label): place for place, label in enumerate(one.inputs)
         }

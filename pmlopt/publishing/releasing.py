@@ -24,7 +24,6 @@ from pmlopt.errors import InputError, PrivacyError
 from pmlopt.model.utility import Utility
 from pmlopt.programs.column_designs import About
 from pmlopt.programs.result import Result
-from pmlopt.publishing.exceeded_totals import explain_exceeded_total
 from pmlopt.publishing.folder import (
     FORMAT,
     HOUSEHOLDS_COVERED,
@@ -40,6 +39,7 @@ from pmlopt.publishing.folder import (
     choose_mechanism_files,
     compute_joint_levels,
     digest_folder,
+    explain_exceeded_total,
 )
 from pmlopt.publishing.household_columns import count_households
 from pmlopt.publishing.joint_columns import (
@@ -466,9 +466,8 @@ def write_release(
                 draft.check_unchanged(drawn_from.compute_digest())
         if done.rows != planned.rows:
             raise InputError("the data were changed since their rows were counted: start again")
-        left_out = (
-            -(-done.dropped // planned.step) * planned.step
-        )  # rounded up: it is a count of people too
+        # rounded up: it is a count of people too
+        left_out = -(-done.dropped // planned.step) * planned.step
         described = replace(planned, data=released, delimiter=delimiter, left_out=left_out)
         if seed is not None:
             described = replace(described, random="a seed, for tests only")

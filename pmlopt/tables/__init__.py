@@ -6,40 +6,6 @@ anything with named columns: of pandas, Polars or Arrow, what an engine has not 
 `pmlopt.data.labelled` reads tables of numbers by their labels.
 """
 
-from pmlopt.core.frames import MISSING_LETTER, Missing, to_plain_list
-from pmlopt.tables.counting import (
-    column_counts,
-    counts_by_column,
-    cross_counts,
-    state_sequences,
-)
-from pmlopt.tables.databases import Database
-from pmlopt.tables.reading import (
-    FolderTable,
-    Table,
-    TableBatch,
-    find_column,
-    is_data_folder,
-    open_table,
-)
-from pmlopt.tables.streams import CsvFormat
-from pmlopt.tables.writing import write_table
+import lazy_loader
 
-__all__ = [
-    "MISSING_LETTER",
-    "CsvFormat",
-    "Database",
-    "FolderTable",
-    "Missing",
-    "Table",
-    "TableBatch",
-    "column_counts",
-    "counts_by_column",
-    "cross_counts",
-    "find_column",
-    "is_data_folder",
-    "open_table",
-    "state_sequences",
-    "to_plain_list",
-    "write_table",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

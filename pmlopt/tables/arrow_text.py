@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from pmlopt.core.lazy_imports import pyarrow
 from pmlopt.errors import FileFormatError
 
 
 def without_text_views(column: Any) -> Any:
     """Return a dictionary-encoded array whose values are no views, which Arrow does not decode."""
-    import pyarrow
-
     plain = {
         pyarrow.string_view(): pyarrow.large_string(),
         pyarrow.binary_view(): pyarrow.large_binary(),
@@ -35,8 +34,6 @@ def check_places(batch: Any) -> Any:
 
 def _with_bytes_for_text(kind: Any) -> Any:
     """Return a type of Arrow with bytes where it has text, as a view of the same data."""
-    import pyarrow
-
     types, change = pyarrow.types, _with_bytes_for_text
     plain = {
         pyarrow.string(): pyarrow.binary(),
@@ -65,8 +62,6 @@ def encode_text_codes(column: Any) -> Any:
 
     The values are those that occur, in the order in which they do, as of an array without a dictionary.
     """
-    import pyarrow
-
     if not isinstance(column, pyarrow.DictionaryArray) or not is_plain_text(column.type.value_type):
         return None
     known = column.dictionary
@@ -78,8 +73,6 @@ def encode_text_codes(column: Any) -> Any:
 
 def is_plain_text(kind: Any) -> bool:
     """Return whether an Arrow type is text that is no view."""
-    import pyarrow
-
     return bool(pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind))
 
 
@@ -95,14 +88,11 @@ def check_text(column: Any, name: object, where: object, first: int) -> None:
     Raises:
         FileFormatError: a cell, or a part of one, is text that is not UTF-8.
     """
-    import pyarrow
-
     if not _may_hold_text(column.type):
         return
     if pyarrow.types.is_dictionary(column.type):
-        column = without_text_views(
-            column
-        ).dictionary_decode()  # a value that no row has does not matter
+        # a value that no row has does not matter
+        column = without_text_views(column).dictionary_decode()
     if _is_valid(column):
         return
     # a half that has no such cell is valid on its own
@@ -121,8 +111,6 @@ def check_text(column: Any, name: object, where: object, first: int) -> None:
 
 def _may_hold_text(kind: Any) -> bool:
     """Return whether an Arrow type may contain text."""
-    import pyarrow
-
     types = pyarrow.types
     return bool(
         is_plain_text(kind)
@@ -134,8 +122,6 @@ def _may_hold_text(kind: Any) -> bool:
 
 def _is_valid(column: Any) -> bool:
     """Return whether all text of an array is valid UTF-8."""
-    import pyarrow
-
     try:
         column.validate(full=True)
     except pyarrow.ArrowInvalid as cause:
@@ -145,6 +131,4 @@ def _is_valid(column: Any) -> bool:
 
 def _take_rows(column: Any, low: int, high: int) -> Any:
     """Copy some rows, without data of the others."""
-    import pyarrow
-
     return column.take(pyarrow.array(range(low, high), pyarrow.int64()))

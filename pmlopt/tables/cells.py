@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pmlopt.core.lazy_imports import compute, pyarrow
 from pmlopt.core.numbers.arrays import BoolArray, IntArray
 from pmlopt.errors import FileFormatError
 from pmlopt.tables.table import integers_to_arrow, to_numpy_integers, to_numpy_type
@@ -33,37 +34,33 @@ def get_plain_type(kind: Any, name: str) -> Any:
         >>> get_plain_type(pyarrow.list_(pyarrow.dictionary(pyarrow.int8(), pyarrow.string())), "c")
         ListType(list<item: string>)
     """
-    import pyarrow
-    from pyarrow import types
-
     if isinstance(kind, pyarrow.BaseExtensionType):
         return get_plain_type(kind.storage_type, name)
-    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+    if pyarrow.types.is_dictionary(kind) or pyarrow.types.is_run_end_encoded(kind):
         return get_plain_type(kind.value_type, name)
-    if types.is_struct(kind):
+    if pyarrow.types.is_struct(kind):
         return pyarrow.struct([(field.name, get_plain_type(field.type, name)) for field in kind])
-    if types.is_map(kind):
+    if pyarrow.types.is_map(kind):
         return pyarrow.map_(
             get_plain_type(kind.key_type, name), get_plain_type(kind.item_type, name)
         )
-    if types.is_union(kind):
+    if pyarrow.types.is_union(kind):
         raise FileFormatError(
             f"the column {name!r} of {kind} mixes types in its cells and cannot be written anew from them: "
             "leave it out by --drop, or convert it to one type"
         )
     if _is_list(kind):
         own = pyarrow.field(kind.value_field.name, get_plain_type(kind.value_type, name))
-        if types.is_fixed_size_list(kind):
+        if pyarrow.types.is_fixed_size_list(kind):
             return pyarrow.list_(own, kind.list_size)
-        is_large = types.is_large_list(kind) or types.is_large_list_view(kind)
+        is_large = pyarrow.types.is_large_list(kind) or pyarrow.types.is_large_list_view(kind)
         return pyarrow.large_list(own) if is_large else pyarrow.list_(own)
     without_views = {
         pyarrow.string_view(): pyarrow.large_string(),
         pyarrow.binary_view(): pyarrow.large_binary(),
     }
-    without_views[pyarrow.date64()] = (
-        pyarrow.date32()
-    )  # milliseconds within a day are no part of a date
+    # milliseconds within a day are no part of a date
+    without_views[pyarrow.date64()] = pyarrow.date32()
     return without_views.get(kind, kind)
 
 
@@ -91,9 +88,6 @@ def gather_cells(array: Any, rows: Any) -> Any:
         >>> gather_cells(colors, integers_to_arrow(np.array([1, 1]))).to_pylist()
         ['blue', 'blue']
     """
-    import pyarrow
-    from pyarrow import compute, types
-
     if isinstance(array, pyarrow.ChunkedArray):
         array = array.combine_chunks()
         if isinstance(array, pyarrow.ChunkedArray):  # where there is no chunk, or one is not enough
@@ -101,15 +95,15 @@ def gather_cells(array: Any, rows: Any) -> Any:
     kind = array.type
     if isinstance(kind, pyarrow.BaseExtensionType):
         return gather_cells(array.storage, rows)
-    if types.is_dictionary(kind):
+    if pyarrow.types.is_dictionary(kind):
         return gather_cells(array.dictionary, array.indices.cast(pyarrow.int64()).take(rows))
-    if types.is_run_end_encoded(kind):
+    if pyarrow.types.is_run_end_encoded(kind):
         return gather_cells(compute.run_end_decode(array), rows)
-    if types.is_struct(kind):
+    if pyarrow.types.is_struct(kind):
         return _gather_struct(array, rows)
-    if types.is_fixed_size_list(kind):
+    if pyarrow.types.is_fixed_size_list(kind):
         return _gather_fixed_size_list(array, rows)
-    if _is_list(kind) or types.is_map(kind):
+    if _is_list(kind) or pyarrow.types.is_map(kind):
         return _gather_list(array, rows)
     plain = get_plain_type(kind, "")
     return _without_hidden_values((array if plain == kind else array.cast(plain)).take(rows))
@@ -127,33 +121,30 @@ def encode_categories(array: Any) -> Any:
 
 def get_category_type(kind: Any, name: str) -> Any:
     """Return the categorical Arrow type of an output column."""
-    from pyarrow import types
-
     plain = get_plain_type(kind, name)
-    return (
-        _get_dictionary_type(plain) if types.is_dictionary(kind) and not plain.num_fields else plain
-    )
+    if pyarrow.types.is_dictionary(kind) and not plain.num_fields:
+        return _get_dictionary_type(plain)
+    return plain
 
 
 def _get_dictionary_type(plain: Any) -> Any:
     """Return the dictionary type with 32-bit codes for an Arrow type."""
-    import pyarrow
-
     return plain if pyarrow.types.is_null(plain) else pyarrow.dictionary(pyarrow.int32(), plain)
+
+
+def is_kind(kind: Any, *names: str) -> bool:
+    """Return whether an Arrow type is one of those that `pyarrow.types` names.
+
+    Examples:
+        >>> is_kind(pyarrow.int8(), "integer", "floating"), is_kind(pyarrow.int8(), "string")
+        (True, False)
+    """
+    return any(getattr(pyarrow.types, f"is_{name}")(kind) for name in names)
 
 
 def _is_list(kind: Any) -> bool:
     """Return whether an Arrow type is a list."""
-    from pyarrow import types
-
-    ways = (
-        types.is_list,
-        types.is_large_list,
-        types.is_fixed_size_list,
-        types.is_list_view,
-        types.is_large_list_view,
-    )
-    return any(is_kind(kind) for is_kind in ways)
+    return is_kind(kind, "list", "large_list", "fixed_size_list", "list_view", "large_list_view")
 
 
 def _get_validity(array: Any) -> BoolArray:
@@ -165,8 +156,6 @@ def _get_validity(array: Any) -> BoolArray:
 
 def _make_masked_array(places: IntArray, valid: BoolArray) -> Any:
     """Build an integer Arrow array with nulls from a validity mask."""
-    import pyarrow
-
     if valid.all():
         return integers_to_arrow(places)
     bitmap = pyarrow.py_buffer(np.packbits(valid, bitorder="little"))
@@ -176,8 +165,6 @@ def _make_masked_array(places: IntArray, valid: BoolArray) -> Any:
 
 def _make_bitmap(valid: BoolArray) -> Any:
     """Encode a validity mask as an Arrow bitmap; None where all are valid."""
-    import pyarrow
-
     return None if valid.all() else pyarrow.py_buffer(np.packbits(valid, bitorder="little"))
 
 
@@ -188,8 +175,6 @@ def _to_indices(rows: Any) -> IntArray:
 
 def _gather_struct(array: Any, rows: Any) -> Any:
     """Copy struct fields of some rows, null where the struct is."""
-    import pyarrow
-
     valid = _get_validity(rows)
     valid[valid] = _get_validity(array)[_to_indices(rows)[valid]]
     inner = _make_masked_array(_to_indices(rows), valid)
@@ -200,8 +185,6 @@ def _gather_struct(array: Any, rows: Any) -> Any:
 
 def _gather_fixed_size_list(array: Any, rows: Any) -> Any:
     """Copy some rows of fixed-size lists."""
-    import pyarrow
-
     size = array.type.list_size
     valid = _get_validity(rows)
     valid[valid] = _get_validity(array)[_to_indices(rows)[valid]]
@@ -215,9 +198,6 @@ def _gather_fixed_size_list(array: Any, rows: Any) -> Any:
 
 def _gather_list(array: Any, rows: Any) -> Any:
     """Copy some rows of variable-size lists or maps."""
-    import pyarrow
-    from pyarrow import types
-
     begins, sizes = _get_list_extents(array)
     valid = _get_validity(rows)
     valid[valid] = _get_validity(array)[_to_indices(rows)[valid]]
@@ -229,34 +209,29 @@ def _gather_list(array: Any, rows: Any) -> Any:
         np.arange(int(taken.sum()), dtype=np.int64) + np.repeat(starts - (ends - taken), taken)
     )
     kind = get_plain_type(array.type, "")
-    if types.is_map(kind):
+    if pyarrow.types.is_map(kind):
         parts = [gather_cells(one, places) for one in (array.keys, array.items)]
         pairs = pyarrow.struct([kind.key_field, kind.item_field])
         entries = pyarrow.Array.from_buffers(pairs, len(places), [None], children=parts)
     else:
         entries = gather_cells(array.values, places)
-    offsets = np.append(0, ends).astype(np.int64 if types.is_large_list(kind) else np.int32)
+    offsets = np.append(0, ends).astype(np.int64 if pyarrow.types.is_large_list(kind) else np.int32)
     buffers = [_make_bitmap(valid), pyarrow.py_buffer(offsets)]
     return pyarrow.Array.from_buffers(kind, len(rows), buffers, children=[entries])
 
 
 def _get_list_extents(array: Any) -> tuple[IntArray, IntArray]:
     """Return the (n,) value offsets and lengths of lists."""
-    from pyarrow import types
-
     offsets = to_numpy_integers(array.offsets)
-    if types.is_list_view(array.type) or types.is_large_list_view(array.type):
+    if pyarrow.types.is_list_view(array.type) or pyarrow.types.is_large_list_view(array.type):
         return offsets, to_numpy_integers(array.sizes)
     return offsets[:-1], np.diff(offsets)
 
 
 def _without_hidden_values(taken: Any) -> Any:
     """Zero the data under nulls, and unify NaN bit patterns."""
-    import pyarrow
-    from pyarrow import types
-
     kind, size = taken.type, len(taken)
-    if types.is_floating(kind):
+    if pyarrow.types.is_floating(kind):
         values = np.frombuffer(taken.buffers()[1], dtype=to_numpy_type(kind))[taken.offset :][:size]
         strange = np.isnan(values)
         if not taken.null_count and not strange.any():
@@ -267,10 +242,10 @@ def _without_hidden_values(taken: Any) -> Any:
         return pyarrow.Array.from_buffers(
             kind, size, [_make_bitmap(_get_validity(taken)), pyarrow.py_buffer(values)]
         )
-    if not taken.null_count or types.is_null(kind):
+    if not taken.null_count or pyarrow.types.is_null(kind):
         return taken
     valid = _get_validity(taken)
-    if types.is_boolean(kind):
+    if pyarrow.types.is_boolean(kind):
         bits = np.unpackbits(np.frombuffer(taken.buffers()[1], dtype=np.uint8), bitorder="little")
         shown = np.packbits(bits[taken.offset :][:size].astype(bool) & valid, bitorder="little")
         return pyarrow.Array.from_buffers(
@@ -291,7 +266,4 @@ def _without_hidden_values(taken: Any) -> Any:
 
 def _has_offsets(kind: Any) -> bool:
     """Return whether an Arrow type stores text or bytes with offsets."""
-    from pyarrow import types
-
-    ways = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
-    return any(is_kind(kind) for is_kind in ways)
+    return is_kind(kind, "string", "large_string", "binary", "large_binary")

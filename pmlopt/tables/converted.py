@@ -12,7 +12,7 @@ from typing import Any
 
 from pmlopt.core.files.child_process import call_in_child
 from pmlopt.core.files.disk import MAX_FILE_BYTES
-from pmlopt.core.lazy_imports import check_installed
+from pmlopt.core.lazy_imports import check_installed, ipc
 from pmlopt.errors import FileFormatError, LabelWarning
 from pmlopt.tables.r_files import read_data_frame
 from pmlopt.tables.spreadsheets import read_open_document, read_workbook
@@ -58,8 +58,6 @@ def convert_document(source: DataStream, ending: str, where: object, part: str |
         FileFormatError: it is not whole, too large, or it is not clear which table is meant.
         MissingExtraError: the package that reads it is not installed.
     """
-    import pyarrow.ipc
-
     check_installed(f"files that end in {ending}", *CONVERTERS[ending].packages)
     content = io.BufferedReader(source).read(MAX_FILE_BYTES + 1)
     if len(content) > MAX_FILE_BYTES:
@@ -70,7 +68,7 @@ def convert_document(source: DataStream, ending: str, where: object, part: str |
         made = _call_converter(content, ending, part)
     except FileFormatError as error:
         raise FileFormatError(f"{where}: {error}") from None
-    for note in json.loads(pyarrow.ipc.open_file(made).schema.metadata[_NOTES]):
+    for note in json.loads(ipc.open_file(made).schema.metadata[_NOTES]):
         warnings.warn(f"{where}: {note}", LabelWarning, stacklevel=3)
     return made
 
@@ -86,8 +84,6 @@ def _call_converter(content: bytes, ending: str, part: str | None) -> bytes:
 
 def write_converted(content: bytes, ending: str, part: str | None) -> bytes:
     """Convert a file in this process to an Arrow file, with the notes as JSON among its metadata."""
-    import pyarrow
-
     kind = CONVERTERS[ending]
     try:
         table, notes = kind.function(content, part)
@@ -97,7 +93,7 @@ def write_converted(content: bytes, ending: str, part: str | None) -> bytes:
         raise FileFormatError(f"is no whole {kind.kind}: {cause}") from None
     table = table.replace_schema_metadata({_NOTES: json.dumps(notes)})
     stream = io.BytesIO()
-    with pyarrow.ipc.new_file(stream, table.schema) as writer:
+    with ipc.new_file(stream, table.schema) as writer:
         # rows of a batch, so that what is made of one takes little memory
         writer.write_table(table, max_chunksize=2**18)
     return stream.getvalue()

@@ -15,9 +15,10 @@ from typing import Any, Self
 from urllib.parse import quote, unquote, urlsplit
 
 from pmlopt.core.failures import hide_passwords
-from pmlopt.core.lazy_imports import import_optional
+from pmlopt.core.lazy_imports import import_optional, parquet, pyarrow
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.cells import get_plain_type
+from pmlopt.tables.frame_tables import quote_name
 from pmlopt.tables.table import Table, TableBatch
 
 
@@ -93,7 +94,7 @@ class Database:
     def open_table(self) -> DatabaseTable:
         """Return the table, which begins to read its rows."""
         orders = self._find_enumerations()
-        select = self._query or " ".join(("SELECT * FROM", _quote_name(str(self._table))))
+        select = self._query or " ".join(("SELECT * FROM", _quote_names(str(self._table))))
         with self._errors(), ExitStack() as opened:
             cursor = opened.enter_context(self._connection.cursor())
             cursor.adbc_statement.set_options(**_OPTIONS.get(self._scheme, {}))
@@ -121,7 +122,7 @@ class Database:
         """
         with self._errors():
             # what is made within this transaction shows that the name is free and may be taken
-            self._execute(f"CREATE TABLE {_quote_name(name)} (reserved INTEGER)")
+            self._execute(f"CREATE TABLE {_quote_names(name)} (reserved INTEGER)")
 
     def fill_table(self, name: str, path: str | os.PathLike[str]) -> int:
         """Fill the reserved table with the rows of a Parquet file, and commit; return their number.
@@ -129,15 +130,13 @@ class Database:
         Raises:
             FileFormatError: the database refuses; then it has no such table.
         """
-        import pyarrow.parquet
-
         schema, _, own = name.rpartition(".")
-        with self._errors(), pyarrow.parquet.ParquetFile(path) as file:
+        with self._errors(), parquet.ParquetFile(path) as file:
             plain = pyarrow.schema(
                 [(one.name, get_plain_type(one.type, one.name)) for one in file.schema_arrow]
             )
             batches = (one.cast(plain) for one in file.iter_batches())
-            self._execute(f"DROP TABLE {_quote_name(name)}")
+            self._execute(f"DROP TABLE {_quote_names(name)}")
             with self._connection.cursor() as cursor:
                 cursor.adbc_ingest(
                     own, pyarrow.RecordBatchReader.from_batches(plain, batches), mode="create",
@@ -196,8 +195,6 @@ class DatabaseTable(Table):
 
 def _choose_type(field: Any) -> Any:
     """Return the type of Arrow as which a column is read, which is none of an extension."""
-    import pyarrow
-
     kind = field.type
     if not isinstance(kind, pyarrow.BaseExtensionType):
         return kind
@@ -214,8 +211,6 @@ def _choose_type(field: Any) -> Any:
 
 def _convert_cells(column: Any, kind: Any) -> Any:
     """Return a column as another type."""
-    import pyarrow
-
     if column.type == kind:
         return column
     if "uuid" in str(column.type):
@@ -227,8 +222,6 @@ def _convert_cells(column: Any, kind: Any) -> Any:
 
 def _list_dictionaries(columns: list[Any]) -> dict[int, tuple[Any, ...]]:
     """Return the values of columns with a dictionary, which has all of an enumeration of DuckDB in order."""
-    import pyarrow
-
     return {
         place: tuple(column.dictionary.to_pylist())
         for place, column in enumerate(columns)
@@ -236,9 +229,9 @@ def _list_dictionaries(columns: list[Any]) -> dict[int, tuple[Any, ...]]:
     }
 
 
-def _quote_name(name: str) -> str:
+def _quote_names(name: str) -> str:
     """Quote the name of a table, and that of its schema."""
-    return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))
+    return ".".join(map(quote_name, name.split(".")))
 
 
 def _name_place(url: str) -> str:

@@ -10,9 +10,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from pmlopt.core.lazy_imports import import_optional
+from pmlopt.core.lazy_imports import import_optional, pyarrow
 from pmlopt.core.matrices.excel import MAX_ROWS, build_workbook, check_excel
 from pmlopt.errors import FileFormatError, InputError
+from pmlopt.tables.cells import is_kind
 from pmlopt.tables.r_files import FACTOR
 from pmlopt.tables.table import Table
 from pmlopt.tables.typed_sinks import OutputColumn, TypedSink, WholeTable
@@ -37,16 +38,10 @@ class DocumentSink(TypedSink):
 
     def _check_type(self, field: Any) -> None:
         """Raise an error for a column that the format cannot hold."""
-        from pyarrow import types
-
-        ways = (
-            types.is_boolean, types.is_integer, types.is_floating, types.is_string,
-            types.is_large_string, types.is_date32, types.is_timestamp, types.is_null,
-        )  # fmt: skip
         kind = field.type
-        if any(is_kind(kind) for is_kind in ways) and (
-            self.has_zones or not getattr(kind, "tz", None)
-        ):
+        kinds = "boolean integer floating string large_string date32 timestamp null"
+        is_held = is_kind(kind, *kinds.split())
+        if is_held and (self.has_zones or not getattr(kind, "tz", None)):
             return
         raise InputError(
             f"the column {field.name!r} of {kind} cannot be written as a {self.kind}: convert it, to text "
@@ -159,28 +154,25 @@ class RSink(DocumentSink):
 
     def _convert_column(self, column: Any, about: OutputColumn) -> Any:
         """Build the vector of a column."""
-        import pyarrow
-        from pyarrow import types
-
         kind, absent = column.type, np.asarray(column.is_null().to_numpy(zero_copy_only=False))
-        if types.is_string(kind) or types.is_large_string(kind):
+        if is_kind(kind, "string", "large_string"):
             return self._make_texts_or_factor(column.to_pylist(), about)
-        if types.is_timestamp(kind):
+        if pyarrow.types.is_timestamp(kind):
             micros = column.cast(pyarrow.timestamp("us", kind.tz)).cast(pyarrow.int64())
             zone = self._make_texts([kind.tz or "UTC"])
             return self._make_numbers(
                 _to_numpy(micros) / 1e6, absent, {"class": ("POSIXct", "POSIXt")}, {"tzone": zone}
             )
-        if types.is_date32(kind):
+        if pyarrow.types.is_date32(kind):
             days = _to_numpy(column.cast(pyarrow.int32()))
             return self._make_numbers(days.astype(float), absent, {"class": ("Date",)})
-        if types.is_boolean(kind) or types.is_null(kind):
+        if is_kind(kind, "boolean", "null"):
             truth = _to_numpy(column.cast(pyarrow.bool_()).cast(pyarrow.int8())).astype(np.int32)
             return self._make_object("LGL", np.where(absent, np.int32(-(2**31)), truth))
         values = _to_numpy(column)
-        if types.is_integer(kind) and (np.abs(values.astype(float)) < 2**31).all():
+        if pyarrow.types.is_integer(kind) and (np.abs(values.astype(float)) < 2**31).all():
             return self._make_object("INT", np.where(absent, -(2**31), values).astype(np.int32))
-        if types.is_integer(kind) and (np.abs(values.astype(float)) > 2**53).any():
+        if pyarrow.types.is_integer(kind) and (np.abs(values.astype(float)) > 2**53).any():
             raise FileFormatError(
                 f"the column {about.name!r} has whole numbers above 2^53, which R rounds: leave it out by "
                 "--drop, or make it text"

@@ -18,8 +18,8 @@ from pmlopt.core.frames import (
     to_narwhals,
     to_plain_list,
 )
+from pmlopt.core.lazy_imports import pyarrow
 from pmlopt.errors import InputError
-from pmlopt.tables.collations import find_lossy_columns, without_collations
 from pmlopt.tables.table import Table, TableBatch, make_no_rows_error, make_type_error
 
 
@@ -150,8 +150,6 @@ class _ConvertedColumns(Sequence[Any]):
         return len(self._columns)
 
     def __getitem__(self, place: Any) -> Any:
-        import pyarrow
-
         name, column = self._columns[place]
         try:
             return pyarrow.array(column, from_pandas=True) if isinstance(column, list) else column()
@@ -182,8 +180,6 @@ def _convert_column(column: Any, name: object) -> Any:
     _check_no_objects(column, column.dtype, name)
     if not has_wide_integers(column):
         return column.to_arrow()
-    import pyarrow
-
     whole = [None if one is None else Decimal(one) for one in column.to_list()]
     return pyarrow.array(whole, pyarrow.decimal256(39, 0))
 
@@ -217,3 +213,49 @@ def _to_python_list(column: Any, name: object) -> list[Any]:
     if isinstance(column, str | bytes) or not hasattr(column, "__len__"):
         raise InputError(f"the column {name!r} is {column!r}: give a list or an array of its cells")
     return to_plain_list(column)
+
+
+def without_collations(frame: Any, columns: Sequence[str]) -> Any:
+    """Return a lazy frame with binary collation of some columns.
+
+    A column of DuckDB may have a collation, its own or that of the connection, by which `a` and `A` are
+    equal and grouped as one of them. Frames of other engines are returned as they are.
+
+    Args:
+        frame: the lazy frame.
+        columns: the names of the columns that are grouped by.
+    """
+    if not frame.implementation.is_duckdb():
+        return frame
+    import narwhals
+
+    relation = frame.to_native()
+    types = dict(zip(relation.columns, map(str, relation.types), strict=True))
+    return narwhals.from_native(
+        relation.project(", ".join(_make_projection(name, types[name]) for name in columns))
+    )
+
+
+def find_lossy_columns(frame: Any) -> dict[str, str]:
+    """Return the types, by name, of columns of DuckDB that Arrow has without their time zones."""
+    if not frame.implementation.is_duckdb():
+        return {}
+    relation = frame.to_native()
+    types = zip(relation.columns, map(str, relation.types), strict=True)
+    return {name: kind for name, kind in types if "TIME WITH TIME ZONE" in kind}
+
+
+def _make_projection(name: str, kind: str) -> str:
+    """Return the SQL projection of a column with binary collation."""
+    quoted = quote_name(name)
+    return f'{quoted} COLLATE "binary" AS {quoted}' if kind == "VARCHAR" else quoted
+
+
+def quote_name(name: str) -> str:
+    """Return the name of a column as SQL quotes it.
+
+    Examples:
+        >>> quote_name("the age"), len(quote_name('"'))
+        ('"the age"', 4)
+    """
+    return '"' + name.replace('"', '""') + '"'

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pmlopt.core.lazy_imports import pyarrow
 from pmlopt.core.numbers.arrays import join_words
 from pmlopt.errors import FileFormatError
 
@@ -22,7 +23,6 @@ def read_data_frame(content: bytes, part: str | None) -> tuple[Any, list[str]]:
     Raises:
         FileFormatError: there is none of that name, or a column is none of values.
     """
-    import pyarrow
     from rdata import parser
 
     kind = ".rda" if content.startswith(b"RD") else ".rds"
@@ -90,8 +90,6 @@ def _decode_texts(cells: Any) -> list[str | None]:
 
 def _convert_column(column: Any, name: str, notes: list[str]) -> Any:
     """Return a column as an array of Arrow."""
-    import pyarrow
-
     attributes, kind = dict(_list_pairs(column.attributes)), column.info.type.name
     classes = [one for one in _list_classes(column) if one is not None]
     if kind not in ("INT", "REAL", "LGL", "STR") or "dim" in attributes:

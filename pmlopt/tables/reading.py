@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -21,11 +22,10 @@ from pmlopt.core.files.file_kinds import (
     find_survey_ending,
 )
 from pmlopt.core.frames import is_lazy, to_narwhals
-from pmlopt.core.lazy_imports import check_installed
+from pmlopt.core.lazy_imports import arrow_csv, check_installed, ipc, parquet, pyarrow
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.arrow_text import check_places, is_plain_text
 from pmlopt.tables.databases import Database
-from pmlopt.tables.folder_names import values_in_path
 from pmlopt.tables.frame_tables import FrameTable, LazyTable
 from pmlopt.tables.json_lines import JsonLinesTable, is_json_lines
 from pmlopt.tables.streams import (
@@ -157,8 +157,6 @@ def _check_kind(head: bytes, where: Any) -> None:
 
 def _decompress(source: DataStream, where: object) -> DataStream:
     """Decompress a file's content where it is compressed."""
-    import pyarrow
-
     found = (codec for mark, codec in _COMPRESSED.items() if source.head.startswith(mark))
     codec = next(found, None)
     if codec is None:
@@ -181,8 +179,6 @@ class CsvTable(Table):
     typed = False
 
     def __init__(self, path: str | os.PathLike[str], source: DataStream, form: CsvFormat) -> None:
-        import pyarrow
-
         self.where, self.form = path, form
         self._source = source
         self._reading: Any = None
@@ -194,8 +190,6 @@ class CsvTable(Table):
 
     def batches(self) -> Iterator[TableBatch]:
         """Yield the batches of rows."""
-        import pyarrow
-
         first = 1  # the header is read as a row
         try:
             self._reading = self._open_reader()
@@ -238,27 +232,25 @@ class CsvTable(Table):
 
     def _open_reader(self) -> Any:
         """Open Arrow's CSV reader."""
-        import pyarrow.csv
-
         assert self.form is not None
         self._source.skip_blank_lines()
         self._source.watch = self._quotes.check_chunk
         encoding = "utf8" if self.form.encoding in ("utf-8", "utf-8-sig") else self.form.encoding
         # Bytes of CSV that are parsed at a time.
-        return pyarrow.csv.open_csv(
+        return arrow_csv.open_csv(
             pyarrow.PythonFile(self._source, mode="r"),
-            pyarrow.csv.ReadOptions(
+            arrow_csv.ReadOptions(
                 block_size=2**21,
                 skip_rows=int(self.form.states_delimiter),
                 autogenerate_column_names=True,
                 encoding=encoding,
             ),
-            pyarrow.csv.ParseOptions(
+            arrow_csv.ParseOptions(
                 delimiter=self.form.delimiter,
                 newlines_in_values=True,
                 ignore_empty_lines=len(self.names) > 1,
             ),
-            pyarrow.csv.ConvertOptions(
+            arrow_csv.ConvertOptions(
                 column_types={f"f{place}": kind for place, kind in enumerate(self.types)},
                 strings_can_be_null=False,
             ),
@@ -299,17 +291,13 @@ class TypedTable(Table):
         *,
         may_be_empty: bool = False,
     ) -> None:
-        import pyarrow
-
         self.where, self._source, self._read = path, source, 0
         self._may_be_empty = may_be_empty
         self._some_parts: Callable[[list[str]], Iterable[Any]] | None = None
         try:
             stream = pyarrow.PythonFile(source, mode="r")
             if kind == "Parquet":
-                import pyarrow.parquet
-
-                file = pyarrow.parquet.ParquetFile(stream)
+                file = parquet.ParquetFile(stream)
                 schema, self.rows = file.schema_arrow, file.metadata.num_rows
                 self.lost_orders = _find_lost_orders(schema, file.metadata)
                 # Cells of a batch of Parquet, so that wide tables have shorter batches.
@@ -322,18 +310,14 @@ class TypedTable(Table):
                         stream, file, size, names
                     )
             else:
-                import pyarrow.ipc
-
-                file = pyarrow.ipc.open_file(stream)
+                file = ipc.open_file(stream)
                 schema = file.schema
                 self._parts = lambda: (
                     check_places(file.get_batch(k)) for k in range(file.num_record_batches)
                 )
-            self.names, self.types, self.fields = (
-                list(schema.names),
-                list(schema.types),
-                list(schema),
-            )
+            self.names = list(schema.names)
+            self.types = list(schema.types)
+            self.fields = list(schema)
         except pyarrow.ArrowNotImplementedError as cause:
             raise FileFormatError(
                 f"{path}: has a column of a type that Arrow does not read ({cause}): write it again with "
@@ -368,8 +352,6 @@ class TypedTable(Table):
         self, parts: Callable[[], Iterable[Any]], get_columns: Callable[[Any], Sequence[Any]]
     ) -> Iterator[TableBatch]:
         """Yield the batches of rows, with the columns of each."""
-        import pyarrow
-
         self._read = 0
         orders = {self.names.index(name): None for name in self.lost_orders}
         try:
@@ -400,11 +382,9 @@ class TypedTable(Table):
 
 def _iterate_some_columns(stream: Any, file: Any, size: int, names: list[str]) -> Iterable[Any]:
     """Iterate over the batches of some columns of a file of Parquet, whose text is read as codes."""
-    import pyarrow.parquet
-
     kinds = {one.name: one.type for one in file.schema_arrow}
     texts = [name for name in names if is_plain_text(kinds[name])]
-    again = pyarrow.parquet.ParquetFile(stream, metadata=file.metadata, read_dictionary=texts)
+    again = parquet.ParquetFile(stream, metadata=file.metadata, read_dictionary=texts)
     return again.iter_batches(batch_size=size, columns=names)  # type: ignore[no-any-return]
 
 
@@ -434,8 +414,6 @@ class FolderTable(Table):
     """
 
     def __init__(self, data: str | os.PathLike[str]) -> None:
-        import pyarrow
-
         self.where = data
         self.folder, self.files = list_data_files(data)
         self.rows, self.lost_orders, first = 0, set(), None
@@ -487,15 +465,11 @@ class FolderTable(Table):
 
 def _make_constant(value: str | None) -> Any:
     """Build a one-row array of a constant text or null."""
-    import pyarrow
-
     return pyarrow.nulls(1, pyarrow.string()) if value is None else labels_to_arrow([value])
 
 
 def _check_boolean_columns(file: Path, types: Sequence[Any], table: FolderTable) -> None:
     """Raise an error where a column is boolean in one file and numeric in another."""
-    import pyarrow
-
     for place, (kind, known) in enumerate(zip(types, table.types, strict=False)):
         one, other = pyarrow.types.is_boolean(kind), pyarrow.types.is_boolean(known)
         if one != other and not pyarrow.types.is_null(other_kind := known if one else kind):
@@ -547,3 +521,39 @@ def read_texts(table: Table, columns: Sequence[str]) -> list[list[str]]:
         for texts, place in zip(found, places, strict=True):
             texts.extend(batch.column_texts(place))
     return found
+
+
+MISSING_NAME = "__HIVE_DEFAULT_PARTITION__"
+"""The name of a folder for a missing value."""
+
+
+def values_in_path(file: Path, folder: Path) -> dict[str, str | None]:
+    """Parse the partition columns and values of a file's path.
+
+    What a path cannot hold is percent-encoded there. Values are text: an engine may read `2020` as a number.
+
+    Raises:
+        FileFormatError: a name is percent-encoded text that is not UTF-8.
+
+    Examples:
+        >>> values_in_path(Path("people/region=a%2Fb/year=2020/part-0.parquet"), Path("people"))
+        {'region': 'a/b', 'year': '2020'}
+        >>> values_in_path(Path("people/region=__HIVE_DEFAULT_PARTITION__/part-0.parquet"), Path("people"))
+        {'region': None}
+    """
+    parts = file.relative_to(folder).parent.parts
+    pairs = (part.split("=", 1) for part in parts if "=" in part)
+    return {
+        _decode_value(name, file): None if value == MISSING_NAME else _decode_value(value, file)
+        for name, value in pairs
+    }
+
+
+def _decode_value(text: str, file: Path) -> str:
+    """Decode a percent-encoded partition value."""
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        raise FileFormatError(
+            f"{file}: the name {text!r} of its folder is percent-encoded text that is not UTF-8: rename it"
+        ) from None

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.files.disk import is_standard_stream
+from pmlopt.core.lazy_imports import ipc, pyarrow
 from pmlopt.core.numbers.arrays import IntArray
 from pmlopt.data.sampling.categorical import RandomBits
 from pmlopt.tables.cells import gather_cells
@@ -142,10 +143,8 @@ class BucketFile:
     """
 
     def __init__(self, stream: BinaryIO, schema: Any) -> None:
-        import pyarrow.ipc
-
         self._stream = stream
-        self._writer = pyarrow.ipc.new_file(pyarrow.PythonFile(stream, mode="w"), schema)
+        self._writer = ipc.new_file(pyarrow.PythonFile(stream, mode="w"), schema)
         self._nothing = pyarrow.RecordBatch.from_arrays(
             [pyarrow.array([], type=field.type) for field in schema], schema=schema
         )
@@ -171,10 +170,8 @@ class BucketReader:
     """
 
     def __init__(self, source: Any, buckets: int = BUCKET_COUNT) -> None:
-        import pyarrow.ipc
-
         held = source if isinstance(source, str) else pyarrow.PythonFile(source, mode="r")
-        self._file, self._buckets = pyarrow.ipc.open_file(held), buckets
+        self._file, self._buckets = ipc.open_file(held), buckets
 
     def read_pieces(self, bucket: int) -> Iterator[Any]:
         """Return a bucket's record batches from all chunks."""
@@ -251,8 +248,6 @@ def copy_rows(batches: Iterable[Any]) -> Iterator[Any]:
 
 def gather_rows(rows: Any, order: IntArray) -> Any:
     """Copy some rows of a record batch, without hidden data."""
-    import pyarrow
-
     places = integers_to_arrow(order)
     return pyarrow.RecordBatch.from_arrays(
         [gather_cells(one, places) for one in rows.columns], schema=rows.schema
@@ -294,8 +289,6 @@ def _collect_batches(
 
 def join_all(batches: Sequence[Any]) -> Any:
     """Concatenate record batches to one."""
-    import pyarrow
-
     return batches[0] if len(batches) == 1 else pyarrow.concat_batches(batches)
 
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree  # expat limits what entities expand to
 
 from pmlopt.core.display import pluralize
 from pmlopt.core.files.disk import MAX_FILE_BYTES, compute_expanded_size
-from pmlopt.core.lazy_imports import zipfile
+from pmlopt.core.lazy_imports import pyarrow, zipfile
 from pmlopt.core.matrices.excel import (
     MAX_COLUMNS,
     MAX_ROWS,
@@ -52,8 +52,6 @@ class Sheet:
         Raises:
             FileFormatError: cells are merged, a column has no name, or a formula has no value.
         """
-        import pyarrow
-
         if self.merged:
             raise FileFormatError(
                 f"has {pluralize(self.merged, 'area')} of merged cells, of which only the first has a value: "
@@ -104,8 +102,6 @@ class Sheet:
 
 def _convert_cells(cells: list[Any], name: str, notes: list[str]) -> Any:
     """Return the cells of a column as an array of Arrow: as text where their kinds differ."""
-    import pyarrow
-
     kinds = {type(cell) for cell in cells if cell is not None}
     errors = [cell for cell in cells if isinstance(cell, CellError)]
     if errors:

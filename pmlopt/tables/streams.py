@@ -155,11 +155,9 @@ class CsvFormat:
             raise FileFormatError(self.encoding_error(where, encoding)) from None
         stated = find_stated_delimiter(text) is not None
         form = replace(self, encoding=encoding, states_delimiter=stated)
-        return (
-            form
-            if self.delimiter
-            else replace(form, delimiter=_detect_delimiter(text, where, whole=whole))
-        )
+        if self.delimiter:
+            return form
+        return replace(form, delimiter=_detect_delimiter(text, where, whole=whole))
 
     def encoding_error(self, where: object, encoding: str) -> str:
         """Build the error of a file with another encoding."""

@@ -13,7 +13,7 @@ import numpy as np
 from pmlopt.core.declared_orders import find_declared_order
 from pmlopt.core.descriptions import describe_value
 from pmlopt.core.frames import MISSING_LETTER, is_absent, is_missing, to_integer
-from pmlopt.core.lazy_imports import difflib
+from pmlopt.core.lazy_imports import difflib, pyarrow
 from pmlopt.core.near_labels import warn_of_near_labels
 from pmlopt.core.numbers.arrays import BoolArray, IntArray, Label
 from pmlopt.errors import FileFormatError, InputError
@@ -94,8 +94,6 @@ def integers_to_arrow(numbers: IntArray) -> Any:
         >>> to_numpy_integers(integers_to_arrow(np.array([2, 0, 1]))[1:]).tolist()
         [0, 1]
     """
-    import pyarrow
-
     held = pyarrow.py_buffer(np.ascontiguousarray(numbers, dtype=np.int64))
     return pyarrow.Array.from_buffers(pyarrow.int64(), len(numbers), [None, held])
 
@@ -110,8 +108,6 @@ def labels_to_arrow(texts: Sequence[str]) -> Any:
         >>> labels_to_arrow(["a", "", "bc"]).to_pylist()
         ['a', '', 'bc']
     """
-    import pyarrow
-
     encoded = [text.encode() for text in texts]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
     held = [None, pyarrow.py_buffer(ends), pyarrow.py_buffer(b"".join(encoded))]
@@ -163,8 +159,6 @@ class TableBatch:
 
     def encode_column(self, place: int) -> tuple[list[Any], IntArray]:
         """Encode a column as distinct values and (size,) indices."""
-        import pyarrow
-
         column = self.columns[place]
         try:
             coded = encode_text_codes(column)
@@ -207,11 +201,9 @@ class TableBatch:
         """
         column = self.columns[place]
         check_text(column, self._column_name(place), self._where, self.first)
-        return (
-            column
-            if kept_mask is None
-            else column.take(integers_to_arrow(np.flatnonzero(kept_mask)))
-        )
+        if kept_mask is None:
+            return column
+        return column.take(integers_to_arrow(np.flatnonzero(kept_mask)))
 
 
 class Table(ABC):

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
+from pmlopt.core.lazy_imports import compute, ipc, parquet, pyarrow
 from pmlopt.core.numbers.arrays import IntArray, Label
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.cells import (
@@ -54,22 +55,16 @@ class OutputColumn:
 
 def to_typed_array(values: Sequence[Any], kind: Any) -> Any:
     """Convert values to a typed Arrow array; raise an error for invalid UTF-8."""
-    import pyarrow
-
     try:
-        return (
-            labels_to_arrow(values)
-            if kind == pyarrow.string()
-            else pyarrow.array(values, type=kind)
-        )
+        if kind == pyarrow.string():
+            return labels_to_arrow(values)
+        return pyarrow.array(values, type=kind)
     except UnicodeEncodeError as cause:
         raise FileFormatError(f"a label or a name cannot be written as UTF-8: {cause}") from None
 
 
 def get_label_type(labels: Sequence[Label]) -> Any:
     """Return the Arrow type of labels: integer, float, boolean or text."""
-    import pyarrow
-
     # types, not values: True is equal to 1, and a column of both is text
     kinds: set[Any] = {type(label) for label in labels}
     if kinds == {int} and all(-(2**63) <= int(str(label)) < 2**63 for label in labels):
@@ -89,8 +84,6 @@ class TypedSink:
     typed = True
 
     def __init__(self, stream: BinaryIO, columns: Sequence[OutputColumn], like: Table) -> None:
-        import pyarrow
-
         # Rows of a row group of Parquet, or of a batch of Arrow, whatever the batches of the data were.
         # Cells of such a group, so that wide tables have shorter ones.
         self.group: int | None = max(1, min(2**18, (2**21) // max(1, len(columns))))
@@ -129,8 +122,6 @@ class TypedSink:
 
     def rows(self, columns: Sequence[Cells]) -> Any:
         """Build a record batch of a batch's columns, with label indices for new ones."""
-        import pyarrow
-
         arrays = [
             _to_plain_cells(cells, field.type)
             if column.place is not None
@@ -141,8 +132,6 @@ class TypedSink:
 
     def write(self, rows: Any) -> None:
         """Write a group of rows."""
-        import pyarrow
-
         arrays = [
             values.take(cells) if values is not None
             else encode_categories(cells) if pyarrow.types.is_dictionary(field.type) else cells
@@ -176,8 +165,6 @@ class WholeTable:
 
     def close(self) -> None:
         """Write all rows."""
-        import pyarrow
-
         self._write(pyarrow.Table.from_batches(self._groups, schema=self._schema))
 
 
@@ -186,11 +173,9 @@ class ParquetSink(TypedSink):
 
     def _open_writer(self, first: Any) -> Any:
         """Open the file writer, given the first row group."""
-        import pyarrow.parquet
-
         # decided by the first group, since the footer of a file has one setting for all
         named = find_repeating_columns(first)
-        return pyarrow.parquet.ParquetWriter(self._stream, self._schema, use_dictionary=named)
+        return parquet.ParquetWriter(self._stream, self._schema, use_dictionary=named)
 
     def _column_type(self, kind: Any, name: str) -> Any:
         """Return the output Arrow type, categorical where the input is."""
@@ -207,9 +192,7 @@ class ArrowSink(TypedSink):
 
     def _open_writer(self, first: Any) -> Any:
         """Open the file writer, given the first row group."""
-        import pyarrow.ipc
-
-        return pyarrow.ipc.new_file(self._stream, self._schema)
+        return ipc.new_file(self._stream, self._schema)
 
 
 def find_repeating_columns(rows: Any) -> list[str] | bool:
@@ -221,8 +204,6 @@ def find_repeating_columns(rows: Any) -> list[str] | bool:
     Args:
         rows: the first group of rows.
     """
-    import pyarrow
-
     if any(pyarrow.types.is_nested(kind) for kind in rows.schema.types):
         return True  # their parts have names
     columns = zip(rows.schema.names, rows.columns, strict=True)
@@ -233,19 +214,14 @@ def find_repeating_columns(rows: Any) -> list[str] | bool:
 
 def _has_repeated_values(cells: Any) -> bool:
     """Return whether cells have at most half as many distinct values."""
-    import pyarrow
-    import pyarrow.compute
-
     try:
-        return bool(pyarrow.compute.count_distinct(cells).as_py() <= len(cells) / 2)
+        return bool(compute.count_distinct(cells).as_py() <= len(cells) / 2)
     except pyarrow.ArrowNotImplementedError:
         return True
 
 
 def _to_plain_cells(cells: Any, kind: Any) -> Any:
     """Convert a column's cells to the file's plain type."""
-    import pyarrow
-
     # views of a batch keep all of it alive, and may have a type that the file does not
     is_ready = isinstance(cells, pyarrow.Array) and is_plain(cells.type)
     return (cells if is_ready else gather_all_cells(cells)).cast(kind)
@@ -258,8 +234,6 @@ def _choose_code_type(column: OutputColumn) -> np.dtype[Any]:
 
 def _codes_to_arrow(codes: IntArray, column: OutputColumn) -> Any:
     """Convert label indices to an Arrow array, without loading pandas."""
-    import pyarrow
-
     kind = _choose_code_type(column)
     held = pyarrow.py_buffer(codes.astype(kind))
     return pyarrow.Array.from_buffers(pyarrow.from_numpy_dtype(kind), len(codes), [None, held])
@@ -267,9 +241,8 @@ def _codes_to_arrow(codes: IntArray, column: OutputColumn) -> Any:
 
 def check_readable_labels(column: OutputColumn, what: str) -> None:
     """Raise an error for new labels with equal text."""
-    different = {
-        (type(label), label) for label in column.labels
-    }  # parts of tuples occur several times
+    # parts of tuples occur several times
+    different = {(type(label), label) for label in column.labels}
     if len({str(label) for _, label in different}) < len(different):
         raise InputError(
             f"the outputs of {column.name!r} have two that read alike, and {what} has text: give "

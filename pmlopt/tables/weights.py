@@ -55,11 +55,9 @@ def check_batch_weights(
                 )
             parse_weight(value, named)
         except InputError as error:
-            row = (
-                ""
-                if batch.times is not None
-                else f"{batch.name_row(int((codes == code).argmax()))}: "
-            )
+            row = ""
+            if batch.times is None:
+                row = f"{batch.name_row(int((codes == code).argmax()))}: "
             raise InputError(f"{where}: {row}{error}") from None
 
 

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from pmlopt.core.files.disk import atomic_file, describe_os_error, is_standard_stream
-from pmlopt.core.lazy_imports import check_installed
+from pmlopt.core.lazy_imports import arrow_csv, check_installed, compute, pyarrow
 from pmlopt.core.numbers.arrays import Label
 from pmlopt.data.sampling.categorical import RandomBits
 from pmlopt.errors import FileFormatError
@@ -218,8 +218,6 @@ def _open_compressed(stream: BinaryIO, codec: str | None) -> Iterator[Any]:
     if codec is None:
         yield stream
         return
-    import pyarrow
-
     # closing the codec closes its target too, and the caller still has to publish the file
     kept = _UnclosedStream(stream)
     inner = pyarrow.CompressedOutputStream(pyarrow.PythonFile(kept, mode="w"), codec)
@@ -268,8 +266,6 @@ class CsvSink:
     group: int | None = None
 
     def __init__(self, stream: BinaryIO, columns: Sequence[OutputColumn], like: Table) -> None:
-        import pyarrow.csv
-
         self._stream, self._columns = stream, columns
         self._delimiter = (like.form.delimiter if like.form else None) or ","
         # the delimiter may be a character with a meaning in a pattern
@@ -277,7 +273,7 @@ class CsvSink:
         self._schema = pyarrow.schema(
             [(f"f{place}", pyarrow.string()) for place in range(len(columns))]
         )
-        self._options = pyarrow.csv.WriteOptions(
+        self._options = arrow_csv.WriteOptions(
             include_header=False, delimiter=self._delimiter, quoting_style="none"
         )
         for column in columns:
@@ -302,36 +298,24 @@ class CsvSink:
 
     def _format_lines(self, texts: Sequence[Any]) -> Any:
         """Format lines, vectorized where no cell needs quotes."""
-        import pyarrow
-        import pyarrow.compute
-        import pyarrow.csv
-
         if len(texts) > 1:  # a blank line would be no row
             buffer = pyarrow.BufferOutputStream()
             try:
                 batch = pyarrow.RecordBatch.from_arrays(texts, schema=self._schema)
-                pyarrow.csv.write_csv(batch, buffer, self._options)
+                arrow_csv.write_csv(batch, buffer, self._options)
                 return self._split_lines(buffer.getvalue(), batch.num_rows)
             except pyarrow.ArrowInvalid:  # a cell needs quotes
                 pass
         quoted = [self._quote_cells(text, alone=len(texts) == 1) for text in texts]
-        quoted[-1] = pyarrow.compute.binary_join_element_wise(
-            quoted[-1], _to_scalar(""), _to_scalar("\n")
-        )
+        quoted[-1] = compute.binary_join_element_wise(quoted[-1], _to_scalar(""), _to_scalar("\n"))
         between = _to_scalar(self._delimiter)
-        lines = (
-            pyarrow.compute.binary_join_element_wise(*quoted, between)
-            if len(quoted) > 1
-            else quoted[0]
-        )
+        lines = compute.binary_join_element_wise(*quoted, between) if len(quoted) > 1 else quoted[0]
         return pyarrow.RecordBatch.from_arrays(
             [lines.cast(pyarrow.large_binary())], schema=self._lines
         )
 
     def _split_lines(self, text: Any, size: int) -> Any:
         """Split joined text into lines without embedded line ends."""
-        import pyarrow
-
         # in UTF-8 the byte of a line end is part of no other character
         ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n")) + 1
         if len(ends) != size:
@@ -351,8 +335,6 @@ class CsvSink:
 
     def _to_text(self, column: Any, about: OutputColumn) -> Any:
         """Convert cells to text, empty for missing ones."""
-        import pyarrow
-
         if column.type != pyarrow.string():
             try:
                 if pyarrow.types.is_dictionary(column.type):
@@ -364,8 +346,6 @@ class CsvSink:
 
     def _quote_cells(self, text: Any, *, alone: bool) -> Any:
         """Quote the cells that need it."""
-        from pyarrow import compute
-
         # in a single column an empty cell would be a blank line, which is no row
         pattern = f"{self._special}|^$" if alone else self._special
         needed = compute.match_substring_regex(text, pattern)

@@ -1,17 +1,5 @@
 """Conformance checks for extensions: requirements, utilities, sets of priors and methods."""
 
-from pmlopt.testing.conformance import (
-    ConformanceError,
-    check_prior_set,
-    check_requirement,
-    check_utility,
-)
-from pmlopt.testing.solved_programs import check_program
+import lazy_loader
 
-__all__ = [
-    "ConformanceError",
-    "check_prior_set",
-    "check_program",
-    "check_requirement",
-    "check_utility",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

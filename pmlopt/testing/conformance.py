@@ -312,11 +312,9 @@ def _check_support(requirement: Requirement, case: _BoundaryCase) -> None:
 def _check_design(requirement: Requirement, case: _BoundaryCase) -> None:
     """Check that a design is solved with proof by cvxpy and by blocks."""
     program = design(case.prior, requirement, ExpectedGain(case.gains), case.gains.shape[1])
-    names = (
-        ["clarabel"]
-        if requirement.cone_block(case.prior) is None
-        else ["clarabel", "highs", "block-ipm"]
-    )
+    names = ["clarabel"]
+    if requirement.cone_block(case.prior) is not None:
+        names += ["highs", "block-ipm"]
     for name in names:
         form = "constraints" if name == "clarabel" else "block"
         what = f"a design under {requirement!r} by its `{form}`"

@@ -64,19 +64,3 @@ def test_a_sweep_hands_options_to_its_solver(tmp_path: Path, prior: Path) -> Non
     run(*words, "--solver-option", "eps_abs=1e-9", "--solver-option", "eps_rel=1e-9")
     assert "no_such_option" in run(*words, "--solver-option", "no_such_option=1", "--json", code=3)
     assert "key=value" in run(*words, "--solver-option", "eps_abs", code=2)
-
-
-@pytest.mark.parametrize(
-    ("command", "old", "new"),
-    [
-        ("apply m.json d.csv", "--who", "--person-column"),
-        ("apply m.json d.csv", "--also", "--and-mechanism"),
-        ("estimate m.json", "--by", "--group-by"),
-        ("estimate m.json", "--least-fit", "--min-p-value"),
-        ("explore", "--beside", "--compare"),
-        ("audit m.json", "--slack", "--delta"),
-        ("people-needed", "--delta", "--confidence-delta"),
-    ],
-)
-def test_an_option_of_another_name_is_hinted_at(command: str, old: str, new: str) -> None:
-    assert f"write {new}" in run(*command.split(), old, "1", code=2)

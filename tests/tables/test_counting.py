@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from tables.tables_of_any_kind import csv_bytes, write_table
 
 from pmlopt import Prior, Secret
+from pmlopt.core.frames import Missing
 from pmlopt.errors import InputError, PriorError
-from pmlopt.tables import CsvFormat, Missing, column_counts, cross_counts, open_table
+from pmlopt.tables import CsvFormat, column_counts, cross_counts, open_table
 from pmlopt.tables.counting import _number_codes, count_tuples
 from pmlopt.tables.missing_cells import MissingRows
 

@@ -399,7 +399,7 @@ class TypePairs(PairSpace):
 
     def letter_orbits(self, letters: Rows) -> IntArray:
         """Return the (k,) orbit indices of k letters."""
-        return self.type_orbits(_count_occurrences(letters, self.sides[0]))
+        return _find_rows(_count_occurrences(letters, self.sides[0]), self.letter_types)
 
     def pair_orbits(self, letters: Rows, outputs: Rows) -> IntArray:
         """Return the (k,) orbit indices of k (letter, output) pairs."""
@@ -414,10 +414,6 @@ class TypePairs(PairSpace):
         drawn = np.empty_like(letters)
         np.put_along_axis(drawn, order, self._sequences[1][places], axis=1)
         return drawn
-
-    def type_orbits(self, counts: IntArray) -> IntArray:
-        """Return the (k,) letter orbits of tables given by occurrence counts."""
-        return _find_rows(counts, self.letter_types)
 
     def choose_representatives(self) -> tuple[Rows, Rows]:
         """Return one representative (letter, output) pair of each pair orbit."""
@@ -531,8 +527,6 @@ def _make_label_table(values: Any) -> NDArray[Any]:
     for place, row in enumerate(rows):
         for column, cell in enumerate(row):
             table[place, column] = cell
-    return (
-        np.array(table.tolist())
-        if all(isinstance(c, int | np.integer) for c in table.ravel())
-        else table
-    )
+    if all(isinstance(c, int | np.integer) for c in table.ravel()):
+        return np.array(table.tolist())
+    return table

@@ -75,11 +75,10 @@ class InvariantPrior(SymmetricPrior):
         ):
             if not isinstance(given, Iterable):
                 raise PriorError(f"the {what} are {given!r:.60}: give a list of them")
-        sides = (
-            known.labels
-            if outputs is None
-            else check_labels_of_size(outputs, None, "outputs", PriorError)
-        )
+        if outputs is None:
+            sides = known.labels
+        else:
+            sides = check_labels_of_size(outputs, None, "outputs", PriorError)
         moves = [_parse_generator(one, place, known.labels, None if outputs is None else sides)
                  for place, one in enumerate(generators)]  # fmt: skip
         for place, (letters, _) in enumerate(moves):
@@ -369,11 +368,9 @@ class CirclePrior(SymmetricPrior):
         return Prior.uniform(self.size)
 
     def __repr__(self) -> str:
-        return (
-            f"Circle({self.size})"
-            if self.reflections
-            else f"Circle({self.size}, reflections=False)"
-        )
+        if self.reflections:
+            return f"Circle({self.size})"
+        return f"Circle({self.size}, reflections=False)"
 
 
 class CirclePairs(PairSpace):

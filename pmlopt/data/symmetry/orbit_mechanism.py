@@ -28,7 +28,6 @@ from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, to_label_arr
 from pmlopt.core.records.converters import to_plain
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.sampling.categorical import RandomBits, Seed, make_random_bits
-from pmlopt.data.symmetry.independent import TypePairs
 from pmlopt.data.symmetry.prior import PairSpace, count_items, take_entries
 from pmlopt.errors import FileFormatError, MechanismError
 
@@ -160,30 +159,6 @@ class OrbitMechanism(Mechanism):
         return self.space.draw_outputs(
             letters, self._draw_orbits(self.space.letter_orbits(letters), bits), bits
         )
-
-    def sample_counts(self, counts: Any, seed: Seed = None) -> IntArray:
-        """Draw (k, B) output letter counts for tables given by their letter counts.
-
-        Args:
-            counts: (k, A) whole numbers that sum to the number of records.
-            seed: as for `sample_array`.
-
-        Raises:
-            MechanismError: the letters are no tables of records, or the counts are of none.
-        """
-        space = self.space
-        if not isinstance(space, TypePairs):
-            raise MechanismError(f"{space.prior!r} has no counts: sample letters")
-        found = np.asarray(counts)
-        shape = space.letter_types.shape[1]
-        if found.ndim != 2 or found.shape[1] != shape or found.dtype.kind not in "iu":
-            raise MechanismError(
-                f"the counts have the shape {found.shape}: give {shape} whole numbers for each"
-            )
-        if (found < 0).any() or (found.sum(axis=1) != space.prior.records).any():
-            raise MechanismError(f"the counts do not sum to {space.prior.records} records")
-        places = self._draw_orbits(space.type_orbits(found), make_random_bits(seed))
-        return np.asarray(space.output_types[space.orbits.output[places]])
 
     def _draw_orbits(self, orbits: IntArray, bits: RandomBits) -> IntArray:
         """Draw (k,) pair orbits for given letter orbits, with exact probabilities.

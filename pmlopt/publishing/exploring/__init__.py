@@ -1,11 +1,5 @@
 """Interactive pages for choosing a point of a privacy-utility trade-off."""
 
-from pmlopt.publishing.exploring.exploration import (
-    CurvePoint,
-    Exploration,
-    ExploredCurve,
-    ExploredPart,
-)
-from pmlopt.publishing.exploring.sources import explore
+import lazy_loader
 
-__all__ = ["CurvePoint", "Exploration", "ExploredCurve", "ExploredPart", "explore"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -181,9 +181,8 @@ def explore_design(
         return design(p, requirement(epsilon), utility, outputs)
 
     builders = [partial(declare_program, requirement) for requirement in requirements]
-    first = [
-        built(epsilon=grid[0]) for built in builders
-    ]  # complains of what no level is solved with
+    # complains of what no level is solved with
+    first = [built(epsilon=grid[0]) for built in builders]
     answers = [solve_grid(built, {"epsilon": grid}, **solving) for built in builders]
     curves = [
         _make_design_curve(

@@ -333,11 +333,9 @@ def group_design(
     apart = split_evenly(joint_law, total, utilities, weights, deadline.fraction(0.3))
     prior = read_joint_law(joint_law, names)
     columns = read_column_utilities(prior, utilities, weights)
-    places = (
-        choose_groups(prior, len(names), max_tuples)
-        if groups is None
-        else _read_groups(groups, names)
-    )
+    places = choose_groups(prior, len(names), max_tuples)
+    if groups is not None:
+        places = _read_groups(groups, names)
     parts = [_Group(prior, columns, own) for own in places]
     by_column = {name: one.matrix for name, one in zip(names, apart.mechanisms, strict=True)}
     constants = [part.constant for part in parts]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import cast
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from pmlopt.data.mechanism import (
 )
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import MechanismError
-from pmlopt.measures import information_density, leakage_level, pointwise_leakage
+from pmlopt.measures import leakage_level
 from pmlopt.measures.leakage import log_sum_exp
 from pmlopt.releases.accounts.ledger_file import compute_levels, compute_levels_after
 
@@ -135,37 +134,6 @@ class JointOutcome:
     outputs: tuple[Label, ...]
     witness: Label
     leakage: float
-
-
-def joint_outcomes(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> list[JointOutcome]:
-    """List the leakage of each joint outcome, with the letter that attains it.
-
-    Args:
-        prior: N letters.
-        mechanisms: k of them, (N, M_i).
-
-    Returns:
-        The outcomes that occur, those that leak most first.
-
-    Raises:
-        MechanismError: letters differ, or the product has more than `MAX_PRODUCT_ENTRIES` entries.
-
-    Examples:
-        >>> worst = joint_outcomes([0.5, 0.5], [[[0.75, 0.25], [0.25, 0.75]]] * 2)[0]
-        >>> worst.outputs, worst.witness, round(math.exp(worst.leakage), 12)
-        ((0, 0), 0, 1.8)
-    """
-    p, parts = pair_all_with_prior(prior, mechanisms)
-    whole = compose(parts)
-    leakages = pointwise_leakage(p, whole)
-    letters = information_density(p, whole).argmax(axis=0)
-    return [
-        JointOutcome(
-            cast("tuple[Label, ...]", whole.outputs[y]), p.labels[letters[y]], float(leakages[y])
-        )
-        for y in np.argsort(-leakages, kind="stable")
-        if whole.support[y]
-    ]
 
 
 def joint_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> float:
@@ -453,10 +421,8 @@ class OutcomeSearch:
     def _climb(self, letter: int) -> tuple[float, int, tuple[int, ...]]:
         """Find a joint outcome of large leakage by coordinate ascent."""
         chosen = [int(part[letter].argmax()) for part in self.logs]
-        before, value = (
-            -np.inf,
-            float(self._information_density(self._log_product(chosen)[:, None], letter)[0]),
-        )
+        before = -np.inf
+        value = float(self._information_density(self._log_product(chosen)[:, None], letter)[0])
         while value > before:
             before = value
             for place, part in enumerate(self.logs):
@@ -484,34 +450,3 @@ class OutcomeSearch:
         found = np.full(columns.shape[1], -np.inf)
         found[possible] = -log_sum_exp(terms[:, possible], axis=0)[0]
         return found
-
-
-def cross_mechanism(first: MechanismLike, second: MechanismLike | Sequence[Label]) -> Mechanism:
-    """Build the product mechanism on pairs of two independent columns.
-
-    The Kronecker product `P[(a, b), (y, z)] = P1[a, y] P2[b, z]`, labelled by pairs. `estimate` of it takes
-    counts of pairs of outputs and gives the cross table of the inputs, row by row:
-    `found.frequencies.reshape(N1, N2)`.
-
-    Args:
-        first: (N1, M1).
-        second: (N2, M2), or the N2 labels of a column that is left clear.
-
-    Raises:
-        MechanismError: it is neither, or the product is too large to list.
-
-    Examples:
-        >>> import numpy as np
-        >>> from pmlopt import Mechanism, estimate
-        >>> smokes = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
-        >>> pairs = cross_mechanism(smokes, ["f", "m"])
-        >>> counts = {("no", "f"): 300, ("yes", "f"): 200, ("no", "m"): 200, ("yes", "m"): 300}
-        >>> estimate(pairs, counts).frequencies.reshape(2, 2).round(9)
-        array([[0.35, 0.15],
-               [0.15, 0.35]])
-    """
-    if isinstance(second, Iterable) and not isinstance(second, Mechanism | str):
-        names = tuple(second)
-        if all(isinstance(name, Hashable) for name in names):  # no rows of a matrix
-            second = Mechanism(np.eye(len(names)), names, names)  # releases each as it is
-    return compose_attributes([as_mechanism(first), as_mechanism(second)])  # type: ignore[arg-type]

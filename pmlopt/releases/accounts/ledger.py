@@ -414,11 +414,9 @@ class Ledger:
                 "outcomes are the same; if it was made once more, give allow_duplicate=True "
                 "(--allow-duplicate)"
             )
-        over = (
-            None
-            if self.total is None
-            else find_excess(self.initial, self._histories, self.total, rows, matrix)
-        )
+        over = None
+        if self.total is not None:
+            over = find_excess(self.initial, self._histories, self.total, rows, matrix)
         if over is not None:
             worst = int(members[np.flatnonzero(self._histories.place[members] == over[0])[0]])
             raise PrivacyError(

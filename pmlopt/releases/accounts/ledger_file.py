@@ -278,10 +278,8 @@ def _check_state(
         raise ValueError("a bound on rounding is negative, or no number")
     if not history.size or not ((history >= 0) & (history < count)).all():
         raise ValueError(f"the history of a person is none of the {count}")
-    total, publishing = (
-        about["total"],
-        tuple(map(PendingPublication.from_entry, about["publishing"])),
-    )
+    total = about["total"]
+    publishing = tuple(map(PendingPublication.from_entry, about["publishing"]))
     return LedgerState(
         prior,
         None if total is None else check_nonnegative(total, "the total", PrivacyError),

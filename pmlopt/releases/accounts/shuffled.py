@@ -207,11 +207,9 @@ def _compute_mean(values: FloatArray, law: FloatArray, people: int, s: float) ->
         tails = np.cumsum(mass[::-1])[::-1]
         after = np.append(np.cumsum(tails[:0:-1])[::-1], 0.0) * (step / people)
     last = float(total[-1])
-    above = (
-        0.0
-        if start + count > people * steps
-        else bound_chernoff_tail(points, masses, people, last / people)
-    )
+    above = 0.0
+    if start + count <= people * steps:
+        above = bound_chernoff_tail(points, masses, people, last / people)
     grown = 1 + 4 * UNIT_ROUNDOFF * count  # the sums' own rounding
     first, moved = low + start * step / people + TILT_RTOL * step, step if moves else 0.0
     excesses = after * grown + above * high
@@ -295,10 +293,8 @@ def shuffled_level(prior: PriorLike, mechanism: MechanismLike, people: int, delt
         >>> round(shuffled_level([0.5, 0.5], response, 10_000, 1e-6), 4)
         0.0158
     """
-    count, share = (
-        check_integer(people, "the number of people", PrivacyError),
-        check_probability(delta),
-    )
+    count = check_integer(people, "the number of people", PrivacyError)
+    share = check_probability(delta)
     p, m = pair_with_prior(prior, mechanism)
     # the level of one output bounds that of the histogram, which is post-processing of all
     most = leakage_level(p, m)
@@ -419,11 +415,9 @@ def calibrate_shuffled(
     # The share of a local level to which it is found, and of the largest one below which none is tried.
     least_share = 1e-3
     p, target = as_prior(prior), check_nonnegative(epsilon, "epsilon", PrivacyError)
-    high = (
-        p.max_leakage
-        if most is None
-        else check_nonnegative(most, "the largest local level", PrivacyError)
-    )
+    high = p.max_leakage
+    if most is not None:
+        high = check_nonnegative(most, "the largest local level", PrivacyError)
 
     made: dict[float, Mechanism] = {}
 
@@ -455,10 +449,8 @@ def _find_lift_laws(p: Prior, m: Mechanism) -> Iterator[tuple[FloatArray, FloatA
     columns = m.matrix[:, m.support]
     law = p.pmf @ columns
     share = 1 + bound_relative_rounding(sum(columns.shape))
-    lifts, law = (
-        np.where(np.ptp(columns, axis=0) == 0, 1.0, columns / law * share),
-        law / law.sum() * share,
-    )
+    lifts = np.where(np.ptp(columns, axis=0) == 0, 1.0, columns / law * share)
+    law = law / law.sum() * share
     groups: dict[bytes, FloatArray] = {}
     for row in lifts:
         key = row.round(9).tobytes()

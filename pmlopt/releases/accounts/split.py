@@ -83,14 +83,11 @@ def best_split(
         >>> sorted(best_split([gain, gain], 2.0, maximised=True).levels)
         [0.0, 2.0]
     """
-    most, shares = (
-        check_positive(total, "the total", PrivacyError),
-        _check_weights(weights, len(solve_at)),
-    )
+    most = check_positive(total, "the total", PrivacyError)
+    shares = _check_weights(weights, len(solve_at))
     unit, sign = math.ulp(most), -1.0 if maximised else 1.0
-    known: dict[
-        tuple[int, float], _LossCurve
-    ] = {}  # one for all releases that are solved and weighed alike
+    # one for all releases that are solved and weighed alike
+    known: dict[tuple[int, float], _LossCurve] = {}
     curves = [
         known.setdefault((id(solve), weight), _LossCurve(solve, sign * weight, unit))
         for solve, weight in zip(solve_at, shares.tolist(), strict=True)

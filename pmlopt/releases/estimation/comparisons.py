@@ -146,10 +146,8 @@ def detectable_difference(
         (0.4, 1.56)
     """
     p, m = pair_with_prior(prior, mechanism)
-    count, wanted = (
-        check_integer(people, "the number of people", InputError),
-        check_confidence(power),
-    )
+    count = check_integer(people, "the number of people", InputError)
+    wanted = check_confidence(power)
     place = _find_letter(p, letter)
     start, held = _read_group(p, m, letter), check_confidence(confidence)
 

@@ -10,13 +10,12 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
-from pmlopt.core.display import align_cells, format_table_html, import_pandas, pluralize
+from pmlopt.core.display import align_cells, format_table_html, pluralize
 from pmlopt.core.numbers.argument_checks import check_choice
 from pmlopt.core.numbers.arrays import (
     FloatArray,
     IntArray,
     Label,
-    check_integer,
     check_positive,
 )
 from pmlopt.core.numbers.concave import Local, maximize_over_laws
@@ -24,7 +23,8 @@ from pmlopt.data.labelled import LabelledArray, Numbers, read_vector
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import InputError, MechanismError, PriorError, SolverError
-from pmlopt.measures.estimable import estimable
+from pmlopt.measures.estimable import Estimable as Estimable
+from pmlopt.measures.estimable import estimable as estimable
 from pmlopt.model.utility.estimation_error import Workload, build_workload_rows
 from pmlopt.releases.estimation.intervals import (
     GoodnessOfFit,
@@ -48,7 +48,7 @@ from pmlopt.releases.estimation.released_outputs import (
     match_output_labels,
     read_weights,
 )
-from pmlopt.releases.estimation.tables import format_estimates, name_column
+from pmlopt.releases.estimation.tables import format_estimates, make_estimates_frame
 
 Counts: TypeAlias = Numbers | LabelledArray
 
@@ -277,48 +277,6 @@ class Estimate:
         )
         return np.column_stack([values - width, values + width])
 
-    def bootstrap_interval(
-        self,
-        confidence: float | None = None,
-        *,
-        samples: int = 1_000,
-        simultaneous: bool = False,
-        seed: int = 0,
-    ) -> FloatArray:
-        """Compute (K, 2) bootstrap percentile intervals by resampling the counts.
-
-        Their coverage is approximate for many people; near zero it is lower, as for `kind="wald"`.
-
-        Args:
-            confidence: that of each interval, or of all at once; left out, that of the estimate.
-            samples: how often they are drawn.
-            simultaneous: whether all are to hold at once (Bonferroni).
-            seed: the same seed gives the same intervals.
-
-        Raises:
-            InputError: the confidence is outside (0, 1), or there is no sample.
-
-        Source: [efron1993introduction, Section 13.3].
-
-        Examples:
-            >>> response = [[0.75, 0.25], [0.25, 0.75]]
-            >>> estimate(response, [600, 400]).bootstrap_interval(samples=200).round(1)[0].tolist()
-            [0.6, 0.8]
-        """
-        share = self.confidence if confidence is None else check_confidence(confidence)
-        tail = (1 - share) / 2 / (len(self.combinations) if simultaneous else 1)
-        again = np.random.default_rng(seed).multinomial(
-            round(self.effective),
-            self.counts / self.counts.sum(),
-            check_integer(samples, "the samples", InputError),
-        )
-        if self.method == "linear":
-            drawn = again @ self.weights.T / again.sum(axis=1, keepdims=True)
-        else:
-            found = [maximize_likelihood(self.mechanism.matrix, one.astype(float)) for one in again]
-            drawn = np.array(found) @ self.combinations.T
-        return np.asarray(self.origins[:, None] + np.quantile(drawn, [tail, 1 - tail], axis=0).T)
-
     def _check_unweighted(self, what: str) -> None:
         """Raise an error for weighted people, for whom the guarantee does not hold."""
         if self.effective != self.people:
@@ -354,12 +312,8 @@ class Estimate:
             True
         """
         self._check_unweighted("posteriors")
-        known = (
-            Prior.uniform(len(self.mechanism.inputs), self.mechanism.inputs)
-            if prior is None
-            else prior
-        )
-        p = pair_with_prior(known, self.mechanism)[0].pmf
+        known = Prior.uniform(len(self.mechanism.inputs), self.mechanism.inputs)
+        p = pair_with_prior(known if prior is None else prior, self.mechanism)[0].pmf
         own = len(p) / 2 if people is None else people
         worth = check_positive(own, "the number of people that the prior is worth", InputError)
         draws, error = draw_posterior(
@@ -377,9 +331,7 @@ class Estimate:
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        index = import_pandas().Index(list(self.letters), tupleize_cols=False)
-        titled = {name_column(name): column for name, column in self.columns.items()}
-        return import_pandas().DataFrame(titled, index=index)
+        return make_estimates_frame(self.letters, self.columns)
 
     def __str__(self) -> str:
         """Return the estimates as a table, with the confidence of their intervals."""

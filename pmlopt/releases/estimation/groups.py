@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.numbers.arrays import FloatArray, Label
-from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import InputError, PmloptError
+from pmlopt.releases.accounts.joint import compose_attributes
 from pmlopt.releases.estimation.frequencies import Estimate, estimate
 from pmlopt.releases.estimation.intervals import check_confidence
 
@@ -82,3 +83,34 @@ def estimate_within(
         except PmloptError as error:
             raise type(error)(f"the group {group!r}: {error}") from None
     return GroupEstimates(found, share)
+
+
+def cross_mechanism(first: MechanismLike, second: MechanismLike | Sequence[Label]) -> Mechanism:
+    """Build the product mechanism on pairs of two independent columns.
+
+    The Kronecker product `P[(a, b), (y, z)] = P1[a, y] P2[b, z]`, labelled by pairs. `estimate` of it takes
+    counts of pairs of outputs and gives the cross table of the inputs, row by row:
+    `found.frequencies.reshape(N1, N2)`.
+
+    Args:
+        first: (N1, M1).
+        second: (N2, M2), or the N2 labels of a column that is left clear.
+
+    Raises:
+        MechanismError: it is neither, or the product is too large to list.
+
+    Examples:
+        >>> import numpy as np
+        >>> from pmlopt import Mechanism, estimate
+        >>> smokes = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
+        >>> pairs = cross_mechanism(smokes, ["f", "m"])
+        >>> counts = {("no", "f"): 300, ("yes", "f"): 200, ("no", "m"): 200, ("yes", "m"): 300}
+        >>> estimate(pairs, counts).frequencies.reshape(2, 2).round(9)
+        array([[0.35, 0.15],
+               [0.15, 0.35]])
+    """
+    if isinstance(second, Iterable) and not isinstance(second, Mechanism | str):
+        names = tuple(second)
+        if all(isinstance(name, Hashable) for name in names):  # no rows of a matrix
+            second = Mechanism(np.eye(len(names)), names, names)  # releases each as it is
+    return compose_attributes([as_mechanism(first), as_mechanism(second)])  # type: ignore[arg-type]

@@ -83,11 +83,9 @@ def describe_vague_shares(
     people = math.ceil(spread * people_needed(prior, mechanism, width, confidence, rows, kind))
     labels = [format_label(names[place]) for place in vague.tolist()]
     more = f" and {len(labels) - 3} more" if len(labels) > 3 else ""
-    what = (
-        f"error of {labels[0]} is above its share: the estimate itself says"
-        if len(labels) == 1
-        else f"errors of {'; '.join(labels[:3])}{more} are above their shares: the estimates themselves say"
-    )
+    what = f"error of {labels[0]} is above its share: the estimate itself says"
+    if len(labels) > 1:
+        what = f"errors of {'; '.join(labels[:3])}{more} are above their shares: the estimates themselves say"
     return (
         f"the standard {what} nothing. Intervals of plus and minus {width:g} take "
         f"{people:,} people (people-needed --half-width {width:g})"
@@ -166,10 +164,8 @@ def people_needed(
         1533
     """
     p, m = pair_with_prior(prior, mechanism)
-    widths, width = (
-        _make_width_function(p, m, confidence, workload, intervals),
-        check_positive(half_width, *_HALF_WIDTH),
-    )
+    widths = _make_width_function(p, m, confidence, workload, intervals)
+    width = check_positive(half_width, *_HALF_WIDTH)
     # Of a plan: floats end at 1e308.
     needed = find_min_integer(lambda people: widths(people) <= width, 10**300)
     if needed is None:
@@ -228,15 +224,11 @@ def level_needed(
     doublings = 6
     p, count = as_prior(prior), check_integer(people, "the number of people", InputError)
     width = check_positive(half_width, *_HALF_WIDTH)
-    highest = (
-        p.max_leakage
-        if most is None
-        else check_nonnegative(most, "the largest level", PrivacyError)
-    )
-    combinations, share = (
-        build_workload_rows(workload, p.labels).split()[1],
-        check_confidence(confidence),
-    )
+    highest = p.max_leakage
+    if most is not None:
+        highest = check_nonnegative(most, "the largest level", PrivacyError)
+    combinations = build_workload_rows(workload, p.labels).split()[1]
+    share = check_confidence(confidence)
     enough: dict[float, Mechanism] = {}
 
     def is_narrow(level: float) -> bool:
@@ -256,11 +248,9 @@ def level_needed(
         highest *= 2
     if not is_narrow(highest):
         needed = people_needed(p, build(highest), width, share, workload, intervals)
-        known = (
-            "that was given"
-            if most is not None
-            else f"that is tried: {2**doublings} times -log min p"
-        )
+        known = "that was given"
+        if most is None:
+            known = f"that is tried: {2**doublings} times -log min p"
         raise PrivacyError(
             f"at the level {highest:.6g} nats, the largest {known}, a half-width of {width:g} takes {needed} "
             f"people, and there are {count}: give a larger half-width or a lower confidence"
@@ -296,10 +286,8 @@ def _make_width_function_of(
             f"the intervals {intervals!r} cannot be planned: use score, wald or bernstein"
         )
     law, count = prior.pmf @ mechanism.matrix, len(combinations)
-    weights, quantile = (
-        compute_unbiased_weights(mechanism.matrix, combinations, law),
-        normal_quantile(share, count),
-    )
+    weights = compute_unbiased_weights(mechanism.matrix, combinations, law)
+    quantile = normal_quantile(share, count)
     _, variances, skews = compute_moments(weights, law)
     spans = np.ptp(weights[:, mechanism.support], axis=1)
 

@@ -106,11 +106,10 @@ def draw_posterior(
     thin = 1 + n // 16
     for step in range(1, max(MAX_STEPS, 2 * BLOCK * thin) + 1):
         between = step % 2 == 0
-        towards = (
-            _draw_letter_directions(rng, n)
-            if between
-            else rng.normal(size=(CHAIN_COUNT, n - 1)) @ axes.T
-        )
+        if between:
+            towards = _draw_letter_directions(rng, n)
+        else:
+            towards = rng.normal(size=(CHAIN_COUNT, n - 1)) @ axes.T
         points = _slice_sample(rng, points, towards, columns, observed, concentration)
         if step % thin == 0:
             kept.append(points @ combinations.T)

@@ -299,11 +299,9 @@ class _CellTest:
     def _compute_floors(self, tail: float) -> FloatArray:
         """Compute upper limits of the cells' lower bounds, for pruning."""
         own, others = self._compute_boxes(math.exp(-self._compute_budget(tail) / self._entries))
-        return (
-            _compute_ratios(self._p, own, others, "pml")[None]
-            if self._measure == "pml"
-            else _log_pairs(own, others)
-        )
+        if self._measure == "pml":
+            return _compute_ratios(self._p, own, others, "pml")[None]
+        return _log_pairs(own, others)
 
     def _compute_ceilings(self, tail: float) -> FloatArray:
         """Compute upper limits of the cells' upper bounds, for pruning.
@@ -424,11 +422,10 @@ class _BinomialTails:
     def search_span(self, budget: float, elastic: bool = False) -> tuple[FloatArray, ...]:
         """Return the (m,) search interval of q for a tail budget, and the slopes at its ends."""
         end = self.furthest_probability(math.exp(-budget))
-        ends = (
-            (end, np.ones_like(end))
-            if self.upward
-            else (2.0 ** -(self.NEWTON_STEPS + MAX_BISECTIONS) * end, end)
-        )
+        if self.upward:
+            ends = (end, np.ones_like(end))
+        else:
+            ends = (2.0 ** -(self.NEWTON_STEPS + MAX_BISECTIONS) * end, end)
         return *ends, *(self.log_slope_and_bend(q, elastic)[0] for q in ends)
 
     def find_by_slope(

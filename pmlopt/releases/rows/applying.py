@@ -416,9 +416,8 @@ class _CountedBatches:
 def _write_buckets(draws: _RowDrawer, target: Path, buckets: int, bits: RandomBits) -> ApplyResult:
     """Distribute the drawn rows of a file randomly over bucket files."""
     with disk.atomic_file(target) as stream:
-        sink = ParquetSink(
-            io.BytesIO(), draws.work.columns, draws.table
-        )  # makes rows, and writes none
+        # makes rows, and writes none
+        sink = ParquetSink(io.BytesIO(), draws.work.columns, draws.table)
         file, held = BucketFile(stream, sink.plain), SortedRows(buckets)
         for rows in draws.draw_rows(sink):
             bounds = np.full(rows.num_rows, buckets, dtype=np.uint64)

@@ -13,6 +13,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from pmlopt.core.frames import is_absent
+from pmlopt.core.lazy_imports import pyarrow
 from pmlopt.core.numbers.arrays import BoolArray, IntArray, Label, abbreviate, make_label_key
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.data.sampling.categorical import KeyedBits, RandomBits, RowSampler, SystemBits, make_key
@@ -224,8 +225,6 @@ class BatchRelease:
 
     def array(self, arrays: Sequence[Any], *place: object) -> Any:
         """Release arrays of input columns as one array."""
-        import pyarrow
-
         whole = [one.combine_chunks() if hasattr(one, "combine_chunks") else one for one in arrays]
         names = list(self.releases[0].columns)
         return self(pyarrow.RecordBatch.from_arrays(whole, names=names), *place).column(0)
@@ -246,8 +245,6 @@ class BatchRelease:
             InputError: there is no such column, two mechanisms are for one, or a key has no place.
             MechanismError: a cell is no input of its mechanism.
         """
-        import pyarrow
-
         table, schema = self._start(batch.schema)
         rows = TableBatch(batch.columns, batch.num_rows, 0, text=False, names=batch.schema.names)
         codes = table.encode_inputs(rows)
@@ -275,8 +272,6 @@ class BatchRelease:
 
     def _start(self, schema: Any) -> tuple[ColumnReleaser, Any]:
         """Build the releaser and output schema for an input schema."""
-        import pyarrow
-
         schema = schema.remove_metadata()  # with those of pandas, pyarrow below 22 cannot hash it
         if schema not in self._releasers_by_schema:
             kept, dropped = self.keep, self.drop_missing
@@ -392,11 +387,9 @@ class _ColumnStep:
             row = self._known.get(tuple(map(str, filled)), _UNKNOWN)
         if row >= 0:
             self._rows[key] = row
-        return (
-            _LEFT_OUT
-            if row == _UNKNOWN and self._drop_missing and any(map(is_absent, value))
-            else row
-        )
+        if row == _UNKNOWN and self._drop_missing and any(map(is_absent, value)):
+            return _LEFT_OUT
+        return row
 
     def refuse_row(self, batch: TableBatch, row: int) -> NoReturn:
         """Raise an error for a row whose value is not an input of the mechanism."""

@@ -95,12 +95,10 @@ class FolderDraft:
         sources: Mapping[str, Path],
         accepts: Accepts,
     ) -> None:
-        self.place, self.whole, self._sources, self._accepts = (
-            place,
-            place / WHOLE,
-            sources,
-            accepts,
-        )
+        self.place = place
+        self.whole = place / WHOLE
+        self._sources = sources
+        self._accepts = accepts
         self.run = place / f"run-{secrets.token_hex(4)}"
         self._head = json.dumps(dict(identity)).encode()
         _check_owner(place)

@@ -81,22 +81,6 @@ def test_samples_have_the_law_of_the_matrix(space: PairSpace) -> None:
             assert test.pvalue > FALSE_ALARM / len(inputs)
 
 
-def test_counts_have_the_law_of_the_counts_of_samples() -> None:
-    """Chi-square of 20,000 draws against the masses of the orbits; fails once in 10^6."""
-    space = IIDPrior([0.7, 0.3], 5).make_pairs()
-    mechanism, draws = random_mechanism(space, seed=2, bits=14), 20_000
-    drawn = mechanism.sample_counts(np.tile([3, 2], (draws, 1)), seed=1)
-    own = np.flatnonzero(space.orbits.letter == space.letter_names.index((3, 2)))
-    wanted = np.zeros(6)
-    np.add.at(
-        wanted, space.output_types[space.orbits.output[own], 0], mechanism.mass_fractions[own]
-    )
-    counts = np.bincount(drawn[:, 0], minlength=6)
-    assert (drawn.sum(axis=1) == 5).all()
-    assert counts[wanted == 0].sum() == 0
-    assert stats.chisquare(counts[wanted > 0], draws * wanted[wanted > 0]).pvalue > FALSE_ALARM
-
-
 def test_tables_of_24_records_are_released_by_their_orbits() -> None:
     """The mean number of changed records of 2^15 draws is within six standard errors of its expectation."""
     space = IIDPrior([0.7, 0.3], 24).make_pairs()
@@ -133,13 +117,9 @@ def test_what_is_no_letter_or_mechanism_is_refused() -> None:
     mechanism = random_mechanism(space)
     with pytest.raises(MechanismError, match="no letters"):
         mechanism.sample([4])
-    with pytest.raises(MechanismError, match="has no counts"):
-        mechanism.sample_counts([[1]])
     tables = random_mechanism(IIDPrior(Prior([0.5, 0.5], ["a", "b"]), 2).make_pairs())
     with pytest.raises(MechanismError, match="'c'"):
         tables.sample([("a", "c")])
-    with pytest.raises(MechanismError, match="do not sum"):
-        tables.sample_counts([[1, 2]])
     large = random_mechanism(IIDPrior([0.5, 0.5], 40).make_pairs())
     with pytest.raises(MechanismError, match="listed up to"):
         _ = large.matrix

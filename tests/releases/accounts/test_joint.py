@@ -18,13 +18,12 @@ from strategies import mechanisms, priors
 from pmlopt import Mechanism, Prior, joint_level, leakage_level
 from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import MechanismError, PriorError
-from pmlopt.measures import slack
+from pmlopt.measures import slack, summarize_outcomes
 from pmlopt.releases import (
     attribute_levels,
     chained_level,
     compose,
     compose_attributes,
-    joint_outcomes,
     worst_outcome,
 )
 from pmlopt.releases.accounts.ledger_entries import build_joint_mechanism
@@ -47,7 +46,7 @@ def test_the_level_is_that_of_the_worst_sequence(case: tuple[FloatArray, list[Fl
     assert level == pytest.approx(level_of_sequences(prior, matrices), abs=1e-12)
     assert level == pytest.approx(leakage_level(prior, compose(matrices)), abs=1e-12)
     assert level <= chained_level(prior, matrices) + 1e-12
-    worst = joint_outcomes(prior, matrices)[0]
+    worst = summarize_outcomes(prior, compose(matrices))[0]
     assert worst.leakage == pytest.approx(level, abs=1e-12)
     found = worst_outcome(prior, matrices)
     lifts = dict(sequences(prior, matrices))[tuple(int(str(y)) for y in found.outputs)]
@@ -208,7 +207,7 @@ def test_letters_are_paired_by_their_labels(form: Any) -> None:
             assert chained_level(prior, parts) >= expected - 1e-12
             worst = worst_outcome(prior, parts)
             assert (worst.outputs, worst.witness) == (("u", "u"), "rare")
-            assert joint_outcomes(prior, parts)[0].outputs == worst.outputs
+            assert summarize_outcomes(prior, compose(parts))[0].output == worst.outputs
     both = compose([other, one])
     assert both.inputs == ("often", "rare")
     assert both.matrix[1] == pytest.approx([0.81, 0.09, 0.09, 0.01])

@@ -281,25 +281,6 @@ def test_weights_count_people_and_errors_are_of_as_many_as_tell_as_much() -> Non
         estimate(P, [30, 30, 40], weights=np.ones(100))
 
 
-def test_bootstrap_intervals_are_near_those_of_many_people() -> None:
-    counts = np.round(20_000 * np.array(TRUE) @ P).astype(int)
-    found = estimate(P, counts, confidence=0.9)
-    drawn = found.bootstrap_interval(samples=400, seed=1)
-    # a quantile of 400 draws has an error of 0.09 standard errors; five of these
-    assert (
-        np.abs(drawn - found.confidence_interval(kind="wald")).max()
-        <= 0.45 * found.standard_errors.max()
-    )
-    few = found.bootstrap_interval(samples=40)
-    assert np.array_equal(few, found.bootstrap_interval(samples=40))
-    assert (
-        np.ptp(found.bootstrap_interval(samples=40, simultaneous=True), axis=1)
-        > np.ptp(few, axis=1)
-    ).all()
-    with pytest.raises(InputError, match="samples"):
-        found.bootstrap_interval(samples=0)
-
-
 MERGING = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
 
 

@@ -1,0 +1,12 @@
+from .additive import Promise as Promise
+from .kinds import Gaussian as Gaussian
+from .kinds import Geometric as Geometric
+from .kinds import Laplace as Laplace
+from .kinds import plocal_failure as plocal_failure
+from .kinds import plocal_scale as plocal_scale
+from .letters import derive_differences as derive_differences
+from .letters import round_contributions as round_contributions
+from .query import LaplaceHistogram as LaplaceHistogram
+from .query import QueryNoise as QueryNoise
+from .query import laplace_level as laplace_level
+from .query import laplace_scale as laplace_scale

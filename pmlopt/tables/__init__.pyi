@@ -1,0 +1,13 @@
+from .counting import column_counts as column_counts
+from .counting import counts_by_column as counts_by_column
+from .counting import cross_counts as cross_counts
+from .counting import state_sequences as state_sequences
+from .databases import Database as Database
+from .reading import FolderTable as FolderTable
+from .reading import Table as Table
+from .reading import TableBatch as TableBatch
+from .reading import find_column as find_column
+from .reading import is_data_folder as is_data_folder
+from .reading import open_table as open_table
+from .streams import CsvFormat as CsvFormat
+from .writing import write_table as write_table
