@@ -156,10 +156,8 @@ class ProblemFile:
                 f"solver_options has {', '.join(self.solver_options)}, which are of one solver: name it, as "
                 'in solver = "clarabel"'
             )
-        form, forms = (
-            self.expected and self.expected.closed_form,
-            CLOSED_FORMS_OF.get(self.builder, ()),
-        )
+        form = self.expected and self.expected.closed_form
+        forms = CLOSED_FORMS_OF.get(self.builder, ())
         if form is not None and form not in forms:
             known = ", ".join(forms) or "none, for none is known here"
             raise InstanceError(f"expected.closed_form is {form!r}: write one of {known}")

@@ -6,13 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    ClassVar,
-    Generic,
-)
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic
 
 import numpy as np
 
@@ -349,11 +343,9 @@ class Result(SuggestsAttributes, Generic[C_co]):
         prior = self.certificate.listed_prior
         if prior is None:
             return {}
-        return (
-            {"pml": leakage_level(prior, drawn)}
-            if privacy is None
-            else privacy.levels(prior, drawn)
-        )
+        if privacy is None:
+            return {"pml": leakage_level(prior, drawn)}
+        return privacy.levels(prior, drawn)
 
     def _check_drawn_levels(self, bits: int | None, max_level: float) -> None:
         """Raise an error for draws with a level above the largest one that is allowed."""

@@ -74,10 +74,8 @@ class RequirementConjunction(Requirement):
     def _set_parts(self, parts: Iterable[Requirement]) -> Self:
         """Set the parts, after checking that they can be combined."""
         self.parts = tuple(parts)
-        self._searched: tuple[Any, Any] = (
-            None,
-            None,
-        )  # the gains looked at last, and their weights
+        # the gains looked at last, and their weights
+        self._searched: tuple[Any, Any] = (None, None)
         self._names = make_distinct_names([list(part.limits) for part in self.parts])
         return self
 

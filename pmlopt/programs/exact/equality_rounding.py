@@ -64,9 +64,8 @@ def round_with_equalities(
         if missing.min() >= 0:
             whole[:, int(law.argmax())] += missing
             return np.asarray((whole / GRID_DENOMINATOR).astype(float))
-        weight += (
-            float(step - missing.min()) / GRID_DENOMINATOR
-        )  # rounding moves a row by less than a step
+        # rounding moves a row by less than a step
+        weight += float(step - missing.min()) / GRID_DENOMINATOR
     return None
 
 
@@ -203,9 +202,8 @@ def _project_on_equations(
     unit = np.abs(system).max(axis=1, initial=0.0)
     distinct = unit > 0  # a pair of entries that are all zero stays as it is
     scaled, wanted = system[distinct] / unit[distinct, None], right[distinct] / unit[distinct]
-    base, corner = np.linalg.qr(
-        scaled.T
-    )  # entries are many more than equations: a small system is left
+    # entries are many more than equations: a small system is left
+    base, corner = np.linalg.qr(scaled.T)
     change = base @ np.linalg.lstsq(corner.T, wanted, rcond=None)[0]
     found = moved.copy()
     found[rows, columns] += change

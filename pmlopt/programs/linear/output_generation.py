@@ -89,10 +89,8 @@ class _OutputPool:
 
         goal = GapGoal(certify_gap, accuracy / small.scale, options.deadline)
         ending = follow_central_path(small, build_start(small), goal)
-        matrix, rho = (
-            self._repair(ending.point),
-            small.to_certificate_multipliers(ending.point.rows),
-        )
+        matrix = self._repair(ending.point)
+        rho = small.to_certificate_multipliers(ending.point.rows)
         prices = self.price_outputs(rho)
         bound = float(self.p @ rho + prices.max())
         if bound < self.bound:
