@@ -266,7 +266,7 @@ AUTOMATIC_METHODS = (
     ),
 )
 """Tried from top to bottom until one reaches a certified gap within tolerance; measured by
-benchmarks/solvers.py and benchmarks/large.py."""
+benchmarks/large.py."""
 
 NAMED_METHODS = tuple(
     _by_name(solver)
