@@ -81,13 +81,6 @@ def solve_block_lp(program: LinearDesign, task: BlockLP, options: MethodOptions)
             found = Found(still, multipliers)
             message = "a constant is within the tolerance"
             proved = True
-    return SolverResult(
-        state="point",
-        finished=proved and added is None,  # with added rows the certificate decides
-        message=message,
-        iterations=ending.iterations,
-        warm_started=False,
-        compile_seconds=ready - begin,
-        solve_seconds=time.perf_counter() - ready,
-        point=found,
-    )
+    # with added rows the certificate decides
+    is_finished = proved and added is None
+    return SolverResult.from_point(found, message, is_finished, ending.iterations, begin, ready)

@@ -164,7 +164,5 @@ def generate_outputs(
                     message = "no output would improve the mechanism"
                 accuracy = allowed
     used = f"{message} after {rounds} rounds, with {int(pool.kept.sum())} of {task.costs.shape[1]} outputs"
-    return SolverResult(
-        "point", pool.gap <= allowed, used, iterations, False, ready - begin,
-        time.perf_counter() - ready, PrimalDualPoint(pool.matrix, pool.rho),
-    )  # fmt: skip
+    point = PrimalDualPoint(pool.matrix, pool.rho)
+    return SolverResult.from_point(point, used, pool.gap <= allowed, iterations, begin, ready)

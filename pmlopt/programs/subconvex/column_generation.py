@@ -181,15 +181,11 @@ def generate_columns(program: ColumnDesign, options: MethodOptions, warm: bool) 
     # without multipliers no face is known, so that the columns are kept as they are
     if work.duals is not None:
         lifts, weights = reduce_outputs(lifts, work.worths, work.duals, weights)
-    return SolverResult(
-        state="point",
-        finished=ending != TIME_LIMIT,
-        message=f"{ending}, {work.rounds} rounds, {len(master.worths)} columns, priced by {work.pricer.name}",
-        iterations=master.iterations,
-        warm_started=warm,
-        compile_seconds=compiled - begin,
-        solve_seconds=time.perf_counter() - compiled,
-        point=PrimalDualPoint(lifts * weights, work.multipliers, work.bound),
+    message = f"{ending}, {work.rounds} rounds, {len(master.worths)} columns, priced by {work.pricer.name}"
+    point = PrimalDualPoint(lifts * weights, work.multipliers, work.bound)
+    is_finished = ending != TIME_LIMIT
+    return SolverResult.from_point(
+        point, message, is_finished, master.iterations, begin, compiled, warm
     )
 
 

@@ -420,37 +420,3 @@ def _are_valid_measures(laws: FloatArray, prior: Prior) -> bool:
     """Return whether rows are finite nonnegative measures on the letters, at least one row."""
     fits = laws.ndim == 2 and laws.shape[1:] == (prior.size,) and len(laws) > 0
     return fits and bool(np.isfinite(laws).all())
-
-
-def bound_column_utility(
-    prior: Prior,
-    privacy: Requirement,
-    utility: SubConvex,
-    multipliers: FloatArray,
-    cutoff: float = -np.inf,
-) -> float:
-    """Compute a dual upper bound on a sub-convex utility over all feasible mechanisms.
-
-    For every rho in R^N: `sum_y q[y] mu(lam_y) = <p, rho> + sum_y q[y] (mu(lam_y) - <p rho, lam_y>)`, and the
-    last sum is at most the largest term over the extreme columns. rho may be anything, and what rounding
-    may have taken off is added.
-
-    Args:
-        prior: N letters.
-        privacy: the requirement.
-        utility: the sub-convex utility.
-        multipliers: (N,) rho; the multipliers of the rows over p reach the optimum.
-        cutoff: a bound of this much need not be lowered, which can save a search.
-
-    Raises:
-        ProgramError: there are too many extreme columns for this utility.
-
-    Source: [gilmore1961cutting] (pricing); [grosse2024extremal, Theorem 6] (the columns).
-
-    Examples:
-        >>> from pmlopt import MutualInformation, PML
-        >>> bound = bound_column_utility(Prior.uniform(4), PML(np.log(2)), MutualInformation(), np.zeros(4))
-        >>> round(np.exp(bound).item(), 12)
-        2.0
-    """
-    return build_column_space(prior, privacy, utility).compute_bound(multipliers, cutoff, None)[0]

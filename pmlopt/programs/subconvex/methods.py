@@ -186,16 +186,7 @@ def _solve_by_simplex(program: ColumnDesign, options: MethodOptions) -> SolverRe
     except ArithmeticError as cause:
         raise_if_strict(cause)
         raise MethodError(str(cause)) from cause
-    return SolverResult(
-        state="point",
-        finished=True,
-        message="Optimal",
-        iterations=master.iterations,
-        warm_started=False,
-        compile_seconds=compiled - begin,
-        solve_seconds=time.perf_counter() - compiled,
-        point=found,
-    )
+    return SolverResult.from_point(found, "Optimal", True, master.iterations, begin, compiled)
 
 
 def _reduce_to_point(
