@@ -28,6 +28,7 @@ from pmlopt import (
     leakage_level,
     solve,
 )
+from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty import JointLaws, weissman_radius
 from pmlopt.programs.exact.rounding import round_rows_to_grid, scale_to_integers
