@@ -23,7 +23,7 @@ from pmlopt.core.suggestions import did_you_mean
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import InputError, InstanceError
-from pmlopt.library.listing import library
+from pmlopt.library.listing import ListedProblem, library
 from pmlopt.library.logarithms import parse_logarithm
 from pmlopt.library.shorthand import FIELDS, SHORTHAND_CONSTRUCTORS
 from pmlopt.measures import ldp_level, leakage_level
@@ -164,23 +164,16 @@ class ProblemFile:
 
 
 @dataclass(frozen=True, eq=False)
-class Instance:
+class Instance(ListedProblem):
     """A problem of the library: a buildable program with its known optimum.
 
     Attributes:
-        id, title: its names; `id` is the file's name.
-        cite, where: the key in references.bib and the place in the source.
         builder: what declares it, such as `pmlopt.design`.
         arguments: what the builder is called with, by name.
         expected: what is known of the optimum.
         solver, solver_options: how `pmlopt solve` solves it, as `pmlopt.solve` takes them.
     """
 
-    id: str
-    title: str
-    path: Path
-    cite: str
-    where: str
     builder: Callable[..., Program[Any]]
     arguments: Mapping[str, Any]
     expected: ExpectedOptimum | None
