@@ -179,11 +179,9 @@ def get_row_names(found: Any) -> list[Any] | None:
 def get_column_names(found: Any) -> list[Any] | None:
     """Return a frame's column names; None for pandas' default numbers."""
     native = found.to_native()
-    return (
-        None
-        if _is_default_index(getattr(native, "columns", None))
-        else list(map(_to_plain_value, found.columns))
-    )
+    if _is_default_index(getattr(native, "columns", None)):
+        return None
+    return list(map(_to_plain_value, found.columns))
 
 
 def _is_default_index(index: Any) -> bool:

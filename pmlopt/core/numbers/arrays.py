@@ -474,10 +474,8 @@ def indices_of(
         >>> indices_of([2, 1], ("1", "2"), "the counts", InputError, text=True)
         [1, 0]
     """
-    labels, places = (
-        list(labels),
-        {make_label_key(label): place for place, label in enumerate(known)},
-    )
+    labels = list(labels)
+    places = {make_label_key(label): place for place, label in enumerate(known)}
     if not text and not {bool, np.bool_, tuple} & {type(label) for label in (*labels, *known)}:
         with suppress(KeyError, TypeError):  # the error below names the label
             return [places[label] for label in labels]
@@ -486,9 +484,8 @@ def indices_of(
         raise error(
             f"two of {abbreviate(tuple(known))} read alike, and the labels of {what} are text"
         )
-    read.update(
-        {str(label): place for place, label in enumerate(known) if text}
-    )  # a tuple in one cell
+    # a tuple in one cell
+    read.update({str(label): place for place, label in enumerate(known) if text})
     found: dict[Any, int] = {}
 
     def index_of(label: Label) -> int:

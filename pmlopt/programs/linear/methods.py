@@ -79,9 +79,8 @@ class Solver:
         if outcome.state == "point" and outcome.point is None:
             outcome = replace(outcome, point=encoding.recover(program))
         if outcome.state == "infeasible" and program.added:
-            if rare := _explain_rare_letter(
-                program
-            ):  # what fits below a solver's tolerance it may call infeasible
+            # what fits below a solver's tolerance it may call infeasible
+            if rare := _explain_rare_letter(program):
                 raise MethodError(f"{outcome.message}: {', '.join(program.added)}{rare}")
             raise InfeasibleError(
                 f"no mechanism satisfies the constraints ({self.name}: {outcome.message}); a design "
@@ -131,13 +130,7 @@ def _explain_rare_letter(program: LinearDesign) -> str:
 
 LinearMethod = Method[LinearDesign, formulation.Formulation, LinearCertificate]
 
-OWN_METHODS = (
-    "closed-form",
-    "pair-ipm",
-    "color-refinement",
-    "block-ipm",
-    "output-generation",
-)
+OWN_METHODS = ("closed-form", "pair-ipm", "color-refinement", "block-ipm", "output-generation")
 """Methods that pass no options to a solver."""
 
 
@@ -273,7 +266,7 @@ AUTOMATIC_METHODS = (
     ),
 )
 """Tried from top to bottom until one reaches a certified gap within tolerance; measured by
-benchmarks/solvers.py and benchmarks/large.py."""
+benchmarks/large.py."""
 
 NAMED_METHODS = tuple(
     _by_name(solver)

@@ -89,10 +89,8 @@ class _OutputPool:
 
         goal = GapGoal(certify_gap, accuracy / small.scale, options.deadline)
         ending = follow_central_path(small, build_start(small), goal)
-        matrix, rho = (
-            self._repair(ending.point),
-            small.to_certificate_multipliers(ending.point.rows),
-        )
+        matrix = self._repair(ending.point)
+        rho = small.to_certificate_multipliers(ending.point.rows)
         prices = self.price_outputs(rho)
         bound = float(self.p @ rho + prices.max())
         if bound < self.bound:
@@ -166,7 +164,5 @@ def generate_outputs(
                     message = "no output would improve the mechanism"
                 accuracy = allowed
     used = f"{message} after {rounds} rounds, with {int(pool.kept.sum())} of {task.costs.shape[1]} outputs"
-    return SolverResult(
-        "point", pool.gap <= allowed, used, iterations, False, ready - begin,
-        time.perf_counter() - ready, PrimalDualPoint(pool.matrix, pool.rho),
-    )  # fmt: skip
+    point = PrimalDualPoint(pool.matrix, pool.rho)
+    return SolverResult.from_point(point, used, pool.gap <= allowed, iterations, begin, ready)
