@@ -124,20 +124,11 @@ def shown_outputs(page: str) -> dict[int, str]:
 
 
 def prints(output: str, shown: str) -> bool:
-    """Whether lines that a block printed are those below it: the same words, numbers to the digits shown."""
+    """Whether lines that a block printed are those below it: the same words and numbers."""
     printed, wanted = (re.findall(rf"{NUMBER}|[^\W\d]+|[^\w\s]", text) for text in (output, shown))
     return any(
-        all(itertools.starmap(same_token, zip(printed[start:], wanted, strict=False)))
+        printed[start : start + len(wanted)] == wanted
         for start in range(len(printed) - len(wanted) + 1)
-    )
-
-
-def same_token(printed: str, shown: str) -> bool:
-    """Whether both are one word or sign, or a number to the digits shown."""
-    if printed == shown:
-        return True
-    return all(re.fullmatch(NUMBER, text) for text in (printed, shown)) and same_number(
-        printed, shown
     )
 
 
@@ -145,7 +136,8 @@ def test_other_words_and_numbers_than_those_shown_are_found() -> None:
     page = "```python\nprint(a)\n```\n\n```text\n[0.25 x]\n```\n"
     assert shown_outputs(page) == {2: "[0.25 x]\n"}
     assert shown_outputs(page.replace("\n\n", "\n\nFrom the shell:\n\n")) == {}
-    assert prints("[0.2512   x]", "[0.25 x]\n")
+    assert prints("[0.25   x]", "[0.25 x]\n")
+    assert not prints("[0.2512   x]", "[0.25 x]\n")
     assert not prints("[0.26 x]", "[0.25 x]\n")
     assert not prints("[0.25 y]", "[0.25 x]\n")
     assert prints("1\n[0.25 x]", "[0.25 x]\n")
@@ -235,8 +227,8 @@ def test_blocks_are_read_with_their_reasons() -> None:
 @pytest.mark.parametrize(
     ("printed", "comment", "holds"),
     [
-        ("0.412845217", "0.412845, both ends proved", True),
-        ("0.412855217", "0.412845, both ends proved", False),
+        ("0.412845", "0.412845, both ends proved", True),
+        ("0.412845217", "0.412845, both ends proved", False),
         ("0.34955 True", "0.34955 True: none leaks less by more", True),
         ("(0, 1, 2, 3) (4, 3)", "(0, 1, 2, 3) (4, 3): a row for each weight", True),
         ("(0, 1, 2, 3) (4, 4)", "(0, 1, 2, 3) (4, 3): a row for each weight", False),
