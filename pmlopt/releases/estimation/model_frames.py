@@ -22,6 +22,7 @@ from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, join_words, 
 from pmlopt.data.labelled import read_column
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import InputError, MechanismError
+from pmlopt.releases.estimation.observed_likelihood import multiply_pairs
 from pmlopt.releases.estimation.released_outputs import find_outputs, match_output_labels
 from pmlopt.releases.estimation.tables import format_label
 from pmlopt.releases.rows.batches import ColumnRelease
@@ -66,11 +67,6 @@ class ReleasedColumns:
     def codes(self) -> dict[str, IntArray]:
         """Return the (N,) values of each column at the letters of the mechanism."""
         return {name: self._find_values(name, self.mechanism.inputs) for name in self.names}
-
-    @property
-    def likelihoods(self) -> FloatArray:
-        """Return (n, N) the probability of what a person released, by the true letter."""
-        return self.mechanism.matrix[:, self.places].T
 
     def _split(self, label: Label) -> tuple[Label, ...]:
         """Return the parts of a letter, or of an output: none where it is no tuple of the columns."""
@@ -178,28 +174,45 @@ class ModelFrame:
         found = np.unique(np.column_stack(columns), axis=0, return_inverse=True)[1]
         return np.asarray(found.reshape(-1))
 
-    @property
-    def cell_likelihoods(self) -> FloatArray:
-        """Return (n, K) the probability of what a person released, by the joint true values."""
-        found = np.ones((len(self.clear), 1))
+    def compute_cell_likelihoods(self, people: IntArray) -> FloatArray:
+        """Compute (K, r) the probability of what people released, by the joint true values."""
+        found = np.ones((1, len(people)))
         for one in self.cell_owners:
-            found = (found[:, :, None] * one.likelihoods[:, None, :]).reshape(len(found), -1)
+            found = multiply_pairs(found, one.mechanism.matrix[:, one.places[people]])
         return found
 
     @property
     def response_outputs(self) -> FloatArray:
         """Return the probability of what a person released of the response, by its true letter.
 
-        It is (n, N), or where the joint true values have the response, (K, n, N) whether it is theirs.
+        It is (N, 1, n), or where the joint true values have the response, (N, K, n) whether it is theirs.
         """
         owner = self.owners[self.response]
         if self.response not in self.cells:
-            return owner.likelihoods
-        own = np.eye(len(owner.values[self.response]))[self.cells[self.response]]
-        return np.broadcast_to(own[:, None], (len(own), len(self.clear), own.shape[1]))
+            return owner.mechanism.matrix[:, None, owner.places]
+        own = np.eye(len(owner.values[self.response]))[:, self.cells[self.response], None]
+        return np.broadcast_to(own, (*own.shape[:2], len(self.clear)))
+
+    def group_people(self, designs: Iterable[FloatArray]) -> tuple[IntArray, IntArray]:
+        """Group people who are alike in all columns: (r,) one of each, and (n,) the group of each person.
+
+        Everybody is a group where (..., n) covariates differ within one, as those of a running mean do.
+        """
+        pandas = import_pandas()
+        owners = {id(one): one for one in self.owners.values()}.values()
+        columns = [pandas.factorize(self.clear[name])[0] for name in self.clear]
+        places = np.zeros(len(self.clear), dtype=int)
+        for column in (*columns, *(one.places for one in owners)):
+            places = pandas.factorize(places * (column.max() + 1) + column)[0]
+        first = np.unique(places, return_index=True)[1]
+        alike = first[places]
+        if all((design[..., alike] == design).all() for design in designs):
+            return first, places
+        everybody = np.arange(len(places))
+        return everybody, everybody
 
     def build_designs(self) -> tuple[list[str], FloatArray]:
-        """Build the names and the (K, n, d) covariates, by the joint true values.
+        """Build the names and the (d, K, n) covariates, by the joint true values.
 
         Raises:
             InputError: the formula cannot be evaluated, or the true values are too many.
@@ -217,18 +230,18 @@ class ModelFrame:
         ]  # fmt: skip
         whole = import_pandas().concat(stacked, ignore_index=True)
         names, design = evaluate_formula(self.covariates, whole)
-        found = design.reshape(len(first), people, -1)
-        return names, found if len(first) == len(numbers) else found[numbers]
+        found = design.reshape(-1, len(first), people)
+        return names, found if len(first) == len(numbers) else found[:, numbers]
 
     def build_noisy_design(self) -> FloatArray | None:
-        """Build the (1, n, d) covariates as if what was released were true; None where it is no letter."""
+        """Build the (d, 1, n) covariates as if what was released were true; None where it is no letter."""
         cells = {}
         for name in self.covariate_names:
             letters = self.owners[name].find_letters(name)
             if letters is None:
                 return None
             cells[name] = self.owners[name].make_cells(name, letters)
-        return evaluate_formula(self.covariates, self.clear.assign(**cells))[1][None]
+        return evaluate_formula(self.covariates, self.clear.assign(**cells))[1][:, None]
 
 
 def read_model_frame(
@@ -436,7 +449,7 @@ def _parse_formula(formula: str) -> tuple[str, Any]:
 
 
 def evaluate_formula(covariates: Any, frame: Any) -> tuple[list[str], FloatArray]:
-    """Evaluate the covariates of a formula: their names, and (n, d) their values.
+    """Evaluate the covariates of a formula: their names, and (d, n) their values.
 
     Raises:
         InputError: a column is missing, an expression fails, or a value is no finite number.
@@ -449,11 +462,9 @@ def evaluate_formula(covariates: Any, frame: Any) -> tuple[list[str], FloatArray
             found = formulaic.model_matrix(covariates, frame, na_action="ignore", context={})
     except FormulaicError as error:
         raise InputError(f"the formula cannot be evaluated: {str(error).splitlines()[0]}") from None
-    values = np.asarray(found, dtype=float)
+    values = np.ascontiguousarray(np.asarray(found, dtype=float).T)
     names = [str(name) for name in found.columns]
-    bad = [
-        name for name, column in zip(names, values.T, strict=True) if not np.isfinite(column).all()
-    ]
+    bad = [name for name, row in zip(names, values, strict=True) if not np.isfinite(row).all()]
     if bad or not names:
         raise InputError(
             f"the covariates {join_words(bad)} have values that are no finite numbers" if bad
@@ -463,36 +474,35 @@ def evaluate_formula(covariates: Any, frame: Any) -> tuple[list[str], FloatArray
 
 
 def find_law_design(designs: FloatArray) -> FloatArray:
-    """Find the (n, g) covariates that no released column changes, with an intercept.
+    """Find the (g, n) of (d, K, n) covariates that no released column changes, with an intercept.
 
     Examples:
-        >>> find_law_design(np.array([[[1.0, 0.0], [1.0, 0.0]], [[1.0, 1.0], [1.0, 1.0]]])).tolist()
-        [[1.0], [1.0]]
+        >>> find_law_design(np.array([[[1.0, 1.0], [1.0, 1.0]], [[0.0, 0.0], [1.0, 1.0]]])).tolist()
+        [[1.0, 1.0]]
     """
-    same = designs[0][:, (designs == designs[:1]).all(axis=(0, 1))]
-    ones = np.ones((designs.shape[1], 1))
-    if same.size and np.allclose(same @ np.linalg.lstsq(same, ones, rcond=None)[0], ones):
+    same = designs[(designs == designs[:, :1]).all(axis=(1, 2)), 0]
+    ones = np.ones((1, designs.shape[2]))
+    if same.size and np.allclose(np.linalg.lstsq(same.T, ones[0], rcond=None)[0] @ same, 1.0):
         return np.asarray(same)
-    return np.hstack([ones, same])
+    return np.vstack([ones, same])
 
 
 def orthogonalize_columns(
     names: Sequence[str], designs: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return (K, n, d) orthogonal covariates of order one, and (d, d) what they were multiplied by.
+    """Return (d, K, n) orthogonal covariates of order one, and (d, d) what they were multiplied by.
 
     Raises:
         InputError: covariates are collinear.
     """
-    rows = designs.reshape(-1, designs.shape[2])
-    sizes = np.linalg.norm(rows, axis=0)
-    zero = sizes == 0
-    upper = np.linalg.qr(rows / np.where(zero, 1.0, sizes), mode="r")
+    columns = designs.reshape(len(designs), -1).T
+    sizes = np.linalg.norm(columns, axis=0)
+    upper = np.linalg.qr(columns / np.where(sizes > 0, sizes, 1.0), mode="r")
     flat = np.ones(len(sizes), dtype=bool)
     flat[: len(upper)] = np.abs(np.diag(upper)) < 1e-9
     if flat.any():
         raise InputError(
             f"the covariate {names[int(flat.argmax())]} is determined by those before it: leave it out"
         )
-    back = np.diag(np.sqrt(len(rows)) / sizes) @ np.linalg.inv(upper)
-    return np.asarray(designs @ back), back
+    back = np.diag(np.sqrt(len(columns)) / sizes) @ np.linalg.inv(upper)
+    return (back.T @ columns.T).reshape(designs.shape), back

@@ -234,7 +234,8 @@ def model(
 
 def _compute_information(fit: ModelFit, jacobian: FloatArray, lost: IntArray) -> FloatArray:
     """Compute (c,) the variances of coefficients if true letters were seen, as shares of the present ones."""
-    complete = find_flat_directions(fit.terms.complete / fit.total).inverse
+    seen = fit.likelihood.compute_complete(fit.parameters)
+    complete = find_flat_directions(seen / fit.total).inverse
     least, variances = (
         np.einsum("ij,jk,ik->i", jacobian, one, jacobian) for one in (complete, fit.flat.inverse)
     )

@@ -153,11 +153,11 @@ def test_a_released_response_and_covariate_are_not_attenuated() -> None:
 
 def make_likelihood(response: Response, people: int) -> ObservedLikelihood:
     rng = np.random.default_rng(3)
-    design = rng.normal(size=(3, people, 2))
+    design = rng.normal(size=(2, 3, people))
     return ObservedLikelihood(
-        response, response.list_designs(design), rng.random((people, 3)),
-        [LawBranch(np.arange(3), np.column_stack([np.ones(people), rng.normal(size=people)])),
-         LawBranch(np.array([-1, 0, 1]), rng.normal(size=(people, 1)))],
+        response, response.list_designs(design), rng.random((3, people)),
+        [LawBranch(np.arange(3), np.vstack([np.ones(people), rng.normal(size=people)])),
+         LawBranch(np.array([-1, 0, 1]), rng.normal(size=(1, people)))],
         rng.random(people),
     )  # fmt: skip
 
@@ -169,10 +169,10 @@ def make_likelihood(response: Response, people: int) -> ObservedLikelihood:
 def test_derivatives_are_those_of_finite_differences(kind: str) -> None:
     rng = np.random.default_rng(4)
     responses: dict[str, Response] = {
-        "letters": LetterResponse(rng.random((6, 3))),
-        "ordered": OrderedResponse(rng.random((6, 4))),
-        "letters by value": LetterResponse(rng.random((3, 6, 3))),
-        "ordered by value": OrderedResponse(rng.random((3, 6, 4))),
+        "letters": LetterResponse(rng.random((3, 1, 6))),
+        "ordered": OrderedResponse(rng.random((4, 1, 6))),
+        "letters by value": LetterResponse(rng.random((3, 3, 6))),
+        "ordered by value": OrderedResponse(rng.random((4, 3, 6))),
         "counts": CountResponse(rng.integers(0, 4, 6).astype(float)),
         "numbers": NormalResponse(rng.normal(size=6)),
     }
@@ -182,26 +182,26 @@ def test_derivatives_are_those_of_finite_differences(kind: str) -> None:
     for place in range(len(point)):
         moved = np.eye(len(point))[place] * step
         after, before = likelihood.evaluate(point + moved), likelihood.evaluate(point - moved)
-        slope = likelihood.weights @ terms.scores[:, place]
+        slope = terms.scores[place] @ likelihood.weights
         assert (after.value - before.value) / (2 * step) == pytest.approx(slope, abs=1e-7)
-        curved = likelihood.weights @ (after.scores - before.scores) / (2 * step)
+        curved = (after.scores - before.scores) @ likelihood.weights / (2 * step)
         assert -curved == pytest.approx(terms.information[place], abs=1e-7)
 
 
 def test_the_likelihood_is_a_sum_over_true_values() -> None:
     rng = np.random.default_rng(5)
-    outputs = rng.random((5, 3))
+    outputs = rng.random((3, 1, 5))
     likelihood = make_likelihood(LetterResponse(outputs), 5)
     point = rng.normal(size=likelihood.parameter_count)
     ahead, law = point[:4].reshape(2, 2), point[4:8].reshape(2, 2)
     total = 0.0
     for i in range(5):
-        chances = np.exp([0.0, *(law @ likelihood.law[0].design[i])])
-        second = 1 / (1 + np.exp(-point[8] * likelihood.law[1].design[i, 0]))
+        chances = np.exp([0.0, *(law @ likelihood.law[0].design[:, i])])
+        second = 1 / (1 + np.exp(-point[8] * likelihood.law[1].design[0, i]))
         branch, chance = [1.0, 1 - second, second], 0.0
         for x, y in itertools.product(range(3), range(3)):
-            odds = np.exp([0.0, *(ahead @ likelihood.designs[0][x, i])])
-            seen = likelihood.released[i, x] * outputs[i, y]
+            odds = np.exp([0.0, *(ahead @ likelihood.designs[0][:, x, i])])
+            seen = likelihood.released[x, i] * outputs[y, 0, i]
             chance += chances[x] / chances.sum() * branch[x] * odds[y] / odds.sum() * seen
         total += likelihood.weights[i] * np.log(chance)
     assert likelihood.evaluate(point).value == pytest.approx(total, rel=1e-12)
