@@ -123,11 +123,10 @@ def read_model(
     law_design = find_law_design(designs) if law is None else _read_law(law, frame)
     branches = list(_list_branches(frame, law_design, bool(letters)))
     rows, places = frame.group_people([designs, *(branch.design for branch in branches)])
-    design, back = orthogonalize_columns(names, designs)
     return ModelParts(
         frame, chosen, letters, tuple(names), rows, places, response.take(rows),
-        design[..., rows], back, tuple(branch.take(rows) for branch in branches), worth,
-        weights is not None,
+        *orthogonalize_columns(names, designs[..., rows]),
+        tuple(branch.take(rows) for branch in branches), worth, weights is not None,
         None if clusters is None else _read_clusters(clusters, frame.row_count)[frame.kept],
     )  # fmt: skip
 
@@ -248,7 +247,7 @@ def _fit(
     law: Sequence[LawBranch],
 ) -> ModelFit:
     """Find the most likely parameters, from those of the mean covariates given what was released."""
-    weights = np.bincount(parts.places, parts.weights)
+    weights = np.asarray(np.bincount(parts.places, parts.weights), dtype=float)
     chances = released / released.sum(axis=0)
     mean_design = (design * chances).sum(axis=1)
     scaled, unit = response.standardize(mean_design)
@@ -279,8 +278,8 @@ def fit_noisy(parts: ModelParts) -> FloatArray:
         return nothing
     ones = np.ones((1, len(parts.rows)))
     try:
-        design, back = orthogonalize_columns(parts.names, noisy)
-        fit = _fit(parts, response, design[..., parts.rows], back, ones, ())
+        design, back = orthogonalize_columns(parts.names, noisy[..., parts.rows])
+        fit = _fit(parts, response, design, back, ones, ())
     except PmloptError:  # a letter that was not released, for one
         return nothing
     coefficients, jacobian = fit.restore()
@@ -331,7 +330,7 @@ def _make_response(family: Family, outputs: FloatArray) -> Response:
 
 
 def _read_letters(name: str, cells: Any) -> tuple[tuple[Label, ...], FloatArray]:
-    """Read the letters of a response in clear, in the order of their category or sorted, and (N, 1, n) whose."""
+    """Read the letters of a response in clear, as their categories are or sorted, and (N, 1, n) whose."""
     codes, found = import_pandas().factorize(cells, sort=True)
     letters = tuple(to_plain_list(found))
     most = 50  # logits, each with a coefficient of each covariate

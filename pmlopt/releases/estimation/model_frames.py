@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pmlopt.core.display import import_pandas, pluralize
-from pmlopt.core.frames import is_frame, is_missing, to_narwhals
+from pmlopt.core.frames import is_frame, list_missing, to_narwhals
 from pmlopt.core.lazy_imports import import_optional
 from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, join_words, make_label_key
 from pmlopt.data.labelled import read_column
@@ -374,7 +374,7 @@ def _find_missing(cells: Any) -> IntArray:
     """Find the places of missing cells."""
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "iufb":
         return np.flatnonzero(np.isnan(cells))
-    return np.array([place for place, cell in enumerate(cells) if is_missing(cell)], dtype=int)
+    return np.array(list_missing(cells), dtype=int)
 
 
 def _take_cells(cells: Any, kept: IntArray) -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -47,17 +48,17 @@ class LawBranch:
     letters: IntArray
     design: FloatArray
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, int]:
         """Return the shape (L - 1, g) of its parameters."""
         return int(self.letters.max()), len(self.design)
 
-    @property
+    @cached_property
     def reached(self) -> FloatArray:
         """Return (K,) ones at the true values that reach them, and zeros."""
         return np.asarray(self.letters >= 0, dtype=float)
 
-    @property
+    @cached_property
     def indicators(self) -> FloatArray:
         """Return (L - 1, K) ones where a true value reaches a letter, without the first, and zeros."""
         letters = np.arange(1, self.letters.max() + 1)
@@ -148,7 +149,7 @@ class ObservedLikelihood:
     @property
     def parameter_count(self) -> int:
         """Return P: the coefficients of the response, and those of the law of the true values."""
-        return self._list_parts()[-1].stop
+        return int(self._list_parts()[-1].stop)
 
     def _list_parts(self) -> list[slice]:
         """List the parameters of each predictor, and of each factor of the law."""
@@ -161,7 +162,7 @@ class ObservedLikelihood:
         size, total = self.parameter_count, 0.0
         scores, information = np.empty((size, len(self.weights))), np.zeros((size, size))
         with limit_threads():  # of many products of small matrices
-            for people, block in self._list_blocks():
+            for people, block in self._blocks:
                 seen = block._see(parameters)
                 total += float(block.weights @ seen.values)
                 scores[:, people] = block._compute_scores(seen)
@@ -170,15 +171,15 @@ class ObservedLikelihood:
 
     def compute_complete(self, parameters: FloatArray) -> FloatArray:
         """Compute (P, P) the mean information if the true letters were seen, after what was seen."""
-        blocks = (block for _, block in self._list_blocks())
+        blocks = (block for _, block in self._blocks)
         return np.asarray(sum(block._sum_complete(block._see(parameters)) for block in blocks))
 
-    def _list_blocks(self) -> Iterator[tuple[slice, ObservedLikelihood]]:
-        """Yield people in blocks whose terms stay in a processor's cache, and their likelihoods."""
-        size = max(2**13 // len(self.released), 2**8)
-        for start in range(0, len(self.weights), size):
-            people = slice(start, start + size)
-            yield people, self._take(people)
+    @cached_property
+    def _blocks(self) -> list[tuple[slice, ObservedLikelihood]]:
+        """Return people in blocks whose terms stay in a processor's cache, and their likelihoods."""
+        size = max(2**14 // len(self.released), 1)
+        slices = (slice(start, start + size) for start in range(0, len(self.weights), size))
+        return [(people, self._take(people)) for people in slices]
 
     def _take(self, people: slice) -> ObservedLikelihood:
         """Return the likelihood of some people."""
@@ -190,11 +191,11 @@ class ObservedLikelihood:
 
     def compute_posterior(self, parameters: FloatArray) -> FloatArray:
         """Compute (K, n) the probabilities of the true values, given all that was seen of a person."""
-        return np.hstack([block._see(parameters).after for _, block in self._list_blocks()])
+        return np.hstack([block._see(parameters).after for _, block in self._blocks])
 
     def compute_value(self, parameters: FloatArray) -> float:
         """Compute the weighted sum of the logarithms of people's likelihoods."""
-        blocks = (block for _, block in self._list_blocks())
+        blocks = (block for _, block in self._blocks)
         return sum(float(block.weights @ block._see(parameters).values) for block in blocks)
 
     def compute_predictors(self, parameters: FloatArray) -> FloatArray:
@@ -241,6 +242,8 @@ class ObservedLikelihood:
             apart = self.weights * branch.compute_apart(seen.after, law)
             _add_block(information, own, own, _sum_law(branch, law[1:], apart))
             for k, other in enumerate(self.law[:j]):
+                if not (other.reached * branch.reached).any():
+                    continue
                 pair = _sum_across(other, branch, seen.laws[k][1:], law[1:], shares)
                 _add_block(information, parts[count + k], own, -pair)
         return np.asarray(information)
@@ -253,7 +256,9 @@ class ObservedLikelihood:
         parts = self._list_parts()[len(self.designs) :]
         for branch, law, own in zip(self.law, seen.laws, parts, strict=True):
             reached = (branch.reached @ shares) * law[1:]
-            products = multiply_pairs(reached, branch.design) @ multiply_pairs(law[1:], branch.design).T
+            products = (
+                multiply_pairs(reached, branch.design) @ multiply_pairs(law[1:], branch.design).T
+            )
             complete[own, own] += branch.sum_squares(reached) - products
         return complete
 
