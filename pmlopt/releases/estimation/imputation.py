@@ -200,7 +200,7 @@ class PooledEstimates:
 
     def __str__(self) -> str:
         """Return the table."""
-        head, rows = format_estimates(self.names, self.columns, self.standard_errors)
+        head, rows = format_estimates(self.names, self.columns, self.standard_errors, True)
         return "\n".join(align_cells([head, *rows]))
 
 

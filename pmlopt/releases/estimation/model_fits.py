@@ -114,18 +114,18 @@ def read_model(
         PriorError: weights are not as it takes them.
         MissingExtraError: formulaic is not installed.
     """
-    frame = read_model_frame(released, formula, mechanisms, drop_missing)
+    frame = read_model_frame(released, formula, mechanisms, law, drop_missing)
     chosen, letters, response = _read_response(frame, family)
     worth = np.ones(len(frame.kept))
     if weights is not None:
         worth = read_weights(weights, frame.row_count)[frame.kept]
     names, designs = frame.build_designs()
-    law_design = find_law_design(designs) if law is None else _read_law(law, frame)
+    law_design = find_law_design(designs) if frame.law is None else _evaluate_law(frame)
+    rows, places = frame.group_people([designs, law_design])
+    design, back = orthogonalize_columns(names, designs[..., rows])
     branches = list(_list_branches(frame, law_design, bool(letters)))
-    rows, places = frame.group_people([designs, *(branch.design for branch in branches)])
     return ModelParts(
-        frame, chosen, letters, tuple(names), rows, places, response.take(rows),
-        *orthogonalize_columns(names, designs[..., rows]),
+        frame, chosen, letters, tuple(names), rows, places, response.take(rows), design, back,
         tuple(branch.take(rows) for branch in branches), worth, weights is not None,
         None if clusters is None else _read_clusters(clusters, frame.row_count)[frame.kept],
     )  # fmt: skip
@@ -253,11 +253,13 @@ def _fit(
     scaled, unit = response.standardize(mean_design)
     likelihood = ObservedLikelihood(scaled, scaled.list_designs(design), released, law, weights)
     start = np.zeros(likelihood.parameter_count)
+    near = scaled.find_start(mean_design)
     if len(released) > 1:
         alone = scaled.list_designs(mean_design[:, None])
         ones = np.ones((1, len(weights)))
-        near = ObservedLikelihood(scaled.average(chances), alone, ones, (), weights)
-        start[: near.parameter_count] = maximize_observed(near, start[: near.parameter_count])[0]
+        average = ObservedLikelihood(scaled.average(chances), alone, ones, (), weights)
+        near = maximize_observed(average, near)[0]
+    start[: len(near)] = near
     parameters, terms = maximize_observed(likelihood, start)
     flat = find_flat_directions(terms.information / float(weights.sum()))
     return ModelFit(parts, likelihood, unit, back, parameters, terms, flat)
@@ -354,9 +356,11 @@ def _read_numbers(name: str, numbers: FloatArray, family: Family) -> Response:
     return CountResponse(numbers)
 
 
-def _read_law(law: str, frame: ModelFrame) -> FloatArray:
+def _evaluate_law(frame: ModelFrame) -> FloatArray:
     """Evaluate (g, n) the formula of the law of the released covariates."""
-    return evaluate_formula(law.strip().removeprefix("~"), frame.clear)[1]
+    names, design = evaluate_formula(frame.law, frame.clear)
+    orthogonalize_columns([f"{name} of the law" for name in names], design[:, None])
+    return design
 
 
 def _list_branches(frame: ModelFrame, design: FloatArray, has_letters: bool) -> Iterator[LawBranch]:

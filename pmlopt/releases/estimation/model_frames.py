@@ -114,6 +114,7 @@ class ModelFrame:
     Attributes:
         response: the name of the response.
         covariates: the formula of its covariates, as formulaic reads it.
+        law: that of the law of the released covariates; None for the default one.
         clear: a pandas frame of the columns that the formula names.
         owners: what released the others of them, by name.
         kept: (n,) the places of its rows among all.
@@ -122,6 +123,7 @@ class ModelFrame:
 
     response: str
     covariates: Any
+    law: Any
     clear: Any
     owners: Mapping[str, ReleasedColumns]
     kept: IntArray
@@ -131,6 +133,21 @@ class ModelFrame:
     def covariate_names(self) -> tuple[str, ...]:
         """Return the names of the released covariates."""
         return tuple(name for name in self.owners if name != self.response)
+
+    @property
+    def confused_columns(self) -> tuple[str, ...]:
+        """Return the names of columns whose mechanism does not identify the law of their values."""
+        found = []
+        for one in {id(one): one for one in self.owners.values()}.values():
+            columns = np.column_stack(
+                [one.codes[name] for name in one.names if name in self.owners]
+            )
+            groups = np.unique(columns, axis=0, return_inverse=True)[1].reshape(-1)
+            matrix = one.mechanism.matrix
+            both = np.hstack([matrix, np.eye(groups.max() + 1)[groups]])
+            if np.linalg.matrix_rank(both) > np.linalg.matrix_rank(matrix):
+                found.append("+".join(one.names))
+        return tuple(found)
 
     @cached_property
     def cell_owners(self) -> tuple[ReleasedColumns, ...]:
@@ -157,7 +174,8 @@ class ModelFrame:
             names = [name for one in self.cell_owners for name in one.names]
             raise InputError(
                 f"the released columns {join_words(names)} have {count} joint values: a model has at most "
-                f"{MAX_CELLS}, those of columns included that were released together with its own"
+                f"{MAX_CELLS}, those of columns included that were released together with its own. Leave "
+                "released covariates out of the formula"
             )
         places = np.unravel_index(np.arange(count), sizes) if sizes else ()
         return {
@@ -245,7 +263,11 @@ class ModelFrame:
 
 
 def read_model_frame(
-    released: Any, formula: str, mechanisms: ColumnMechanisms, drop_missing: bool = False
+    released: Any,
+    formula: str,
+    mechanisms: ColumnMechanisms,
+    law: str | None = None,
+    drop_missing: bool = False,
 ) -> ModelFrame:
     """Read the columns that a formula names, from a frame of any library or a mapping.
 
@@ -253,6 +275,7 @@ def read_model_frame(
         released: the frame.
         formula: of the regression.
         mechanisms: by name, or by the tuple of their names, of the columns that were released.
+        law: the formula of the law of the released covariates.
         drop_missing: whether rows with missing cells in these columns are left out, or refused.
 
     Raises:
@@ -263,7 +286,8 @@ def read_model_frame(
     columns = _read_columns(released)
     response, covariates = _parse_formula(formula)
     parts = _list_mechanisms(columns, mechanisms)
-    named = _choose_columns(columns, response, covariates, parts)
+    law_terms = None if law is None else _read_formula(law.strip().removeprefix("~"))
+    named = _choose_columns(columns, response, covariates, law_terms, parts)
     hidden = {names: one for names, one in parts.items() if set(names) & set(named)}
     clear = [name for name in named if not any(name in names for names in hidden)]
     used = [*clear, *(name for one in hidden.items() for name in _name_outputs(*one))]
@@ -276,7 +300,9 @@ def read_model_frame(
     frame = import_pandas().DataFrame(
         {name: columns[name] for name in clear}, index=range(len(kept))
     )
-    return ModelFrame(response, covariates, frame, owners, kept, rows)
+    for name in frame.columns[frame.dtypes == "category"]:
+        frame[name] = frame[name].cat.remove_unused_categories()
+    return ModelFrame(response, covariates, law_terms, frame, owners, kept, rows)
 
 
 def _list_mechanisms(
@@ -315,17 +341,26 @@ def _choose_columns(
     columns: Mapping[str, Any],
     response: str,
     covariates: Any,
+    law: Any,
     mechanisms: Iterable[tuple[str, ...]],
 ) -> list[str]:
-    """Choose the columns that a formula names, and check that they are there."""
-    known = dict.fromkeys([*columns, *itertools.chain.from_iterable(mechanisms)])
-    factors = {str(factor) for term in covariates for factor in term.factors}
-    for name in (response, *sorted(factors & set(covariates.required_variables))):
+    """Choose the columns that the formulas of a model name, and check that they are there."""
+    hidden = [*itertools.chain.from_iterable(mechanisms)]
+    known = dict.fromkeys([*columns, *hidden])
+    terms = [*covariates, *(law or ())]
+    factors = {str(factor) for term in terms for factor in term.factors}
+    required = {str(name) for one in (covariates, law) if one for name in one.required_variables}
+    for name in (response, *sorted(factors & required)):
         if name not in known:
             raise InputError(f"there is no column {name!r}: there are {join_words(known, 9)}")
-    variables = {*map(str, covariates.required_variables)}.union(*map(_find_names, factors))
+    variables = required.union(*map(_find_names, factors))
     if response in variables:
         raise InputError(f"{response!r} is the response and a covariate: leave it out of one side")
+    for name in law.required_variables if law else ():
+        if name in hidden:
+            raise InputError(
+                f"the law is of columns in clear, and {str(name)!r} was released: leave it out"
+            )
     return [name for name in known if name in {response, *variables}]
 
 
@@ -425,23 +460,28 @@ def _read_released(
     return ReleasedColumns(names, match_output_labels(known, outputs), places)
 
 
-def _parse_formula(formula: str) -> tuple[str, Any]:
-    """Parse `response ~ covariates` into the name and the formula of the covariates."""
+def _read_formula(formula: str) -> Any:
+    """Read a formula by formulaic."""
     formulaic = import_optional("formulaic", "models")
     from formulaic.errors import FormulaicError
 
     try:
-        parsed = formulaic.Formula(formula)
+        return formulaic.Formula(formula)
+    except FormulaicError as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"the formula {formula!r} cannot be read: {reason}") from None
+
+
+def _parse_formula(formula: str) -> tuple[str, Any]:
+    """Parse `response ~ covariates` into the name and the formula of the covariates."""
+    parsed = _read_formula(formula)
+    with suppress(AttributeError, TypeError):  # it has no sides, or several
         terms = [[str(factor) for factor in term.factors] for term in parsed.lhs]
         covariates = parsed.rhs
         if len(terms) == 1 and len(terms[0]) == 1 and len(list(parsed.lhs.required_variables)) == 1:
             (name,) = parsed.lhs.required_variables
             if str(name) == terms[0][0] and hasattr(covariates, "required_variables"):
                 return str(name), covariates
-    except (FormulaicError, AttributeError, TypeError) as error:
-        if isinstance(error, FormulaicError):
-            reason = str(error).splitlines()[0]
-            raise InputError(f"the formula {formula!r} cannot be read: {reason}") from None
     raise InputError(
         f"the formula {formula!r} is not of the form 'response ~ covariates' with one column as response: "
         "transform the response before"
@@ -452,7 +492,8 @@ def evaluate_formula(covariates: Any, frame: Any) -> tuple[list[str], FloatArray
     """Evaluate the covariates of a formula: their names, and (d, n) their values.
 
     Raises:
-        InputError: a column is missing, an expression fails, or a value is no finite number.
+        InputError: a column is missing, an expression fails, a factor has one value, or a value is no finite
+            number.
     """
     formulaic = import_optional("formulaic", "models")
     from formulaic.errors import FormulaicError
@@ -460,8 +501,10 @@ def evaluate_formula(covariates: Any, frame: Any) -> tuple[list[str], FloatArray
     try:
         with np.errstate(all="ignore"):  # what is not finite is refused below
             found = formulaic.model_matrix(covariates, frame, na_action="ignore", context={})
-    except FormulaicError as error:
+    except (FormulaicError, ValueError) as error:  # contrasts raise the other
         raise InputError(f"the formula cannot be evaluated: {str(error).splitlines()[0]}") from None
+    if empty := [str(one.term) for one in found.model_spec.structure if not one.columns]:
+        raise InputError(f"the covariate {empty[0]} has one value: leave it out")
     values = np.ascontiguousarray(np.asarray(found, dtype=float).T)
     names = [str(name) for name in found.columns]
     bad = [name for name, row in zip(names, values, strict=True) if not np.isfinite(row).all()]

@@ -329,7 +329,6 @@ def maximize_observed(
     Raises:
         SolverError: the steps did not converge.
     """
-    total = float(likelihood.weights.sum())
     memory: dict[bytes, LikelihoodTerms] = {}
 
     def evaluate(parameters: FloatArray) -> LikelihoodTerms:
@@ -338,6 +337,9 @@ def maximize_observed(
             memory.clear()
             memory[key] = likelihood.evaluate(parameters)
         return memory[key]
+
+    # of order one: slopes of large counts are never as small as rounding of the values
+    total = max(float(likelihood.weights.sum()), float(np.diag(evaluate(start).information).max()))
 
     def compute_gradient(parameters: FloatArray) -> FloatArray:
         return -(evaluate(parameters).scores @ likelihood.weights) / total
@@ -354,7 +356,9 @@ def maximize_observed(
             f"the likelihood was not maximised (its slope is {slope:.1g}): leave out covariates, or "
             "values that hardly occur"
         )
-    for _ in range(3):  # a region ends where values differ by rounding, and slopes are exact beyond
+    # a region ends where values differ by rounding, and slopes are exact beyond; a logit of a share that is 0
+    # moves by 1 in each step until it is flat
+    for _ in range(20):
         flat = find_flat_directions(evaluate(parameters).information / total)
         step = flat.inverse @ compute_gradient(parameters)
         parameters = parameters - step

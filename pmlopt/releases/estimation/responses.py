@@ -69,6 +69,10 @@ class Response(ABC):
         """Return a response of order one about (d, n) covariates, and its unit."""
         return self, 1.0
 
+    def find_start(self, design: FloatArray) -> FloatArray:
+        """Find parameters near the most likely ones for (d, n) covariates."""
+        return np.zeros(sum(map(len, self.list_designs(design[:, None]))))
+
     def restore(self, parameters: FloatArray, back: FloatArray) -> Restored:
         """Compute the coefficients of covariates from those of covariates times (d, d) `back`."""
         blocks = len(parameters) // len(back)
@@ -207,6 +211,10 @@ class CountResponse(Response):
 
     counts: FloatArray
 
+    def find_start(self, design: FloatArray) -> FloatArray:
+        """Find the least-squares coefficients of logarithms: from 0, large counts are too far."""
+        return fit_least_squares(design, np.log(self.counts + 0.5))
+
     def evaluate(self, predictors: FloatArray) -> ResponseTerms:
         """Compute the terms of `y t - e^t - log y!`."""
         mean = np.exp(np.minimum(predictors, 700.0))  # a float holds no larger mean
@@ -234,11 +242,15 @@ class NormalResponse(Response):
         Raises:
             InputError: there is none: the covariates determine the response.
         """
-        fitted = np.linalg.lstsq(design.T, self.numbers, rcond=None)[0] @ design
+        fitted = fit_least_squares(design, self.numbers) @ design
         unit = float(np.sqrt(np.mean((self.numbers - fitted) ** 2)))
         if design.shape[1] <= len(design) or not unit > 1e-10 * np.abs(self.numbers).max():
             raise InputError("the covariates determine the response exactly: leave some out")
         return NormalResponse(self.numbers / unit), unit
+
+    def find_start(self, design: FloatArray) -> FloatArray:
+        """Find the least-squares coefficients, with a deviation of one."""
+        return np.append(fit_least_squares(design, self.numbers), 0.0)
 
     def restore(self, parameters: FloatArray, back: FloatArray) -> Restored:
         """Compute the coefficients of the mean, without the deviation."""
@@ -255,6 +267,16 @@ class NormalResponse(Response):
         mixed = 2 * apart * precision
         information = np.array([[precision**2, mixed], [mixed, 2 * apart**2]])
         return ResponseTerms(values, scores, information, information)
+
+
+def fit_least_squares(design: FloatArray, numbers: FloatArray) -> FloatArray:
+    """Fit (d,) coefficients of (d, n) covariates to (n,) numbers.
+
+    Examples:
+        >>> fit_least_squares(np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([3.0, 5.0])).round(9).tolist()
+        [3.0, 2.0]
+    """
+    return np.asarray(np.linalg.lstsq(design.T, numbers, rcond=None)[0])
 
 
 def compute_log_laws(predictors: FloatArray) -> FloatArray:
