@@ -339,7 +339,8 @@ def maximize_observed(
         return memory[key]
 
     # of order one: slopes of large counts are never as small as rounding of the values
-    total = max(float(likelihood.weights.sum()), float(np.diag(evaluate(start).information).max()))
+    people = float(likelihood.weights.sum())
+    total = max(people, float(np.diag(evaluate(start).information).max()))
 
     def compute_gradient(parameters: FloatArray) -> FloatArray:
         return -(evaluate(parameters).scores @ likelihood.weights) / total
@@ -359,8 +360,8 @@ def maximize_observed(
     # a region ends where values differ by rounding, and slopes are exact beyond; a logit of a share that is 0
     # moves by 1 in each step until it is flat
     for _ in range(20):
-        flat = find_flat_directions(evaluate(parameters).information / total)
-        step = flat.inverse @ compute_gradient(parameters)
+        flat = find_flat_directions(evaluate(parameters).information / people)
+        step = flat.inverse @ compute_gradient(parameters) * (total / people)
         parameters = parameters - step
         if np.abs(step).max() < 1e-7:  # the next is of the order of its square
             break
