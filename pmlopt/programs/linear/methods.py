@@ -241,8 +241,8 @@ AUTOMATIC_METHODS = (
             "designs with an expected gain or loss, under PML above 0 nats and nothing else",
         ),
         "PML, many outputs: those that are used come in by price",
-        # in smaller ones all outputs take less than a second
-        lambda start: start.program.table.size >= 100_000,
+        # in smaller ones all outputs take a second, and with distances as losses more rounds than they save
+        lambda start: start.program.table.size >= 250_000,
     ),
     _pair(
         "block-ipm",
