@@ -21,6 +21,7 @@ from pmlopt.cli.published_priors import (
     check_declared,
     read_published_law,
     read_remaining,
+    restate_on_screen,
 )
 from pmlopt.cli.reading import (
     Minimise,
@@ -74,9 +75,8 @@ def _read_replaced(
     """Read the parameters that replace those of a problem file."""
     found: dict[str, Any] = {}
     if prior_file is not None:
-        from pmlopt.publishing.stated_law import restate_prior
-
-        found["prior"] = restate_prior(source.read_law(prior_file), exact=not round_counts)
+        prior = source.read_law(prior_file)
+        found["prior"] = restate_on_screen(prior) if round_counts else prior
     elif round_counts or source != ColumnOptions():
         raise InputError("--column and the options on data are about the file of --prior: give it")
     if mechanism_file is not None:

@@ -14,6 +14,7 @@ from pmlopt.cli.exits import CLAIM_FAILS, note_released
 from pmlopt.cli.group import main
 from pmlopt.cli.options import ArgumentNote, add_command, json_option
 from pmlopt.cli.printing import format_nats, format_number, print_json, print_table
+from pmlopt.cli.published_priors import restate_on_screen
 from pmlopt.cli.streams import stream_group
 from pmlopt.cli.targets import check_targets_not_inputs
 from pmlopt.cli.terminal import print_line
@@ -53,14 +54,13 @@ def new_ledger(
     ] = False,
 ) -> None:
     """Begin the ledger LEDGER (.npz) for so many people."""
-    from pmlopt.publishing.stated_law import restate_prior
     from pmlopt.releases import Ledger
 
     if ledger_file.exists():
         raise InputError(f"{ledger_file}: is there already: a ledger is not begun again")
     check_targets_not_inputs([ledger_file], [prior_file])
     known = source.read_law(prior_file)
-    book = Ledger(restate_prior(known) if round_counts else known, people, total)
+    book = Ledger(restate_on_screen(known) if round_counts else known, people, total)
     book.save(ledger_file)
     print_line(f"{ledger_file}: {pluralize(people, 'person', 'people')}, nothing released")
 

@@ -141,7 +141,9 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
 
 
 def warn_of_exact_counts(
-    path: object, made: Any, remedy: str = "design with --round-counts"
+    path: object,
+    made: Any,
+    remedy: str = "design with --round-counts; or, if they are shares, name their column probability",
 ) -> None:
     """Warn where a file tells the exact counts of the people that a result was designed for.
 

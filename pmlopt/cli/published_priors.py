@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
+from pmlopt.cli.data_options import describe_shares
+from pmlopt.cli.exits import prints_json
+from pmlopt.cli.terminal import print_line
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,6 +53,16 @@ def check_declared(asked: PrivacyOptions, declared: Sequence[Any], round_counts:
     check_parts_follow(declared, known)
 
 
+def restate_on_screen(prior: Prior) -> Prior:
+    """Replace a prior by that of rounded counts, which is printed to standard error where it is another."""
+    from pmlopt.publishing.stated_law import restate_prior
+
+    stated = restate_prior(prior)
+    if not prints_json() and stated.pmf.tolist() != prior.pmf.tolist():
+        print_line(describe_shares("that of rounded counts, by --round-counts", stated), err=True)
+    return stated
+
+
 def read_published_law(asked: PrivacyOptions, round_counts: bool) -> tuple[Prior, Secret | None]:
     """Read the prior of a design, and the joint law if given, with rounded counts where asked for.
 
@@ -64,9 +77,9 @@ def read_published_law(asked: PrivacyOptions, round_counts: bool) -> tuple[Prior
     prior, secret = asked.read_prior(), asked.secret
     if not round_counts:
         return prior, secret
-    from pmlopt.publishing.stated_law import build_stated_secret, restate_prior
+    from pmlopt.publishing.stated_law import build_stated_secret
 
     if secret is None:
-        return restate_prior(prior), None
+        return restate_on_screen(prior), None
     stated = build_stated_secret(secret)
     return stated.prior, stated

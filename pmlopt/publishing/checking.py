@@ -57,6 +57,7 @@ BYTES = "bytes"
 _IS_BARE = "is a matrix without a certificate, and claims nothing"
 
 NO_EXACT_COUNT = "no exact count"
+RAW_ROWS = "no raw rows"
 
 _WHAT_TO_DO = {
     NO_EXACT_COUNT: "ask the releaser where these numbers come from: they may tell counts of the people more "
@@ -66,7 +67,7 @@ _WHAT_TO_DO = {
     "households": "the level about a member follows from the data only: its owner can repeat the release "
     "with --dry-run, and compare what it prints",
     "fit": "the shares are those of other people: obtain their file, and compare the outcomes with it",
-    "no raw rows": "the shares are those of other people: request the test under the rows' own shares",
+    RAW_ROWS: "the shares are those of other people: request the test under the rows' own shares",
     _IS_BARE: "the levels above follow from the matrix; for a proof of its requirement, obtain "
     "the saved result, the .json file that pmlopt design writes",
     "order": "ask the releaser why the rows have this order, or for a release without --keep-order",
@@ -133,6 +134,8 @@ def check(folder: str | os.PathLike[str]) -> Verdict:
     warnings: list[str] = []
     parts = tuple(_list_claims(place, described, warnings))
     notes = list_unshown_statements(described)
+    if not any(one.name == RAW_ROWS for one in parts):
+        notes += ("Whether rows of the data were copied: no test of these files would find it.",)
     return Verdict("release", _make_statement(described), parts, tuple(warnings), notes)
 
 
@@ -492,17 +495,19 @@ def list_fit_claims(fit: FitTest, same_people: bool) -> Iterator[Claim]:
     )
     if fit.raw_p_value is None:
         text = "no output is spelled like a value of the column: copied rows would not be outputs"
-        yield Claim("no raw rows", True, BYTES, text)
+        yield Claim(RAW_ROWS, True, BYTES, text)
         return
-    power = "this test would not find even a file of raw rows"
+    holds = fit.raw_p_value >= FALSE_ALARM_PROBABILITY if same_people else None
+    if fit.detectable is None and holds:  # not even a file of raw rows would be found
+        return
+    power = ""
     if fit.detectable is not None:
-        power = f"it finds a share of {fit.detectable:.2%} of raw rows with probability {MIN_TEST_POWER:g}"
+        power = f"; it finds a share of {fit.detectable:.2%} of raw rows with probability {MIN_TEST_POWER:g}"
     text = (
         f"the test for rows copied from the data has a p-value of {_format_bound(fit.raw_p_value)}, "
-        f"{_describe_refusal(same_people)}; {power}"
+        f"{_describe_refusal(same_people)}{power}"
     )
-    holds = fit.raw_p_value >= FALSE_ALARM_PROBABILITY if same_people else None
-    yield Claim("no raw rows", holds, FLOATS, text, None, fit.raw_p_value)
+    yield Claim(RAW_ROWS, holds, FLOATS, text, None, fit.raw_p_value)
 
 
 def _format_bound(p_value: float) -> str:

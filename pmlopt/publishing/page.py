@@ -99,6 +99,11 @@ def _describe_intervals(prior: Prior, mechanism: Mechanism, rows: int) -> str:
         f"Each share can be estimated to within about {width:.2g}: all intervals hold at once with a "
         f"confidence of about 0.95, for a population of which these {rows:,} people are a sample."
     )
+    if width >= 1:
+        held = (
+            f"From {pluralize(rows, 'row', 'rows')} the shares can be estimated in name only: to within "
+            f"about {width:.2g}."
+        )
     commonest = prior.labels[int(prior.pmf.argmax())]
     if prior.size < 2 or rows < 2:
         return held

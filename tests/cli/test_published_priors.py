@@ -54,7 +54,9 @@ def test_a_file_with_exact_counts_is_warned_of_and_one_with_rounded_counts_has_n
     applied = ("apply", "m.json", "people.csv", "--column", "ill")
     assert WARNING in run(*applied, "-o", "a.csv").stderr
     run("verify", "m.json")
-    assert "warning" not in run(*asked, "--round-counts").stderr
+    rounded = run(*asked, "--round-counts").stderr
+    assert "warning" not in rounded
+    assert "by --round-counts; no: 0.7, rare: 0.05, yes: 0.25" in rounded  # 140, 10 and 50 of 200
     assert run(*applied, "-o", "b.csv").stderr.count("exact counts") == 0
     prior = json.loads((counts / "m.json").read_text())["metadata"]["prior"]
     stated = build_stated_prior(dict(sorted(COUNTS.items())))

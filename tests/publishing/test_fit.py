@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from pmlopt import Mechanism, estimate
 from pmlopt.core.numbers.arrays import Label
 from pmlopt.errors import InputError, MechanismError
-from pmlopt.publishing import assess_release_fit
+from pmlopt.publishing import assess_release_fit, check, release
 from pmlopt.publishing.release_fit import FALSE_ALARM_PROBABILITY
 from pmlopt.releases.accounts.attributes import apply_channels
 
@@ -80,6 +81,15 @@ def test_copied_rows_are_found_with_the_power_that_is_said() -> None:
         found += fit.raw_p_value < FALSE_ALARM_PROBABILITY
         rng.shuffle(letters)
     assert found >= 28
+
+
+def test_a_test_that_finds_no_copies_is_no_claim_that_holds(tmp_path: Path) -> None:
+    """Where the outputs have the law of the letters, a file of raw rows looks as it should."""
+    kept = Mechanism(np.tile([0.75, 0.25], (2, 1)), ["no", "yes"], ["no", "yes"])
+    release({"ill": ["no", "no", "no", "yes"] * 500}, {"ill": kept}, tmp_path / "out", seed=1)
+    found = check(tmp_path / "out")
+    assert "no raw rows" not in [one.name for one in found.parts]
+    assert any("rows of the data were copied" in note for note in found.notes)
 
 
 def test_outputs_in_another_order_are_refused() -> None:

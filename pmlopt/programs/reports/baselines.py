@@ -38,8 +38,18 @@ class UtilityBaselines:
 
     def __str__(self) -> str:
         """Return one line: the design, and both extremes."""
-        ends = f"releasing nothing {self.without_release:.4g}, releasing everything {self.everything:.4g}"
+        nothing = f"{self._nothing} {self.without_release:.4g}"
+        ends = f"{nothing}, releasing everything {self.everything:.4g}"
         return f"{self.utility_name}: this mechanism {self.design:.4g}, {ends}"
+
+    @property
+    def _nothing(self) -> str:
+        """The name of releasing nothing: a design that is worse has constraints that forbid it."""
+        sign = 1 if self.more_is_better else -1
+        lost = sign * (self.without_release - self.design)
+        if lost <= 1e-6 * abs(self.without_release - self.everything):
+            return "releasing nothing"
+        return "releasing nothing (better, but against the constraints)"
 
     @property
     def table_rows(self) -> list[tuple[str, float]]:
@@ -48,7 +58,7 @@ class UtilityBaselines:
         Randomized response is among them where it is worth more than releasing nothing. It gives each value
         alike, the frequent ones too, and so may lose more than the best constant output.
         """
-        found = [("releasing nothing", self.without_release)]
+        found = [(self._nothing, self.without_release)]
         if self.response is not None and self.more_is_better == (
             self.response > self.without_release
         ):
