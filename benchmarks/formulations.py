@@ -24,7 +24,6 @@ import numpy as np
 import scipy.sparse as sp
 from common import FloatArray, growth_figure, instance, machine, report_times, suite_parser
 from limited import Run, limited
-from robust import in_blocks, printed
 
 from pmlopt import LDP, PML, ExpectedGain, L1Ball, Prior, design
 from pmlopt.programs.plots import save_figure
@@ -57,6 +56,19 @@ def every_pair(p: FloatArray, gains: FloatArray) -> cp.Problem:
     return _problem(p, gains, lambda mechanism: apart @ mechanism <= 0)
 
 
+def ball_in_blocks(p: FloatArray, gains: FloatArray) -> cp.Problem:
+    """[grosse2025empirical, (10) to (12)]: a block of rows for each k."""
+    half, ones = _radius(p) / 2, np.ones((len(p), 1))
+    factor = math.exp(EPSILON) / (1 + half * math.exp(EPSILON))
+    mechanism = cp.Variable(gains.shape, nonneg=True)
+    law, expected = p[None, :] @ mechanism, cp.sum(cp.multiply(p[:, None] * gains, mechanism))
+    blocks = [
+        mechanism <= factor * (ones @ law + half * (ones @ mechanism[k : k + 1, :]))
+        for k in range(len(p))
+    ]
+    return cp.Problem(cp.Maximize(expected), [*blocks, cp.sum(mechanism, axis=1) == 1])
+
+
 def _problem(
     p: FloatArray, gains: FloatArray, privacy: Callable[[cp.Variable], cp.Constraint]
 ) -> cp.Problem:
@@ -82,7 +94,7 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
         "sparse": lambda p, gains: (
             design(p, PML(EPSILON, over=L1Ball(p, _radius(p))), ExpectedGain(gains)).problem
         ),
-        "printed": lambda p, gains: printed(p, gains, _radius(p), in_blocks),
+        "printed": ball_in_blocks,
     },
 }
 

@@ -7,7 +7,7 @@ Each point is a process of its own (so that peak memory is its own) with a hard 
 the same instance `--repeats` times; seconds are medians of processor times, from the declaration to the
 certificate. A kind that runs out of time is not tried at larger sizes. A run that fails is written into the
 table as "failed", and the exit code is then 1. The exponent is the slope of log time over log size, fitted to
-the points above 20 ms, where there are three. Sizes are letters (N = M), or records for the last two kinds.
+the sizes from 100 on, where there are three. Sizes are letters (N = M), or records for the last two kinds.
 With letters each run takes turns with the PML design of the same size, and the ratio is that of the least
 times: on a shared machine the column to read.
 """
@@ -254,11 +254,11 @@ def curve(runs: Mapping[int, Run]) -> tuple[list[float], list[float]]:
 
 
 def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> str:
-    """The fitted slope, where there are three points long enough to tell."""
-    long = [(size, time) for size, time in zip(sizes, seconds, strict=True) if time > 0.02]
-    if len(long) < 3:
+    """The fitted slope, where there are three sizes at which little else is timed."""
+    large = [(size, time) for size, time in zip(sizes, seconds, strict=True) if size >= 100]
+    if len(large) < 3:
         return ""
-    across, upright = np.log(np.array(long)).T
+    across, upright = np.log(np.array(large)).T
     return f"{np.polyfit(across, upright, 1)[0]:.2f}"
 
 

@@ -6,7 +6,7 @@
 The first table solves LPs whose optimum is known by formula, cold and certified, and times the search for the
 closed form with its own dual certificate. The second and third are the library check of `pmlopt bench`: each
 instance that names a closed form, its linear program or what else solves it, and the formula alone. Each is
-run once before it is timed.
+run once before it is timed. The last is HiGHS's simplex with and without the closed form as a start.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import partial
+from typing import Any
 
 from common import growth_figure, interleaved, machine, report, report_times, suite_parser
 
@@ -39,6 +40,14 @@ LIBRARY = (
     "instance", "claim", "closed form", "holds", "difference", "solved [ms]", "closed form [ms]", "ratio",
     "problem",
 )  # fmt: skip
+STARTS = (
+    "LP",
+    "N",
+    "iterations cold",
+    "iterations warm",
+    "solver's times, ratio",
+    "whole times, ratio",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -67,6 +76,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     report(arguments.out, "lp_closed_form-library", LIBRARY, linear)
     print()
     report(arguments.out, "lp_closed_form-others", LIBRARY, others)
+    print()
+    starts = [start_from_form(*one, repeats) for one in list_families(sizes)]
+    report(arguments.out, "lp_closed_form-starts", STARTS, starts)
     if arguments.out is not None:
         save_figure(growth_figure(lines, "seconds"), arguments.out / "lp_closed_form.png")
 
@@ -87,6 +99,25 @@ def compared(name: str, program: LinearDesign, repeats: int) -> tuple[list[str],
         f"{slow / fast:.1f}", f"{result.value - known.value:.0e}", f"{result.gap:.0e}", result.solver,
     ]  # fmt: skip
     return row, {"LP": slow, "closed form": fast}
+
+
+def start_from_form(name: str, program: LinearDesign, repeats: int) -> list[Any]:
+    """Return iterations and ratios of times of the simplex without and with a closed form as a start."""
+    starts = {"cold": partial(solve, program, "highs", warm_start=False)}
+    starts["warm"] = partial(solve, program, "highs")
+    measured = interleaved(starts, repeats)
+    (slow, cold), (fast, warm) = measured["cold"], measured["warm"]
+    assert warm.warm_started
+    assert abs(cold.value - warm.value) < 1e-9
+    solver = f"{cold.timings.solve / warm.timings.solve:.1f}"
+    return [
+        name,
+        program.prior.size,
+        cold.iterations,
+        warm.iterations,
+        solver,
+        f"{slow / fast:.1f}",
+    ]
 
 
 def library(repeats: int, pattern: str) -> tuple[list[list[str]], list[list[str]]]:

@@ -1,6 +1,6 @@
 """Regressions on released columns: how often intervals hold, how large biases are, and what a fit costs.
 
-    python benchmarks/models.py [--repeats 2000] [--rows 100000] [--out FOLDER] [--quick]
+    python benchmarks/models.py [--repeats 2000] [--processes 2] [--rows 100000] [--out FOLDER] [--quick]
 
 People smoke with the logit `-0.5 + 0.8 ill + 0.5 age`. The response, the covariate "ill" or both are
 released, in settings: randomized response at 2 nats, the same in four strata with intercepts of their own, a
@@ -13,6 +13,8 @@ and the same model with a response of 3 letters and a covariate of 5 that were r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -45,15 +47,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Measure both, and draw the seconds."""
     parser = suite_parser(__doc__)
     parser.add_argument("--repeats", type=int, default=2_000)
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--fits", type=int, default=1)
     arguments = parser.parse_args(argv)
     repeats, most = (3, 2_000) if arguments.quick else (arguments.repeats, arguments.rows)
     rows = []
-    for place, (what, setting) in enumerate(product(RELEASED, SETTINGS)):
-        rng = np.random.default_rng([5, place])
-        rows.append([what, setting, f"{PEOPLE:,}", *summarize(what, setting, repeats, rng)])
-        report(arguments.out, "models", HEAD, rows, show=False)
+    with ProcessPoolExecutor(arguments.processes) as pool:
+        for place, (what, setting) in enumerate(product(RELEASED, SETTINGS)):
+            seeds = [[5, place, repetition] for repetition in range(repeats)]
+            rows.append([what, setting, f"{PEOPLE:,}", *summarize(what, setting, seeds, pool)])
+            report(arguments.out, "models", HEAD, rows, show=False)
     report(arguments.out, "models", HEAD, rows)
     if arguments.out is not None:
         write_machine(arguments.out, "models")
@@ -91,10 +95,10 @@ def make_mechanisms(what: str, setting: str) -> dict[str, Mechanism]:
     return chosen
 
 
-def summarize(what: str, setting: str, repeats: int, rng: np.random.Generator) -> list[str]:
+def summarize(what: str, setting: str, seeds: list[list[int]], pool: Executor) -> list[str]:
     """Coverage and bias over repetitions, with the errors of both."""
-    mechanisms = make_mechanisms(what, setting)
-    fits = [fit_once(mechanisms, setting, rng) for _ in range(repeats)]
+    once, repeats = partial(fit_once, make_mechanisms(what, setting), setting), len(seeds)
+    fits = list(pool.map(once, seeds, chunksize=20))
     found, errors, noisy = (np.array(part) for part in zip(*fits, strict=True))
     apart = found - TRUTH
     held = (np.abs(apart) <= 1.959964 * errors).mean(axis=0)
@@ -107,9 +111,10 @@ def summarize(what: str, setting: str, repeats: int, rng: np.random.Generator) -
 
 
 def fit_once(
-    mechanisms: dict[str, Mechanism], setting: str, rng: np.random.Generator
+    mechanisms: dict[str, Mechanism], setting: str, seed: list[int]
 ) -> tuple[FloatArray, FloatArray, float]:
     """The two log odds ratios of a fresh release, their standard errors, and ill's of the noisy columns."""
+    rng = np.random.default_rng(seed)
     drawn = 4 * PEOPLE if setting == "weights" else PEOPLE
     age = rng.normal(size=drawn)
     region = rng.integers(4, size=drawn)
@@ -126,8 +131,8 @@ def fit_once(
     for name, truth in {"ill": ill, "smokes": smokes}.items():
         letters = np.array(LETTERS)[truth[kept].astype(int)]
         mechanism = mechanisms.get(name)
-        seed = int(rng.integers(2**32))
-        columns[name] = letters if mechanism is None else mechanism.sample(letters, seed=seed)
+        own_seed = int(rng.integers(2**32))
+        columns[name] = letters if mechanism is None else mechanism.sample(letters, seed=own_seed)
     formula = "smokes ~ ill + age" + (" + region" if setting == "strata" else "")
     found = model(columns, formula, mechanisms, **options)
     places = [found.names.index(name) for name in ("ill[T.yes]", "age")]

@@ -54,7 +54,6 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         "linear designs up to N = 400, and of 4,000 x 20, beside generic LP solvers"
     ),
     "ends": Benchmark("metric privacy on many points of planes, grids and roads beside cvxpy"),
-    "solvers": Benchmark("solve beside plain cvxpy with each installed solver"),
     "small": Benchmark("processes of the command, and designs on few letters beside cvxpy"),
     "qif_compare": Benchmark("LDP designs beside the library qif"),
     "estimation_peers": Benchmark("frequencies by multi-freq-ldpy and pure-ldp, and by designs"),
@@ -86,23 +85,17 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     ),
     "sweeps": Benchmark("a sweep of thirty epsilon beside cold solves and DPP"),
     "formulations": Benchmark("sparse forms beside the printed ones"),
-    "lp_closed_form": Benchmark("linear programs beside closed forms"),
+    "lp_closed_form": Benchmark(
+        "linear programs beside closed forms, and the simplex started from them"
+    ),
     "vipr_proofs": Benchmark(
         "proofs of every linear kind by a checker of certificates, and changed ones",
         ("--out", "{out}", "--results", "100", "--letters", "4", "12"),
     ),
     "row_order": Benchmark("the random order of released rows"),
-    "warm_start": Benchmark(
-        "the simplex started from a closed form",
-        *drawn("warm_start", "--sizes", "10", "20", "--repeats", "1"),
-    ),
     "enumeration": Benchmark(
         "mutual information: all extreme columns, or generated ones",
         *drawn("enumeration", "--sizes", "6", "8"),
-    ),
-    "robust": Benchmark(
-        "designs for sets of priors",
-        *drawn("robust", "--sizes", "5", "8", "--large", "10", "20", "--repeats", "1"),
     ),
     "tradeoff": Benchmark("error against epsilon, Adult data", *drawn("tradeoff", "--points", "6")),
     "information": Benchmark(

@@ -124,15 +124,6 @@ def show_qif(rows: Sequence[Row]) -> Table:
     return [head, *lines]
 
 
-def show_peers(rows: Sequence[Row]) -> Table:
-    """Show what other libraries measure: names, units and orientations, and how near values are to ours."""
-    columns = {"measure there": "measure there", "here": "here", "unit": "unit", "of": "orientation",
-               "at a zero": "at zeros", "agrees to": "agrees"}  # fmt: skip
-    head, *lines = select_columns(rows, columns)
-    libraries = [f"{row['library']} {row['version']}" for row in rows]
-    return [["library", *head], *([one, *line] for one, line in zip(libraries, lines, strict=True))]
-
-
 def show_statuses(rows: Sequence[Row]) -> Table:
     """Show the solvers that were called without cvxpy by the signs of their dual values, and odd statuses."""
     groups: dict[str, list[Row]] = {}
@@ -164,7 +155,6 @@ VIEWS: Mapping[str, Callable[[Sequence[Row]], Table]] = {
     "processes": show_processes,
     "small": show_small,
     "best of qif": show_qif,
-    "peers": show_peers,
     "statuses": show_statuses,
 }
 """What pages show of a file, by the name in the comment."""

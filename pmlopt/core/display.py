@@ -43,9 +43,8 @@ def format_probability(value: float, digits: int = 4) -> str:
         ('0.25', '0.3333', '1', '<0.0001', '>0.9999')
     """
     text = f"{value:.{digits}f}"
-    if float(text) in (0.0, 1.0) and value != float(
-        text
-    ):  # a probability that is neither must not look so
+    # a probability that is neither must not look so
+    if float(text) in (0.0, 1.0) and value != float(text):
         edge = 10.0**-digits
         return f"<{edge:.{digits}f}" if value < 0.5 else f">{1 - edge:.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

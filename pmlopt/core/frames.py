@@ -179,11 +179,9 @@ def get_row_names(found: Any) -> list[Any] | None:
 def get_column_names(found: Any) -> list[Any] | None:
     """Return a frame's column names; None for pandas' default numbers."""
     native = found.to_native()
-    return (
-        None
-        if _is_default_index(getattr(native, "columns", None))
-        else list(map(_to_plain_value, found.columns))
-    )
+    if _is_default_index(getattr(native, "columns", None)):
+        return None
+    return list(map(_to_plain_value, found.columns))
 
 
 def _is_default_index(index: Any) -> bool:
@@ -259,11 +257,13 @@ def to_plain_list(values: Iterable[Any]) -> list[Any]:
         >>> to_plain_list(np.array([1, 2])), to_plain_list(iter("ab"))
         ([1, 2], ['a', 'b'])
     """
-    for method in ("to_pylist", "to_list", "tolist"):  # Arrow; pandas and Polars; numpy
-        if hasattr(values, method):
-            found = getattr(values, method)()
-            return [to_integer(one) for one in found] if isinstance(found, list) else [found]
-    return [_to_plain_value(value) for value in values]
+    methods = ("to_pylist", "to_list", "tolist")  # Arrow; pandas and Polars; numpy
+    method = next((one for one in methods if hasattr(values, one)), None)
+    listed: Any = values if method is None else getattr(values, method)()
+    found = list(listed) if method is None or isinstance(listed, list) else [listed]
+    if any(issubclass(kind, np.generic | Decimal) for kind in set(map(type, found))):
+        return [_to_plain_value(value) for value in found]
+    return found
 
 
 def _to_plain_value(value: Any) -> Any:
@@ -307,7 +307,10 @@ def is_missing(value: Any) -> bool:
 
 def list_missing(values: Iterable[Any]) -> list[int]:
     """Return the positions of missing values."""
-    return [place for place, value in enumerate(values) if is_missing(value)]
+    found = list(values)
+    if set(map(type, found)) <= {str, int, bool}:
+        return []
+    return [place for place, value in enumerate(found) if is_missing(value)]
 
 
 def is_masked_array(value: object) -> bool:

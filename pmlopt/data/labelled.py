@@ -398,7 +398,7 @@ def read_column(
         values = entries if isinstance(entries, list) else to_plain_list(entries)
     if missing:
         return values
-    for place, value in enumerate(values):
+    for place, value in enumerate(() if are_plain_labels(values) else values):
         if any(map(is_missing, value)) if isinstance(value, tuple) else is_missing(value):
             raise error(f"{what} have a missing value at position {place}: leave it out")
     return values
@@ -463,7 +463,7 @@ def _clean_labels(
     if labels is None:
         return None
     found = tuple(labels)
-    for place in () if are_plain_labels(found) else list_missing(found):
+    for place in list_missing(found):
         raise error(
             f"{what}: the label at position {place} is {found[place]!r}, a missing cell: leave it out, or "
             "make it a letter, such as the empty text ''"

@@ -23,7 +23,7 @@ from pmlopt.core.suggestions import did_you_mean
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import InputError, InstanceError
-from pmlopt.library.listing import library
+from pmlopt.library.listing import ListedProblem, library
 from pmlopt.library.logarithms import parse_logarithm
 from pmlopt.library.shorthand import FIELDS, SHORTHAND_CONSTRUCTORS
 from pmlopt.measures import ldp_level, leakage_level
@@ -156,33 +156,24 @@ class ProblemFile:
                 f"solver_options has {', '.join(self.solver_options)}, which are of one solver: name it, as "
                 'in solver = "clarabel"'
             )
-        form, forms = (
-            self.expected and self.expected.closed_form,
-            CLOSED_FORMS_OF.get(self.builder, ()),
-        )
+        form = self.expected and self.expected.closed_form
+        forms = CLOSED_FORMS_OF.get(self.builder, ())
         if form is not None and form not in forms:
             known = ", ".join(forms) or "none, for none is known here"
             raise InstanceError(f"expected.closed_form is {form!r}: write one of {known}")
 
 
 @dataclass(frozen=True, eq=False)
-class Instance:
+class Instance(ListedProblem):
     """A problem of the library: a buildable program with its known optimum.
 
     Attributes:
-        id, title: its names; `id` is the file's name.
-        cite, where: the key in references.bib and the place in the source.
         builder: what declares it, such as `pmlopt.design`.
         arguments: what the builder is called with, by name.
         expected: what is known of the optimum.
         solver, solver_options: how `pmlopt solve` solves it, as `pmlopt.solve` takes them.
     """
 
-    id: str
-    title: str
-    path: Path
-    cite: str
-    where: str
     builder: Callable[..., Program[Any]]
     arguments: Mapping[str, Any]
     expected: ExpectedOptimum | None

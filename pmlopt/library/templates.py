@@ -90,9 +90,8 @@ def _list_parameters(builder: Any) -> list[str]:
     own = OWN_VALUES.get(builder.__name__, {})
     lines = []
     for name in (one for one in FIELDS if one in known and one in VALUES):
-        if (
-            name == "about" and "chain" not in known
-        ):  # there it is a Secret, which a file calls secret
+        # there it is a Secret, which a file calls secret
+        if name == "about" and "chain" not in known:
             continue
         needed = known[name].default is inspect.Parameter.empty or name in own
         kinds = _list_kinds(FIELDS[name])

@@ -220,9 +220,8 @@ def binary_event(prior: PriorLike, mechanism: MechanismLike, delta: float) -> Fl
     law = p.pmf @ columns
     order = np.argsort(-columns / law, axis=1, kind="stable")  # of each letter, by `P[x,y] / q[y]`
     shares, masses = np.take_along_axis(columns, order, axis=1), law[order]
-    before = np.zeros_like(
-        masses
-    )  # a separate sum: cumsum less the mass loses digits of rare outcomes
+    # a separate sum: cumsum less the mass loses digits of rare outcomes
+    before = np.zeros_like(masses)
     before[:, 1:] = np.cumsum(masses[:, :-1], axis=1)
     # (N, M) a fractional knapsack for each letter: whole outcomes, then one in part, then none
     taken = np.clip(probability - before, 0.0, masses) / masses
@@ -282,10 +281,8 @@ def envelope_slack(size: int, epsilon: float, delta: float, level: float = 0.0) 
         0.125
     """
     check_integer(size, "the number of letters", PrivacyError)
-    target, low = (
-        check_nonnegative(epsilon, "epsilon", PrivacyError),
-        check_nonnegative(level, "the level", PrivacyError),
-    )
+    target = check_nonnegative(epsilon, "epsilon", PrivacyError)
+    low = check_nonnegative(level, "the level", PrivacyError)
     if low >= target:
         raise PrivacyError(
             f"the level {low:g} is not below epsilon, {target:g}: there is no room for a slack"

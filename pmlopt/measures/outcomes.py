@@ -9,12 +9,7 @@ from itertools import compress
 
 import numpy as np
 
-from pmlopt.core.display import (
-    format_facts_html,
-    format_nats,
-    format_table_html,
-    pluralize,
-)
+from pmlopt.core.display import format_facts_html, format_nats, format_table_html, pluralize
 from pmlopt.core.numbers.arrays import FloatArray, Label, check_integer, check_real, join_words
 from pmlopt.core.numbers.blocks import iterate_column_blocks
 from pmlopt.data.mechanism import MechanismLike, as_mechanism, pair_with_prior

@@ -152,10 +152,8 @@ class _ScoreConstraint(Constraint):
 
     def _compute_errors(self, prior: Prior, outputs: Sequence[Label]) -> FloatArray:
         """Compute the (N, M) differences between output score and letter score."""
-        released, own = (
-            self._get_scores(outputs, "the outputs"),
-            self._get_scores(prior.labels, "the letters"),
-        )
+        released = self._get_scores(outputs, "the outputs")
+        own = self._get_scores(prior.labels, "the letters")
         try:
             with np.errstate(over="ignore"):
                 found = subtract_arrays(released[None, :], own[:, None])

@@ -233,9 +233,8 @@ class Certificate(ABC):
     @property
     def failures(self) -> tuple[Claim, ...]:
         """Return the claims of `checks` that are false."""
-        if math.isnan(self.value) or math.isnan(
-            self.bound
-        ):  # no arithmetic compares what is no number
+        # no arithmetic compares what is no number
+        if math.isnan(self.value) or math.isnan(self.bound):
             text = f"the value is {self.value} and the bound {self.bound}: one is no number"
             return (Claim("value", False, FLOATS, text),)
         return tuple(claim for claim in self.checks() if claim.holds is False)
@@ -502,9 +501,8 @@ class ListedCertificate(RequirementCertificate):
 
         The error of a least mean over a set of priors has no such bound: its levels are rounded up.
         """
-        constant = not np.ptp(
-            self.mechanism.matrix, axis=0
-        ).any()  # it reveals nothing: its levels are exact
+        # it reveals nothing: its levels are exact
+        constant = not np.ptp(self.mechanism.matrix, axis=0).any()
         found = self.privacy.levels(self.prior, self.mechanism)
         found |= self.privacy.bound_levels(self.prior, self.mechanism)
         return found, 0.0 if constant else (self.prior.size + 8) * FLOAT_EPSILON

@@ -185,9 +185,8 @@ def check_confidence(over: Any, prior: Any) -> Claim:
     if isinstance(over, L1Ball) and over.center.counts is not None:
         if _log_miss_probability(over) <= math.log(delta) + near:
             return _make_confidence_claim(delta, True)
-        largest = float(
-            over.center.pmf.max()
-        )  # `weissman_kappa` of every law in the ball is at least:
+        # `weissman_kappa` of every law in the ball is at least:
+        largest = float(over.center.pmf.max())
         least = min(max(largest, 1 / 3), 1 - largest) - over.radius / 2
         possible = least <= 0 or _log_miss_probability(over, least) <= math.log(delta) + near
         return _make_confidence_claim(delta, None if possible else False)

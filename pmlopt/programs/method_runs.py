@@ -5,11 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from pmlopt.core.programming_errors import (
-    describe_error,
-    is_programming_error,
-    is_strict,
-)
+from pmlopt.core.programming_errors import describe_error, is_programming_error, is_strict
 from pmlopt.errors import InputError, PmloptError
 from pmlopt.programs.certificate import C_co
 from pmlopt.programs.program import Method, MethodError, MethodResult, Program

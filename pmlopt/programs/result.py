@@ -6,13 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    ClassVar,
-    Generic,
-)
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic
 
 import numpy as np
 
@@ -259,24 +253,14 @@ class Result(SuggestsAttributes, Generic[C_co]):
     @property
     def to_record(self) -> ResultRecord:
         """Collect the fields that a file stores in addition to the mechanism."""
-        certificate = self.certificate
-        return ResultRecord(
-            status=self.status,
-            value=finite_or_none(certificate.value),
-            bound=finite_or_none(certificate.bound),
-            gap=finite_or_none(certificate.gap),
-            level=finite_or_none(certificate.level),
-            prior=certificate.listed_prior,
-            certificate=certificate,
-            solver=self.solver,
-            reason=self.reason,
-            attempts=self.attempts,
-            iterations=self.iterations,
-            warm_started=self.warm_started,
-            timings=self.timings,
-            closed_form=self.closed_form,
-            solver_options=self.solver_options,
-        )
+        numbers = {
+            name: finite_or_none(getattr(self.certificate, name))
+            for name in ("value", "bound", "gap", "level")
+        }
+        own = {
+            one.name: getattr(self, one.name) for one in fields(ResultRecord) if one.name != "prior"
+        }
+        return ResultRecord(**{**own, **numbers, "prior": self.certificate.listed_prior})
 
     def _to_metadata(self, *, keeps_matrices: bool = False) -> dict[str, Any]:
         """Serialize the fields that a file stores in addition to the mechanism."""
@@ -349,11 +333,9 @@ class Result(SuggestsAttributes, Generic[C_co]):
         prior = self.certificate.listed_prior
         if prior is None:
             return {}
-        return (
-            {"pml": leakage_level(prior, drawn)}
-            if privacy is None
-            else privacy.levels(prior, drawn)
-        )
+        if privacy is None:
+            return {"pml": leakage_level(prior, drawn)}
+        return privacy.levels(prior, drawn)
 
     def _check_drawn_levels(self, bits: int | None, max_level: float) -> None:
         """Raise an error for draws with a level above the largest one that is allowed."""

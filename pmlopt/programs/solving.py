@@ -204,13 +204,9 @@ def certify(
         else copy_float_array(multipliers, 1, "the multipliers", ProgramError)
     )
     found = question.certify_matrix(program, point, rho)
-    status = _choose_status(found, program.compute_allowed_gap(program.tolerance), given=True)
-    if status is Status.OPTIMAL and has_foreign_parts(program) and found.certificate.failures:
-        status = Status.UNPROVED
-    seconds = time.perf_counter() - begin
-    found = replace(found, certify_seconds=seconds)
+    found = replace(found, certify_seconds=time.perf_counter() - begin)
     given_matrix: Method[Any, Any, C_co] = Method("given", found.message, lambda *_: found)
-    return make_result(found, given_matrix, status, [], seconds)
+    return _make_given_result(program, found, given_matrix, begin)
 
 
 def certify_solution(
@@ -254,6 +250,16 @@ def certify_solution(
         found = method.run(program, options, start)
     except MethodError as cause:
         raise SolverError(f"the solution proves nothing: {cause}") from None
+    return _make_given_result(program, found, method, begin)
+
+
+def _make_given_result(
+    program: Program[C_co],
+    found: MethodResult[C_co],
+    method: Method[Any, Any, C_co],
+    begin: float,
+) -> Result[C_co]:
+    """Make the result of a mechanism that was given, which is optimal where its certificate says so."""
     status = _choose_status(found, program.compute_allowed_gap(program.tolerance), given=True)
     if status is Status.OPTIMAL and has_foreign_parts(program) and found.certificate.failures:
         status = Status.UNPROVED

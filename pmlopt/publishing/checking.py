@@ -459,10 +459,10 @@ def assess_described_fit(
 
 def describe_fit(fit: FitTest, same_people: bool) -> str:
     """Return what the test of all outcomes found, and below what it refuses."""
-    usual = "; correct rows mostly have 1" if fit.p_value >= 1 else ""
+    value = "1, as correct rows mostly have" if fit.p_value >= 1 else _format_bound(fit.p_value)
     return (
-        f"the outcome whose count is least likely has a p-value of {_format_bound(fit.p_value)}, "
-        f"{_describe_refusal(same_people)}{usual}"
+        f"the outcome whose count is least likely has a p-value of {value}, "
+        f"{_describe_refusal(same_people)}"
     )
 
 

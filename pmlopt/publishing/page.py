@@ -85,6 +85,11 @@ def _describe_column_losses(columns: Sequence[str], made: Mechanism | Result[Any
     if lost:
         shares = [f"{name} {table.loss / table.nothing:.3g}" for name, table in lost]
         yield f"Of what releasing nothing loses, it loses: {join_words(shares, 20)}."
+    if idle := [name for name, table in lost if table.loss >= (1 - 1e-6) * table.nothing]:
+        yield (
+            f"By this utility the release tells nothing of {join_words(idle)}: another utility, a weight "
+            "or a limit for it, or a larger total keeps some of it."
+        )
 
 
 def _describe_intervals(prior: Prior, mechanism: Mechanism, rows: int) -> str:

@@ -148,7 +148,10 @@ def _advise_on_epsilon(draft: ReleaseDraft, exact: float) -> str:
         advice = f"take a total of {_round_down(less)}"
     else:
         advice = f"take --epsilon {_round_down(less)}"
-    found = f" If {format_nats(claimed)} is your limit for both, {advice}."
+    found = (
+        f" Where your limit is less, also for somebody who knows the exact shares, {advice}; else nothing "
+        "is to be done."
+    )
     if rare := _list_rare_letters(draft):
         found += f" Or merge letters that fewer than {draft.planned.step} people have: {join_words(rare, 5)}."
     return found

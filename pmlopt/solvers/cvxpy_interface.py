@@ -236,9 +236,8 @@ def _check_options(solver: str, options: MethodOptions) -> Iterator[None]:
         return
     try:
         with warnings.catch_warnings():
-            warnings.filterwarnings(
-                "error", "Unrecognized options"
-            )  # scipy passes over those that it ignores
+            # scipy passes over those that it ignores
+            warnings.filterwarnings("error", "Unrecognized options")
             yield
     except (TypeError, ValueError, AttributeError, KeyError, Warning, cp.SolverError) as cause:
         given = ", ".join(f"{name}={value!r:.60}" for name, value in options.solver_options.items())

@@ -206,9 +206,8 @@ class MasterProblem:
 
     def add_columns(self, lifts: FloatArray, worths: FloatArray) -> None:
         """Add columns with their objective values, keeping the basis."""
-        peaks = lifts.max(
-            axis=0
-        )  # columns whose largest entry is 1: under a rare letter it can be 1e12
+        # columns whose largest entry is 1: under a rare letter it can be 1e12
+        peaks = lifts.max(axis=0)
         columns = (lifts / peaks).T
         used = columns != 0
         # compressed columns: each begins where the nonzeros of those before end
@@ -271,10 +270,8 @@ class MasterProblem:
             raise ArithmeticError(f"the master problem: {self._highs.modelStatusToString(status)}")
         self.iterations += max(self._highs.getInfoValue("simplex_iteration_count")[1], 0)
         solution = self._highs.getSolution()
-        weights, duals = (
-            np.array(solution.col_value) / self.lifts.max(axis=0),
-            np.array(solution.row_dual) / self._scale,
-        )
+        weights = np.array(solution.col_value) / self.lifts.max(axis=0)
+        duals = np.array(solution.row_dual) / self._scale
         return float(self.worths @ weights), weights, duals
 
     def release(self) -> None:

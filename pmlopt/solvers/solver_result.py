@@ -164,6 +164,16 @@ class SolverResult:
     point: PrimalDualPoint | None = None
     warm_start_arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
+    @classmethod
+    def from_point(
+        cls, point: PrimalDualPoint, message: str, finished: bool, iterations: int,
+        begin: float, compiled: float, warm_started: bool = False,
+    ) -> SolverResult:  # fmt: skip
+        """Return the result of a method of pmlopt that ends now, by when it began and was ready to solve."""
+        solving = time.perf_counter() - compiled
+        start = compiled - begin
+        return cls("point", finished, message, iterations, warm_started, start, solving, point)
+
 
 @dataclass(frozen=True)
 class CompiledProblem:

@@ -168,9 +168,8 @@ class TwoSidedSearch(Generic[W, P]):
         self.proofs = [best]
         self.number, self.wanted = self.upper, 0.0
         self.programs, self._idle, self._failures, self._hair = 0, 0, 0, self.ROOT_RTOL
-        self._met = (
-            0.0  # the largest number at which nothing was missing, though no witness reaches it
-        )
+        # the largest number at which nothing was missing, though no witness reaches it
+        self._met = 0.0
         self._untried, self._probed = np.sort(task.marks), set[float]()
         self._earlier: tuple[float, ParameterSolution[P]] | None = None
         mark = self._choose_mark()
@@ -326,11 +325,9 @@ class TwoSidedSearch(Generic[W, P]):
         number, last = self._earlier
         # what the last tangent predicts here: if it was right, the function is nearly linear
         predicted = last.infeasibility + last.slope * (self.number - number)
-        return (
-            1.0
-            if abs(predicted - answer.infeasibility) <= 1e-2 * answer.infeasibility
-            else self.UNTRUSTED_STEP_FRACTION
-        )
+        if abs(predicted - answer.infeasibility) <= 1e-2 * answer.infeasibility:
+            return 1.0
+        return self.UNTRUSTED_STEP_FRACTION
 
     def _extrapolate_multipliers(self, answer: ParameterSolution[P], root: float) -> list[P]:
         """Extrapolate multipliers from the last two solutions."""

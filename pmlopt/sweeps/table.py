@@ -211,9 +211,8 @@ class Sweep:
             raise SweepError(f"the table has no column {name!r}; it has {', '.join(self.columns)}")
         place = self.columns.index(name)
         values = [row.cells[place] for row in self.rows]
-        if (
-            name in self.names
-        ):  # of numbers, of truth values or of text where all are, else of objects
+        # of numbers, of truth values or of text where all are, else of objects
+        if name in self.names:
             kinds = set(map(type, values))
             alike = (kinds <= {int, float} or len(kinds) == 1) and kinds != {type(None)}
             return np.array(values) if alike else np.array(values, dtype=object)

@@ -7,22 +7,125 @@ one that is kept.
 
 from __future__ import annotations
 
+import atexit
 import json
-import subprocess
-import sys
+import os
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pmlopt.core.files.child_process import start_child
 from pmlopt.core.files.file_kinds import SURVEY_KINDS
 from pmlopt.core.frames import MISSING_LETTER
 from pmlopt.core.lazy_imports import check_installed
 from pmlopt.core.numbers.arrays import BoolArray, IntArray, Label
 from pmlopt.errors import FileFormatError, LabelWarning
 from pmlopt.tables.survey_columns import PROGRAMS, SurveyColumn, SurveyMetadata
-from pmlopt.tables.survey_process import METADATA, MIN_KIND
+from pmlopt.tables.survey_process import METADATA, MIN_KIND, serve_file
 from pmlopt.tables.table import Table, TableBatch
+
+
+class ReadingProcess:
+    """A process that reads a file, and answers for several tables in turn.
+
+    Attributes:
+        key: of what it reads.
+        head: the schema of all columns, with what the file states of them among its metadata.
+        is_idle: whether it waits for a question.
+
+    Args:
+        key: of what it reads.
+        path: of the file.
+        ending: for such a file.
+        encoding: of the text; empty for what the file states.
+        kind: of the file, in words.
+
+    Raises:
+        FileFormatError: it is not a whole file of that kind.
+    """
+
+    def __init__(
+        self, key: tuple[Any, ...], path: Any, ending: str, encoding: str, kind: str
+    ) -> None:
+        self.key, self._where, self._kind = key, path, kind
+        self._child = start_child(serve_file, path=str(path), ending=ending, encoding=encoding)
+        self.head = self._open_stream().read_all().schema
+        self.is_idle = True
+
+    def _open_stream(self) -> Any:
+        """Open the next stream of the process."""
+        import pyarrow
+
+        try:
+            return pyarrow.ipc.open_stream(self._child.stdout)
+        except (pyarrow.ArrowInvalid, OSError) as cause:
+            raise self._explain(cause) from None
+
+    def read_rows(self, names: Sequence[str]) -> Iterator[Any]:
+        """Yield record batches of some columns.
+
+        Raises:
+            FileFormatError: the file is damaged.
+        """
+        import pyarrow
+
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        try:
+            self.is_idle = False
+            self._child.stdin.write(json.dumps(names).encode() + b"\n")
+            self._child.stdin.flush()
+            yield from self._open_stream()
+            self.is_idle = self._child.stdout.read(1) == b"+"
+        except (pyarrow.ArrowInvalid, OSError) as cause:
+            raise self._explain(cause) from None
+        if not self.is_idle:
+            raise self._explain("")
+
+    def _explain(self, cause: object) -> FileFormatError:
+        """Return the error of a file that the process could not read."""
+        said = self._child.communicate()[1].decode(errors="replace").strip()
+        if self._child.returncode == 2:
+            cause = said.splitlines()[-1] if said else cause
+        elif self._child.returncode:
+            cause = "the process that reads it ended, as it does on some damaged files"
+        return FileFormatError(f"{self._where}: is a {self._kind}, but no whole one: {cause}")
+
+    def close(self) -> None:
+        """End the process."""
+        self._child.kill()
+        self._child.communicate()
+
+
+_IDLE: dict[tuple[Any, ...], ReadingProcess] = {}
+"""The process that was used last, by what it reads and the process that started it."""
+
+
+def _take_process(path: Any, ending: str, encoding: str, kind: str) -> ReadingProcess:
+    """Return the idle process of a file that is as it was, or start one."""
+    about = Path(path).stat()
+    state = (about.st_ino, about.st_size, about.st_mtime_ns)
+    key = (os.getpid(), str(Path(path).absolute()), ending, encoding, *state)
+    return _IDLE.pop(key, None) or ReadingProcess(key, path, ending, encoding, kind)
+
+
+def _give_back(process: ReadingProcess) -> None:
+    """Keep a process in place of the one before; end it where it is not idle."""
+    _end_idle()
+    if process.is_idle:
+        _IDLE[process.key] = process
+    else:
+        process.close()
+
+
+@atexit.register
+def _end_idle() -> None:
+    """End the process that is kept, unless this one was forked from the one that started it."""
+    for key in list(_IDLE):
+        process = _IDLE.pop(key)
+        if key[0] == os.getpid():
+            process.close()
 
 
 class SurveyTable(Table):
@@ -60,20 +163,8 @@ class SurveyTable(Table):
             raise FileFormatError(
                 f"{path}: is a {self.kind}, which is read from a file on disk: write it there first"
             )
-        self._process = subprocess.Popen(  # noqa: S603 -- our own module
-            [
-                sys.executable,
-                "-m",
-                "pmlopt.tables.survey_process",
-                str(path),
-                ending,
-                encoding or "",
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        schema = self._open_stream().read_all().schema
+        self._process = _take_process(path, ending, encoding or "", self.kind)
+        schema = self._process.head
         self.metadata = SurveyMetadata.from_json(schema.metadata[METADATA])
         self.names, self.rows = list(self.metadata.names), self.metadata.rows
         self.columns = [
@@ -86,24 +177,6 @@ class SurveyTable(Table):
         ]
         kinds = "_abcdefghijklmnopqrstuvwxyz"
         self.missing_letters = {MISSING_LETTER, *(f".{kind}" for kind in kinds + kinds.upper())}
-
-    def _open_stream(self) -> Any:
-        """Open the next stream of the process."""
-        import pyarrow
-
-        try:
-            return pyarrow.ipc.open_stream(self._process.stdout)
-        except (pyarrow.ArrowInvalid, OSError) as cause:
-            raise self._explain(cause) from None
-
-    def _explain(self, cause: object) -> FileFormatError:
-        """Return the error of a file that the process could not read."""
-        said = self._process.communicate()[1].decode(errors="replace").strip()
-        if self._process.returncode == 2:
-            cause = said.splitlines()[-1] if said else cause
-        elif self._process.returncode:
-            cause = "the process that reads it ended, as it does on some damaged files"
-        return FileFormatError(f"{self.where}: is a {self.kind}, but no whole one: {cause}")
 
     def keep_numbers(self) -> None:
         """Give columns as they are in the file: see `keeps_numbers`."""
@@ -120,21 +193,11 @@ class SurveyTable(Table):
 
     def _read_batches(self, names: Sequence[str]) -> Iterator[TableBatch]:
         """Yield the batches of rows, with some columns."""
-        import pyarrow
-
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps(names).encode() + b"\n")
-            self._process.stdin.flush()
-            for batch in self._open_stream():
-                found = dict(zip(names, batch.columns, strict=True))
-                columns = [found.get(name) for name in self.names]
-                yield SurveyBatch(columns, batch.num_rows, self._read + 1, self)
-                self._read += batch.num_rows
-        except (pyarrow.ArrowInvalid, OSError) as cause:
-            raise self._explain(cause) from None
-        if self._process.wait():
-            raise self._explain("")
+        for batch in self._process.read_rows(names):
+            found = dict(zip(names, batch.columns, strict=True))
+            columns = [found.get(name) for name in self.names]
+            yield SurveyBatch(columns, batch.num_rows, self._read + 1, self)
+            self._read += batch.num_rows
         if not self._read:
             raise FileFormatError(f"{self.where}: has 0 rows: at least one is needed")
         if self.rows is not None and self._read < self.rows:
@@ -160,9 +223,8 @@ class SurveyTable(Table):
             )
 
     def close(self) -> None:
-        """End the process."""
-        self._process.kill()
-        self._process.communicate()
+        """Leave the process to the next table of the file."""
+        _give_back(self._process)
 
     def done(self) -> float | None:
         """Return the fraction of the rows that was read."""

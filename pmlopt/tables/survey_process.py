@@ -1,9 +1,9 @@
 """The process that reads a file of SPSS, Stata or SAS by pyreadstat, and writes its rows as Arrow streams.
 
-A damaged file can end the process that reads it, which is therefore another one:
-`python -m pmlopt.tables.survey_process PATH ENDING ENCODING`. The first stream has no rows, and the labels,
-formats and missing values as JSON. A line of JSON, the names of columns, is answered by a second stream with
-the rows of these; errors go to the standard error stream.
+A damaged file can end the process that reads it, which is therefore another one. The first stream that it
+writes has no rows, and the labels, formats and missing values as JSON. Each line of JSON that it reads, the
+names of columns, is answered by a stream with the rows of these and a + behind it; an error goes to the
+standard error stream, and the process ends.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import repeat
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -48,48 +49,128 @@ _FIELDS = {
 """The fields of `SurveyMetadata`, and what pyreadstat calls them."""
 
 
-def write_streams(path: str, ending: str, encoding: str, asked: BinaryIO, stream: BinaryIO) -> None:
-    """Write what a file states of its columns, and then the rows of those that are asked for.
+def serve_file(path: str, ending: str, encoding: str) -> None:
+    """Answer what comes in by the standard input stream; see `FileServer`.
 
     Args:
         path: of the file.
         ending: of the names of such files.
         encoding: of its text; empty for what the file states.
-        asked: where the names of columns come from.
-        stream: that is written to.
     """
+    stream = sys.stdout.buffer
+    try:
+        server = FileServer(path, ending, encoding)
+        server.write_head(stream)
+        for line in sys.stdin.buffer:
+            server.write_rows(json.loads(line), stream)
+    except BrokenPipeError:
+        sys.exit(0)
+    except Exception as cause:  # whatever pyreadstat raises of a damaged file
+        sys.stderr.write(f"{cause}\n")
+        sys.exit(2)
+
+
+class FileServer:
+    """A reader of a file that keeps the columns of few values which it has read, a byte for each cell.
+
+    A release reads its column to design for it, to count it with those in clear, and to draw: the second and
+    the third time such columns are there.
+
+    Args:
+        path: of the file.
+        ending: of the names of such files.
+        encoding: of its text; empty for what the file states.
+    """
+
+    def __init__(self, path: str, ending: str, encoding: str) -> None:
+        import pyarrow
+
+        how = {"encoding": encoding} if encoding and ending != ".por" else {}
+        self._read = partial(_read, path, ending, **how)
+        self._found = self._read(metadataonly=True)[1]
+        self._types = {
+            name: pyarrow.string()
+            if self._found.readstat_variable_types[name].startswith("string")
+            else pyarrow.float64()
+            for name in self._found.column_names
+        }
+        self._kept: dict[str, list[Any]] = {}
+
+    def write_head(self, stream: BinaryIO) -> None:
+        """Write a stream without rows, with what the file states of its columns."""
+        import pyarrow
+
+        told = {field: getattr(self._found, theirs) for field, theirs in _FIELDS.items()} | {
+            "value_labels": {
+                name: list(labels.items())
+                for name, labels in self._found.variable_value_labels.items()
+            }
+        }
+        head = pyarrow.schema(
+            [(f"f{place}", kind) for place, kind in enumerate(self._types.values())],
+            metadata={METADATA: json.dumps(told)},
+        )
+        pyarrow.ipc.new_stream(stream, head).close()
+        stream.flush()
+
+    def write_rows(self, names: Sequence[str], stream: BinaryIO) -> None:
+        """Write a stream with the rows of some columns, and a + behind it."""
+        import pyarrow
+
+        schema = pyarrow.schema(
+            [(f"f{place}", self._types[name]) for place, name in enumerate(names)]
+        )
+        with pyarrow.ipc.new_stream(stream, schema) as writer:
+            for columns in self._make_batches(names):
+                writer.write_batch(pyarrow.RecordBatch.from_arrays(columns, schema=schema))
+        stream.write(b"+")
+        stream.flush()
+
+    def _make_batches(self, names: Sequence[str]) -> Iterator[list[Any]]:
+        """Yield the columns of some rows at a time, and keep those of few values."""
+        known = [name for name in names if name in self._kept]
+        fresh = [name for name in names if name not in self._kept]
+        encoded: dict[str, list[Any]] = {name: [] for name in fresh}
+        batches = _read_batches(self._read, fresh, self._found)
+        if known and not fresh:
+            batches = repeat([], len(self._kept[known[0]]))
+        for number, cells in enumerate(batches):
+            found = {name: self._kept[name][number].dictionary_decode() for name in known}
+            for name, column in zip(fresh, cells, strict=True):
+                found[name] = _to_arrow(column, self._types[name])
+                if name in encoded and (codes := _encode(found[name])) is not None:
+                    encoded[name].append(codes)
+                else:
+                    encoded.pop(name, None)
+            yield [found[name] for name in names]
+        for name, codes in encoded.items():
+            if sum(map(_count_rows, (codes, *self._kept.values()))) <= 2**26:  # bytes in memory
+                self._kept[name] = codes
+
+
+def _count_rows(batches: Sequence[Any]) -> int:
+    """Return how many rows some arrays have together."""
+    return sum(map(len, batches))
+
+
+def _to_arrow(cells: Sequence[Any], kind: Any) -> Any:
+    """Convert the cells of a column to an Arrow array without nulls."""
     import pyarrow
 
-    how = {"encoding": encoding} if encoding and ending != ".por" else {}
-    read = partial(_read, path, ending, **how)
-    found = read(metadataonly=True)[1]
-    types = {
-        name: pyarrow.string()
-        if found.readstat_variable_types[name].startswith("string")
-        else pyarrow.float64()
-        for name in found.column_names
-    }
-    told = {field: getattr(found, theirs) for field, theirs in _FIELDS.items()} | {
-        "value_labels": {
-            name: list(labels.items()) for name, labels in found.variable_value_labels.items()
-        }
-    }
-    head = pyarrow.schema(
-        [(f"f{place}", kind) for place, kind in enumerate(types.values())],
-        metadata={METADATA: json.dumps(told)},
-    )
-    pyarrow.ipc.new_stream(stream, head).close()
-    stream.flush()
-    names = json.loads(asked.readline() or "[]")
-    schema = pyarrow.schema([(f"f{place}", types[name]) for place, name in enumerate(names)])
-    with pyarrow.ipc.new_stream(stream, schema) as writer:
-        for cells in _read_batches(read, names, found):
-            columns = [
-                pyarrow.array(["" if cell is None else cell for cell in column], kind)
-                if kind == pyarrow.string() else pyarrow.array(number_kinds(column))
-                for column, kind in zip(cells, schema.types, strict=True)
-            ]  # fmt: skip
-            writer.write_batch(pyarrow.RecordBatch.from_arrays(columns, schema=schema))
+    if kind == pyarrow.string():
+        return pyarrow.array(["" if cell is None else cell for cell in cells], kind)
+    return pyarrow.array(number_kinds(cells))
+
+
+def _encode(column: Any) -> Any:
+    """Encode a column of at most 256 values, a byte for each cell; None for one of more."""
+    import pyarrow
+
+    coded = column.dictionary_encode()
+    if len(coded.dictionary) > np.iinfo(np.uint8).max + 1:
+        return None
+    codes = coded.indices.cast(pyarrow.uint8())
+    return pyarrow.DictionaryArray.from_arrays(codes, coded.dictionary)
 
 
 def _read(path: str, ending: str, **how: Any) -> Any:
@@ -178,14 +259,3 @@ def name_kind(number: float) -> str:
         'z'
     """
     return chr(round((number / MIN_KIND - 1) * 4096))
-
-
-if __name__ == "__main__":
-    try:
-        path, ending, encoding = sys.argv[1:]
-        write_streams(path, ending, encoding, sys.stdin.buffer, sys.stdout.buffer)
-    except BrokenPipeError:
-        sys.exit(0)
-    except Exception as cause:  # whatever pyreadstat raises of a damaged file
-        sys.stderr.write(f"{cause}\n")
-        sys.exit(2)

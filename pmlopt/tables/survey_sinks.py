@@ -197,8 +197,10 @@ class SurveySink(TypedSink):
         import pyarrow
 
         if column.type == pyarrow.string():
-            self._check_texts(name, column)
-            return np.array(column.fill_null("").to_pylist(), dtype=object)
+            found = column.fill_null("").dictionary_encode().combine_chunks()
+            self._check_texts(name, found.dictionary)
+            texts = np.array(found.dictionary.to_pylist(), dtype=object)
+            return texts[found.indices.to_numpy()]
         if pyarrow.types.is_temporal(column.type):
             return count_units(column, self.program)
         numbers = np.asarray(column.cast(pyarrow.float64()).to_numpy())

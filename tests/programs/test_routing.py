@@ -138,7 +138,7 @@ INSTANCES: dict[tuple[str, str], Instance] = {
     ("LinearDesign", "highs-warm"): Instance(small, np.full((8, 8), 1 / 8)),
     ("LinearDesign", "highs-small"): Instance(small),
     ("LinearDesign", "color-refinement"): Instance(of_two_kinds),
-    ("LinearDesign", "output-generation"): Instance(lambda: large(320)),
+    ("LinearDesign", "output-generation"): Instance(lambda: large(500)),
     ("LinearDesign", "block-ipm"): Instance(large),
     ("LinearDesign", "clarabel"): Instance(with_a_cone),
     ("LinearDesign", "clarabel-sharp"): Instance(small),

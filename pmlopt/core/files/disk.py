@@ -211,9 +211,8 @@ def _publish_stream(
                     held.enter_context(exclusive_lock(target))
                 if _get_file_identity(target) != seen:
                     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
-            if (
-                name is None
-            ):  # with a folder, though it is not used, Python follows the link to the file
+            # with a folder, though it is not used, Python follows the link to the file
+            if name is None:
                 os.link(
                     f"/proc/self/fd/{handle}", temporary, src_dir_fd=handle, follow_symlinks=True
                 )
@@ -288,9 +287,8 @@ def exclusive_lock(
         yield
     finally:
         with suppress(OSError):  # some systems keep a file that is open
-            Path(
-                lock.lock_file
-            ).unlink()  # under the lock: a waiting process sees that the file lost its name
+            # under the lock: a waiting process sees that the file lost its name
+            Path(lock.lock_file).unlink()
         lock.release()
 
 

@@ -310,9 +310,9 @@ def join_words(
 
     Args:
         labels: that are joined.
-        most: how many are written.
+        most: how many are written, or one more.
         word: before the last.
-        rest: what stands for several omitted ones, with a place for their number.
+        rest: what stands for the omitted ones, with a place for their number.
 
     Examples:
         >>> join_words(["a", "", 3]), join_words(range(9)), join_words(["x", "y"], word="or")
@@ -323,7 +323,8 @@ def join_words(
         return "none"
     parts = [escape_control_characters(str(label)) if str(label) else "''" for label in every]
     left = len(parts) - most
-    parts = parts if left <= 0 else [*parts[:most], "1 other" if left == 1 else rest.format(left)]
+    if left > 1:  # a single one takes no more words than its number
+        parts = [*parts[:most], rest.format(left)]
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
 
 
@@ -474,10 +475,8 @@ def indices_of(
         >>> indices_of([2, 1], ("1", "2"), "the counts", InputError, text=True)
         [1, 0]
     """
-    labels, places = (
-        list(labels),
-        {make_label_key(label): place for place, label in enumerate(known)},
-    )
+    labels = list(labels)
+    places = {make_label_key(label): place for place, label in enumerate(known)}
     if not text and not {bool, np.bool_, tuple} & {type(label) for label in (*labels, *known)}:
         with suppress(KeyError, TypeError):  # the error below names the label
             return [places[label] for label in labels]
@@ -486,9 +485,8 @@ def indices_of(
         raise error(
             f"two of {abbreviate(tuple(known))} read alike, and the labels of {what} are text"
         )
-    read.update(
-        {str(label): place for place, label in enumerate(known) if text}
-    )  # a tuple in one cell
+    # a tuple in one cell
+    read.update({str(label): place for place, label in enumerate(known) if text})
     found: dict[Any, int] = {}
 
     def index_of(label: Label) -> int:

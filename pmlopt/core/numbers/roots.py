@@ -124,10 +124,8 @@ def find_crossings(
         if are_found(value, low, high):
             return np.asarray(number)
         below = value < 0
-        at_low, at_high = (
-            np.where(below, value, np.where(last > 0, 0.5, 1.0) * at_low),
-            np.where(below, np.where(last < 0, 0.5, 1.0) * at_high, value),
-        )
+        at_low = np.where(below, value, np.where(last > 0, 0.5, 1.0) * at_low)
+        at_high = np.where(below, np.where(last < 0, 0.5, 1.0) * at_high, value)
         low, high = np.where(below, number, low), np.where(below, high, number)
         last = np.where(below, -1, 1)
     return None

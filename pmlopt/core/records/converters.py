@@ -15,13 +15,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import chain
 from types import UnionType
-from typing import (
-    Any,
-    Literal,
-    Union,
-    get_args,
-    get_origin,
-)
+from typing import Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 
@@ -433,11 +427,9 @@ class UnionConverter:
                     return names[0]
             elif isinstance(value, tuple):
                 check_json_labels(value)
-                return (
-                    len(value)
-                    if isinstance(value, DefaultLabels)
-                    else [_to_list_label(label) for label in value]
-                )
+                if isinstance(value, DefaultLabels):
+                    return len(value)
+                return [_to_list_label(label) for label in value]
         return to_plain(value, context)
 
 

@@ -48,11 +48,9 @@ class Range:
     def __str__(self) -> str:
         if math.isinf(self.high):
             return f"at least {self.low:g}"
-        return (
-            f"at most {self.high:g}"
-            if math.isinf(self.low)
-            else f"from {self.low:g} to {self.high:g}"
-        )
+        if math.isinf(self.low):
+            return f"at most {self.high:g}"
+        return f"from {self.low:g} to {self.high:g}"
 
 
 @dataclass(frozen=True)

@@ -68,9 +68,8 @@ def randomized_response_lower_bound(prior: PriorLike, epsilon: float, delta: flo
     last = case.number - 1
     if last == 0:
         return math.log(case.alpha / case.law[0])
-    spread = (
-        last * case.alpha + case.theta * case.beta
-    ) / case.delta  # between theta_1 and theta_2
+    # between theta_1 and theta_2
+    spread = (last * case.alpha + case.theta * case.beta) / case.delta
     return math.log(max(case.alpha / case.law[last], min(case.alpha / case.law[last - 1], spread)))
 
 
@@ -182,11 +181,9 @@ class _ResponseCase:
 
 def _make_case(prior: PriorLike, epsilon: float, delta: float) -> _ResponseCase:
     """Validate the arguments, and build the case of [saeidian2026envelopes, Theorem 5]."""
-    p, level, probability = (
-        as_prior(prior),
-        check_nonnegative(epsilon, "epsilon", PrivacyError),
-        check_probability(delta),
-    )
+    p = as_prior(prior)
+    level = check_nonnegative(epsilon, "epsilon", PrivacyError)
+    probability = check_probability(delta)
     if p.size < 2:
         raise PrivacyError("randomized response needs at least two letters")
     down = math.exp(-level)

@@ -101,10 +101,8 @@ class ApproximatePML(Requirement):
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
     ) -> CvxpyConstraints:
         """Return the requirement as cvxpy constraints on an (N, M) variable and its (1, M) output law."""
-        over, exp_neg_epsilon = (
-            cp.Variable(mechanism.shape, nonneg=True, name="excess"),
-            self._exp_neg_epsilon(prior),
-        )
+        over = cp.Variable(mechanism.shape, nonneg=True, name="excess")
+        exp_neg_epsilon = self._exp_neg_epsilon(prior)
         return CvxpyConstraints(
             {
                 "excess": exp_neg_epsilon * mechanism - exp_neg_epsilon * over

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import chain, combinations, count
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from pmlopt.model.privacy.requirement import (
     check_certificate_array,
 )
 from pmlopt.model.uncertainty.prior_set import LinearRows
+
+V = TypeVar("V")
 
 MAX_JOINT_ENTRIES = 100_000
 """Rows of all linear programs that look for weights of pairs next to a set of priors: some seconds."""
@@ -74,10 +76,8 @@ class RequirementConjunction(Requirement):
     def _set_parts(self, parts: Iterable[Requirement]) -> Self:
         """Set the parts, after checking that they can be combined."""
         self.parts = tuple(parts)
-        self._searched: tuple[Any, Any] = (
-            None,
-            None,
-        )  # the gains looked at last, and their weights
+        # the gains looked at last, and their weights
+        self._searched: tuple[Any, Any] = (None, None)
         self._names = make_distinct_names([list(part.limits) for part in self.parts])
         return self
 
@@ -148,25 +148,13 @@ class RequirementConjunction(Requirement):
         """Return the cvxpy constraints of all parts."""
         declared = [part.to_cvxpy(prior, mechanism, law) for part in self.parts]
         return CvxpyConstraints(
-            {
-                f"{k}_{name}": item
-                for k, one in enumerate(declared)
-                for name, item in one.constraints.items()
-            },
-            {
-                f"{k}_{name}": item
-                for k, one in enumerate(declared)
-                for name, item in one.variables.items()
-            },
+            _number_names(one.constraints for one in declared),
+            _number_names(one.variables for one in declared),
         )
 
     def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
         """Return the values of the auxiliary cvxpy variables of all parts at a mechanism."""
-        return {
-            f"{k}_{name}": value
-            for k, part in enumerate(self.parts)
-            for name, value in part.auxiliary_values(prior, matrix).items()
-        }
+        return _number_names(part.auxiliary_values(prior, matrix) for part in self.parts)
 
     def is_met_with_margin(self, prior: Prior, matrix: FloatArray) -> bool:
         """Return whether a mechanism is so far within its bounds that rounding cannot hide a violation."""
@@ -262,6 +250,11 @@ class RequirementConjunction(Requirement):
 
     def __repr__(self) -> str:
         return " & ".join(map(repr, self.parts))
+
+
+def _number_names(several: Iterable[Mapping[str, V]]) -> dict[str, V]:
+    """Join tables, with the number of each before its names."""
+    return {f"{k}_{name}": item for k, one in enumerate(several) for name, item in one.items()}
 
 
 def make_distinct_names(each: Sequence[Sequence[str]]) -> list[dict[str, str]]:

@@ -304,9 +304,8 @@ def find_best_prices(
         return mean + find_best_offsets(laws, prices, beta, room, FEW_SECTIONS)[1]
 
     at_low, at_high = evaluate_over(low), np.zeros(len(high))
-    for step in range(
-        CHORDS
-    ):  # the support function is convex in s, and falls: a chord ends where it is met
+    # the support function is convex in s, and falls: a chord ends where it is met
+    for step in range(CHORDS):
         fraction = np.where(at_low > 0, at_low / np.where(at_low > 0, at_low - at_high, 1.0), 0.0)
         middle = low + (fraction if step % 2 == 0 else 0.5 * fraction) * (high - low)
         at_middle = evaluate_over(middle)

@@ -54,10 +54,7 @@ class GuessLeakage(Requirement):
     guesses: int
     epsilon: float
     name: ClassVar[str] = "guess-leakage"
-    field_checks: ClassVar[FieldChecks] = {
-        "guesses": check_integer,
-        "epsilon": check_nonnegative,
-    }
+    field_checks: ClassVar[FieldChecks] = {"guesses": check_integer, "epsilon": check_nonnegative}
     unsupported_hint: ClassVar[str] = (
         "give GainLeakage with a row for each set of letters, or use PML, LDP or LIP"
     )

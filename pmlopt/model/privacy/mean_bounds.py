@@ -240,13 +240,9 @@ class MeanBounds(Requirement):
             return bounds[0].smaller.cone_block(exp_neg_epsilon)
         if kind == BoundKind.MAX_OVER_MEAN:
             return build_mean_block(prior.pmf, exp_neg_epsilon)
-        return (
-            build_ratio_block(exp_neg_epsilon)
-            if kind == BoundKind.MAX_OVER_MIN
-            else build_peak_block(1 / exp_neg_epsilon)
-            if kind == BoundKind.SUM_OF_MAX
-            else None
-        )
+        if kind == BoundKind.MAX_OVER_MIN:
+            return build_ratio_block(exp_neg_epsilon)
+        return build_peak_block(1 / exp_neg_epsilon) if kind == BoundKind.SUM_OF_MAX else None
 
     @property
     def compares_means(self) -> bool:
@@ -289,10 +285,8 @@ class MeanBounds(Requirement):
             if nats.keys() != {BoundKind.MAX_OVER_MEAN, BoundKind.MEAN_OVER_MIN}:
                 return super().support_function(prior, gains)
             # a normalised column lies between a and b with mean 1: a everywhere, the rest on the best
-            rest, above = (
-                -math.expm1(-nats[BoundKind.MEAN_OVER_MIN]),
-                math.expm1(nats[BoundKind.MAX_OVER_MEAN]),
-            )
+            rest = -math.expm1(-nats[BoundKind.MEAN_OVER_MIN])
+            above = math.expm1(nats[BoundKind.MAX_OVER_MEAN])
             mass = rest / (rest + above) if rest > 0 else 0.0
             spread = conditional_value_at_risk(p, gains, mass) if mass > 0 else 0.0
             return float(
@@ -413,10 +407,8 @@ class MeanBounds(Requirement):
             )
         if len(bounds) > 1 or BoundKind.MEAN_OVER_MIN in nats or BoundKind.SUM_OF_MAX in nats:
             return super().extreme_columns(prior)
-        exp_neg_epsilon, least = (
-            math.exp(-min(bounds[0].exponent, MAX_RELEVANT_LEVEL)),
-            bounds[0].smaller,
-        )
+        exp_neg_epsilon = math.exp(-min(bounds[0].exponent, MAX_RELEVANT_LEVEL))
+        least = bounds[0].smaller
         if not isinstance(least, PriorSet) or least.contains_all_priors:
             return (StaircaseFamily(0.0, 1 / exp_neg_epsilon),)
         families = least.column_families(prior.pmf, exp_neg_epsilon)
@@ -438,9 +430,8 @@ def declare_bounds(
     constraints: dict[str, cp.Constraint] = {}
     variables: dict[str, cp.Variable] = {}
     for one in bounds:
-        if (
-            one.kind == BoundKind.MAX_OVER_MEAN
-        ):  # with the law as a variable 3 N M nonzeros, not N^2 M
+        # with the law as a variable 3 N M nonzeros, not N^2 M
+        if one.kind == BoundKind.MAX_OVER_MEAN:
             constraints[one.name] = one.exp_neg_exponent * mechanism <= ones @ law
         elif one.kind == BoundKind.MEAN_OVER_MIN:
             constraints[one.name] = one.exp_neg_exponent * (ones @ law) <= mechanism
@@ -509,9 +500,8 @@ def _bound_violation(
         return _subtract_multiple(matrix.max(axis=0) * total, factor, least)
     if one.kind == BoundKind.MAX_OVER_MIN:
         return _subtract_multiple(matrix.max(axis=0), factor, matrix.min(axis=0))
-    if (
-        one.kind == BoundKind.SUM_OF_MAX
-    ):  # the least sum of a row represents one: sums of floats may differ
+    # the least sum of a row represents one: sums of floats may differ
+    if one.kind == BoundKind.SUM_OF_MAX:
         return matrix.max(axis=0).sum() - factor * matrix.sum(axis=1).min()
     total, law = mean
     if one.kind == BoundKind.MAX_OVER_MEAN:

@@ -204,11 +204,9 @@ class PML(MeanBounds):
             from pmlopt.model.privacy.secret_leakage import RobustSecretPML, SecretPML
 
             level = float(np.asarray(epsilon))
-            return (
-                RobustSecretPML(level, about, over)
-                if isinstance(over, JointLaws)
-                else SecretPML(level, about)
-            )
+            if isinstance(over, JointLaws):
+                return RobustSecretPML(level, about, over)
+            return SecretPML(level, about)
         return (
             LetterBudgets(list(np.asarray(epsilon))) if np.ndim(epsilon) else super().__new__(cls)
         )

@@ -201,10 +201,8 @@ def compute_log_norm(
     masses: Iterable[Decimal], entries: Iterable[Decimal], alpha: float
 ) -> Decimal:
     """Compute the logarithm of `(sum_x mass[x] v[x]^alpha)^(1/alpha)`, of entries that are not all zero."""
-    order, pairs = (
-        Decimal(alpha),
-        [(mass, entry) for mass, entry in zip(masses, entries, strict=True) if entry],
-    )
+    order = Decimal(alpha)
+    pairs = [(mass, entry) for mass, entry in zip(masses, entries, strict=True) if entry]
     top = max(entry for _, entry in pairs)
     moment = sum((mass * (order * (entry / top).ln()).exp() for mass, entry in pairs), Decimal(0))
     return top.ln() + moment.ln() / order

@@ -276,10 +276,6 @@ class RatioBound(RatioRequirement):
         """Return the number of letters N."""
         return int(self.numerators.shape[1])
 
-    def list_weighted_ratios(self, prior: Prior) -> RatioBounds | None:
-        """List the ratio bounds of whose pairs weights are the dual certificate."""
-        return self.list_ratios(prior)
-
     @property
     def limit(self) -> str:
         """Return the display name of the leakage limit."""

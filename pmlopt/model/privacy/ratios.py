@@ -451,9 +451,8 @@ class RatioBounds:
     @cached_property
     def _float_rows(self) -> FloatArray:
         """Return the (R, N) normalized rows as floats."""
-        shares = (
-            self.rows / self.scales[:, None]
-        )  # of whole numbers rounded to the nearest, as of floats
+        # of whole numbers rounded to the nearest, as of floats
+        shares = self.rows / self.scales[:, None]
         return np.asarray(shares, dtype=float).reshape(-1, self.size)
 
 

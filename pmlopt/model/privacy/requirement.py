@@ -47,9 +47,8 @@ def check_certificate_array(certificate: Witness, name: str, shape: tuple[int, .
         PrivacyError: it is missing, or something else.
     """
     found = certificate.get(name)
-    if (
-        found is not None and np.size(found) == 0 and 0 in shape
-    ):  # lists in files have lost the other numbers
+    # lists in files have lost the other numbers
+    if found is not None and np.size(found) == 0 and 0 in shape:
         return np.zeros(shape)
     if found is None or np.shape(found) != shape or not np.isfinite(found).all():
         raise PrivacyError(

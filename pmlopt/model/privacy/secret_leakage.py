@@ -367,11 +367,8 @@ class RobustSecretPML(Requirement):
         """
         s, n, law = self.over.law.size, self.over.conditionals[0].size, _get_rows(self.over.law)
         given = [_get_rows(one) for one in self.over.conditionals]
-        sets = [
-            *given,
-            *given,
-            *[law] * s,
-        ]  # for the least means, the largest ones, and the outcomes
+        # for the least means, the largest ones, and the outcomes
+        sets = [*given, *given, *[law] * s]
         ends = np.cumsum([2 * s, *(len(one.right) for one in sets)])
         column, numbers = [], []
         for place, one in enumerate(sets):
@@ -384,9 +381,8 @@ class RobustSecretPML(Requirement):
             parts = np.zeros((one.parts.shape[1], n)) if place >= 2 * s else one.parts.T
             column.append(sparse.csr_array(-parts if place < s else parts))
             numbers.append(sparse.csr_array(block))
-        means = np.zeros(
-            (3 * s, int(ends[-1]))
-        )  # m, M and e^-epsilon M next to the part of the multipliers
+        # m, M and e^-epsilon M next to the part of the multipliers
+        means = np.zeros((3 * s, int(ends[-1])))
         means[:, : 2 * s] = np.vstack([np.eye(2 * s), np.zeros((s, 2 * s))])
         means[s : 2 * s] *= -1
         means[2 * s :, s : 2 * s] = exp_neg_epsilon * np.eye(s)

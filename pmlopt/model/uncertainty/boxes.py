@@ -26,11 +26,7 @@ from pmlopt.data.labelled import Numbers, read_vector
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.choquet_set import ChoquetSet, LowerProbability
-from pmlopt.model.uncertainty.prior_set import (
-    MEMBERSHIP_ATOL,
-    HalfSpaces,
-    check_possible,
-)
+from pmlopt.model.uncertainty.prior_set import MEMBERSHIP_ATOL, HalfSpaces, check_possible
 
 _OUTWARD_ROUNDING_RTOL = 4 * float(np.finfo(float).eps)
 """The share by which bounds on cells are wider than those on letters, more than their products can err."""
@@ -72,10 +68,8 @@ class Box(ChoquetSet):
         delta: float | None = None,
         labels: Iterable[Label] | None = None,
     ) -> None:
-        low, high = (
-            read_vector(lower, "the lower bounds", PrivacyError),
-            read_vector(upper, "the upper bounds", PrivacyError),
-        )
+        low = read_vector(lower, "the lower bounds", PrivacyError)
+        high = read_vector(upper, "the upper bounds", PrivacyError)
         if (low.axes[0] is None) != (high.axes[0] is None):
             raise PrivacyError("only one side of the bounds names its letters: name them on both")
         if low.axes[0] is not None:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.numbers.arrays import FloatArray
-from pmlopt.model.uncertainty.divergence_ball import PROOF_BITS, DivergenceBall
+from pmlopt.model.uncertainty.centered_ball import PROOF_BITS
+from pmlopt.model.uncertainty.divergence_ball import DivergenceBall
 from pmlopt.model.uncertainty.prior_set import MinMeanExpression
 
 

@@ -235,10 +235,8 @@ class ChoquetSet(PriorSet):
         # where no letter can be emptied, min(v, t) with t the
         # largest entry is v: no variables are needed
         if self._can_empty_letter:
-            top, held = (
-                make_variable("threshold", shape),
-                make_variable("below_threshold", mechanism.shape),
-            )
+            top = make_variable("threshold", shape)
+            held = make_variable("below_threshold", mechanism.shape)
             constraints |= {
                 "below_column": held <= mechanism,
                 "below_threshold": held <= ones @ top,
@@ -280,11 +278,9 @@ class ChoquetSet(PriorSet):
             return build_ratio_block(exp_neg_epsilon)
         if width is not None:
             return build_edge_block(lower, width, exp_neg_epsilon) if shift == 0 else None
-        return (
-            build_threshold_block(lower, shift, exp_neg_epsilon)
-            if self._can_empty_letter
-            else build_mean_block(lower, exp_neg_epsilon, rest, shift)
-        )
+        if self._can_empty_letter:
+            return build_threshold_block(lower, shift, exp_neg_epsilon)
+        return build_mean_block(lower, exp_neg_epsilon, rest, shift)
 
     def support_function(self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> float:
         """Compute the largest gain `<p g, v>` over allowed columns v and columns g."""

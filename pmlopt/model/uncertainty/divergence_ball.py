@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,26 +14,20 @@ from pmlopt.core.numbers.arrays import (
     BoolArray,
     DefaultLabels,
     FloatArray,
-    check_nonnegative,
-    check_probability,
 )
 from pmlopt.core.numbers.roots import bisect_intervals
-from pmlopt.core.records.fields import ContextReference, Range
 from pmlopt.data.prior import Prior, PriorLike, as_prior
-from pmlopt.data.symmetry.prior import LetterCells, SymmetricPrior
-from pmlopt.errors import PrivacyError
+from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.model.uncertainty.boxes import AllPriors
 from pmlopt.model.uncertainty.center import Center
-from pmlopt.model.uncertainty.prior_set import MEMBERSHIP_ATOL, PriorSet, has_rare_values
-
-PROOF_BITS = 200
-"""Binary digits after the point of the least means that proofs rest on, which are rounded down."""
+from pmlopt.model.uncertainty.centered_ball import CenteredBall
+from pmlopt.model.uncertainty.prior_set import MEMBERSHIP_ATOL, PriorSet
 
 DIGITS, DECIMAL_ERROR = 60, Decimal(10) ** -48
 """Digits of decimals in proofs, and what their rounding takes off a number of size one at most."""
 
 
-class DivergenceBall(PriorSet):
+class DivergenceBall(CenteredBall):
     """The base of balls `D(Q) <= radius` with a convex divergence D from a center.
 
     A subclass gives D in floats and its comparison with the radius in rationals, the priors of least mean,
@@ -49,37 +41,10 @@ class DivergenceBall(PriorSet):
             sample; else None.
     """
 
-    center: Annotated[Prior | Center, ContextReference("prior")]
-    radius: Annotated[float, Range(0)]
-
-    def __init__(
-        self, center: PriorLike | Center, radius: float, delta: float | None = None
-    ) -> None:
-        self.center = self._read_center(center)
-        if isinstance(self.center, SymmetricPrior):
-            raise PrivacyError(
-                f"the centre is {self.center!r}, and a {type(self).__name__} is around a prior whose "
-                "letters are listed: take an L1Ball on a symmetric prior"
-            )
-        self.labels = self.center.labels
-        self.radius = check_nonnegative(radius, "the radius", PrivacyError)
-        self.delta = None if delta is None else check_probability(delta)
-
     @staticmethod
     def _read_center(center: PriorLike | Center) -> Prior | Center:
         """Return the centre, whose letters all have a positive probability."""
         return as_prior(center)  # type: ignore[arg-type]  # which refuses another type
-
-    @property
-    def size(self) -> int:
-        """Return the number of letters N."""
-        return self.center.size
-
-    @cached_property
-    def exact_center(self) -> tuple[Fraction, ...]:
-        """Return the center's probabilities as rationals that sum to one."""
-        total = sum(self.center.weights)
-        return tuple(Fraction(weight, total) for weight in self.center.weights)
 
     # ------------------------------------------------------------ what a divergence gives
 
@@ -90,23 +55,6 @@ class DivergenceBall(PriorSet):
     @abstractmethod
     def contains_rationals(self, law: Sequence[Fraction]) -> bool:
         """Return whether a law of N rationals is in the ball with certainty."""
-
-    @abstractmethod
-    def find_minimizers(self, matrix: FloatArray) -> FloatArray:
-        """Find for each column of (N, M) the prior of the ball with the least mean."""
-
-    @abstractmethod
-    def find_multipliers(self, matrix: FloatArray) -> FloatArray:
-        """Find the (T, M) multipliers that maximise `bound_mean`."""
-
-    @abstractmethod
-    def bound_mean(self, column: Sequence[Fraction], multipliers: Sequence[float]) -> Fraction:
-        """Compute a rational lower bound on a column's mean over the ball, from any multipliers.
-
-        Args:
-            column: N rationals in [0, 1].
-            multipliers: T finite numbers.
-        """
 
     @property
     @abstractmethod
@@ -126,55 +74,19 @@ class DivergenceBall(PriorSet):
 
         Of all priors with the same masses of cells the one that is like the centre within them is nearest.
         """
-        weights = self.values_by_orbit(cells, self.center.weights, "the masses of the centre are")
-        masses = tuple(count * weight for count, weight in zip(cells.counts, weights, strict=True))
+        masses = self._masses_on_cells(cells)
         labels = DefaultLabels(cells.size)
         center = (
             Prior.from_counts(masses, labels) if all(masses) else Center.of_counts(masses, labels)
         )
         return type(self)(center, self.radius, self.delta)
 
-    def minimizer(self, column: FloatArray) -> FloatArray:
-        """Return an (N,) prior of the ball that minimises the mean of a column."""
-        return np.asarray(self.find_minimizers(column[:, None])[:, 0])
-
-    def min_mean(self, matrix: FloatArray) -> FloatArray:
-        """Compute the (M,) least mean of each column over the ball."""
-        # taken from the least entry on: nothing cancels, and constant columns keep their value
-        lowest = matrix.min(axis=0)
-        above = matrix - lowest
-        return np.asarray(lowest + (self.find_minimizers(above) * above).sum(axis=0))
-
     def min_mean_scaled(self, matrix: Any) -> tuple[Any, Any]:
-        """Compute the least means and the unit 1, or exact lower bounds in units of 2^-200.
-
-        In integers the mean of a constant column, and all means over a ball of radius 0, are exact.
-
-        Args:
-            matrix: (N, M) floats, or an object array of Python integers.
-        """
-        if matrix.dtype != object:
-            return self.min_mean(matrix), 1.0
-        if self.radius == 0:
-            weights = np.array(self.center.weights, dtype=object)
-            return weights @ matrix, int(weights.sum())
-        least = [self._bound_integers(column) for column in matrix.T.tolist()]
-        return np.array(least, dtype=object), 1 << PROOF_BITS
-
-    def _bound_integers(self, column: list[int]) -> int:
-        """Compute a lower bound on the least mean of integers, in units of 2^-200."""
-        lowest, spread = min(column), max(column) - min(column)
-        if spread == 0:
-            return lowest << PROOF_BITS
-        shares = [Fraction(value - lowest, spread) for value in column]
-        multipliers = self.find_multipliers(np.array([[float(weight)] for weight in shares]))
-        mean = max(self.bound_mean(shares, multipliers[:, 0].tolist()), Fraction(0))
-        return math.floor((lowest + spread * mean) * (1 << PROOF_BITS))
-
-    @cached_property
-    def has_rare_letters(self) -> bool:
-        """Return whether sums of floats lose letters of the centre."""
-        return has_rare_values(self.center.pmf)
+        """Compute the least means as for any ball; in integers those over a ball of radius 0 are exact."""
+        if matrix.dtype != object or self.radius > 0:
+            return super().min_mean_scaled(matrix)
+        weights = np.array(self.center.weights, dtype=object)
+        return weights @ matrix, int(weights.sum())
 
     def contains_law(self, p: FloatArray) -> bool:
         """Return whether the (N,) probabilities are in the ball, up to an l1 distance of 1e-12."""
@@ -232,10 +144,6 @@ class DivergenceBall(PriorSet):
                 return np.array(near, dtype=object)
             weight, step = max(weight - step, Fraction(0)), 4 * step
 
-    def __repr__(self) -> str:
-        """Return size and radius as text."""
-        return f"{type(self).__name__}(<prior on {self.size} letters>, {self.radius:g})"
-
 
 def find_boundary(
     evaluate_at: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
@@ -270,13 +178,6 @@ def find_boundary(
         within = np.isfinite(target) & (low < target) & (target < high)
         point = np.where(within, target, (low + high) / 2)
     return low
-
-
-def scale_to_unit(matrix: FloatArray) -> FloatArray:
-    """Subtract the least entry of each column, and divide by the largest remainder."""
-    above = matrix - matrix.min(axis=0)
-    spread = above.max(axis=0)
-    return np.asarray(above / np.where(spread > 0, spread, 1.0))
 
 
 def to_decimal(number: Fraction) -> Decimal:

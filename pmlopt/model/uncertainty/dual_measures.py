@@ -127,11 +127,9 @@ class BestMeasures(CompiledPrograms[MeasureConstraint, "_DualProgram"]):
         self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
     ) -> list[FloatArray] | None:
         """Solve the program, for measures, the columns that they price, and whether these are sharp."""
-        unit = float(np.ptp(gains, axis=0).max()) or 1.0
         program = self.get_program(gains.shape)
-        program.costs.value = p[:, None] * (gains - gains.min(axis=0)) / unit
-        program.prior.value, program.factor.value = p[:, None], exp_neg_epsilon
-        if not solve_approximately(program.problem):
+        unit = program.solve(p, gains, exp_neg_epsilon)
+        if unit is None:
             return None
         measures, columns = np.array(program.measures.value), np.array(program.excess.dual_value)
         if not np.isfinite([measures, columns]).all():
@@ -141,13 +139,26 @@ class BestMeasures(CompiledPrograms[MeasureConstraint, "_DualProgram"]):
 
 
 @dataclass(frozen=True)
-class _DualProgram:
-    """The program of the best measures, with its parameters, its variable and what prices the columns."""
+class GainProgram:
+    """A program of the measures that prove the gain of columns, with its parameters."""
 
     problem: cp.Problem
     costs: cp.Parameter
     prior: cp.Parameter
     factor: cp.Parameter
+
+    def solve(self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> float | None:
+        """Solve the program, for the gain that its variables count in; None where its solver fails."""
+        unit = float(np.ptp(gains, axis=0).max()) or 1.0
+        self.costs.value = p[:, None] * (gains - gains.min(axis=0)) / unit
+        self.prior.value, self.factor.value = p[:, None], exp_neg_epsilon
+        return unit if solve_approximately(self.problem) else None
+
+
+@dataclass(frozen=True)
+class _DualProgram(GainProgram):
+    """The program of the best measures, with its variable and what prices the columns."""
+
     measures: cp.Variable
     excess: cp.Constraint
 

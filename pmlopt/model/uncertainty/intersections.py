@@ -17,11 +17,7 @@ from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.dual_measures import CommonPriors
 from pmlopt.model.uncertainty.polytope import Polytope
-from pmlopt.model.uncertainty.prior_set import (
-    MinMeanExpression,
-    PriorSet,
-    require_form,
-)
+from pmlopt.model.uncertainty.prior_set import MinMeanExpression, PriorSet, require_form
 
 
 class Intersection(PriorSet):

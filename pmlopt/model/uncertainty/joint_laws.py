@@ -223,12 +223,6 @@ class JointLaws(Record):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(np.where(max_means > 0, max_means * unit / sums, 0.0))
 
-    def find_worst_laws(self, column: FloatArray, value: int) -> tuple[FloatArray, FloatArray]:
-        """Find the conditional and marginal law (N,) at which a column reveals a value most."""
-        rows = np.array([one.minimizer(column) for one in self.conditionals])
-        rows[value] = self.conditionals[value].minimizer(column.max() - column)
-        return rows[value], self.law.minimizer(rows @ column) @ rows
-
     def __repr__(self) -> str:
         return f"JointLaws(<{self.law.size} values, {self.conditionals[0].size} letters>)"
 

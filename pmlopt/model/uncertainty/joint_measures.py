@@ -8,9 +8,8 @@ import numpy as np
 
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.numbers.arrays import FloatArray
-from pmlopt.model.uncertainty.dual_measures import CompiledPrograms
+from pmlopt.model.uncertainty.dual_measures import CompiledPrograms, GainProgram
 from pmlopt.model.uncertainty.joint_laws import JointLaws
-from pmlopt.solvers.approximate_minimum import solve_approximately
 
 
 class BestJointMeasures(CompiledPrograms[JointLaws, "_JointProgram"]):
@@ -49,11 +48,9 @@ class BestJointMeasures(CompiledPrograms[JointLaws, "_JointProgram"]):
         self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
     ) -> list[FloatArray] | None:
         """Solve the program, for the weights and the measures."""
-        unit = float(np.ptp(gains, axis=0).max()) or 1.0
         program = self.get_program(gains.shape)
-        program.costs.value = p[:, None] * (gains - gains.min(axis=0)) / unit
-        program.prior.value, program.factor.value = p[:, None], exp_neg_epsilon
-        if not solve_approximately(program.problem):
+        unit = program.solve(p, gains, exp_neg_epsilon)
+        if unit is None:
             return None
         found = [np.asarray(one.value) for one in (program.weights, *program.measures)]
         if not all(np.isfinite(value).all() for value in found):
@@ -62,13 +59,9 @@ class BestJointMeasures(CompiledPrograms[JointLaws, "_JointProgram"]):
 
 
 @dataclass(frozen=True)
-class _JointProgram:
-    """The program of the best measures, with its parameters and its variables."""
+class _JointProgram(GainProgram):
+    """The program of the best measures, with its variables."""
 
-    problem: cp.Problem
-    costs: cp.Parameter
-    prior: cp.Parameter
-    factor: cp.Parameter
     weights: cp.Variable
     measures: list[cp.Variable]
 

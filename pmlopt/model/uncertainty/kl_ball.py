@@ -11,12 +11,12 @@ import numpy as np
 
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.numbers.arrays import FloatArray
+from pmlopt.model.uncertainty.centered_ball import scale_to_unit
 from pmlopt.model.uncertainty.divergence_ball import (
     DECIMAL_ERROR,
     DIGITS,
     DivergenceBall,
     find_boundary,
-    scale_to_unit,
     to_decimal,
 )
 from pmlopt.model.uncertainty.prior_set import MinMeanExpression

@@ -17,12 +17,12 @@ from pmlopt.core.numbers.roots import bisect
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.center import Center
+from pmlopt.model.uncertainty.centered_ball import scale_to_unit
 from pmlopt.model.uncertainty.divergence_ball import (
     DECIMAL_ERROR,
     DIGITS,
     DivergenceBall,
     find_boundary,
-    scale_to_unit,
     to_decimal,
 )
 from pmlopt.model.uncertainty.prior_set import MinMeanExpression, check_possible

@@ -152,10 +152,8 @@ class LinearRows:
         self, mechanism: cp.Expression
     ) -> tuple[dict[str, cp.Constraint], dict[str, cp.Variable]]:
         """Build cvxpy constraints on the columns of a variable, with (U, M) auxiliary variables."""
-        numbers, bounded = (
-            cp.Variable((len(self.least), mechanism.shape[1])),
-            np.isfinite(self.least),
-        )
+        numbers = cp.Variable((len(self.least), mechanism.shape[1]))
+        bounded = np.isfinite(self.least)
         rows = {"dual_rows": self.on_column @ mechanism + self.on_numbers @ numbers <= 0}
         return {**rows, "dual_signs": numbers[bounded] >= 0}, {"numbers": numbers}
 

@@ -190,17 +190,30 @@ def solve_rationals(
         >>> solve_rationals([[one, one]], [3 * one]), solve_rationals([[one, one]], [3 * one], [one, one])
         (None, [Fraction(2, 1), Fraction(1, 1)])
     """
+    width = len(matrix[0])
     rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
-    found, pivots = list(near or ()), list[int]()
-    for k in range(len(matrix[0])):
+    pivots = reduce_rows(rows, width)
+    free = set(range(width)) - set(pivots)
+    if any(row[-1] for row in rows[len(pivots) :]) or (free and near is None):
+        return None
+    found = list(near or [Fraction(0)] * width)
+    for k, row in zip(pivots, rows, strict=False):
+        found[k] = row[-1] - sum(row[j] * found[j] for j in free)
+    return found
+
+
+def reduce_rows(rows: list[list[Fraction]], width: int) -> list[int]:
+    """Make a list of rows reduced by elimination without rounding, and return the columns of their pivots.
+
+    Args:
+        rows: changed in place: that of each pivot has one there, all others zero.
+        width: columns that may have a pivot, from the first.
+    """
+    pivots = list[int]()
+    for k in range(width):
         done = len(pivots)
         pivot = next((r for r in range(done, len(rows)) if rows[r][k]), None)
-        if pivot is None and near is None:
-            return None
         if pivot is None:
-            # free: its share goes to the right side
-            for row in rows:
-                row[-1] -= row[k] * found[k]
             continue
         rows[done], rows[pivot] = rows[pivot], rows[done]
         scale = rows[done][k]
@@ -209,7 +222,4 @@ def solve_rationals(
             if r != done and (factor := row[k]):
                 rows[r] = [a - factor * b if b else a for a, b in zip(row, lead, strict=True)]
         pivots.append(k)
-    if any(row[-1] for row in rows[len(pivots) :]):
-        return None
-    solved = dict(zip(pivots, (row[-1] for row in rows), strict=False))
-    return [solved[k] if k in solved else found[k] for k in range(len(matrix[0]))]
+    return pivots

@@ -313,11 +313,9 @@ def level_within_distance(epsilon: float, radius: float, least: float | None = N
         >>> round(math.exp(level_within_distance(math.log(2), 0.2)), 12)
         2.5
     """
-    level, size, min_mass = (
-        check_nonnegative(epsilon, "epsilon", PrivacyError),
-        _check_radius(radius),
-        check_min_mass(least),
-    )
+    level = check_nonnegative(epsilon, "epsilon", PrivacyError)
+    size = _check_radius(radius)
+    min_mass = check_min_mass(least)
     if size == 0:
         return level
     if min_mass is not None and _is_in_first_region(min_mass, level):
@@ -363,11 +361,9 @@ def _growth_of_decrease(decrease: float) -> float:
 def check_min_mass(least: float | None) -> float | None:
     """Validate a minimum probability in (0, 1]."""
     hint = ", or leave it out"
-    return (
-        None
-        if least is None
-        else check_in_interval(least, "(0, 1]", "the least probability", PrivacyError, hint)
-    )
+    if least is None:
+        return None
+    return check_in_interval(least, "(0, 1]", "the least probability", PrivacyError, hint)
 
 
 def _check_radius(radius: float) -> float:

@@ -354,10 +354,8 @@ def _minimize_over_mixtures(
     # in units of the largest cost; a column of zeros must not divide by 0
     units = np.abs(costs).max(axis=0) + np.finfo(float).tiny
     # strictly inside: the entries are equal, so every law has a mean between e^-eps and 1
-    v, rest = (
-        np.full(costs.shape, (1 + exp_neg_epsilon) / 2),
-        np.full(costs.shape, (1 - exp_neg_epsilon) / 2),
-    )
+    v = np.full(costs.shape, (1 + exp_neg_epsilon) / 2)
+    rest = np.full(costs.shape, (1 - exp_neg_epsilon) / 2)
     theta = np.ones((len(laws), len(units)))
     spare = (1 - exp_neg_epsilon) / 2 * theta
     reduced = costs / units + laws.T @ theta
@@ -452,10 +450,8 @@ def _find_roots(
         at_high = np.where(open_ & above & (side > 0), at_high / 2, at_high)
         at_low = np.where(open_ & ~above & (side < 0), at_low / 2, at_low)
         low, at_low = np.where(open_ & above, middle, low), np.where(open_ & above, value, at_low)
-        high, at_high = (
-            np.where(open_ & ~above, middle, high),
-            np.where(open_ & ~above, value, at_high),
-        )
+        high = np.where(open_ & ~above, middle, high)
+        at_high = np.where(open_ & ~above, value, at_high)
         side = np.where(above, 1.0, -1.0)
     # the right end, where the function is not positive: a valid bound however the search ended
     return high

@@ -170,11 +170,9 @@ class ConvexHull(PriorSet):
 
     def cone_block(self, exp_neg_epsilon: float) -> ColumnBlock | None:
         """Return the cone of columns with `e^-eps max v <= w(v)`; None without an interior."""
-        return (
-            build_mean_block(self.laws[0], exp_neg_epsilon)
-            if len(self.laws) == 1
-            else build_hull_block(self.laws, exp_neg_epsilon)
-        )
+        if len(self.laws) == 1:
+            return build_mean_block(self.laws[0], exp_neg_epsilon)
+        return build_hull_block(self.laws, exp_neg_epsilon)
 
     def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
         """Return the values of the auxiliary cvxpy variables of `to_cvxpy` at a mechanism."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -15,28 +14,25 @@ from pmlopt.core.lazy_imports import cp, optimize, sparse
 from pmlopt.core.numbers.arrays import (
     DefaultLabels,
     FloatArray,
-    check_nonnegative,
-    check_probability,
 )
 from pmlopt.core.numbers.distances import check_distances
-from pmlopt.core.records.fields import INFINITE, ContextReference, Range, Shape
-from pmlopt.data.prior import Prior, PriorLike
-from pmlopt.data.symmetry.prior import LetterCells, SymmetricPrior
+from pmlopt.core.records.fields import INFINITE, Shape
+from pmlopt.data.prior import PriorLike
+from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.boxes import AllPriors
 from pmlopt.model.uncertainty.center import Center
-from pmlopt.model.uncertainty.divergence_ball import PROOF_BITS
+from pmlopt.model.uncertainty.centered_ball import CenteredBall, scale_to_unit
 from pmlopt.model.uncertainty.prior_set import (
     MEMBERSHIP_ATOL,
     MinMeanExpression,
     PriorPolytope,
     PriorSet,
     check_possible,
-    has_rare_values,
 )
 
 
-class WassersteinBall(PriorSet):
+class WassersteinBall(CenteredBall):
     """The priors into which the centre turns where mass moves over a mean distance of at most the radius.
 
     Moving the mass z from x to y costs `z metric[x, y]`. The least mean of a column v is
@@ -66,9 +62,7 @@ class WassersteinBall(PriorSet):
     """
 
     kind: ClassVar[str] = "wasserstein-ball"
-    center: Annotated[Prior | Center, ContextReference("prior")]
     metric: Annotated[FloatArray, Shape("letters", "letters"), INFINITE]
-    radius: Annotated[float, Range(0)]
 
     def __init__(
         self,
@@ -77,48 +71,19 @@ class WassersteinBall(PriorSet):
         radius: float,
         delta: float | None = None,
     ) -> None:
-        self.center = Center.of(center)
-        if isinstance(self.center, SymmetricPrior):
-            raise PrivacyError(
-                f"the centre is {self.center!r}, and a WassersteinBall is around a prior whose letters are "
-                "listed: take an L1Ball on a symmetric prior"
-            )
-        self.labels = self.center.labels
-        self.radius = check_nonnegative(radius, "the radius", PrivacyError)
-        self.delta = None if delta is None else check_probability(delta)
+        super().__init__(center, radius, delta)
+        names = self.center.labels
         if callable(metric):
-            metric = [[metric(x, y) for y in self.labels] for x in self.labels]
+            metric = [[metric(x, y) for y in names] for x in names]
         self.metric = _check_metric(metric, self.size)
         near = np.isfinite(self.metric) & (self.radius > 0)
         p = self.center.pmf
         check_possible(np.where((near & (p[:, None] > 0)).any(axis=0), 1.0, p))
 
-    @classmethod
-    def from_fields(
-        cls,
-        center: Annotated[Prior | Center, ContextReference("prior")],
-        metric: Annotated[FloatArray, Shape("letters", "letters"), INFINITE],
-        radius: Annotated[float, Range(0)],
-        delta: float | None = None,
-    ) -> WassersteinBall:
-        """Build the ball from the fields of a file."""
-        return cls(center, metric, radius, delta)
-
-    @property
-    def size(self) -> int:
-        """Return N, the number of letters."""
-        return self.center.size
-
     @property
     def description(self) -> str:
         """Return which priors these are, in words that follow "for every prior"."""
         return f"within transport distance {self.radius:g} of the centre"
-
-    @cached_property
-    def _exact_center(self) -> tuple[Fraction, ...]:
-        """Return the N probabilities of the centre as rationals that sum to one."""
-        total = sum(self.center.weights)
-        return tuple(Fraction(weight, total) for weight in self.center.weights)
 
     @cached_property
     def _moves(self) -> tuple[Any, Any]:
@@ -150,11 +115,11 @@ class WassersteinBall(PriorSet):
     @cached_property
     def contains_all_priors(self) -> bool:
         """Return whether every prior is in the ball, without rounding: each letter can take all mass."""
-        held = [x for x, mass in enumerate(self._exact_center) if mass]
+        held = [x for x, mass in enumerate(self.exact_center) if mass]
         if not np.isfinite(self.metric[held]).all():
             return False
         costs = [
-            sum(self._exact_center[x] * Fraction(float(self.metric[x, y])) for x in held)
+            sum(self.exact_center[x] * Fraction(float(self.metric[x, y])) for x in held)
             for y in range(self.size)
         ]
         return max(costs) <= Fraction(self.radius)
@@ -193,53 +158,32 @@ class WassersteinBall(PriorSet):
         share = (radius - near[2]) / (far[2] - near[2])
         return share * to_law(far[0]) + (1 - share) * to_law(near[0]), lam
 
-    def min_mean(self, matrix: FloatArray) -> FloatArray:
-        """Compute the (M,) least mean of each column of an (N, M) matrix over the ball."""
-        lowest = matrix.min(axis=0)
-        above = matrix - lowest
-        laws = np.array([self.minimizer(column) for column in matrix.T]).T
-        return np.asarray(lowest + (laws * above).sum(axis=0))
+    def find_minimizers(self, matrix: FloatArray) -> FloatArray:
+        """Find for each column of (N, M) the prior of the ball with the least mean."""
+        return np.array([law for law, _ in self._find_plans(matrix)]).T
 
-    @cached_property
-    def has_rare_letters(self) -> bool:
-        """Return whether sums of floats lose letters of the centre."""
-        return has_rare_values(self.center.pmf)
+    def find_multipliers(self, matrix: FloatArray) -> FloatArray:
+        """Find (1, M) the multipliers lam of the radius at columns scaled to [0, 1]."""
+        return np.array([[lam for _, lam in self._find_plans(matrix)]])
 
-    def minimizer(self, column: FloatArray) -> FloatArray:
-        """Return an (N,) prior of the ball at which the mean of the (N,) column is least."""
-        return self._find_plan(_scale_to_unit(column))[0]
+    def _find_plans(self, matrix: FloatArray) -> list[tuple[FloatArray, float]]:
+        """Find the law of least mean and the multiplier for each column, scaled to [0, 1]."""
+        return [self._find_plan(column) for column in scale_to_unit(matrix).T.copy()]
 
-    def min_mean_scaled(self, matrix: Any) -> tuple[Any, Any]:
-        """Compute the least means in floats and one; or lower bounds on them in whole parts of 2^-200.
-
-        Args:
-            matrix: (N, M) floats, or an object array of Python integers.
-        """
-        if matrix.dtype != object:
-            return self.min_mean(matrix), 1.0
-        least = []
-        for column in matrix.T.tolist():
-            lowest, spread = min(column), (max(column) - min(column)) or 1
-            shares = [Fraction(value - lowest, spread) for value in column]
-            _, lam = self._find_plan(np.array([float(share) for share in shares]))
-            mean = max(self.bound_mean(shares, lam), Fraction(0))
-            least.append(math.floor((lowest + spread * mean) * (1 << PROOF_BITS)))
-        return np.array(least, dtype=object), 1 << PROOF_BITS
-
-    def bound_mean(self, column: Sequence[Fraction], multiplier: float) -> Fraction:
+    def bound_mean(self, column: Sequence[Fraction], multipliers: Sequence[float]) -> Fraction:
         """Compute `sum_x p min_y (v + lam metric) - lam radius`, which no prior of the ball has a mean below,
         for any multiplier; a negative one counts as 0.
 
         Args:
             column: N rationals.
-            multiplier: lam times the unit of the distances.
+            multipliers: lam times the unit of the distances.
         """
-        lam = Fraction(max(multiplier, 0.0)) / Fraction(self._unit)
+        lam = Fraction(max(multipliers[0], 0.0)) / Fraction(self._unit)
         best: dict[int, Fraction] = {}
         for x, y in zip(*(part.tolist() for part in self._moves), strict=True):
             value = column[y] + lam * Fraction(float(self.metric[x, y]))
             best[x] = min(value, best.get(x, value))
-        moved = sum(self._exact_center[x] * value for x, value in best.items())
+        moved = sum(self.exact_center[x] * value for x, value in best.items())
         return Fraction(moved - lam * Fraction(self.radius))
 
     # ------------------------------------------------------------ members
@@ -274,7 +218,7 @@ class WassersteinBall(PriorSet):
         for x, y, mass in zip(sources, targets, exact, strict=True):
             # what has no move stays
             stays = Fraction(int(x == y))
-            moved = self._exact_center[x] * (mass / sums[x] if sums[x] else stays)
+            moved = self.exact_center[x] * (mass / sums[x] if sums[x] else stays)
             law[y] += moved
             if moved:
                 cost += moved * Fraction(float(self.metric[x, y]))
@@ -317,7 +261,7 @@ class WassersteinBall(PriorSet):
         """
         positive = np.maximum(law, 0.0)
         total = float(positive.sum())
-        center = np.array(self._exact_center, dtype=object)
+        center = np.array(self.exact_center, dtype=object)
         masses = self._transport(positive / total) if total > 0 else None
         if masses is None:
             return center
@@ -337,7 +281,7 @@ class WassersteinBall(PriorSet):
         self.check_listed_cells(cells)
         if cells.moves is None:
             return None
-        weights = self.values_by_orbit(cells, self.center.weights, "the masses of the centre are")
+        center = Center.of_counts(self._masses_on_cells(cells), DefaultLabels(cells.size))
         for moved in cells.moves:
             if not np.array_equal(self.metric[np.ix_(moved, moved)], self.metric):
                 raise PrivacyError(
@@ -346,8 +290,6 @@ class WassersteinBall(PriorSet):
                 )
         members = cells.list_members()
         metric = [[self.metric[np.ix_(one, other)].min() for other in members] for one in members]
-        masses = tuple(count * weight for count, weight in zip(cells.counts, weights, strict=True))
-        center = Center.of_counts(masses, DefaultLabels(cells.size))
         return WassersteinBall(center, metric, self.radius, self.delta)
 
     @cached_property
@@ -388,24 +330,13 @@ class WassersteinBall(PriorSet):
         """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
         held, _ = self._sums
         spread = np.ptp(matrix, axis=0)
-        lam = [self._find_plan(_scale_to_unit(column))[1] for column in matrix.T]
-        scale = (np.array(lam) * spread)[None, :]
+        scale = self.find_multipliers(matrix) * spread
         costs = (self.metric / self._unit)[held]
         moved = [
             (v[None, :] + np.where(np.isfinite(costs), factor * costs, np.inf)).min(axis=1)
             for v, factor in zip(matrix.T, scale[0], strict=True)
         ]
         return {"price_of_distance": scale, "best_move": np.array(moved).T}
-
-    def __repr__(self) -> str:
-        """Return the size and radius, without the whole centre."""
-        return f"WassersteinBall(<prior on {self.size} letters>, {self.radius:g})"
-
-
-def _scale_to_unit(column: FloatArray) -> FloatArray:
-    """Return a column moved and scaled to entries from 0 to 1."""
-    spread = float(np.ptp(column))
-    return np.asarray((column - column.min()) / (spread if spread > 0 else 1.0))
 
 
 def _check_metric(values: ArrayLike, size: int) -> FloatArray:

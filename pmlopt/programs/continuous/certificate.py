@@ -215,9 +215,8 @@ class ContinuousCertificate(BinsCertificate):
         lost = float(prior.pmf @ (table * self.mechanism.matrix).sum(axis=1))
         privacy, grid = self.bins.privacy, self.grid
         least = bound_loss(self.secret, privacy, self.utility, grid, self.multipliers, self.boxes)
-        size = float(
-            prior.pmf @ np.abs(table * self.mechanism.matrix).sum(axis=1)
-        )  # a loss may be negative
+        # a loss may be negative
+        size = float(prior.pmf @ np.abs(table * self.mechanism.matrix).sum(axis=1))
         enough = abs(self.value - lost) <= bound_sum_rounding(table.size, size)
         text = f"the mechanism loses {lost:.12g}"
         bound = check_bound(self.bound, least, False, PLAIN_FLOATS)

@@ -81,9 +81,8 @@ class GridRefinement:
             finished = best.proved_gap <= allowed or finer.size > self.max_bins
             if not finished and len(gaps) > 3 and gaps[-1] > 0.99 * gaps[-4]:
                 finished, ending = True, "; finer bins win nothing, more boxes may"
-            if finished or deadline.expired_for(
-                before - deadline.read()
-            ):  # a finer grid takes longer than this one
+            # a finer grid takes longer than this one
+            if finished or deadline.expired_for(before - deadline.read()):
                 break
             grid = finer
         detail = f"{steps} grids, the last of {found.grid.size} bins{ending}"

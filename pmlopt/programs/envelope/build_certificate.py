@@ -115,17 +115,14 @@ def set_closed_multipliers(
         >>> set_closed_multipliers(np.array([0.5, 0.5]), gains, np.array([1.0, 0.0]), np.array([False, True]))
         array([1., 1.])
     """
-    lam, rest = (
-        np.where(closed, 0.0, np.maximum(multipliers[: len(closed)], 0.0)),
-        multipliers[len(closed) :],
-    )
+    lam = np.where(closed, 0.0, np.maximum(multipliers[: len(closed)], 0.0))
+    rest = multipliers[len(closed) :]
     values = law + lam[~closed, None] * gains[~closed]
     # what the other letters already give, so that the closed one need not exceed it
     others = np.maximum(0.0, values.max(axis=0, initial=0.0))
     needed = ((law - others) / -gains[closed]).max(axis=1, initial=0.0)
-    lam[closed] = np.maximum(0.0, needed) * (
-        1 + 1e-15
-    )  # more is as good, and less by rounding is not
+    # more is as good, and less by rounding is not
+    lam[closed] = np.maximum(0.0, needed) * (1 + 1e-15)
     return np.concatenate([lam, rest])
 
 
@@ -165,10 +162,8 @@ class RatioPrograms:
             np.broadcast_arrays(np.arange(n), n + np.arange(k)[:, None]), axis=2
         ).ravel()
         # HiGHS may drop entries below 1e-11: columns that have such get limits of their own
-        starts, upper_bounds = (
-            2 * np.arange(n * k + 1),
-            np.where(units / tops < 1e-11, 1 / units, np.inf),
-        )
+        starts = 2 * np.arange(n * k + 1)
+        upper_bounds = np.where(units / tops < 1e-11, 1 / units, np.inf)
         upper_bounds[:, closed] = 0.0
         lower, upper = np.concatenate([np.zeros(n), np.full(k, -np.inf)]), np.full(n, np.inf)
         costs, upper_bounds = (-cost * units / self._mass).ravel(), upper_bounds.ravel()

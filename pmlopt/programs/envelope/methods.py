@@ -66,11 +66,7 @@ class _RatioFeasibility:
         mass, slope, point, found = self.programs.solve_at(number, closed, deadline)
         # those of closed letters hold from just above their largest ratio on, where that is near
         # the search solves just above a largest ratio: closer ones count as that ratio
-        ratios = np.where(
-            closed,
-            np.maximum(past_marks, number * (1 - 4 * MARK_RTOL)),
-            number,
-        )
+        ratios = np.where(closed, np.maximum(past_marks, number * (1 - 4 * MARK_RTOL)), number)
         gains = program.columns - ratios[:, None] * program.law
         # what rounding may take off a difference, which is small where t is just above the largest ratio
         # rounding of `t q[y] - P[x,y]` is a few units in the last place of t q[y]

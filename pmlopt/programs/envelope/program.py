@@ -335,10 +335,8 @@ def _make_program(
 def _build_model(program: PostProcessingProgram[Any]) -> CvxpyModel:
     """Build the cvxpy model of the largest probability that an outcome leaks log t or more."""
     (n, k), m, law = program.columns.shape, program.merged.shape[1], program.law
-    attack, mass = (
-        cp.Variable((k, n), nonneg=True, name="attack"),
-        cp.Variable(n, nonneg=True, name="mass"),
-    )
+    attack = cp.Variable((k, n), nonneg=True, name="attack")
+    mass = cp.Variable(n, nonneg=True, name="mass")
     variables = {"attack": attack, "mass": mass}
     given = cp.sum(cp.multiply(program.columns.T, attack), axis=0)
     constraints: dict[str, cp.Constraint] = {

@@ -217,12 +217,10 @@ class MarginPrograms:
         n, m = gains.shape
         self.span, self.gains, self.options, self.solved = span, gains, options, 0
         letters, outputs = np.repeat(np.arange(n), m), np.tile(np.arange(m), n)
-        entries, law, bad, steps = (
-            np.arange(n * m),
-            n * m + outputs,
-            (n + 1) * m + outputs,
-            (n + 2) * m,
-        )
+        entries = np.arange(n * m)
+        law = n * m + outputs
+        bad = (n + 1) * m + outputs
+        steps = (n + 2) * m
         ratios, one = n + m + np.arange(n * m), np.ones(n * m)
         # columns: P, q, b, the steps of the margins; rows: row sums, law of the output, ratios, total of b
         self._letters, self._outputs = letters, outputs

@@ -366,9 +366,8 @@ def _solve_semidefinite(
         sizes, axes = np.linalg.eigh((found + found.T) / 2)
         found = axes * np.sqrt(np.maximum(sizes, 0.0))
     if gained is None:
-        unit = math.sqrt(
-            n / max(float(cost.value), 1e-300)
-        )  # the best factor of Z Z' is N over the cost
+        # the best factor of Z Z' is N over the cost
+        unit = math.sqrt(n / max(float(cost.value), 1e-300))
     return ErrorBoundProof(
         np.linalg.solve(root.T, found) * unit,
         np.linalg.solve(root.T, pi.value).ravel() * unit**2 / p,

@@ -307,9 +307,8 @@ def _list_full_rank(workload: FloatArray, added: float = 1e-5) -> list[FloatArra
         added: of every frequency, as a share of the mean entry.
     """
     n = workload.shape[1]
-    if (
-        np.linalg.matrix_rank(np.vstack([workload, np.ones(n)])) == n
-    ):  # the sum of frequencies is known
+    # the sum of frequencies is known
+    if np.linalg.matrix_rank(np.vstack([workload, np.ones(n)])) == n:
         return [workload]
     # the error changes by about as much as is added
     little = added * np.linalg.norm(workload) / math.sqrt(n)

@@ -98,9 +98,8 @@ class EstimationDesign(Design[EstimationCertificate]):
         if self.criterion == "D":
             return float(self.prior.size)
         axes, sizes, _ = np.linalg.svd(self.columns.exact, full_matrices=False)
-        sizes = np.maximum(
-            sizes, np.finfo(float).eps * sizes[0]
-        )  # roots of K J, which keeps half the digits
+        # roots of K J, which keeps half the digits
+        sizes = np.maximum(sizes, np.finfo(float).eps * sizes[0])
         return float(
             self.columns.exact.shape[1] * (((self.centered_workload @ axes) / sizes) ** 2).sum()
         )

@@ -106,11 +106,9 @@ def repair_by_envelope(
     if not constant <= MAX_MIXING_WEIGHT * total:
         return None
     found = _round_to_grid(exponents, envelope / total, output)
-    return (
-        None
-        if found is None
-        else EnvelopeRepair(found.matrix, min(1.0, found.theta + constant / total))
-    )
+    if found is None:
+        return None
+    return EnvelopeRepair(found.matrix, min(1.0, found.theta + constant / total))
 
 
 def _compute_missing_constants(factors: FloatArray, columns: FloatArray) -> FloatArray:

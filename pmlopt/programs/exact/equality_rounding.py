@@ -11,6 +11,7 @@ import numpy as np
 from pmlopt.core.numbers.arrays import GRID_DENOMINATOR, FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import Requirement
+from pmlopt.model.uncertainty.row_programs import reduce_rows
 
 
 def round_with_equalities(
@@ -64,9 +65,8 @@ def round_with_equalities(
         if missing.min() >= 0:
             whole[:, int(law.argmax())] += missing
             return np.asarray((whole / GRID_DENOMINATOR).astype(float))
-        weight += (
-            float(step - missing.min()) / GRID_DENOMINATOR
-        )  # rounding moves a row by less than a step
+        # rounding moves a row by less than a step
+        weight += float(step - missing.min()) / GRID_DENOMINATOR
     return None
 
 
@@ -101,19 +101,7 @@ def _find_integer_basis(
     # Units of 2^-53 that a step of a column may have, at most 1e-6 of probability: larger ones would show.
     largest_unit = 2.0**33
     rows = [[Fraction(row[x]) for x in support] for row in equations]
-    pivots: list[int] = []
-    for place in range(len(support)):
-        done = len(pivots)
-        # exact elimination in fractions: a pivot is zero or it is not
-        first = next((k for k in range(done, len(rows)) if rows[k][place]), None)
-        if first is None:
-            continue
-        rows[done], rows[first] = rows[first], rows[done]
-        rows[done] = [v / rows[done][place] for v in rows[done]]
-        for k, row in enumerate(rows):
-            if k != done and row[place]:
-                rows[k] = [v - row[place] * w for v, w in zip(row, rows[done], strict=True)]
-        pivots.append(place)
+    pivots = reduce_rows(rows, len(support))
     free = [place for place in range(len(support)) if place not in pivots]
     columns = np.zeros((len(support), len(free)), dtype=object)
     for k, place in enumerate(free):
@@ -203,9 +191,8 @@ def _project_on_equations(
     unit = np.abs(system).max(axis=1, initial=0.0)
     distinct = unit > 0  # a pair of entries that are all zero stays as it is
     scaled, wanted = system[distinct] / unit[distinct, None], right[distinct] / unit[distinct]
-    base, corner = np.linalg.qr(
-        scaled.T
-    )  # entries are many more than equations: a small system is left
+    # entries are many more than equations: a small system is left
+    base, corner = np.linalg.qr(scaled.T)
     change = base @ np.linalg.lstsq(corner.T, wanted, rcond=None)[0]
     found = moved.copy()
     found[rows, columns] += change

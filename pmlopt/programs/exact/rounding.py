@@ -109,11 +109,9 @@ def round_exp_up(exponent: float) -> Fraction:
         >>> round_exp_up(0.0), round_exp_up(1.0) > round_exp_down(1.0)
         (Fraction(1, 1), True)
     """
-    return (
-        Fraction(_DECIMAL_CONTEXT.next_plus(_DECIMAL_CONTEXT.exp(Decimal(exponent))))
-        if exponent
-        else Fraction(1)
-    )
+    if exponent:
+        return Fraction(_DECIMAL_CONTEXT.next_plus(_DECIMAL_CONTEXT.exp(Decimal(exponent))))
+    return Fraction(1)
 
 
 def round_down_to_float(number: Fraction) -> float:
@@ -500,11 +498,9 @@ def polish_and_repair(
 
     exponents = pair_exponents(prior, privacy)
     envelope = _repair_by_envelope(prior, privacy, exponents, matrix, noise, gains)
-    return (
-        fixed
-        if envelope is None
-        else min(fixed, envelope, key=partial(_compute_repair_loss, prior, gains))
-    )
+    if envelope is None:
+        return fixed
+    return min(fixed, envelope, key=partial(_compute_repair_loss, prior, gains))
 
 
 def _repair_polished_matrix(

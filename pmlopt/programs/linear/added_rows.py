@@ -90,9 +90,8 @@ class AddedConstraintRows:
         found = np.zeros(len(self.offset))
         found[~self.zero] = task.split_coupling_rows(point.rows)[2] / self.row_scales[~self.zero]
         prices = np.maximum(-task.reduced_costs(point.rows, point.means), 0.0).ravel()
-        if (
-            task.allowed is not None
-        ):  # multipliers of a column that can only be zero are undetermined: ten times the largest cost
+        # multipliers of a column that can only be zero are undetermined: ten times the largest cost
+        if task.allowed is not None:
             prices += np.tile(10.0 * ~task.allowed.any(axis=0), self.shape[0])
         one = self.coefficients[self.zero]
         found[self.zero] = (one != 0) @ prices / one.sum(axis=1)

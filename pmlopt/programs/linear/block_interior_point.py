@@ -78,18 +78,9 @@ def solve_block_lp(program: LinearDesign, task: BlockLP, options: MethodOptions)
         # complementary slackness of a constant: each letter's multiplier is what it gains
         multipliers = (still * program.centered_gains).sum(axis=1)
         if compute_gap(still, multipliers, ending.point) <= allowed:
-            found, message, proved = (
-                Found(still, multipliers),
-                "a constant is within the tolerance",
-                True,
-            )
-    return SolverResult(
-        state="point",
-        finished=proved and added is None,  # with added rows the certificate decides
-        message=message,
-        iterations=ending.iterations,
-        warm_started=False,
-        compile_seconds=ready - begin,
-        solve_seconds=time.perf_counter() - ready,
-        point=found,
-    )
+            found = Found(still, multipliers)
+            message = "a constant is within the tolerance"
+            proved = True
+    # with added rows the certificate decides
+    is_finished = proved and added is None
+    return SolverResult.from_point(found, message, is_finished, ending.iterations, begin, ready)

@@ -195,9 +195,8 @@ def certify_linear(
     # a bound of this much closes the gap: others are not tried
     enough = gain - constant + CLOSED_FORM_GAP * program.scale
     if witness is not None and multipliers is not None:
-        free = {
-            name: np.zeros_like(array) for name, array in witness.items()
-        }  # as if nothing were private
+        # as if nothing were private
+        free = {name: np.zeros_like(array) for name, array in witness.items()}
         tried = (multipliers, witness), (gains.max(axis=1), free)
         proofs = [_BoundProof.compute(program, gains, *one) for one in tried]
     else:

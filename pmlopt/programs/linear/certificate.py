@@ -276,10 +276,8 @@ class _ExpectationCertificate(RequirementCertificate):
 
     def _check_added(self, one: AffineConstraint) -> Claim:
         """Check the claim that the mechanism meets a constraint that was added, as the file states it."""
-        allowed, broken = (
-            self._allowed_relative_violation(one),
-            one.max_relative_violation(self.lifts),
-        )
+        allowed = self._allowed_relative_violation(one)
+        broken = one.max_relative_violation(self.lifts)
         rounding = bound_sum_rounding(math.prod(one.coefficients.shape[1:]), 1.0) * one.term_sums(
             self.lifts
         )

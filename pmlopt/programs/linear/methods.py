@@ -79,9 +79,8 @@ class Solver:
         if outcome.state == "point" and outcome.point is None:
             outcome = replace(outcome, point=encoding.recover(program))
         if outcome.state == "infeasible" and program.added:
-            if rare := _explain_rare_letter(
-                program
-            ):  # what fits below a solver's tolerance it may call infeasible
+            # what fits below a solver's tolerance it may call infeasible
+            if rare := _explain_rare_letter(program):
                 raise MethodError(f"{outcome.message}: {', '.join(program.added)}{rare}")
             raise InfeasibleError(
                 f"no mechanism satisfies the constraints ({self.name}: {outcome.message}); a design "
@@ -131,13 +130,7 @@ def _explain_rare_letter(program: LinearDesign) -> str:
 
 LinearMethod = Method[LinearDesign, formulation.Formulation, LinearCertificate]
 
-OWN_METHODS = (
-    "closed-form",
-    "pair-ipm",
-    "color-refinement",
-    "block-ipm",
-    "output-generation",
-)
+OWN_METHODS = ("closed-form", "pair-ipm", "color-refinement", "block-ipm", "output-generation")
 """Methods that pass no options to a solver."""
 
 
@@ -248,8 +241,8 @@ AUTOMATIC_METHODS = (
             "designs with an expected gain or loss, under PML above 0 nats and nothing else",
         ),
         "PML, many outputs: those that are used come in by price",
-        # in smaller ones all outputs take less than a second
-        lambda start: start.program.table.size >= 100_000,
+        # in smaller ones all outputs take a second, and with distances as losses more rounds than they save
+        lambda start: start.program.table.size >= 250_000,
     ),
     _pair(
         "block-ipm",
@@ -273,7 +266,7 @@ AUTOMATIC_METHODS = (
     ),
 )
 """Tried from top to bottom until one reaches a certified gap within tolerance; measured by
-benchmarks/solvers.py and benchmarks/large.py."""
+benchmarks/large.py."""
 
 NAMED_METHODS = tuple(
     _by_name(solver)

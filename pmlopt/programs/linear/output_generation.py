@@ -89,10 +89,8 @@ class _OutputPool:
 
         goal = GapGoal(certify_gap, accuracy / small.scale, options.deadline)
         ending = follow_central_path(small, build_start(small), goal)
-        matrix, rho = (
-            self._repair(ending.point),
-            small.to_certificate_multipliers(ending.point.rows),
-        )
+        matrix = self._repair(ending.point)
+        rho = small.to_certificate_multipliers(ending.point.rows)
         prices = self.price_outputs(rho)
         bound = float(self.p @ rho + prices.max())
         if bound < self.bound:
@@ -111,13 +109,14 @@ class _OutputPool:
         except MechanismError:
             return None
 
-    def exchange_outputs(self, prices: FloatArray, accuracy: float) -> bool:
+    def exchange_outputs(self, prices: FloatArray, accuracy: float, drops: bool) -> bool:
         """Add the outputs that are worth most, and drop those without mass; return whether any came in."""
         most = float(prices[self.kept].max())
         missing = ~self.kept & (prices > most + accuracy)
         mass = self.p @ self.matrix
         # what is dropped by mistake has a high price in the next program, and comes in again
-        self.kept &= (mass > 1e-3 / self.kept.sum()) | (prices > most - self.gap)
+        if drops:
+            self.kept &= (mass > 1e-3 / self.kept.sum()) | (prices > most - self.gap)
         # few at a time keep a program small; with thousands of letters a further program costs more
         part = len(self.p) // (20 if len(self.p) <= 2_000 else 10)
         size = min(max(MIN_ADDED_OUTPUTS, part), int(missing.sum()))
@@ -153,7 +152,10 @@ def generate_outputs(
         while not message:
             # prices that show what is missing need few digits, and the solver aims at a hundredth of them
             accuracy = max(allowed, min(accuracy, 0.3 * pool.gap))
+            before = pool.gap
             prices, steps = pool.solve(accuracy, options)
+            # outputs that come and go in turn need more digits, and all to stay
+            stalled = pool.gap > 0.9 * before
             iterations, rounds = iterations + steps, rounds + 1
             if pool.gap <= allowed:
                 message = "no output is worth more than the tolerance"
@@ -161,12 +163,12 @@ def generate_outputs(
                 message = "time limit"
             elif rounds == 60:  # two to five are usual
                 message = "too many rounds"
-            elif not pool.exchange_outputs(prices, allowed / 2):
+            elif not pool.exchange_outputs(prices, allowed / 2, drops=not stalled):
                 if accuracy == allowed:
                     message = "no output would improve the mechanism"
                 accuracy = allowed
+            elif stalled:
+                accuracy *= 0.1
     used = f"{message} after {rounds} rounds, with {int(pool.kept.sum())} of {task.costs.shape[1]} outputs"
-    return SolverResult(
-        "point", pool.gap <= allowed, used, iterations, False, ready - begin,
-        time.perf_counter() - ready, PrimalDualPoint(pool.matrix, pool.rho),
-    )  # fmt: skip
+    point = PrimalDualPoint(pool.matrix, pool.rho)
+    return SolverResult.from_point(point, used, pool.gap <= allowed, iterations, begin, ready)

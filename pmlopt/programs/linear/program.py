@@ -302,10 +302,8 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
             if len(offset):
                 stated[one.name] = one
                 scales = compute_row_scales(rows, offset)
-                scaled, limit = (
-                    sparse.csr_array(sparse.diags_array(1 / scales) @ rows),
-                    offset / scales,
-                )
+                scaled = sparse.csr_array(sparse.diags_array(1 / scales) @ rows)
+                limit = offset / scales
                 added[one.name] = scaled @ cells == limit if one.equal else scaled @ cells <= limit
         return replace(self.with_constraints(**added), stated_constraints=stated) if added else self
 

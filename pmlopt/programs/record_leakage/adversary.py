@@ -107,9 +107,8 @@ class BoundedAdversary:
             return 0.0
         # a lower bound is claimed, so that rounding is taken off
         value = compute_record_information(joint, self.rows)
-        one = bound_sum_rounding(
-            sum(self.rows.shape), 1.0
-        )  # of each log-ratio; their mean is at most I + sqrt(2 I)
+        # of each log-ratio; their mean is at most I + sqrt(2 I)
+        one = bound_sum_rounding(sum(self.rows.shape), 1.0)
         return max(0.0, value - one * (value + math.sqrt(2 * max(0.0, value)) + one))
 
     def check_start(self, law: object) -> FloatArray | None:

@@ -189,10 +189,8 @@ class CellSearch:
         start[:, 0] = np.maximum(start[:, 0], MIN_START_PRICE[self.relaxation.free_count > 0])
         start[:, facets] = np.maximum(start[:, facets], MIN_START_MULTIPLIER)
         bounds = self._bound_cells(corners, start, sufficient_bound, deadline)
-        late, splits = (
-            deadline.expired,
-            [*zip(simplex.tolist(), *ends.T.tolist(), fraction.tolist(), strict=True)],
-        )
+        late = deadline.expired
+        splits = [*zip(simplex.tolist(), *ends.T.tolist(), fraction.tolist(), strict=True)]
         for at, (bound, place) in enumerate(chosen):
             parts = slice(2 * at, 2 * at + 2)
             if (late and bounds.bound[parts].max() > -bound) or np.ptp(
@@ -261,11 +259,9 @@ class CellSearch:
         away = (weights * heights).sum(axis=2) - whole * relaxation.evaluate_phi(middle)
         wide = np.ptp(corners, axis=2).max(axis=2) > self.MIN_SIMPLEX_WIDTH
         simplex = np.where(wide, away, -math.inf).argmax(axis=1)
-        corners, weights, heights = (
-            corners[cells, simplex],
-            weights[cells, simplex],
-            heights[cells, simplex],
-        )
+        corners = corners[cells, simplex]
+        weights = weights[cells, simplex]
+        heights = heights[cells, simplex]
         # all D (D - 1) / 2 edges of a simplex
         pairs = np.array(list(combinations(range(corners.shape[1]), 2)))
         either, ends = weights[:, pairs], corners[:, pairs]

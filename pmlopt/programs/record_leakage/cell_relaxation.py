@@ -303,9 +303,8 @@ class _CellIterates:
         self.evaluate()
         last = self.best, self.best_point, self.best_law
         self.best, self.best_point, self.best_law = self.value, self.point, self.law
-        if (
-            self.of.free_count and (worse := ~(self.value < last[0])).any()
-        ):  # steps of rho may overshoot
+        # steps of rho may overshoot
+        if self.of.free_count and (worse := ~(self.value < last[0])).any():
             self.best = np.where(worse, last[0], self.value)
             self.best_point = np.where(worse[:, None], last[1], self.point)
             self.best_law = np.where(worse[:, None, None], last[2], self.law)

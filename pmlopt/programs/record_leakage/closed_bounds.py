@@ -91,10 +91,8 @@ def compute_one_class_capacity(adversary: BoundedAdversary) -> OneClassCapacity 
     used = np.isfinite(adversary.log_counts)
     # in floats: the number of choices may exceed 64 bits
     count = float(np.prod(used.sum(axis=1, dtype=float)))
-    if (
-        count > MAX_CLASS_CHOICES
-        or count * len(used) * adversary.rows.shape[1] > 500_000  # a second
-    ):
+    # half a million sums take about a second
+    if count > MAX_CLASS_CHOICES or count * len(used) * adversary.rows.shape[1] > 500_000:
         return None
     choices = list_class_choices(adversary.log_counts)
     found = compute_max_capacity(adversary.rows, choices)

@@ -186,11 +186,9 @@ class _RecordKind:
             itself = bound_by_record_entropy(adversary, self.record, enough, deadline)
             if not self._is_known_below(itself.bound):
                 self.known_proof, self.reason = itself, "an answer reveals at most the record"
-        return (
-            self.reason
-            if self._is_known_below(enough)
-            else search.run(target, tolerance, nodes, deadline)
-        )
+        if self._is_known_below(enough):
+            return self.reason
+        return search.run(target, tolerance, nodes, deadline)
 
     def _is_known_below(self, number: float) -> bool:
         """Return whether a bound without branching is at most a number."""

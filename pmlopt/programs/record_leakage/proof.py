@@ -319,9 +319,8 @@ class _CellTreeCheck:
             lift = max(corner.height - dot_decimals(slope, corner.law) for corner in corners)
             slopes.append([mu + lift for mu in slope])
         if tree.of == "posteriors":
-            slopes = [
-                list(value) for value in zip(*slopes, strict=True)
-            ]  # for each letter, over the outputs
+            # for each letter, over the outputs
+            slopes = [list(value) for value in zip(*slopes, strict=True)]
         surprises = [Decimal(0)] * len(self.rows)
         if self.shape[2]:
             law = normalize_log_law(tree.log_law[place])

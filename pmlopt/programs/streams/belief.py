@@ -377,9 +377,8 @@ class BoundedBelief:
         sides = numerators.sum(axis=1), denominators.sum(axis=1)
         each = np.log(sides[1] / sides[0])
         if each.min() < 0:
-            return PML(
-                0.0
-            )  # nothing can be told of which the bounds show that it is within the level
+            # nothing can be told of which the bounds show that it is within the level
+            return PML(0.0)
         return RatioBound(numerators / sides[0][:, None], denominators / sides[1][:, None], each)
 
     def update(self, emits: FloatArray) -> tuple[BoundedBelief, float, dict[int, float]]:

@@ -142,10 +142,8 @@ class BallPricer(ColumnPricer):
             split.nested,
             max_information,
         )
-        self.exp_neg_epsilon, self.half = (
-            split.nested.cone.exp_neg_epsilon,
-            split.nested.cone.priors.float_probability.shift,
-        )
+        self.exp_neg_epsilon = split.nested.cone.exp_neg_epsilon
+        self.half = split.nested.cone.priors.float_probability.shift
         self.p, self.information = split.kernel.p, information
         self.plateaus = (
             TangentPricer.for_plateaus(self.p, self.exp_neg_epsilon, self.half)

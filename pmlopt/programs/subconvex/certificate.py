@@ -80,8 +80,8 @@ class InformationCertificate(DesignCertificate):
 class ColumnCertificate(InformationCertificate):
     """The certificate of a design with a sub-convex utility, whose bound comes from pricing all columns.
 
-    The bound is `bound_column_utility(prior, privacy, utility, multipliers)`, or, where that took a search,
-    what the search proved for these multipliers.
+    The bound is that of `ColumnSpace.compute_bound` at the multipliers, or, where that took a search, what
+    the search proved for them.
 
     Attributes:
         pricing: what the bound on the extreme columns rests on: "counts" and "vertices" are exact,

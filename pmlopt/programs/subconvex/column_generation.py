@@ -133,11 +133,9 @@ def _max_row_error(lifts: FloatArray, weights: FloatArray) -> float:
 
 def _search_fewer_outputs(lifts: FloatArray, at_most: int) -> IntArray | None:
     """Search a feasible mechanism with at most `at_most` outputs; None without one."""
-    master, rng, best = (
-        MasterProblem(lifts, np.zeros(lifts.shape[1])),
-        np.random.default_rng(0),
-        None,
-    )
+    master = MasterProblem(lifts, np.zeros(lifts.shape[1]))
+    rng = np.random.default_rng(0)
+    best = None
     for _ in range(MAX_CORNERS):
         # a random linear cost is minimised at a vertex of the face, which has few outputs
         costs: FloatArray = np.asarray(rng.random(lifts.shape[1]))
@@ -183,15 +181,11 @@ def generate_columns(program: ColumnDesign, options: MethodOptions, warm: bool) 
     # without multipliers no face is known, so that the columns are kept as they are
     if work.duals is not None:
         lifts, weights = reduce_outputs(lifts, work.worths, work.duals, weights)
-    return SolverResult(
-        state="point",
-        finished=ending != TIME_LIMIT,
-        message=f"{ending}, {work.rounds} rounds, {len(master.worths)} columns, priced by {work.pricer.name}",
-        iterations=master.iterations,
-        warm_started=warm,
-        compile_seconds=compiled - begin,
-        solve_seconds=time.perf_counter() - compiled,
-        point=PrimalDualPoint(lifts * weights, work.multipliers, work.bound),
+    message = f"{ending}, {work.rounds} rounds, {len(master.worths)} columns, priced by {work.pricer.name}"
+    point = PrimalDualPoint(lifts * weights, work.multipliers, work.bound)
+    is_finished = ending != TIME_LIMIT
+    return SolverResult.from_point(
+        point, message, is_finished, master.iterations, begin, compiled, warm
     )
 
 
@@ -248,11 +242,8 @@ class _ColumnGeneration:
                 # below 0.2 the master's multipliers are used without smoothing
                 smoothing = 0.7 * smoothing if smoothing > 0.2 else 0.0
             elif not (isinstance(self.pricer, SplitPricer) and self._relax_once(self.pricer)):
-                return (
-                    "gap reached"
-                    if self.bound - self.value <= self.allowed
-                    else "no column improves"
-                )
+                closed = self.bound - self.value <= self.allowed
+                return "gap reached" if closed else "no column improves"
 
     def _mix_at_once(self) -> bool:
         """Mix columns that are known from the start; return whether that closes the gap."""
@@ -276,10 +267,8 @@ class _ColumnGeneration:
                 return False
             columns, multipliers = known
             self._add_columns([columns])
-            costs, lifts = (
-                p * multipliers,
-                columns.drop_duplicates(p).build_lifts(p, FACTOR_MARGIN_RTOL),
-            )
+            costs = p * multipliers
+            lifts = columns.drop_duplicates(p).build_lifts(p, FACTOR_MARGIN_RTOL)
             worths = space.column_values(lifts)
             # subtracting the common costs avoids cancellation: what is left differs by the loss
             beyond = worths - costs @ lifts
@@ -300,15 +289,12 @@ class _ColumnGeneration:
         )
         if upper < self.bound:
             self.bound, self.multipliers = upper, multipliers
-        used = (
-            weights > 0
-        )  # all of them tie: a search for fewer outputs would take longer than all else
-        self.lifts, self.worths, self.weights, self.duals = (
-            lifts[:, used],
-            worths[used],
-            weights[used],
-            costs,
-        )
+        # all of them tie: a search for fewer outputs would take longer than all else
+        used = weights > 0
+        self.lifts = lifts[:, used]
+        self.worths = worths[used]
+        self.weights = weights[used]
+        self.duals = costs
         return self.bound - self.value <= self.allowed
 
     def _mix_first_columns(self) -> bool:
@@ -327,11 +313,9 @@ class _ColumnGeneration:
         if weights is None:
             return False
         used = weights > 0
-        self.lifts, self.worths, self.weights = (
-            lifts[:, used],
-            master.worths[tight][used],
-            weights[used],
-        )
+        self.lifts = lifts[:, used]
+        self.worths = master.worths[tight][used]
+        self.weights = weights[used]
         self.value = float(self.worths @ self.weights)
         return self.bound - self.value <= self.allowed
 
@@ -449,10 +433,8 @@ class _ColumnGeneration:
             master.add_columns(
                 (basis.T @ found.lifts[:, best]) / sizes[:, None], found.worths[best]
             )
-            lifts, worths = (
-                np.hstack([lifts, found.lifts[:, best]]),
-                np.append(worths, found.worths[best]),
-            )
+            lifts = np.hstack([lifts, found.lifts[:, best]])
+            worths = np.append(worths, found.worths[best])
         # the constant column 0 keeps the next master feasible
         kept = np.union1d(0, np.argsort((p * here) @ lifts - worths, kind="stable")[: 4 * len(p)])
         self.relaxed = lifts[:, kept], worths[kept]

@@ -94,11 +94,9 @@ class ColumnSpace(InformationSpace):
             if found is not None:
                 self.__dict__["_listed_columns"] = found
             return found
-        return (
-            None
-            if self._vertex_pricer is None or len(self._vertex_pricer.listed[0]) > limit
-            else self._vertex_pricer.listed
-        )
+        if self._vertex_pricer is None or len(self._vertex_pricer.listed[0]) > limit:
+            return None
+        return self._vertex_pricer.listed
 
     def explain_too_many(self) -> str:
         """Explain why the extreme columns are too many to list, and the alternatives."""
@@ -124,10 +122,8 @@ class ColumnSpace(InformationSpace):
         """Build initial columns where the complete list is too long."""
         if not isinstance(self.allowed, tuple):
             return []
-        p, boxes = (
-            self.prior.pmf,
-            [family for family in self.allowed if isinstance(family, BoxFamily)],
-        )
+        p = self.prior.pmf
+        boxes = [family for family in self.allowed if isinstance(family, BoxFamily)]
         columns = [
             form.matrix / (p @ form.matrix)
             for _, form in build_closed_forms(self.prior, self.privacy)
@@ -140,11 +136,9 @@ class ColumnSpace(InformationSpace):
     @cached_property
     def column_utility(self) -> ColumnUtility | None:
         """Return the utility as a separable function of the letters; None where it is not one."""
-        return (
-            ColumnUtility(self.prior.pmf, self.utility.phi)
-            if isinstance(self.utility, FInformation)
-            else None
-        )
+        if isinstance(self.utility, FInformation):
+            return ColumnUtility(self.prior.pmf, self.utility.phi)
+        return None
 
     @cached_property
     def full_release_bound(self) -> float:
@@ -157,11 +151,9 @@ class ColumnSpace(InformationSpace):
     @cached_property
     def ball_information_bound(self) -> float:
         """Return the closed-form bound on mutual information over an l1 ball; infinite where unproved."""
-        return (
-            bound_family_information(self.families)
-            if isinstance(self.utility, MutualInformation)
-            else math.inf
-        )
+        if isinstance(self.utility, MutualInformation):
+            return bound_family_information(self.families)
+        return math.inf
 
     @cached_property
     def max_entries(self) -> FloatArray:
@@ -355,9 +347,8 @@ class ColumnSpace(InformationSpace):
         if isinstance(self.allowed, tuple):
             listed = self.list_columns(self.listing_limit)
             return None if listed is None else VertexPricer(p, listed, worths)
-        by_tangents = (
-            self._common_min_mass is not None or self.ball_information_bound < math.inf
-        )  # which need no long list
+        # which need no long list
+        by_tangents = self._common_min_mass is not None or self.ball_information_bound < math.inf
         lifts = self.allowed.extreme_columns(
             p,
             min(self.listing_limit, self.MAX_SHORT_LIST_COLUMNS)
@@ -429,37 +420,3 @@ def _are_valid_measures(laws: FloatArray, prior: Prior) -> bool:
     """Return whether rows are finite nonnegative measures on the letters, at least one row."""
     fits = laws.ndim == 2 and laws.shape[1:] == (prior.size,) and len(laws) > 0
     return fits and bool(np.isfinite(laws).all())
-
-
-def bound_column_utility(
-    prior: Prior,
-    privacy: Requirement,
-    utility: SubConvex,
-    multipliers: FloatArray,
-    cutoff: float = -np.inf,
-) -> float:
-    """Compute a dual upper bound on a sub-convex utility over all feasible mechanisms.
-
-    For every rho in R^N: `sum_y q[y] mu(lam_y) = <p, rho> + sum_y q[y] (mu(lam_y) - <p rho, lam_y>)`, and the
-    last sum is at most the largest term over the extreme columns. rho may be anything, and what rounding
-    may have taken off is added.
-
-    Args:
-        prior: N letters.
-        privacy: the requirement.
-        utility: the sub-convex utility.
-        multipliers: (N,) rho; the multipliers of the rows over p reach the optimum.
-        cutoff: a bound of this much need not be lowered, which can save a search.
-
-    Raises:
-        ProgramError: there are too many extreme columns for this utility.
-
-    Source: [gilmore1961cutting] (pricing); [grosse2024extremal, Theorem 6] (the columns).
-
-    Examples:
-        >>> from pmlopt import MutualInformation, PML
-        >>> bound = bound_column_utility(Prior.uniform(4), PML(np.log(2)), MutualInformation(), np.zeros(4))
-        >>> round(np.exp(bound).item(), 12)
-        2.0
-    """
-    return build_column_space(prior, privacy, utility).compute_bound(multipliers, cutoff, None)[0]

@@ -192,10 +192,8 @@ class CountPricer(ColumnPricer):
     def __init__(
         self, kernel: ColumnUtility, families: Sequence[Family], counts: Sequence[int]
     ) -> None:
-        self.kernel, self.families = (
-            kernel,
-            [family for family in families if not family.is_constant_only],
-        )
+        self.kernel = kernel
+        self.families = [family for family in families if not family.is_constant_only]
         # a common factor only makes the tables longer
         divisor = math.gcd(*counts)
         self.counts = [count // divisor for count in counts]

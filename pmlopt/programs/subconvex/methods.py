@@ -30,11 +30,7 @@ from pmlopt.programs.subconvex.certificate import ColumnCertificate, replace_mec
 from pmlopt.programs.subconvex.column_generation import generate_columns, reduce_outputs
 from pmlopt.programs.subconvex.cost_methods import COST_METHODS as COST_METHODS
 from pmlopt.programs.subconvex.optimal_forms import find_optimal_form
-from pmlopt.programs.subconvex.prior_cuts import (
-    METHOD_NAME,
-    cut_by_worst_priors,
-    has_curved_set,
-)
+from pmlopt.programs.subconvex.prior_cuts import METHOD_NAME, cut_by_worst_priors, has_curved_set
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.solvers import cvxpy_interface
 from pmlopt.solvers.parametric_program import MasterProblem
@@ -85,11 +81,9 @@ def certify_columns(
             bound, pricing, rho = relaxed, name, closed
     # no mechanism exceeds releasing the secret: this costs nothing to check
     if program.space.full_release_bound < bound:
-        bound, pricing, rho = (
-            program.space.full_release_bound,
-            "everything",
-            program.space.release_multipliers,
-        )
+        bound = program.space.full_release_bound
+        pricing = "everything"
+        rho = program.space.release_multipliers
     return ColumnCertificate(
         prior=program.prior,
         privacy=program.privacy,
@@ -192,16 +186,7 @@ def _solve_by_simplex(program: ColumnDesign, options: MethodOptions) -> SolverRe
     except ArithmeticError as cause:
         raise_if_strict(cause)
         raise MethodError(str(cause)) from cause
-    return SolverResult(
-        state="point",
-        finished=True,
-        message="Optimal",
-        iterations=master.iterations,
-        warm_started=False,
-        compile_seconds=compiled - begin,
-        solve_seconds=time.perf_counter() - compiled,
-        point=found,
-    )
+    return SolverResult.from_point(found, "Optimal", True, master.iterations, begin, compiled)
 
 
 def _reduce_to_point(
@@ -214,10 +199,8 @@ def _reduce_to_point(
 
 def _read_point(program: ColumnDesign) -> PrimalDualPoint:
     """Read the mechanism from the weights in the solved cvxpy problem."""
-    weights, duals = (
-        np.asarray(program.variables["weights"].value),
-        program.constraints["rows"].dual_value,
-    )
+    weights = np.asarray(program.variables["weights"].value)
+    duals = program.constraints["rows"].dual_value
     # interior points that diverge leave nan; repair would pass them on
     if not (np.isfinite(weights).all() and np.isfinite(0.0 if duals is None else duals).all()):
         raise MethodError("ended at a point that has numbers which are none")
@@ -233,11 +216,9 @@ def _make_start(program: ColumnDesign, warm_start: WarmStartLike, _: Deadline) -
         return program
     given = warm_start.matrix if isinstance(warm_start, WarmStart) else get_mechanism(warm_start)
     try:
-        return (
-            program
-            if given is None
-            else program.with_mechanism(pair_with_prior(program.prior, given)[1])
-        )
+        if given is None:
+            return program
+        return program.with_mechanism(pair_with_prior(program.prior, given)[1])
     except InputError:
         # a cached start that does not fit is no error of the user, a mechanism given is
         if isinstance(warm_start, WarmStart):

@@ -157,15 +157,9 @@ def cut_by_worst_priors(
     rounds = _CutRounds(program, options, cone)
     ending, point = rounds.run()
     cone = ColumnCone.from_members(_get_whole_set(cone), cone.exp_neg_epsilon, rounds.best_laws)
-    result = SolverResult(
-        state="point",
-        finished=ending != TIME_LIMIT,
-        message=f"{ending}, {rounds.rounds} rounds, {len(cone.laws)} priors",
-        iterations=rounds.iterations,
-        warm_started=False,
-        compile_seconds=0.0,
-        solve_seconds=time.perf_counter() - begin,
-        point=point,
+    message = f"{ending}, {rounds.rounds} rounds, {len(cone.laws)} priors"
+    result = SolverResult.from_point(
+        point, message, ending != TIME_LIMIT, rounds.iterations, begin, begin
     )
     return replace(
         program, space=replace(program.space, allowed=cone, laws=rounds.best_laws)

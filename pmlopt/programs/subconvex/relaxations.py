@@ -88,11 +88,9 @@ def bound_staircases(
     if edge is not None:
         # a tangent of the convex K is below it, so that the bound stays valid
         cost = float((p * np.minimum(rho - edge, 0)).sum()) + edge * mass
-    total, valley, room = (
-        float(costs.sum()),
-        float(mass[int(cost.argmin())]),
-        min(family.max_mass, 1.0),
-    )
+    total = float(costs.sum())
+    valley = float(mass[int(cost.argmin())])
+    room = min(family.max_mass, 1.0)
     # cells end at the kinks of K: within a cell it is linear, so its ends bound it
     edges = np.unique(np.append(mass[mass < room], min(room, float(mass[-1]))))
     ends, best, slack, bounds = np.stack([edges[:-1], edges[1:]]), -np.inf, 0.0, np.full(1, np.inf)

@@ -121,10 +121,8 @@ class _LetterBudgets:
         every = self.compute_shortfall(peak) <= self.budget
         below = np.where(every, room, self._bisect_towards(zeros, peak))
         above = np.where(every, room, room - self._bisect_towards(room, peak))
-        empty, full = (
-            self.compute_shortfall(zeros) > self.budget,
-            self.compute_shortfall(room) > self.budget,
-        )
+        empty = self.compute_shortfall(zeros) > self.budget
+        full = self.compute_shortfall(room) > self.budget
         return np.where(empty & ~every, -1.0, below), np.where(full & ~every, -1.0, above)
 
     def _bisect_towards(self, end: FloatArray, peak: FloatArray) -> FloatArray:

@@ -569,10 +569,8 @@ def solve_relaxed_column(
         ]
     )
     rates = split.top_rates * top - split.mid_rates * mid
-    lower, upper = (
-        np.append(np.ones(n + 1), rates),
-        np.append(np.ones(n + 1), np.full(len(rates), np.inf)),
-    )
+    lower = np.append(np.ones(n + 1), rates)
+    upper = np.append(np.ones(n + 1), np.full(len(rates), np.inf))
     solver = highs.load_model(
         highs.build_sparse_model(-gains.ravel(), (0.0, np.inf), (lower, upper), matrix),
         _TIGHT_OPTIONS,

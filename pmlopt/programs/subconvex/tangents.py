@@ -256,11 +256,9 @@ class _SetSearch:
         self.p, self.kind, self.left = kind.p, kind, 0.0
         self.values, self.sets = np.empty(0), np.zeros((0, len(kind.p)), bool)
         fixed, each = kind.compute_costs(costs)
-        self._fixed, self._each, self._least = (
-            float(fixed[0]),
-            each[0],
-            float(kind.mass_range[0][0]),
-        )
+        self._fixed = float(fixed[0])
+        self._each = each[0]
+        self._least = float(kind.mass_range[0][0])
         self._most = float(kind.mass_range[1][0])
         at = np.array([max(mass, 1e-6)])
         rate = float(

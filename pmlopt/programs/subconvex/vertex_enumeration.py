@@ -128,11 +128,9 @@ def _drop_duplicates(columns: ColumnFamily, mass: FloatArray, p: FloatArray) -> 
     capacity = columns.family.max_mass
     # where a set fills the capacity exactly any letter outside may be the one between
     exact = np.minimum(np.abs(mass - capacity), np.abs(mass + room - capacity)) <= 4 * TIE_ATOL
-    return (
-        join_columns([columns[exact].drop_duplicates(p), columns[~exact]])
-        if exact.any()
-        else columns
-    )
+    if exact.any():
+        return join_columns([columns[exact].drop_duplicates(p), columns[~exact]])
+    return columns
 
 
 def _list_staircases(p: FloatArray, family: StaircaseFamily, limit: int) -> ColumnFamily | None:
@@ -195,10 +193,8 @@ class _ListedColumns:
     ) -> None:
         # in blocks, to limit the memory
         sets_at_a_time = 50_000
-        self.columns, of = (
-            columns,
-            worths.column_values if isinstance(worths, ColumnUtility) else worths,
-        )
+        self.columns = columns
+        of = worths.column_values if isinstance(worths, ColumnUtility) else worths
         if isinstance(columns, DenseBatch):
             self.utilities = of(columns.entries)
             return

@@ -143,10 +143,8 @@ def solve_curve_end(
     uniform dataset what a linear program finds; and where the least distortion leaks no more than is allowed
     there is nothing better.
     """
-    trivial, uniform = (
-        program.constant_distortion,
-        allows_only_uniform(program.entropy, program.orbits.query.log_size),
-    )
+    trivial = program.constant_distortion
+    uniform = allows_only_uniform(program.entropy, program.orbits.query.log_size)
     matrix, proof = program.constant_matrix, TradeoffProof((), 0.0)
     if program.sense == "leakage":
         # below the distortion of a constant something has to leak

@@ -231,11 +231,9 @@ class CuttingPlanePhase:
             return GAP_CLOSED
         if best is None or self.last_matrix is None or self.rows.is_finest:
             return None
-        return (
-            COARSE_GAP_CLOSED
-            if best.value - self.objective_value <= self.search.tolerance
-            else None
-        )
+        if best.value - self.objective_value <= self.search.tolerance:
+            return COARSE_GAP_CLOSED
+        return None
 
     def run(self, first: FloatArray | None) -> str:
         """Alternate program and oracle until the bounds meet; return how it ended.
@@ -307,9 +305,8 @@ class CuttingPlanePhase:
         self.rounds += 1
         search.rounds += 1
         found = self._solve_and_check()
-        if (
-            found is None
-        ):  # the solver lost its way among the priors: the ones that count, and what is new
+        # the solver lost its way among the priors: the ones that count, and what is new
+        if found is None:
             search.priors = list_binding_priors(search.proof) + search.priors[self.solved_for :]
             found = self._solve_and_check() if search.priors else None
         self.solved_for = len(search.priors)
@@ -329,9 +326,8 @@ class CuttingPlanePhase:
         few = list_binding_priors(found.proof)
         gap = found.objective_value - search.lower_bound
         if self.rows.is_finest and gap > search.tolerance / 2 and 0 < len(few) < len(search.priors):
-            again = self._solve_against(
-                few
-            )  # among many priors that are nearly alike multipliers blur
+            # among many priors that are nearly alike multipliers blur
+            again = self._solve_against(few)
             if again is not None:
                 search.add_proof(again.proof)
         return found

@@ -77,11 +77,9 @@ class ThresholdCertificate(Certificate):
     def level(self) -> float:
         """Return the PML level of the mechanism, in nats."""
         level = self.kept.level
-        return (
-            self.epsilon
-            if level > self.epsilon and is_within_level(self.kept, self.epsilon)
-            else level
-        )
+        if level > self.epsilon and is_within_level(self.kept, self.epsilon):
+            return self.epsilon
+        return level
 
     @property
     def next_bound(self) -> float:

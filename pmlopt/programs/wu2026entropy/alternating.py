@@ -98,10 +98,8 @@ def optimize_marginal(
         law = law * np.exp(scores - scores.max())
         # an entry of 0 would never recover under multiplication
         law = np.maximum(law / law.sum(), 1e-300)
-        before, price = (
-            price,
-            max(0.0, price - rate * (float(compute_entropies(law) + law @ inner) - entropy)),
-        )
+        before = price
+        price = max(0.0, price - rate * (float(compute_entropies(law) + law @ inner) - entropy))
         last, value = value, compute_information(law, laws)
         if abs(value - last) < tolerance and abs(price - before) < tolerance:
             break

@@ -114,15 +114,16 @@ def _draw_columns(
     parts: ModelParts, fit: ModelFit, point: FloatArray, rng: np.random.Generator
 ) -> dict[str, list[Label]]:
     """Draw the true letters of the released columns from their posterior at (P,) parameters."""
-    cells = draw_places(fit.likelihood.compute_posterior(point), rng)
+    rows = parts.places
+    cells = draw_places(fit.likelihood.compute_posterior(point).T[rows], rng)
     owners = parts.frame.owners
     found = {name: values[cells] for name, values in parts.frame.cells.items() if name in owners}
     if parts.frame.response in owners and parts.frame.response not in found:
-        people = np.arange(len(cells))
-        predictors = fit.likelihood.compute_predictors(point)[cells, people]
+        predictors = fit.likelihood.compute_predictors(point)
         response = fit.likelihood.response
         assert isinstance(response, ReleasedResponse)
-        found[parts.frame.response] = draw_places(response.compute_posterior(predictors), rng)
+        laws = response.compute_posterior(predictors)[:, cells, rows].T
+        found[parts.frame.response] = draw_places(laws, rng)
     return {
         name: [owners[name].values[name][letter] for letter in letters]
         for name, letters in found.items()
@@ -199,7 +200,7 @@ class PooledEstimates:
 
     def __str__(self) -> str:
         """Return the table."""
-        head, rows = format_estimates(self.names, self.columns, self.standard_errors)
+        head, rows = format_estimates(self.names, self.columns, self.standard_errors, True)
         return "\n".join(align_cells([head, *rows]))
 
 

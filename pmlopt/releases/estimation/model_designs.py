@@ -70,9 +70,9 @@ def coefficient_error(
     if lost or not len(places):
         which = format_label(names[min(lost)]) if lost else "a coefficient"
         raise InputError(f"the law does not identify {which}: no design estimates it")
-    slopes = fit.terms.scores @ (fit.flat.inverse / fit.total) @ jacobian[places].T
+    slopes = jacobian[places] @ (fit.flat.inverse / fit.total) @ fit.terms.scores[:, parts.places]
     rows = tuple(names[place] for place in places)
-    return EstimationError(LabelledArray(np.asarray(slopes.T), (rows, p.labels), "the workload"))
+    return EstimationError(LabelledArray(np.asarray(slopes), (rows, p.labels), "the workload"))
 
 
 def _is_slope(name: Label) -> bool:

@@ -51,8 +51,10 @@ class ModelParts:
         frame: the columns.
         family, letters: of the response.
         names: of the d covariates.
-        response: of n people.
-        design: (K, n, d) orthogonal covariates of order one.
+        rows: (r,) a person of each group of people who are alike in all columns.
+        places: (n,) the group of each person.
+        response: of the groups.
+        design: (d, K, r) orthogonal covariates of order one.
         back: (d, d) what coefficients of these are multiplied by.
         law: of the true values of released columns.
         weights: (n,) of the people.
@@ -64,6 +66,8 @@ class ModelParts:
     family: Family
     letters: tuple[Label, ...]
     names: tuple[str, ...]
+    rows: IntArray
+    places: IntArray
     response: Response
     design: FloatArray
     back: FloatArray
@@ -110,16 +114,19 @@ def read_model(
         PriorError: weights are not as it takes them.
         MissingExtraError: formulaic is not installed.
     """
-    frame = read_model_frame(released, formula, mechanisms, drop_missing)
+    frame = read_model_frame(released, formula, mechanisms, law, drop_missing)
     chosen, letters, response = _read_response(frame, family)
     worth = np.ones(len(frame.kept))
     if weights is not None:
         worth = read_weights(weights, frame.row_count)[frame.kept]
     names, designs = frame.build_designs()
-    law_design = find_law_design(designs) if law is None else _read_law(law, frame)
+    law_design = find_law_design(designs) if frame.law is None else _evaluate_law(frame)
+    rows, places = frame.group_people([designs, law_design])
+    design, back = orthogonalize_columns(names, designs[..., rows])
+    branches = list(_list_branches(frame, law_design, bool(letters)))
     return ModelParts(
-        frame, chosen, letters, tuple(names), response, *orthogonalize_columns(names, designs),
-        tuple(_list_branches(frame, law_design, bool(letters))), worth, weights is not None,
+        frame, chosen, letters, tuple(names), rows, places, response.take(rows), design, back,
+        tuple(branch.take(rows) for branch in branches), worth, weights is not None,
         None if clusters is None else _read_clusters(clusters, frame.row_count)[frame.kept],
     )  # fmt: skip
 
@@ -129,6 +136,7 @@ class ModelFit:
     """The most likely parameters of a model.
 
     Attributes:
+        parts: what was fitted.
         likelihood: that they maximise, of a response in its unit.
         unit: of the response.
         back: (d, d) what coefficients are multiplied by.
@@ -137,6 +145,7 @@ class ModelFit:
         flat: the directions in which it does not change.
     """
 
+    parts: ModelParts
     likelihood: ObservedLikelihood
     unit: float
     back: FloatArray
@@ -159,17 +168,17 @@ class ModelFit:
         expected: FloatArray = np.asarray(self.flat.inverse / self.total)
         if robust:
             scores = self._sum_scores(groups)
-            return np.asarray(expected @ (scores.T @ scores) @ expected)
+            return np.asarray(expected @ (scores @ scores.T) @ expected)
         if isinstance(self.likelihood.response, NormalResponse):
             return np.asarray(expected * (self.total / (self.total - len(self.back))))
         return expected
 
     def _sum_scores(self, groups: IntArray | None) -> FloatArray:
-        """Sum (G, P) the weighted scores of groups of people."""
-        scores = self.terms.scores * self.likelihood.weights[:, None]
+        """Sum (P, G) the weighted scores of groups of people."""
+        scores: FloatArray = self.terms.scores[:, self.parts.places] * self.parts.weights
         if groups is None:
             return scores
-        return np.array([np.bincount(groups, column) for column in scores.T]).T
+        return np.array([np.bincount(groups, row) for row in scores])
 
     def restore(self) -> tuple[FloatArray, FloatArray]:
         """Compute (c,) coefficients in the units of columns, and (c, P) their derivatives."""
@@ -190,12 +199,12 @@ class ModelFit:
 
         d is what each adds to a coefficient. A variance that few make has no normal interval.
         """
-        added = self._sum_scores(groups) @ (self.flat.inverse / self.total) @ jacobian.T
+        added = jacobian @ (self.flat.inverse / self.total) @ self._sum_scores(groups)
         squares = added**2
-        most = squares.max(axis=0)
+        most = squares.max(axis=1, keepdims=True)
         squares /= np.where(most > 0, most, 1.0)
-        found = squares.sum(axis=0) ** 2 / np.maximum((squares**2).sum(axis=0), 1e-300)
-        return np.asarray(np.where(most > 0, found, len(squares)))
+        found = squares.sum(axis=1) ** 2 / np.maximum((squares**2).sum(axis=1), 1e-300)
+        return np.asarray(np.where(most[:, 0] > 0, found, squares.shape[1]))
 
     def find_ridge(self, jacobian: FloatArray) -> tuple[int, ...]:
         """Find the coefficients whose intervals follow a ridge along which the likelihood hardly falls.
@@ -225,35 +234,35 @@ def fit_model(parts: ModelParts) -> ModelFit:
         InputError: the covariates determine the response.
         SolverError: the likelihood could not be maximised.
     """
-    return _fit(
-        parts.response, parts.design, parts.back, parts.frame.cell_likelihoods, parts.law,
-        parts.weights,
-    )  # fmt: skip
+    released = parts.frame.compute_cell_likelihoods(parts.rows)
+    return _fit(parts, parts.response, parts.design, parts.back, released, parts.law)
 
 
 def _fit(
+    parts: ModelParts,
     response: Response,
     design: FloatArray,
     back: FloatArray,
     released: FloatArray,
     law: Sequence[LawBranch],
-    weights: FloatArray,
 ) -> ModelFit:
     """Find the most likely parameters, from those of the mean covariates given what was released."""
-    chances = released / released.sum(axis=1, keepdims=True)
-    mean_design = np.einsum("ix,xid->id", chances, design)
+    weights = np.asarray(np.bincount(parts.places, parts.weights), dtype=float)
+    chances = released / released.sum(axis=0)
+    mean_design = (design * chances).sum(axis=1)
     scaled, unit = response.standardize(mean_design)
     likelihood = ObservedLikelihood(scaled, scaled.list_designs(design), released, law, weights)
     start = np.zeros(likelihood.parameter_count)
-    if released.shape[1] > 1:
-        alone = scaled.list_designs(mean_design[None])
-        ones = np.ones((len(weights), 1))
-        near = ObservedLikelihood(scaled.average(chances), alone, ones, (), weights)
-        start[: near.parameter_count] = maximize_observed(near, start[: near.parameter_count])
-    parameters = maximize_observed(likelihood, start)
-    terms = likelihood.evaluate(parameters)
+    near = scaled.find_start(mean_design)
+    if len(released) > 1:
+        alone = scaled.list_designs(mean_design[:, None])
+        ones = np.ones((1, len(weights)))
+        average = ObservedLikelihood(scaled.average(chances), alone, ones, (), weights)
+        near = maximize_observed(average, near)[0]
+    start[: len(near)] = near
+    parameters, terms = maximize_observed(likelihood, start)
     flat = find_flat_directions(terms.information / float(weights.sum()))
-    return ModelFit(likelihood, unit, back, parameters, terms, flat)
+    return ModelFit(parts, likelihood, unit, back, parameters, terms, flat)
 
 
 def fit_noisy(parts: ModelParts) -> FloatArray:
@@ -264,13 +273,15 @@ def fit_noisy(parts: ModelParts) -> FloatArray:
         letters = frame.owners[frame.response].find_letters(frame.response)
         if letters is None:
             return nothing
-        response = _make_response(parts.family, np.eye(len(parts.letters))[letters])
-    design = frame.build_noisy_design()
-    if design is None:
+        seen = np.eye(len(parts.letters))[:, None, letters[parts.rows]]
+        response = _make_response(parts.family, seen)
+    noisy = frame.build_noisy_design()
+    if noisy is None:
         return nothing
-    ones = np.ones((len(parts.weights), 1))
+    ones = np.ones((1, len(parts.rows)))
     try:
-        fit = _fit(response, *orthogonalize_columns(parts.names, design), ones, (), parts.weights)
+        design, back = orthogonalize_columns(parts.names, noisy[..., parts.rows])
+        fit = _fit(parts, response, design, back, ones, ())
     except PmloptError:  # a letter that was not released, for one
         return nothing
     coefficients, jacobian = fit.restore()
@@ -321,7 +332,7 @@ def _make_response(family: Family, outputs: FloatArray) -> Response:
 
 
 def _read_letters(name: str, cells: Any) -> tuple[tuple[Label, ...], FloatArray]:
-    """Read the letters of a response in clear, in the order of their category or sorted, and (n, N) whose."""
+    """Read the letters of a response in clear, as their categories are or sorted, and (N, 1, n) whose."""
     codes, found = import_pandas().factorize(cells, sort=True)
     letters = tuple(to_plain_list(found))
     most = 50  # logits, each with a coefficient of each covariate
@@ -329,7 +340,7 @@ def _read_letters(name: str, cells: Any) -> tuple[tuple[Label, ...], FloatArray]
         raise InputError(
             f"the response {name!r} has {pluralize(len(letters), 'value')}: logits are of 2 to {most}"
         )
-    return letters, np.eye(len(letters))[codes]
+    return letters, np.eye(len(letters))[:, None, codes]
 
 
 def _read_numbers(name: str, numbers: FloatArray, family: Family) -> Response:
@@ -345,13 +356,15 @@ def _read_numbers(name: str, numbers: FloatArray, family: Family) -> Response:
     return CountResponse(numbers)
 
 
-def _read_law(law: str, frame: ModelFrame) -> FloatArray:
-    """Evaluate the formula of the law of the released covariates."""
-    return evaluate_formula(law.strip().removeprefix("~"), frame.clear)[1]
+def _evaluate_law(frame: ModelFrame) -> FloatArray:
+    """Evaluate (g, n) the formula of the law of the released covariates."""
+    names, design = evaluate_formula(frame.law, frame.clear)
+    orthogonalize_columns([f"{name} of the law" for name in names], design[:, None])
+    return design
 
 
 def _list_branches(frame: ModelFrame, design: FloatArray, has_letters: bool) -> Iterator[LawBranch]:
-    """Yield the factors of the law of true values, given (n, g) covariates in clear.
+    """Yield the factors of the law of true values, given (g, n) covariates in clear.
 
     They are that of the released covariates, and given them and the response, those of columns that the
     formula leaves out, which were released together with others.
@@ -364,7 +377,7 @@ def _list_branches(frame: ModelFrame, design: FloatArray, has_letters: bool) -> 
         return
     if frame.response not in frame.cells:
         name = f"C(`{frame.response}`)" if has_letters else f"`{frame.response}`"
-        design = np.hstack([design, evaluate_formula(name, frame.clear)[1][:, 1:]])
+        design = np.vstack([design, evaluate_formula(name, frame.clear)[1][1:]])
     whole = _orthogonalize_law(design)
     for group in range(of_formula.max() + 1):
         members = of_formula == group
@@ -373,9 +386,9 @@ def _list_branches(frame: ModelFrame, design: FloatArray, has_letters: bool) -> 
 
 
 def _orthogonalize_law(design: FloatArray) -> FloatArray:
-    """Return (n, g) orthogonal covariates of a law."""
-    names = [f"{place + 1} of the law" for place in range(design.shape[1])]
-    return np.asarray(orthogonalize_columns(names, design[None])[0][0])
+    """Return (g, n) orthogonal covariates of a law."""
+    names = [f"{place + 1} of the law" for place in range(len(design))]
+    return np.asarray(orthogonalize_columns(names, design[:, None])[0][:, 0])
 
 
 def _read_clusters(clusters: Iterable[Label], people: int) -> Any:

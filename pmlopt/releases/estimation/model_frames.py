@@ -16,12 +16,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pmlopt.core.display import import_pandas, pluralize
-from pmlopt.core.frames import is_frame, is_missing, to_narwhals
+from pmlopt.core.frames import is_frame, list_missing, to_narwhals
 from pmlopt.core.lazy_imports import import_optional
 from pmlopt.core.numbers.arrays import FloatArray, IntArray, Label, join_words, make_label_key
 from pmlopt.data.labelled import read_column
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import InputError, MechanismError
+from pmlopt.releases.estimation.observed_likelihood import multiply_pairs
 from pmlopt.releases.estimation.released_outputs import find_outputs, match_output_labels
 from pmlopt.releases.estimation.tables import format_label
 from pmlopt.releases.rows.batches import ColumnRelease
@@ -66,11 +67,6 @@ class ReleasedColumns:
     def codes(self) -> dict[str, IntArray]:
         """Return the (N,) values of each column at the letters of the mechanism."""
         return {name: self._find_values(name, self.mechanism.inputs) for name in self.names}
-
-    @property
-    def likelihoods(self) -> FloatArray:
-        """Return (n, N) the probability of what a person released, by the true letter."""
-        return self.mechanism.matrix[:, self.places].T
 
     def _split(self, label: Label) -> tuple[Label, ...]:
         """Return the parts of a letter, or of an output: none where it is no tuple of the columns."""
@@ -118,6 +114,7 @@ class ModelFrame:
     Attributes:
         response: the name of the response.
         covariates: the formula of its covariates, as formulaic reads it.
+        law: that of the law of the released covariates; None for the default one.
         clear: a pandas frame of the columns that the formula names.
         owners: what released the others of them, by name.
         kept: (n,) the places of its rows among all.
@@ -126,6 +123,7 @@ class ModelFrame:
 
     response: str
     covariates: Any
+    law: Any
     clear: Any
     owners: Mapping[str, ReleasedColumns]
     kept: IntArray
@@ -135,6 +133,21 @@ class ModelFrame:
     def covariate_names(self) -> tuple[str, ...]:
         """Return the names of the released covariates."""
         return tuple(name for name in self.owners if name != self.response)
+
+    @property
+    def confused_columns(self) -> tuple[str, ...]:
+        """Return the names of columns whose mechanism does not identify the law of their values."""
+        found = []
+        for one in {id(one): one for one in self.owners.values()}.values():
+            columns = np.column_stack(
+                [one.codes[name] for name in one.names if name in self.owners]
+            )
+            groups = np.unique(columns, axis=0, return_inverse=True)[1].reshape(-1)
+            matrix = one.mechanism.matrix
+            both = np.hstack([matrix, np.eye(groups.max() + 1)[groups]])
+            if np.linalg.matrix_rank(both) > np.linalg.matrix_rank(matrix):
+                found.append("+".join(one.names))
+        return tuple(found)
 
     @cached_property
     def cell_owners(self) -> tuple[ReleasedColumns, ...]:
@@ -161,7 +174,8 @@ class ModelFrame:
             names = [name for one in self.cell_owners for name in one.names]
             raise InputError(
                 f"the released columns {join_words(names)} have {count} joint values: a model has at most "
-                f"{MAX_CELLS}, those of columns included that were released together with its own"
+                f"{MAX_CELLS}, those of columns included that were released together with its own. Leave "
+                "released covariates out of the formula"
             )
         places = np.unravel_index(np.arange(count), sizes) if sizes else ()
         return {
@@ -178,28 +192,45 @@ class ModelFrame:
         found = np.unique(np.column_stack(columns), axis=0, return_inverse=True)[1]
         return np.asarray(found.reshape(-1))
 
-    @property
-    def cell_likelihoods(self) -> FloatArray:
-        """Return (n, K) the probability of what a person released, by the joint true values."""
-        found = np.ones((len(self.clear), 1))
+    def compute_cell_likelihoods(self, people: IntArray) -> FloatArray:
+        """Compute (K, r) the probability of what people released, by the joint true values."""
+        found = np.ones((1, len(people)))
         for one in self.cell_owners:
-            found = (found[:, :, None] * one.likelihoods[:, None, :]).reshape(len(found), -1)
+            found = multiply_pairs(found, one.mechanism.matrix[:, one.places[people]])
         return found
 
     @property
     def response_outputs(self) -> FloatArray:
         """Return the probability of what a person released of the response, by its true letter.
 
-        It is (n, N), or where the joint true values have the response, (K, n, N) whether it is theirs.
+        It is (N, 1, n), or where the joint true values have the response, (N, K, n) whether it is theirs.
         """
         owner = self.owners[self.response]
         if self.response not in self.cells:
-            return owner.likelihoods
-        own = np.eye(len(owner.values[self.response]))[self.cells[self.response]]
-        return np.broadcast_to(own[:, None], (len(own), len(self.clear), own.shape[1]))
+            return owner.mechanism.matrix[:, None, owner.places]
+        own = np.eye(len(owner.values[self.response]))[:, self.cells[self.response], None]
+        return np.broadcast_to(own, (*own.shape[:2], len(self.clear)))
+
+    def group_people(self, designs: Iterable[FloatArray]) -> tuple[IntArray, IntArray]:
+        """Group people who are alike in all columns: (r,) one of each, and (n,) the group of each person.
+
+        Everybody is a group where (..., n) covariates differ within one, as those of a running mean do.
+        """
+        pandas = import_pandas()
+        owners = {id(one): one for one in self.owners.values()}.values()
+        columns = [pandas.factorize(self.clear[name])[0] for name in self.clear]
+        places = np.zeros(len(self.clear), dtype=int)
+        for column in (*columns, *(one.places for one in owners)):
+            places = pandas.factorize(places * (column.max() + 1) + column)[0]
+        first = np.unique(places, return_index=True)[1]
+        alike = first[places]
+        if all((design[..., alike] == design).all() for design in designs):
+            return first, places
+        everybody = np.arange(len(places))
+        return everybody, everybody
 
     def build_designs(self) -> tuple[list[str], FloatArray]:
-        """Build the names and the (K, n, d) covariates, by the joint true values.
+        """Build the names and the (d, K, n) covariates, by the joint true values.
 
         Raises:
             InputError: the formula cannot be evaluated, or the true values are too many.
@@ -217,22 +248,26 @@ class ModelFrame:
         ]  # fmt: skip
         whole = import_pandas().concat(stacked, ignore_index=True)
         names, design = evaluate_formula(self.covariates, whole)
-        found = design.reshape(len(first), people, -1)
-        return names, found if len(first) == len(numbers) else found[numbers]
+        found = design.reshape(-1, len(first), people)
+        return names, found if len(first) == len(numbers) else found[:, numbers]
 
     def build_noisy_design(self) -> FloatArray | None:
-        """Build the (1, n, d) covariates as if what was released were true; None where it is no letter."""
+        """Build the (d, 1, n) covariates as if what was released were true; None where it is no letter."""
         cells = {}
         for name in self.covariate_names:
             letters = self.owners[name].find_letters(name)
             if letters is None:
                 return None
             cells[name] = self.owners[name].make_cells(name, letters)
-        return evaluate_formula(self.covariates, self.clear.assign(**cells))[1][None]
+        return evaluate_formula(self.covariates, self.clear.assign(**cells))[1][:, None]
 
 
 def read_model_frame(
-    released: Any, formula: str, mechanisms: ColumnMechanisms, drop_missing: bool = False
+    released: Any,
+    formula: str,
+    mechanisms: ColumnMechanisms,
+    law: str | None = None,
+    drop_missing: bool = False,
 ) -> ModelFrame:
     """Read the columns that a formula names, from a frame of any library or a mapping.
 
@@ -240,6 +275,7 @@ def read_model_frame(
         released: the frame.
         formula: of the regression.
         mechanisms: by name, or by the tuple of their names, of the columns that were released.
+        law: the formula of the law of the released covariates.
         drop_missing: whether rows with missing cells in these columns are left out, or refused.
 
     Raises:
@@ -250,7 +286,8 @@ def read_model_frame(
     columns = _read_columns(released)
     response, covariates = _parse_formula(formula)
     parts = _list_mechanisms(columns, mechanisms)
-    named = _choose_columns(columns, response, covariates, parts)
+    law_terms = None if law is None else _read_formula(law.strip().removeprefix("~"))
+    named = _choose_columns(columns, response, covariates, law_terms, parts)
     hidden = {names: one for names, one in parts.items() if set(names) & set(named)}
     clear = [name for name in named if not any(name in names for names in hidden)]
     used = [*clear, *(name for one in hidden.items() for name in _name_outputs(*one))]
@@ -263,7 +300,9 @@ def read_model_frame(
     frame = import_pandas().DataFrame(
         {name: columns[name] for name in clear}, index=range(len(kept))
     )
-    return ModelFrame(response, covariates, frame, owners, kept, rows)
+    for name in frame.columns[frame.dtypes == "category"]:
+        frame[name] = frame[name].cat.remove_unused_categories()
+    return ModelFrame(response, covariates, law_terms, frame, owners, kept, rows)
 
 
 def _list_mechanisms(
@@ -302,17 +341,26 @@ def _choose_columns(
     columns: Mapping[str, Any],
     response: str,
     covariates: Any,
+    law: Any,
     mechanisms: Iterable[tuple[str, ...]],
 ) -> list[str]:
-    """Choose the columns that a formula names, and check that they are there."""
-    known = dict.fromkeys([*columns, *itertools.chain.from_iterable(mechanisms)])
-    factors = {str(factor) for term in covariates for factor in term.factors}
-    for name in (response, *sorted(factors & set(covariates.required_variables))):
+    """Choose the columns that the formulas of a model name, and check that they are there."""
+    hidden = [*itertools.chain.from_iterable(mechanisms)]
+    known = dict.fromkeys([*columns, *hidden])
+    terms = [*covariates, *(law or ())]
+    factors = {str(factor) for term in terms for factor in term.factors}
+    required = {str(name) for one in (covariates, law) if one for name in one.required_variables}
+    for name in (response, *sorted(factors & required)):
         if name not in known:
             raise InputError(f"there is no column {name!r}: there are {join_words(known, 9)}")
-    variables = {*map(str, covariates.required_variables)}.union(*map(_find_names, factors))
+    variables = required.union(*map(_find_names, factors))
     if response in variables:
         raise InputError(f"{response!r} is the response and a covariate: leave it out of one side")
+    for name in law.required_variables if law else ():
+        if name in hidden:
+            raise InputError(
+                f"the law is of columns in clear, and {str(name)!r} was released: leave it out"
+            )
     return [name for name in known if name in {response, *variables}]
 
 
@@ -361,7 +409,7 @@ def _find_missing(cells: Any) -> IntArray:
     """Find the places of missing cells."""
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "iufb":
         return np.flatnonzero(np.isnan(cells))
-    return np.array([place for place, cell in enumerate(cells) if is_missing(cell)], dtype=int)
+    return np.array(list_missing(cells), dtype=int)
 
 
 def _take_cells(cells: Any, kept: IntArray) -> Any:
@@ -412,23 +460,28 @@ def _read_released(
     return ReleasedColumns(names, match_output_labels(known, outputs), places)
 
 
-def _parse_formula(formula: str) -> tuple[str, Any]:
-    """Parse `response ~ covariates` into the name and the formula of the covariates."""
+def _read_formula(formula: str) -> Any:
+    """Read a formula by formulaic."""
     formulaic = import_optional("formulaic", "models")
     from formulaic.errors import FormulaicError
 
     try:
-        parsed = formulaic.Formula(formula)
+        return formulaic.Formula(formula)
+    except FormulaicError as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"the formula {formula!r} cannot be read: {reason}") from None
+
+
+def _parse_formula(formula: str) -> tuple[str, Any]:
+    """Parse `response ~ covariates` into the name and the formula of the covariates."""
+    parsed = _read_formula(formula)
+    with suppress(AttributeError, TypeError):  # it has no sides, or several
         terms = [[str(factor) for factor in term.factors] for term in parsed.lhs]
         covariates = parsed.rhs
         if len(terms) == 1 and len(terms[0]) == 1 and len(list(parsed.lhs.required_variables)) == 1:
             (name,) = parsed.lhs.required_variables
             if str(name) == terms[0][0] and hasattr(covariates, "required_variables"):
                 return str(name), covariates
-    except (FormulaicError, AttributeError, TypeError) as error:
-        if isinstance(error, FormulaicError):
-            reason = str(error).splitlines()[0]
-            raise InputError(f"the formula {formula!r} cannot be read: {reason}") from None
     raise InputError(
         f"the formula {formula!r} is not of the form 'response ~ covariates' with one column as response: "
         "transform the response before"
@@ -436,10 +489,11 @@ def _parse_formula(formula: str) -> tuple[str, Any]:
 
 
 def evaluate_formula(covariates: Any, frame: Any) -> tuple[list[str], FloatArray]:
-    """Evaluate the covariates of a formula: their names, and (n, d) their values.
+    """Evaluate the covariates of a formula: their names, and (d, n) their values.
 
     Raises:
-        InputError: a column is missing, an expression fails, or a value is no finite number.
+        InputError: a column is missing, an expression fails, a factor has one value, or a value is no finite
+            number.
     """
     formulaic = import_optional("formulaic", "models")
     from formulaic.errors import FormulaicError
@@ -447,13 +501,13 @@ def evaluate_formula(covariates: Any, frame: Any) -> tuple[list[str], FloatArray
     try:
         with np.errstate(all="ignore"):  # what is not finite is refused below
             found = formulaic.model_matrix(covariates, frame, na_action="ignore", context={})
-    except FormulaicError as error:
+    except (FormulaicError, ValueError) as error:  # contrasts raise the other
         raise InputError(f"the formula cannot be evaluated: {str(error).splitlines()[0]}") from None
-    values = np.asarray(found, dtype=float)
+    if empty := [str(one.term) for one in found.model_spec.structure if not one.columns]:
+        raise InputError(f"the covariate {empty[0]} has one value: leave it out")
+    values = np.ascontiguousarray(np.asarray(found, dtype=float).T)
     names = [str(name) for name in found.columns]
-    bad = [
-        name for name, column in zip(names, values.T, strict=True) if not np.isfinite(column).all()
-    ]
+    bad = [name for name, row in zip(names, values, strict=True) if not np.isfinite(row).all()]
     if bad or not names:
         raise InputError(
             f"the covariates {join_words(bad)} have values that are no finite numbers" if bad
@@ -463,36 +517,35 @@ def evaluate_formula(covariates: Any, frame: Any) -> tuple[list[str], FloatArray
 
 
 def find_law_design(designs: FloatArray) -> FloatArray:
-    """Find the (n, g) covariates that no released column changes, with an intercept.
+    """Find the (g, n) of (d, K, n) covariates that no released column changes, with an intercept.
 
     Examples:
-        >>> find_law_design(np.array([[[1.0, 0.0], [1.0, 0.0]], [[1.0, 1.0], [1.0, 1.0]]])).tolist()
-        [[1.0], [1.0]]
+        >>> find_law_design(np.array([[[1.0, 1.0], [1.0, 1.0]], [[0.0, 0.0], [1.0, 1.0]]])).tolist()
+        [[1.0, 1.0]]
     """
-    same = designs[0][:, (designs == designs[:1]).all(axis=(0, 1))]
-    ones = np.ones((designs.shape[1], 1))
-    if same.size and np.allclose(same @ np.linalg.lstsq(same, ones, rcond=None)[0], ones):
+    same = designs[(designs == designs[:, :1]).all(axis=(1, 2)), 0]
+    ones = np.ones((1, designs.shape[2]))
+    if same.size and np.allclose(np.linalg.lstsq(same.T, ones[0], rcond=None)[0] @ same, 1.0):
         return np.asarray(same)
-    return np.hstack([ones, same])
+    return np.vstack([ones, same])
 
 
 def orthogonalize_columns(
     names: Sequence[str], designs: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return (K, n, d) orthogonal covariates of order one, and (d, d) what they were multiplied by.
+    """Return (d, K, n) orthogonal covariates of order one, and (d, d) what they were multiplied by.
 
     Raises:
         InputError: covariates are collinear.
     """
-    rows = designs.reshape(-1, designs.shape[2])
-    sizes = np.linalg.norm(rows, axis=0)
-    zero = sizes == 0
-    upper = np.linalg.qr(rows / np.where(zero, 1.0, sizes), mode="r")
+    columns = designs.reshape(len(designs), -1).T
+    sizes = np.linalg.norm(columns, axis=0)
+    upper = np.linalg.qr(columns / np.where(sizes > 0, sizes, 1.0), mode="r")
     flat = np.ones(len(sizes), dtype=bool)
     flat[: len(upper)] = np.abs(np.diag(upper)) < 1e-9
     if flat.any():
         raise InputError(
             f"the covariate {names[int(flat.argmax())]} is determined by those before it: leave it out"
         )
-    back = np.diag(np.sqrt(len(rows)) / sizes) @ np.linalg.inv(upper)
-    return np.asarray(designs @ back), back
+    back = np.diag(np.sqrt(len(columns)) / sizes) @ np.linalg.inv(upper)
+    return (back.T @ columns.T).reshape(designs.shape), back

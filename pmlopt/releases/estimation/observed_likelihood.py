@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,6 @@ from pmlopt.errors import SolverError
 from pmlopt.releases.estimation.responses import (
     Response,
     ResponseTerms,
-    compute_covariances,
     compute_log_laws,
     normalize_logarithms,
 )
@@ -27,15 +27,13 @@ class LikelihoodTerms(NamedTuple):
 
     Attributes:
         value: the weighted sum of its logarithms.
-        scores: (n, P) of each person, without the weight.
-        information, complete: (P, P) minus the second derivatives of what was seen, and their mean if the
-            true letters were seen.
+        scores: (P, n) of each person, without the weight.
+        information: (P, P) minus the second derivatives.
     """
 
     value: float
     scores: FloatArray
     information: FloatArray
-    complete: FloatArray
 
 
 @dataclass(frozen=True)
@@ -44,20 +42,78 @@ class LawBranch:
 
     Attributes:
         letters: (K,) the letter of each true value; -1 where it does not reach them.
-        design: (n, g) the covariates of the logits.
+        design: (g, n) the covariates of the logits.
     """
 
     letters: IntArray
     design: FloatArray
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, int]:
         """Return the shape (L - 1, g) of its parameters."""
-        return int(self.letters.max()), self.design.shape[1]
+        return int(self.letters.max()), len(self.design)
+
+    @cached_property
+    def reached(self) -> FloatArray:
+        """Return (K,) ones at the true values that reach them, and zeros."""
+        return np.asarray(self.letters >= 0, dtype=float)
+
+    @cached_property
+    def indicators(self) -> FloatArray:
+        """Return (L - 1, K) ones where a true value reaches a letter, without the first, and zeros."""
+        letters = np.arange(1, self.letters.max() + 1)
+        return np.asarray(letters[:, None] == self.letters, dtype=float)
+
+    def take(self, people: slice | IntArray) -> LawBranch:
+        """Return the law of some people."""
+        return LawBranch(self.letters, self.design[:, people])
+
+    def compute_logarithms(self, parameters: FloatArray) -> FloatArray:
+        """Compute (L, n) the logarithms of the law."""
+        return compute_log_laws(parameters.reshape(self.shape) @ self.design)
 
     def spread(self, laws: FloatArray) -> FloatArray:
-        """Return (n, K) the logarithms of what (n, L) of them add to that of each true value."""
-        return np.where(self.letters < 0, 0.0, laws[:, self.letters])
+        """Return (K, n) the logarithms of what (L, n) of them add to that of each true value."""
+        return np.where(self.letters[:, None] < 0, 0.0, laws[self.letters])
+
+    def compute_apart(self, after: FloatArray, law: FloatArray) -> FloatArray:
+        """Compute (L - 1, n) the letters after what was seen, (K, n), less those that (L, n) laws expect."""
+        return np.asarray(self.indicators @ after - (self.reached @ after) * law[1:])
+
+    def sum_squares(self, letters: FloatArray) -> FloatArray:
+        """Sum `c[l] z z'` over people, for (L - 1, n) numbers c of letters: a block for each letter."""
+        count, size = self.shape
+        found = np.zeros((count, size, count, size))
+        sums = letters @ multiply_pairs(self.design, self.design).T
+        found[np.arange(count), :, np.arange(count)] = sums.reshape(count, size, size)
+        return found.reshape(count * size, count * size)
+
+
+def multiply_pairs(one: FloatArray, other: FloatArray) -> FloatArray:
+    """Return the (g h, n) products of the rows of two arrays (g, n) and (h, n).
+
+    Examples:
+        >>> multiply_pairs(np.array([[1.0], [2.0]]), np.array([[3.0], [4.0]])).tolist()
+        [[3.0], [4.0], [6.0], [8.0]]
+    """
+    products = one[:, None] * other
+    return np.asarray(products.reshape(-1, products.shape[-1]))
+
+
+class SeenTerms(NamedTuple):
+    """What is known of n people at some parameters.
+
+    Attributes:
+        values: (n,) the logarithms of their likelihoods.
+        after: (K, n) the probabilities of true values after what was seen.
+        laws: (L, n) of each factor of the law.
+        response: the terms of the response.
+    """
+
+    values: FloatArray
+    after: FloatArray
+    laws: list[FloatArray]
+    response: ResponseTerms
 
 
 @dataclass(frozen=True)
@@ -71,8 +127,8 @@ class ObservedLikelihood:
 
     Attributes:
         response: of n people.
-        designs: m arrays (K, n, d_k): of each predictor the covariates, by the value x.
-        released: (n, K) the probability of what a person released, by x.
+        designs: m arrays (d_k, K, n): of each predictor the covariates, by the value x.
+        released: (K, n) the probability of what a person released, by x.
         law: the factors of the law of x.
         weights: (n,) of the people.
 
@@ -88,160 +144,191 @@ class ObservedLikelihood:
     @property
     def coefficient_count(self) -> int:
         """Return the number of parameters of the response."""
-        return sum(int(design.shape[2]) for design in self.designs)
+        return sum(map(len, self.designs))
 
     @property
     def parameter_count(self) -> int:
         """Return P: the coefficients of the response, and those of the law of the true values."""
-        return self.coefficient_count + sum(math.prod(branch.shape) for branch in self.law)
+        return int(self._list_parts()[-1].stop)
+
+    def _list_parts(self) -> list[slice]:
+        """List the parameters of each predictor, and of each factor of the law."""
+        sizes = [*map(len, self.designs), *(math.prod(one.shape) for one in self.law)]
+        ends = np.cumsum(sizes).tolist()
+        return [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
 
     def evaluate(self, parameters: FloatArray) -> LikelihoodTerms:
         """Compute the likelihood and its derivatives at (P,) parameters."""
         size, total = self.parameter_count, 0.0
-        scores = np.empty((len(self.weights), size))
-        information, complete = np.zeros((size, size)), np.zeros((size, size))
+        scores, information = np.empty((size, len(self.weights))), np.zeros((size, size))
         with limit_threads():  # of many products of small matrices
-            for people in self._list_blocks():
-                value, scores[people] = self._take(people)._add_terms(
-                    parameters, information, complete
-                )
-                total += value
-        return LikelihoodTerms(total, scores, information, complete)
+            for people, block in self._blocks:
+                seen = block._see(parameters)
+                total += float(block.weights @ seen.values)
+                scores[:, people] = block._compute_scores(seen)
+                information += block._sum_information(seen, scores[:, people])
+        return LikelihoodTerms(total, scores, information)
 
-    def _list_blocks(self) -> Iterator[slice]:
-        """Yield the people in blocks whose terms stay in a processor's cache."""
-        size = 1024
-        for start in range(0, len(self.weights), size):
-            yield slice(start, start + size)
+    def compute_complete(self, parameters: FloatArray) -> FloatArray:
+        """Compute (P, P) the mean information if the true letters were seen, after what was seen."""
+        blocks = (block for _, block in self._blocks)
+        return np.asarray(sum(block._sum_complete(block._see(parameters)) for block in blocks))
+
+    @cached_property
+    def _blocks(self) -> list[tuple[slice, ObservedLikelihood]]:
+        """Return people in blocks whose terms stay in a processor's cache, and their likelihoods."""
+        size = max(2**14 // len(self.released), 1)
+        slices = (slice(start, start + size) for start in range(0, len(self.weights), size))
+        return [(people, self._take(people)) for people in slices]
 
     def _take(self, people: slice) -> ObservedLikelihood:
         """Return the likelihood of some people."""
         return ObservedLikelihood(
-            self.response.take(people), [design[:, people] for design in self.designs],
-            self.released[people],
-            [LawBranch(branch.letters, branch.design[people]) for branch in self.law],
-            self.weights[people],
+            self.response.take(people), [design[..., people] for design in self.designs],
+            self.released[:, people],
+            [branch.take(people) for branch in self.law], self.weights[people],
         )  # fmt: skip
 
-    def _split(self, parameters: FloatArray) -> tuple[list[FloatArray], list[FloatArray]]:
-        """Split parameters into those of each predictor, and (L - 1, g) of each factor of the law."""
-        shapes = [
-            *((design.shape[2],) for design in self.designs),
-            *(one.shape for one in self.law),
-        ]
-        ends = np.cumsum([math.prod(shape) for shape in shapes])
-        parts = [
-            part.reshape(shape)
-            for part, shape in zip(np.split(parameters, ends[:-1]), shapes, strict=True)
-        ]
-        return parts[: len(self.designs)], parts[len(self.designs) :]
-
     def compute_posterior(self, parameters: FloatArray) -> FloatArray:
-        """Compute (n, K) the probabilities of the true values, given all that was seen of a person."""
-        return np.vstack([self._take(people)._see(parameters)[1] for people in self._list_blocks()])
+        """Compute (K, n) the probabilities of the true values, given all that was seen of a person."""
+        return np.hstack([block._see(parameters).after for _, block in self._blocks])
 
     def compute_value(self, parameters: FloatArray) -> float:
         """Compute the weighted sum of the logarithms of people's likelihoods."""
-        blocks = map(self._take, self._list_blocks())
-        return sum(float(one.weights @ one._see(parameters)[0]) for one in blocks)
+        blocks = (block for _, block in self._blocks)
+        return sum(float(block.weights @ block._see(parameters).values) for block in blocks)
 
     def compute_predictors(self, parameters: FloatArray) -> FloatArray:
-        """Compute (K, n, m) the linear predictors at each true value."""
-        parts = self._split(parameters)[0]
-        return np.stack(
-            [design @ part for design, part in zip(self.designs, parts, strict=True)], axis=-1
-        )
+        """Compute (m, K, n) the linear predictors at each true value."""
+        parts = zip(self.designs, self._list_parts(), strict=False)
+        return np.array([np.tensordot(parameters[part], design, 1) for design, part in parts])
 
-    def _see(
-        self, parameters: FloatArray
-    ) -> tuple[FloatArray, FloatArray, list[FloatArray], ResponseTerms]:
-        """Compute logarithms of likelihoods, true values after what was seen, their law, and responses."""
-        laws = [
-            compute_log_laws(branch.design @ part.T)
-            for branch, part in zip(self.law, self._split(parameters)[1], strict=True)
-        ]
-        terms = self.response.evaluate(self.compute_predictors(parameters))
+    def _see(self, parameters: FloatArray) -> SeenTerms:
+        """Compute what is known of people."""
+        parts = self._list_parts()[len(self.designs) :]
+        response = self.response.evaluate(self.compute_predictors(parameters))
         with np.errstate(divide="ignore"):  # an output that a value never has
-            joint = np.log(self.released) + terms.values.T
-        for branch, log_law in zip(self.law, laws, strict=True):
-            joint = joint + branch.spread(log_law)
-        return *normalize_logarithms(joint), [np.exp(log_law) for log_law in laws], terms
+            joint = np.log(self.released) + response.values
+        laws = []
+        for branch, part in zip(self.law, parts, strict=True):
+            log_law = branch.compute_logarithms(parameters[part])
+            joint += branch.spread(log_law)
+            laws.append(np.exp(log_law))
+        return SeenTerms(*normalize_logarithms(joint), laws, response)
 
-    def _add_terms(
-        self, parameters: FloatArray, information: FloatArray, complete: FloatArray
-    ) -> tuple[float, FloatArray]:
-        """Add what people reveal to two matrices; return their value and their (n, P) scores."""
-        each, after, laws, terms = self._see(parameters)
-        count = self.coefficient_count
-        scores, own = np.zeros((len(each), len(parameters))), np.empty((len(each), len(parameters)))
-        for x in range(after.shape[1]):
-            self._fill_scores(own, terms.scores[x], x, laws)
-            shares = self.weights * after[:, x]
-            scores += own * after[:, [x]]
-            rooted = own * np.sqrt(shares)[:, None]
-            information -= rooted.T @ rooted
-            seen = self._sum_blocks(x, shares, terms.information[x])
-            information[:count, :count] += seen
-            alone = seen
-            if terms.complete is not terms.information:
-                alone = self._sum_blocks(x, shares, terms.complete[x])
-            complete[:count, :count] += alone
-        rooted = scores * np.sqrt(self.weights)[:, None]
-        information += rooted.T @ rooted
-        for branch, law in zip(self.law, laws, strict=True):
-            shares = self.weights * after[:, branch.letters >= 0].sum(axis=1)
-            own_block = slice(count, count + math.prod(branch.shape))
-            of_law = _sum_law(branch.design, law, shares)
-            information[own_block, own_block] += of_law
-            complete[own_block, own_block] += of_law
-            count = own_block.stop
-        return float(self.weights @ each), scores
+    def _compute_scores(self, seen: SeenTerms) -> FloatArray:
+        """Compute (P, n) the scores of people: the means of complete ones after what was seen."""
+        rows = [
+            (design * (seen.after * slope)).sum(axis=1)
+            for design, slope in zip(self.designs, seen.response.scores, strict=True)
+        ]
+        for branch, law in zip(self.law, seen.laws, strict=True):
+            rows.append(multiply_pairs(branch.compute_apart(seen.after, law), branch.design))
+        return np.concatenate(rows)
 
-    def _fill_scores(
-        self, own: FloatArray, scores: FloatArray, x: int, laws: Sequence[FloatArray]
-    ) -> None:
-        """Fill in (n, P) the scores of people if their value were x."""
-        start = 0
-        for k, design in enumerate(self.designs):
-            own[:, start : start + design.shape[2]] = scores[:, [k]] * design[x]
-            start += design.shape[2]
-        for branch, law in zip(self.law, laws, strict=True):
-            width = branch.design.shape[1]
-            for letter in range(1, law.shape[1]):
-                apart = float(letter == branch.letters[x]) - law[:, [letter]]
-                reached = float(branch.letters[x] >= 0)
-                own[:, start : start + width] = reached * apart * branch.design
-                start += width
+    def _sum_information(self, seen: SeenTerms, scores: FloatArray) -> FloatArray:
+        """Sum (P, P) the information of people with (P, n) scores."""
+        information = (scores * self.weights) @ scores.T
+        terms, parts, count = seen.response, self._list_parts(), len(self.designs)
+        shares = self.weights * seen.after
+        curved = terms.information - terms.scores[:, None] * terms.scores
+        self._add_coefficients(information, shares * curved)
+        for k, part in enumerate(parts[:count]):
+            moved = self.designs[k] * (shares * terms.scores[k])
+            for branch, law, own in zip(self.law, seen.laws, parts[count:], strict=True):
+                _add_block(information, part, own, -_sum_mixed(moved, branch, law[1:]))
+        for j, branch in enumerate(self.law):
+            own, law = parts[count + j], seen.laws[j]
+            apart = self.weights * branch.compute_apart(seen.after, law)
+            _add_block(information, own, own, _sum_law(branch, law[1:], apart))
+            for k, other in enumerate(self.law[:j]):
+                if not (other.reached * branch.reached).any():
+                    continue
+                pair = _sum_across(other, branch, seen.laws[k][1:], law[1:], shares)
+                _add_block(information, parts[count + k], own, -pair)
+        return np.asarray(information)
 
-    def _sum_blocks(self, x: int, shares: FloatArray, curved: FloatArray) -> FloatArray:
-        """Sum the second derivatives in the coefficients, at the value x."""
-        return np.block([
-            [(one[x] * (shares * curved[:, j, k])[:, None]).T @ other[x]
-             for k, other in enumerate(self.designs)]
-            for j, one in enumerate(self.designs)
-        ])  # fmt: skip
+    def _sum_complete(self, seen: SeenTerms) -> FloatArray:
+        """Sum (P, P) the complete information of people, which has no products of response and law."""
+        complete = np.zeros((self.parameter_count, self.parameter_count))
+        shares = self.weights * seen.after
+        self._add_coefficients(complete, shares * seen.response.complete)
+        parts = self._list_parts()[len(self.designs) :]
+        for branch, law, own in zip(self.law, seen.laws, parts, strict=True):
+            reached = (branch.reached @ shares) * law[1:]
+            products = (
+                multiply_pairs(reached, branch.design) @ multiply_pairs(law[1:], branch.design).T
+            )
+            complete[own, own] += branch.sum_squares(reached) - products
+        return complete
 
-
-def _sum_law(design: FloatArray, law: FloatArray, shares: FloatArray) -> FloatArray:
-    """Sum minus the second derivatives in the parameters of (n, L) laws of logits over (n,) shares."""
-    curved = compute_covariances(law) * shares[:, None, None]
-    letters, width = curved.shape[1], design.shape[1]
-    left = curved[..., None] * design[:, None, None, :]
-    found = left.reshape(len(law), -1).T @ design
-    return found.reshape(letters, letters, width, width).swapaxes(1, 2).reshape(
-        letters * width, letters * width
-    )  # fmt: skip
+    def _add_coefficients(self, matrix: FloatArray, curved: FloatArray) -> None:
+        """Add the sums of (m, m, K, n) second derivatives in the predictors times their covariates."""
+        parts = self._list_parts()
+        for j, one in enumerate(self.designs):
+            for k, other in enumerate(self.designs[: j + 1]):
+                products = np.tensordot(one * curved[j, k], other, ((1, 2), (1, 2)))
+                _add_block(matrix, parts[j], parts[k], products)
 
 
-def maximize_observed(likelihood: ObservedLikelihood, start: FloatArray) -> FloatArray:
-    """Maximise the likelihood by Newton steps in a trust region, from a start.
+def _add_block(matrix: FloatArray, rows: slice, columns: slice, block: FloatArray) -> None:
+    """Add a block to a symmetric matrix, and its transpose on the other side of the diagonal."""
+    matrix[rows, columns] += block
+    if rows != columns:
+        matrix[columns, rows] += block.T
+
+
+def _sum_law(branch: LawBranch, law: FloatArray, apart: FloatArray) -> FloatArray:
+    """Sum the information about logits, without the products of their scores.
+
+    With a law l and the letters a after what was seen, less l, complete information less the mean of products
+    of complete scores is `-diag(a) + a l' + l a'` times `z z'`.
+    """
+    products = multiply_pairs(apart, branch.design) @ multiply_pairs(law, branch.design).T
+    return products + products.T - branch.sum_squares(apart)
+
+
+def _sum_mixed(moved: FloatArray, branch: LawBranch, law: FloatArray) -> FloatArray:
+    """Sum the products of (d, K, n) complete scores of the response and those of logits."""
+    size, count, people = moved.shape
+    products = (moved.reshape(-1, people) @ branch.design.T).reshape(size, count, -1)
+    letters = np.tensordot(products, branch.indicators, (1, 1)).swapaxes(1, 2)
+    reached = np.tensordot(moved, branch.reached, (1, 0))
+    expected = reached @ multiply_pairs(law, branch.design).T
+    return np.asarray(letters.reshape(size, -1) - expected)
+
+
+def _sum_across(
+    one: LawBranch, other: LawBranch, law: FloatArray, other_law: FloatArray, shares: FloatArray
+) -> FloatArray:
+    """Sum the products of complete scores of two factors of the law, over (K, n) weighted chances."""
+    both = one.reached * other.reached
+    sums = multiply_pairs(one.indicators, other.indicators) @ (
+        shares @ multiply_pairs(one.design, other.design).T
+    )
+    (letters, size), (other_letters, other_size) = one.shape, other.shape
+    shape = letters, other_letters, size, other_size
+    direct = sums.reshape(shape).swapaxes(1, 2).reshape(letters * size, -1)
+    half = both @ shares / 2
+    first = (one.indicators * both) @ shares - half * law
+    second = (other.indicators * both) @ shares - half * other_law
+    return np.asarray(
+        direct
+        - multiply_pairs(first, one.design) @ multiply_pairs(other_law, other.design).T
+        - multiply_pairs(law, one.design) @ multiply_pairs(second, other.design).T
+    )
+
+
+def maximize_observed(
+    likelihood: ObservedLikelihood, start: FloatArray
+) -> tuple[FloatArray, LikelihoodTerms]:
+    """Maximise the likelihood by Newton steps in a trust region, from a start; also return its terms.
 
     The covariates are expected to be of order one and not collinear.
 
     Raises:
         SolverError: the steps did not converge.
     """
-    total = float(likelihood.weights.sum())
     memory: dict[bytes, LikelihoodTerms] = {}
 
     def evaluate(parameters: FloatArray) -> LikelihoodTerms:
@@ -251,8 +338,12 @@ def maximize_observed(likelihood: ObservedLikelihood, start: FloatArray) -> Floa
             memory[key] = likelihood.evaluate(parameters)
         return memory[key]
 
+    # of order one: slopes of large counts are never as small as rounding of the values
+    people = float(likelihood.weights.sum())
+    total = max(people, float(np.diag(evaluate(start).information).max()))
+
     def compute_gradient(parameters: FloatArray) -> FloatArray:
-        return -(likelihood.weights @ evaluate(parameters).scores) / total
+        return -(evaluate(parameters).scores @ likelihood.weights) / total
 
     found = optimize.minimize(
         lambda parameters: -evaluate(parameters).value / total,
@@ -266,13 +357,15 @@ def maximize_observed(likelihood: ObservedLikelihood, start: FloatArray) -> Floa
             f"the likelihood was not maximised (its slope is {slope:.1g}): leave out covariates, or "
             "values that hardly occur"
         )
-    for _ in range(3):  # a region ends where values differ by rounding, and slopes are exact beyond
-        flat = find_flat_directions(evaluate(parameters).information / total)
-        step = flat.inverse @ compute_gradient(parameters)
+    # a region ends where values differ by rounding, and slopes are exact beyond; a logit of a share that is 0
+    # moves by 1 in each step until it is flat
+    for _ in range(20):
+        flat = find_flat_directions(evaluate(parameters).information / people)
+        step = flat.inverse @ compute_gradient(parameters) * (total / people)
         parameters = parameters - step
-        if np.abs(step).max() < 1e-10:
+        if np.abs(step).max() < 1e-7:  # the next is of the order of its square
             break
-    return np.asarray(parameters)
+    return np.asarray(parameters), evaluate(parameters)
 
 
 class FlatDirections(NamedTuple):

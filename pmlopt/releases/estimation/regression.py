@@ -124,7 +124,11 @@ class FittedModel:
             what = f", logits against {format_label(self.letters[0])}"
         else:
             what = ""
-        return f"{self.formula} ({self.family}{what}), {self.people:,} people"
+        return f"{self.formula} ({self.family}{what}), {self._describe_people()}"
+
+    def _describe_people(self) -> str:
+        """Describe how many there are."""
+        return f"{self.people:,} people" if self.people > 1 else "1 person"
 
     def describe_confidence(self) -> str:
         """Describe what each interval holds with."""
@@ -132,7 +136,7 @@ class FittedModel:
 
     def format_rows(self) -> tuple[list[str], list[list[str]]]:
         """Format the head and the rows of its table."""
-        return format_estimates(self.names, self.columns, self.standard_errors)
+        return format_estimates(self.names, self.columns, self.standard_errors, units=True)
 
     def __str__(self) -> str:
         """Return the coefficients as a table, with the confidence of each interval."""
@@ -143,7 +147,7 @@ class FittedModel:
     def __repr__(self) -> str:
         """Return the formula and the numbers of coefficients and people in a line."""
         count = pluralize(len(self.names), "coefficient")
-        return f"<FittedModel {self.formula!r}: {count}, {self.people:,} people>"
+        return f"<FittedModel {self.formula!r}: {count}, {self._describe_people()}>"
 
     def _repr_html_(self) -> str:
         """Return the coefficients as a notebook shows them."""
@@ -186,7 +190,7 @@ def model(
             their order (proportional odds), "linear", or "poisson"; left out, "logit" of a released response,
             of text, and of 0 and 1, and else "linear".
         law: another formula of columns in clear for the law of the released covariates, such as
-            `~ C(region) * age`.
+            `~ C(region) * age`; they may be others than those of the formula.
         weights: (n,) how many of the population a person stands for. Standard errors are then robust.
         clusters: (n,) labels of groups within which people may depend on each other. The same.
         robust: whether the covariance is the sandwich (HC0) in any case.
@@ -234,7 +238,8 @@ def model(
 
 def _compute_information(fit: ModelFit, jacobian: FloatArray, lost: IntArray) -> FloatArray:
     """Compute (c,) the variances of coefficients if true letters were seen, as shares of the present ones."""
-    complete = find_flat_directions(fit.terms.complete / fit.total).inverse
+    seen = fit.likelihood.compute_complete(fit.parameters)
+    complete = find_flat_directions(seen / fit.total).inverse
     least, variances = (
         np.einsum("ij,jk,ik->i", jacobian, one, jacobian) for one in (complete, fit.flat.inverse)
     )
@@ -248,6 +253,11 @@ def _describe_doubts(
 ) -> Iterator[str]:
     """Yield warnings on coefficients that are not identified, rest on few people, or follow a ridge."""
     names = parts.coefficient_names
+    for column in parts.frame.confused_columns:
+        yield (
+            f"the mechanism of {column!r} does not tell every letter from mixtures of others: coefficients "
+            "may rest on the form of the model alone. Join such letters"
+        )
 
     def list_names(places: Iterable[Any]) -> str:
         return join_words([format_label(names[place]) for place in places], 9)

@@ -1,4 +1,7 @@
-"""The laws of the response of a regression, given its linear predictors."""
+"""The laws of the response of a regression, given its linear predictors.
+
+People are along the last axis of every array, so that each step is one of long rows.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pmlopt.core.lazy_imports import special
-from pmlopt.core.numbers.arrays import FloatArray
+from pmlopt.core.numbers.arrays import FloatArray, IntArray
 from pmlopt.errors import InputError
 
 
@@ -17,10 +20,10 @@ class ResponseTerms(NamedTuple):
     """What the responses of n people add to the likelihood at given linear predictors.
 
     Attributes:
-        values: (..., n) the logarithms of their probabilities.
-        scores: (..., n, m) the derivatives.
-        information: (..., n, m, m) minus the second derivatives.
-        complete: (..., n, m, m) the same if the true responses were seen, in the mean after what was seen.
+        values: (K, n) the logarithms of their probabilities.
+        scores: (m, K, n) the derivatives.
+        information: (m, m, K, n) minus the second derivatives.
+        complete: (m, m, K, n) the same if the true responses were seen, in the mean after what was seen.
     """
 
     values: FloatArray
@@ -43,27 +46,32 @@ class Restored(NamedTuple):
 
 @dataclass(frozen=True)
 class Response(ABC):
-    """A response of a regression, given m linear predictors. Its fields are arrays with a row a person."""
+    """A response of n people, given m linear predictors at each of K true values. Its fields are arrays."""
 
     @abstractmethod
     def evaluate(self, predictors: FloatArray) -> ResponseTerms:
-        """Compute the terms of the likelihood at (..., n, m) linear predictors."""
+        """Compute the terms of the likelihood at (m, K, n) linear predictors."""
 
-    def take(self, people: slice) -> Response:
+    def take(self, people: slice | IntArray) -> Response:
         """Return the response of some people."""
-        return replace(self, **{one.name: getattr(self, one.name)[people] for one in fields(self)})
+        taken = {one.name: getattr(self, one.name)[..., people] for one in fields(self)}
+        return replace(self, **taken)
 
     def average(self, chances: FloatArray) -> Response:
-        """Return a response without true values, of which a person had (n, K) chances."""
+        """Return a response without true values, of which a person had (K, n) chances."""
         return self
 
     def list_designs(self, design: FloatArray) -> list[FloatArray]:
-        """Return the (K, n, d_k) covariates of each of the m predictors."""
+        """Return the (d_k, K, n) covariates of each of the m predictors."""
         return [design]
 
     def standardize(self, design: FloatArray) -> tuple[Response, float]:
-        """Return a response of order one about (n, d) covariates, and its unit."""
+        """Return a response of order one about (d, n) covariates, and its unit."""
         return self, 1.0
+
+    def find_start(self, design: FloatArray) -> FloatArray:
+        """Find parameters near the most likely ones for (d, n) covariates."""
+        return np.zeros(sum(map(len, self.list_designs(design[:, None]))))
 
     def restore(self, parameters: FloatArray, back: FloatArray) -> Restored:
         """Compute the coefficients of covariates from those of covariates times (d, d) `back`."""
@@ -77,30 +85,24 @@ class ReleasedResponse(Response):
     """A letter of N through a mechanism.
 
     Attributes:
-        outputs: (n, N) the probability of what a person released, by the true letter; (K, n, N) where it
-            differs between K true values.
+        outputs: (N, K, n) the probability of what a person released, by the true letter; (N, 1, n) where it
+            does not differ between K true values.
     """
 
     outputs: FloatArray
 
-    def take(self, people: slice) -> Response:
-        """Return the response of some people."""
-        return replace(self, outputs=self.outputs[..., people, :])
-
     def average(self, chances: FloatArray) -> Response:
         """Return the response with the mean probabilities of what was released."""
-        if self.outputs.ndim == 2:
-            return self
-        return replace(self, outputs=np.einsum("ik,kin->in", chances, self.outputs))
+        return replace(self, outputs=(self.outputs * chances).sum(axis=1, keepdims=True))
 
     @abstractmethod
     def compute_laws(self, predictors: FloatArray) -> FloatArray:
-        """Compute (..., n, N) the laws of the true letters at (..., n, m) linear predictors."""
+        """Compute (N, K, n) the laws of the true letters at (m, K, n) linear predictors."""
 
     def compute_posterior(self, predictors: FloatArray) -> FloatArray:
-        """Compute (..., n, N) the laws of the true letters after what was released."""
+        """Compute (N, K, n) the laws of the true letters after what was released."""
         joint = self.outputs * self.compute_laws(predictors)
-        return np.asarray(joint / joint.sum(axis=-1, keepdims=True))
+        return np.asarray(joint / joint.sum(axis=0))
 
 
 class LetterResponse(ReleasedResponse):
@@ -112,7 +114,7 @@ class LetterResponse(ReleasedResponse):
 
     def list_designs(self, design: FloatArray) -> list[FloatArray]:
         """Return the covariates of each of the N - 1 logits: the first letter is the reference."""
-        return [design] * (self.outputs.shape[-1] - 1)
+        return [design] * (len(self.outputs) - 1)
 
     def evaluate(self, predictors: FloatArray) -> ResponseTerms:
         """Compute the terms of `log sum_x M[x,y] p[x]`, by the letter's law before and after y."""
@@ -122,7 +124,7 @@ class LetterResponse(ReleasedResponse):
         law = np.exp(log_law)
         complete = compute_covariances(law)
         information = complete - compute_covariances(after)
-        return ResponseTerms(values, (after - law)[..., 1:], information, complete)
+        return ResponseTerms(values, (after - law)[1:], information, complete)
 
 
 class OrderedResponse(ReleasedResponse):
@@ -136,35 +138,29 @@ class OrderedResponse(ReleasedResponse):
 
     def list_designs(self, design: FloatArray) -> list[FloatArray]:
         """Return the covariates without their first, an intercept, and the constants of thresholds."""
-        ones = np.ones((*design.shape[:2], 1))
-        return [design[:, :, 1:], *[ones] * (self.outputs.shape[-1] - 1)]
+        return [design[1:], *[np.ones_like(design[:1])] * (len(self.outputs) - 1)]
 
     def evaluate(self, predictors: FloatArray) -> ResponseTerms:
         """Compute the terms of `log sum_x M[x,y] (F(u_x) - F(u_(x-1)))`, where `u_j = c_j - t`."""
-        chain = self._differentiate_ends(predictors)
-        first = predictors[..., [1]]
-        widths = chain[..., -1, 2:]
-        ends = (
-            np.concatenate([first, first + np.cumsum(widths, axis=-1)], -1) - predictors[..., [0]]
-        )
+        chain, ends = self._differentiate_ends(predictors), self._compute_ends(predictors)
         share, law = special.expit(ends), compute_ordered_law(ends)
         density = share * special.expit(-ends)
-        seen = (self.outputs * law).sum(axis=-1, keepdims=True)
+        seen = (self.outputs * law).sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):  # an output that is not possible there
-            values = np.log(seen[..., 0])
-            steps = -np.diff(self.outputs, axis=-1) * density / seen
+            values = np.log(seen)
+            steps = -np.diff(self.outputs, axis=0) * density / seen
             worth = np.where(law > 0, self.outputs / (seen * law), 0.0)
-        curved = (steps * (1 - 2 * share))[..., None] * np.eye(steps.shape[-1])
-        moves = density[..., None, :] * -np.diff(np.eye(law.shape[-1]), axis=1)  # of P(x) with u_j
-        alone = np.einsum("...x,...xj,...xk->...jk", worth, moves, moves)
+        curved = _fill_diagonal(steps * (1 - 2 * share))
+        edges = -np.diff(np.eye(len(law)), axis=1)  # of P(x) with F(u_j)
+        alone = np.einsum("xj,xk,x...->jk...", edges, edges, worth) * density[:, None] * density
         information, complete = (
-            np.einsum("...ja,...jk,...kb->...ab", chain, one - curved, chain)
-            for one in (steps[..., :, None] * steps[..., None, :], alone)
+            np.einsum("ja...,jk...,kb...->ab...", chain, one - curved, chain)
+            for one in (steps[:, None] * steps, alone)
         )
-        scores = np.einsum("...ja,...j->...a", chain, steps)
+        scores = np.einsum("ja...,j...->a...", chain, steps)
         bent = scores.copy()  # thresholds bend with the logarithms of their distances
-        bent[..., :2] = 0.0
-        bent = bent[..., None] * np.eye(bent.shape[-1])
+        bent[:2] = 0.0
+        bent = _fill_diagonal(bent)
         return ResponseTerms(values, scores, information - bent, complete - bent)
 
     def compute_laws(self, predictors: FloatArray) -> FloatArray:
@@ -172,18 +168,18 @@ class OrderedResponse(ReleasedResponse):
         return compute_ordered_law(self._compute_ends(predictors))
 
     def _compute_ends(self, predictors: FloatArray) -> FloatArray:
-        """Compute (..., n, N - 1) the thresholds less the predictors."""
-        first, widths = predictors[..., [1]], np.exp(np.minimum(predictors[..., 2:], 300.0))
-        ends = np.concatenate([first, first + np.cumsum(widths, axis=-1)], axis=-1)
-        return np.asarray(ends - predictors[..., [0]])
+        """Compute (N - 1, K, n) the thresholds less the predictors."""
+        first, widths = predictors[[1]], np.exp(np.minimum(predictors[2:], 300.0))
+        ends = np.concatenate([first, first + np.cumsum(widths, axis=0)])
+        return np.asarray(ends - predictors[0])
 
     def _differentiate_ends(self, predictors: FloatArray) -> FloatArray:
-        """Compute (..., n, N - 1, N) the derivatives of `u_j` in the predictors."""
-        count = self.outputs.shape[-1] - 1
-        widths = np.exp(np.minimum(predictors[..., 2:], 300.0))
-        found = np.ones((*predictors.shape[:-1], count, count + 1))
-        found[..., 0] = -1.0
-        found[..., 2:] = widths[..., None, :] * np.tri(count, count - 1, -1)
+        """Compute (N - 1, N, K, n) the derivatives of `u_j` in the predictors."""
+        count = len(predictors) - 1
+        widths = np.exp(np.minimum(predictors[2:], 300.0))
+        found = np.ones((count, *predictors.shape))
+        found[:, 0] = -1.0
+        found[:, 2:] = np.tri(count, count - 1, -1)[..., None, None] * widths
         return found
 
     def restore(self, parameters: FloatArray, back: FloatArray) -> Restored:
@@ -215,13 +211,15 @@ class CountResponse(Response):
 
     counts: FloatArray
 
+    def find_start(self, design: FloatArray) -> FloatArray:
+        """Find the least-squares coefficients of logarithms: from 0, large counts are too far."""
+        return fit_least_squares(design, np.log(self.counts + 0.5))
+
     def evaluate(self, predictors: FloatArray) -> ResponseTerms:
         """Compute the terms of `y t - e^t - log y!`."""
-        ahead = predictors[..., 0]
-        mean = np.exp(np.minimum(ahead, 700.0))  # a float holds no larger mean
-        values = self.counts * ahead - mean - special.gammaln(self.counts + 1)
-        information = mean[..., None, None]
-        return ResponseTerms(values, (self.counts - mean)[..., None], information, information)
+        mean = np.exp(np.minimum(predictors, 700.0))  # a float holds no larger mean
+        values = self.counts * predictors - mean - special.gammaln(self.counts + 1)
+        return ResponseTerms(values[0], self.counts - mean, mean[None], mean[None])
 
 
 @dataclass(frozen=True)
@@ -236,7 +234,7 @@ class NormalResponse(Response):
 
     def list_designs(self, design: FloatArray) -> list[FloatArray]:
         """Return the covariates of the mean, and the constant of the deviation."""
-        return [design, np.ones((*design.shape[:2], 1))]
+        return [design, np.ones_like(design[:1])]
 
     def standardize(self, design: FloatArray) -> tuple[Response, float]:
         """Return the response in the unit of its deviation from a least-squares fit.
@@ -244,11 +242,15 @@ class NormalResponse(Response):
         Raises:
             InputError: there is none: the covariates determine the response.
         """
-        fitted = design @ np.linalg.lstsq(design, self.numbers, rcond=None)[0]
+        fitted = fit_least_squares(design, self.numbers) @ design
         unit = float(np.sqrt(np.mean((self.numbers - fitted) ** 2)))
-        if len(design) <= design.shape[1] or not unit > 1e-10 * np.abs(self.numbers).max():
+        if design.shape[1] <= len(design) or not unit > 1e-10 * np.abs(self.numbers).max():
             raise InputError("the covariates determine the response exactly: leave some out")
         return NormalResponse(self.numbers / unit), unit
+
+    def find_start(self, design: FloatArray) -> FloatArray:
+        """Find the least-squares coefficients, with a deviation of one."""
+        return np.append(fit_least_squares(design, self.numbers), 0.0)
 
     def restore(self, parameters: FloatArray, back: FloatArray) -> Restored:
         """Compute the coefficients of the mean, without the deviation."""
@@ -257,40 +259,49 @@ class NormalResponse(Response):
 
     def evaluate(self, predictors: FloatArray) -> ResponseTerms:
         """Compute the terms of `-s - (y - t)^2 e^(-2s) / 2 - log(2 pi) / 2`."""
-        spread = predictors[..., 1]
+        mean, spread = predictors
         precision = np.exp(-np.minimum(spread, 300.0))
-        apart = (self.numbers - predictors[..., 0]) * precision
+        apart = (self.numbers - mean) * precision
         values = -spread - apart**2 / 2 - np.log(2 * np.pi) / 2
-        scores = np.stack([apart * precision, apart**2 - 1], axis=-1)
-        information = np.empty((*apart.shape, 2, 2))
-        information[..., 0, 0], information[..., 1, 1] = precision**2, 2 * apart**2
-        information[..., 0, 1] = information[..., 1, 0] = 2 * apart * precision
+        scores = np.stack([apart * precision, apart**2 - 1])
+        mixed = 2 * apart * precision
+        information = np.array([[precision**2, mixed], [mixed, 2 * apart**2]])
         return ResponseTerms(values, scores, information, information)
 
 
+def fit_least_squares(design: FloatArray, numbers: FloatArray) -> FloatArray:
+    """Fit (d,) coefficients of (d, n) covariates to (n,) numbers.
+
+    Examples:
+        >>> fit_least_squares(np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([3.0, 5.0])).round(9).tolist()
+        [3.0, 2.0]
+    """
+    return np.asarray(np.linalg.lstsq(design.T, numbers, rcond=None)[0])
+
+
 def compute_log_laws(predictors: FloatArray) -> FloatArray:
-    """Compute (..., N) the logarithms of the laws of N - 1 logits, of which the first letter has 0."""
-    whole = np.concatenate([np.zeros((*predictors.shape[:-1], 1)), predictors], axis=-1)
-    return np.asarray(whole - normalize_logarithms(whole)[0][..., None])
+    """Compute (N, ...) the logarithms of the laws of N - 1 logits, of which the first letter has 0."""
+    whole = np.concatenate([np.zeros((1, *predictors.shape[1:])), predictors])
+    return np.asarray(whole - normalize_logarithms(whole)[0])
 
 
 def normalize_logarithms(joint: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return (...,) the logarithms of the sums of (..., N) exponentials, and their (..., N) shares.
+    """Return (...,) the logarithms of the sums of (N, ...) exponentials, and their (N, ...) shares.
 
     Examples:
         >>> total, shares = normalize_logarithms(np.log(np.array([0.2, 0.6])))
         >>> round(float(np.exp(total)), 9), shares.round(9).tolist()
         (0.8, [0.25, 0.75])
     """
-    most = joint.max(axis=-1, keepdims=True)
+    most = joint.max(axis=0)
     sizes = np.exp(joint - np.where(np.isfinite(most), most, 0.0))
-    total = sizes.sum(axis=-1, keepdims=True)
+    total = sizes.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):  # none is possible
-        return (np.log(total) + most)[..., 0], sizes / total
+        return np.log(total) + most, sizes / total
 
 
 def compute_ordered_law(ends: FloatArray) -> FloatArray:
-    """Compute (..., N) the logistic law of the intervals between N - 1 ends, exact in its tails.
+    """Compute (N, ...) the logistic law of the intervals between N - 1 ends, exact in its tails.
 
     Examples:
         >>> compute_ordered_law(np.array([0.0])).tolist()
@@ -298,11 +309,18 @@ def compute_ordered_law(ends: FloatArray) -> FloatArray:
     """
     below, above = special.expit(ends), special.expit(-ends)
     # F(b) - F(a) = F(b) F(-a) (1 - e^(a - b)): a difference of shares near 1 has no digits
-    between = below[..., 1:] * above[..., :-1] * -np.expm1(ends[..., :-1] - ends[..., 1:])
-    return np.concatenate([below[..., :1], between, above[..., -1:]], axis=-1)
+    between = below[1:] * above[:-1] * -np.expm1(ends[:-1] - ends[1:])
+    return np.concatenate([below[:1], between, above[-1:]])
 
 
 def compute_covariances(law: FloatArray) -> FloatArray:
-    """Compute (..., N - 1, N - 1) `diag(p) - p p'` of laws, without the first letter."""
-    rest = law[..., 1:]
-    return np.asarray(rest[..., :, None] * (np.eye(rest.shape[-1]) - rest[..., None, :]))
+    """Compute (N - 1, N - 1, ...) `diag(p) - p p'` of laws, without the first letter."""
+    rest = law[1:]
+    return np.asarray(_fill_diagonal(rest) - rest[:, None] * rest)
+
+
+def _fill_diagonal(entries: FloatArray) -> FloatArray:
+    """Build (N, N, ...) matrices with a diagonal of (N, ...) entries."""
+    found = np.zeros((len(entries), *entries.shape))
+    found[np.arange(len(entries)), np.arange(len(entries))] = entries
+    return found

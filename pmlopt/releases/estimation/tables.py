@@ -12,30 +12,36 @@ from pmlopt.core.numbers.arrays import FloatArray, Label, join_words
 
 
 def format_estimates(
-    letters: Sequence[Label], columns: Mapping[str, FloatArray], errors: FloatArray
+    letters: Sequence[Label],
+    columns: Mapping[str, FloatArray],
+    errors: FloatArray,
+    units: bool = False,
 ) -> tuple[list[str], list[list[str]]]:
     """Format the head and the rows of a table of estimates.
 
-    Columns named "lower" and "upper" are ends of intervals, and are rounded outwards.
+    Columns named "lower" and "upper" are ends of intervals, and are rounded outwards. Shares of information
+    and degrees of freedom have no unit: they have two decimals.
 
     Args:
         letters: K names of rows.
         columns: (K,) numbers by their name.
         errors: (K,) standard errors, which decide how many digits are shown.
+        units: whether each row has a unit of its own, and decimals of its own.
 
     Examples:
         >>> ends = {"estimate": [0.4016], "lower": [0.3804], "upper": [0.4231]}
         >>> format_estimates(["never"], ends, [0.011])
         (['value', 'estimate', 'from', 'to'], [['never', '0.402', '0.380', '0.424']])
     """
-    decimals = choose_decimals(errors)
+    digits = [choose_decimals([one] if units else errors) for one in errors]
+    plain = dict.fromkeys(("information", "degrees", "missing"), 2)
     sides = {"lower": ROUND_FLOOR, "upper": ROUND_CEILING}
     head = ["value", *map(name_column, columns)]
     rows = [
         [
             format_label(label),
             *(
-                round_decimal(column[k], decimals, sides.get(name))
+                round_decimal(column[k], plain.get(name, digits[k]), sides.get(name))
                 for name, column in columns.items()
             ),
         ]
@@ -83,15 +89,15 @@ def name_column(name: str) -> str:
 
 
 def choose_decimals(errors: Iterable[float]) -> int:
-    """Choose the decimals of estimates: two digits of the smallest standard error, at most six.
+    """Choose the decimals of estimates: two digits of the smallest standard error, at most nine.
 
     Examples:
         >>> choose_decimals([0.0083, 0.031]), choose_decimals([1.2, 0.0]), choose_decimals([1e-8, 0.3])
-        (4, 1, 6)
+        (4, 1, 9)
     """
     # what is below is a solver's noise, where a share is 0 or 1
     smallest = min((float(error) for error in errors if 1e-9 < error < math.inf), default=1e-3)
-    return min(max(1 - math.floor(math.log10(smallest)), 0), 6)
+    return min(max(1 - math.floor(math.log10(smallest)), 0), 9)
 
 
 def round_decimal(value: float, decimals: int, side: str | None = None) -> str:

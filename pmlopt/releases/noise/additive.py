@@ -218,7 +218,8 @@ class AdditiveNoise(NoiseLaw):
         level = check_epsilon(epsilon)
         if level == 0:
             return 1.0
-        levels = self.compute_levels(letters)
+        # sharper levels take as long as many failure probabilities
+        levels = AdditiveNoise.compute_levels(self, letters)
         if level >= levels.max():
             return 0.0
         if not self.scale and len(levels) > 2:

@@ -18,7 +18,8 @@ from pmlopt.measures import failure_probability
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.releases.accounts.joint import MAX_PRODUCT_ENTRIES
 from pmlopt.releases.noise.additive import AdditiveNoise, Letters
-from pmlopt.releases.noise.letters import PlacedLetters, bound_distances
+from pmlopt.releases.noise.gaussian_levels import bound_line_levels
+from pmlopt.releases.noise.letters import PlacedLetters, bound_distances, round_to_grid
 
 
 def search_scale(
@@ -171,11 +172,17 @@ class Geometric(Laplace):
 class Gaussian(AdditiveNoise):
     """Gaussian noise with standard deviation sigma, its `scale`, independent on each number of a vector.
 
-    Far out the leakage of the last letters tends to -log of their probability: the level is bounded by that
-    of no noise, and noise is calibrated to a probability with which an outcome may leak more than epsilon.
+    Of numbers the level is the maximum leakage, by at most 1e-12 too much but for rounding. That of the least
+    and the largest letter is -log of their probability, however large sigma is; that of another letter is
+    `max_y log f(y | x) / f(y)`, attained where the mean given y is x. For a smaller epsilon noise is
+    calibrated to a probability with which an outcome may leak more. Of vectors that differ in several numbers
+    the level is a bound, that of no noise.
 
     Examples:
         >>> from pmlopt import Prior
+        >>> rare_between = Prior([0.4, 0.2, 0.4], [20, 40, 60])
+        >>> {age: round(level, 3) for age, level in Gaussian(20.0).letter_levels(rare_between).items()}
+        {20: 0.916, 40: 0.378, 60: 0.916}
         >>> ages = Prior([0.5, 0.3, 0.2], [20, 40, 60])
         >>> noise = Gaussian.calibrate(ages, 0.5, 0.01)
         >>> round(noise.scale, 1), round(noise.failure_probability(ages, 0.5), 9)
@@ -183,6 +190,16 @@ class Gaussian(AdditiveNoise):
     """
 
     power = 2
+
+    def compute_levels(self, letters: PlacedLetters) -> FloatArray:
+        """Bound (N,) from above what an outcome leaks of each letter: with a maximum of it on a line."""
+        levels = super().compute_levels(letters)
+        differing = letters.points[:, np.ptp(letters.points, axis=0) > 0]
+        if not self.scale or differing.shape[1] != 1:
+            return levels
+        lines = np.unique([differing[:, 0], round_to_grid(differing[:, 0], self.grid_step)], axis=0)
+        found = [bound_line_levels(letters, one, self.scale, levels) for one in lines]
+        return np.asarray(np.max(found, axis=0))
 
     @classmethod
     def calibrate(
@@ -217,6 +234,15 @@ class Gaussian(AdditiveNoise):
         lowest = 0.0125 * float(distances[distances > 0].min(initial=widest))
         holds = lambda sigma: cls(sigma).bound_failure(letters, epsilon, delta) <= delta  # noqa: E731
         return cls(search_scale(holds, start, 1e-12, ratio, lowest))
+
+    def bound_failure(
+        self, letters: PlacedLetters, epsilon: float, enough: float = math.nan
+    ) -> float:
+        """Bound the failure probability from above; from the level on it is 0."""
+        found = super().bound_failure(letters, epsilon, enough)
+        # next to the level what is left is rounding, which is far above none: a level has a flat top
+        is_near = math.isnan(enough) and 0 < found < 1e-5
+        return 0.0 if is_near and epsilon >= self.compute_levels(letters).max() else found
 
     def compute_tail(self, noise: FloatArray) -> FloatArray:
         """Compute the probability that the noise is above a number; digits of small ones are kept."""

@@ -27,6 +27,19 @@ def check_epsilon(epsilon: float) -> float:
     return check_nonnegative(epsilon, "epsilon", PrivacyError)
 
 
+def bound_exponentials(middle: FloatArray, change: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Bound `e^(middle + s change)` on cells, |s| <= 1, from below by affine functions of s.
+
+    They are tangents, or constants where the change is large.
+
+    Returns:
+        The logarithms of their values at both ends of the cells.
+    """
+    sizes = np.abs(change)
+    slope, base = np.where(sizes < 0.5, change, 0.0), np.where(sizes < 0.5, middle, middle - sizes)
+    return base + np.log1p(-slope), base + np.log1p(slope)
+
+
 @dataclass(frozen=True)
 class NoiseLaw(ABC):
     """Noise with a density proportional to `exp(-(|z| / scale)^power / power)`, or whole noise of such a law.

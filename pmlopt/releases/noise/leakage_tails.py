@@ -32,13 +32,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from pmlopt.core.numbers.arrays import FloatArray
+from pmlopt.core.numbers.arrays import BoolArray, FloatArray
 from pmlopt.core.numbers.maxima import bound_maximum
 from pmlopt.core.numbers.quadrature import integrate_on_panels
 from pmlopt.data.sampling.grid_noise import GRID_STEP_BITS
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import log_quotient
-from pmlopt.releases.noise.laws import NoiseLaw
+from pmlopt.releases.noise.laws import NoiseLaw, bound_exponentials
 from pmlopt.releases.noise.letters import PlacedLetters, round_to_grid
 
 
@@ -246,6 +246,8 @@ class LeakingMass:
             most = np.maximum(start, np.minimum(end - likeliest, 0.0))
             inside = letters.min_mean(np.exp(most)) < limit
             halved = (letters.min_mean(np.exp(least)) < limit) & ~inside
+            if noise.power == 2:
+                inside, halved = self._decide_by_convexity(start, end, inside, halved, limit)
             masses = (noise.compute_cell_masses(cells[0], cells[1], line) * weights[:, at]).T
             np.add.at(found, at[inside], masses[inside])
             cells, at = cells[:, halved], at[halved]
@@ -259,6 +261,31 @@ class LeakingMass:
                 break
         np.add.at(found, at, masses)
         return found.T
+
+    def _decide_by_convexity(
+        self, start: FloatArray, end: FloatArray, inside: BoolArray, halved: BoolArray, limit: float
+    ) -> tuple[BoolArray, BoolArray]:
+        """Decide more cells of Gaussian noise: with one likeliest letter, ratios are convex.
+
+        Where an outcome leaks the level at most, first-order bounds decide no cells near it.
+
+        Args:
+            start: (N, K) logarithms of the ratios at the left ends of cells.
+            end: (N, K) at the right ends.
+            inside: (K,) the cells that are known to leak more.
+            halved: (K,) those that are undecided.
+            limit: the least mean below which an outcome leaks more.
+        """
+        chosen = np.flatnonzero(halved & (start.argmax(axis=0) == end.argmax(axis=0)))
+        low, high = start[:, chosen], end[:, chosen]
+        means = [self.letters.min_mean(np.exp(one)) for one in (low, high)]
+        # of one prior the mean is convex, too
+        leak = (np.max(means, axis=0) < limit) & (self.letters.over is None)
+        bounds = bound_exponentials((low + high) / 2, (high - low) / 2)
+        least = np.min([self.letters.min_mean(np.exp(one)) for one in bounds], axis=0)
+        inside[chosen[leak]] = True
+        halved[chosen[leak | (least >= limit)]] = False
+        return inside, halved
 
 
 def raise_for_grid(failure: float, coarseness: float) -> float:

@@ -147,7 +147,7 @@ class PlacedLetters:
 
     def max_mean(self, column: FloatArray) -> float:
         """Compute the largest mean of an (N,) column of probabilities, which rounding may have moved."""
-        return float(1 - self.min_mean((1 - np.clip(column, 0.0, 1.0))[:, None])[0])
+        return max(0.0, float(1 - self.min_mean((1 - np.clip(column, 0.0, 1.0))[:, None])[0]))
 
     def bound_levels(self, exponents: FloatArray) -> FloatArray:
         """Bound from above (M,) numbers `-log m(e^-t)`, m the least mean, for (N, M) exponents t >= 0.

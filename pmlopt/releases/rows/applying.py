@@ -129,10 +129,13 @@ class _RowDrawer:
         self.applied = ApplyResult(
             kept=[one.name for one in self.work.columns if one.place is not None]
         )
+        drawn = {name for one in releases for name in one.columns}
+        # who records the draws may read a column that goes, such as that with the numbers of people
+        self._needed = {*drawn, *(self.applied.kept if released is None else table.names)}
 
     def draw_rows(self, sink: CsvSink | TypedSink) -> Iterator[Any]:
         """Draw the outputs batch by batch, and yield each through a sink."""
-        for batch in self.table.batches():
+        for batch in self.table.read_columns(self._needed):
             codes = self.work.encode_inputs(batch)
             if self._watch is not None:
                 self._watch(batch, codes)

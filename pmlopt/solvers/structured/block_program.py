@@ -354,21 +354,17 @@ class BlockLP:
     def column_means(self) -> FloatArray:
         """Return the (K, k) scalar coefficients of a column's rows."""
         mean = self.block.mean
-        return (
-            np.zeros((0, len(self.block.interior_scalars)), self.costs.dtype)
-            if mean is None
-            else mean
-        )
+        if mean is None:
+            return np.zeros((0, len(self.block.interior_scalars)), self.costs.dtype)
+        return mean
 
     @cached_property
     def hinge_costs(self) -> FloatArray:
         """Return the (K, N) hinge coefficients of a column's rows."""
         hinge = self.block.hinge
-        return (
-            np.zeros_like(self.column_weights)
-            if hinge is None or hinge.costs is None
-            else hinge.costs
-        )
+        if hinge is None or hinge.costs is None:
+            return np.zeros_like(self.column_weights)
+        return hinge.costs
 
     @property
     def budget(self) -> float | None:
@@ -386,11 +382,9 @@ class BlockLP:
     def reduced_costs(self, rows: FloatArray, means: FloatArray) -> FloatArray:
         """Compute the (N, M) reduced costs at given multipliers."""
         out = self.costs - rows[: self.prior.size, None] - self.column_weights.T @ means
-        return (
-            out
-            if self.border is None
-            else out - self.border.apply_adjoint(self.split_coupling_rows(rows)[2])
-        )
+        if self.border is None:
+            return out
+        return out - self.border.apply_adjoint(self.split_coupling_rows(rows)[2])
 
     def evaluate_column_rows(
         self, v: FloatArray, r: FloatArray | None, u: FloatArray

@@ -195,11 +195,9 @@ def _cast_to_single(part: Any) -> Any:
         return replace(
             part, **{one.name: _cast_to_single(getattr(part, one.name)) for one in fields(part)}
         )
-    return (
-        part.astype(np.float32)
-        if isinstance(part, np.ndarray) and part.dtype == np.float64
-        else part
-    )
+    if isinstance(part, np.ndarray) and part.dtype == np.float64:
+        return part.astype(np.float32)
+    return part
 
 
 def build_start(task: BlockLP) -> Iterate:

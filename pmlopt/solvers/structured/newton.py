@@ -93,10 +93,8 @@ class NewtonSystem:
             if apart.shape[1] == 1:
                 steep = np.einsum("xy,xy->y", shares[j], ends[i][0])
             else:  # a threshold for each letter, and no scalar but that
-                steep, apart = (
-                    np.einsum("xy,xy,x->y", shares[j], ends[i][0], apart[0] ** 2),
-                    np.ones((1, 1)),
-                )
+                steep = np.einsum("xy,xy,x->y", shares[j], ends[i][0], apart[0] ** 2)
+                apart = np.ones((1, 1))
             self.stiff.append(np.sqrt(steep) * apart)
         if self.block.has_floor:
             self.stiff.append(np.sqrt(self.theta["low"]) * self.block.lower[:, None])
@@ -158,11 +156,9 @@ class NewtonSystem:
     def _apply_column_rows(self, part: FloatArray) -> FloatArray:
         """Compute the (K, M) change of the column rows under a change of entries."""
         out = self.task.column_weights @ part
-        return (
-            out
-            if self.hinge is None
-            else np.asarray(out - self.task.hinge_costs @ (self.sway * part))
-        )
+        if self.hinge is None:
+            return out
+        return np.asarray(out - self.task.hinge_costs @ (self.sway * part))
 
     def _apply_coupling_rows(self, part: FloatArray, scalar: int | None = None) -> FloatArray:
         """Compute the (C, M) change of the coupling rows under a change of entries and scalars."""
@@ -250,11 +246,9 @@ class NewtonSystem:
     def _side_letter_block(self, border: SideConstraints) -> FloatArray:
         """Compute the (B, C) block of side constraints against letter rows."""
         own = border.evaluate_by_letter(self.psi)
-        return (
-            own
-            if self.task.budget is None
-            else np.hstack([own, -border.evaluate_by_letter(self.sway * self.psi)])
-        )
+        if self.task.budget is None:
+            return own
+        return np.hstack([own, -border.evaluate_by_letter(self.sway * self.psi)])
 
     def _compute_residuals(self) -> None:
         """Compute the residuals of all equations at the iterate."""
@@ -295,11 +289,9 @@ class NewtonSystem:
             else self.task.column_weights.T @ means
         )
         out += sums[:, None]
-        return (
-            out
-            if self.task.border is None
-            else np.asarray(out + self.task.border.apply_adjoint(border))
-        )
+        if self.task.border is None:
+            return out
+        return np.asarray(out + self.task.border.apply_adjoint(border))
 
     def _price_hinges(self, budgets: FloatArray, means: FloatArray) -> FloatArray:
         """Compute the (N, M) row multipliers' contribution to the hinges' dual equations."""
@@ -338,10 +330,8 @@ class NewtonSystem:
             means += to["spare"] / self.theta["spare"]
         dv, dr, scalars = self._compute_pushes(to)
         nothing = np.zeros_like(scalars)
-        left, left_z = (
-            rows - task.evaluate_coupling_rows(dv, dr, nothing),
-            means - task.evaluate_column_rows(dv, dr, nothing),
-        )
+        left = rows - task.evaluate_coupling_rows(dv, dr, nothing)
+        left_z = means - task.evaluate_column_rows(dv, dr, nothing)
         dy, dz, du = self._solve_eliminated(left, left_z, scalars)
         cv, cr = self._back_substitute(dy, dz, du)
         for _ in range(REFINEMENTS):

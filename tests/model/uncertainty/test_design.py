@@ -35,7 +35,7 @@ from pmlopt.model.uncertainty import PriorSet
 from pmlopt.model.utility import LinearUtility
 from pmlopt.programs import Status
 from pmlopt.programs.linear.certificate import compute_utility_bound
-from pmlopt.programs.subconvex.column_spaces import bound_column_utility
+from pmlopt.programs.subconvex.column_spaces import build_column_space
 
 SUBCONVEX = ["mutual information", "guessing"]
 AnyUtility = LinearUtility | SubConvex
@@ -197,9 +197,9 @@ def test_sub_convex_designs_reach_the_program_over_all_columns(kind: str, name: 
     assert result.bound >= best - 1e-9
     assert result.status is Status.OPTIMAL
     for rho in rng.normal(size=(3, len(case.p))) * 0.5:  # any multipliers give a bound
-        bound = bound_column_utility(
-            Prior(case.p), PML(epsilon, over=case.priors), UTILITIES[name][0], rho
-        )
+        bound = build_column_space(
+            Prior(case.p), PML(epsilon, over=case.priors), UTILITIES[name][0]
+        ).compute_bound(rho, -np.inf, None)[0]
         assert bound >= best - 1e-9
 
 

@@ -63,10 +63,18 @@ def test_random_gains_have_the_value_of_the_interior_point() -> None:
 
 
 def test_large_tuples_are_begun_with_few_outputs() -> None:
-    program = on_tuples((8, 7, 6), 1.0)
+    program = on_tuples((8, 8, 8), 1.0)
     result = solve(program)
     assert (result.solver, result.status) == ("output-generation", "optimal")
     assert result.certificate.verify()
+
+
+@pytest.mark.parametrize("epsilon", [2.0, 2.5])
+def test_outputs_that_come_and_go_in_turn_stay(epsilon: float) -> None:
+    steps = np.abs(np.subtract.outer(np.arange(150), np.arange(150))) / 150
+    prior = np.random.default_rng(1).dirichlet(np.full(150, 2.0))
+    result = solve(design(prior, PML(epsilon), ExpectedLoss(steps)), "output-generation")
+    assert result.status == "optimal"
 
 
 def test_a_gap_that_is_allowed_ends_the_search() -> None:

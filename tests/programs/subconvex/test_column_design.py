@@ -36,7 +36,7 @@ from pmlopt.model.closed_forms import robust_binary
 from pmlopt.model.privacy import Requirement
 from pmlopt.programs import Status
 from pmlopt.programs.subconvex.column_generation import reduce_outputs
-from pmlopt.programs.subconvex.column_spaces import bound_column_utility
+from pmlopt.programs.subconvex.column_spaces import build_column_space
 from pmlopt.programs.subconvex.methods import certify_columns
 from pmlopt.solvers.solver_result import FACTOR_MARGIN_RTOL
 
@@ -159,7 +159,9 @@ def test_any_multipliers_give_a_bound(
     best = column_oracles.optimum(case.p, privacy, worth)
     for around in (np.zeros(case.prior.size), best.multipliers):
         rho = around + scale * rng.normal(size=case.prior.size)
-        bound = bound_column_utility(case.prior, privacy, utility, rho)
+        bound = build_column_space(case.prior, privacy, utility).compute_bound(rho, -np.inf, None)[
+            0
+        ]
         assert bound >= best.value - 1e-9
         assert bound <= definition(case.p, best.lifts, worth, rho) + 1e-9 * (1 + scale)
 
@@ -200,8 +202,9 @@ def test_any_mechanism_is_certified(name: str) -> None:
 
 def test_a_bound_that_needs_a_list_too_long_is_refused() -> None:
     prior = Prior(np.random.default_rng(97).dirichlet(np.ones(30)))
+    space = build_column_space(prior, PML(1.0), SubConvex(column_oracles.deviation))
     with pytest.raises(ProgramError, match="30 letters"):
-        bound_column_utility(prior, PML(1.0), SubConvex(column_oracles.deviation), np.zeros(30))
+        space.compute_bound(np.zeros(30), -np.inf, None)
 
 
 @pytest.mark.parametrize("rare", [1e-3, 1e-6, 1e-9])

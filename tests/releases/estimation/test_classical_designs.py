@@ -3,6 +3,11 @@
 Warner (1965), crosswise (Yu, Tian and Tang, 2008), unrelated question with a known (Greenberg et al., 1969)
 and an unknown prevalence, Mangat (1994), Kuk (1990), and forced response of several answers (Himmelfarb,
 2008): of shares and standard errors, and of the logit that a regression without covariates has.
+
+Regressions are beside the printed examples of the R package RRreg (Heck and Moshagen, Journal of Statistical
+Software 85(2), 2018, section 4, and the package's vignette): its survey, `minarets`, is here as counts of the
+columns of one of them. The other printed regressions are of data that a seed of R draws, and of ages. The R
+package rr (Blair, Imai and Zhou, 2015) prints no table; the survey of its example is not here.
 """
 
 from __future__ import annotations
@@ -115,3 +120,56 @@ def test_forced_response_of_three_answers() -> None:
     assert found.standard_errors == pytest.approx(
         np.sqrt(rates * (1 - rates) / PEOPLE) / truth, rel=1e-3
     )
+
+
+def test_the_printed_shares_of_rrreg() -> None:
+    # vignette: 633 of 1,000 say yes in Warner's design with p = 1/6; the variance has n - 1
+    mechanism = Mechanism(build(5 / 6, 1 / 6), ["no", "yes"], ["no", "yes"])
+    found = estimation.model({"it": ["yes"] * 633 + ["no"] * 367}, "it ~ 1", {"it": mechanism})
+    share = 1 / (1 + np.exp(-found.coefficients[0]))
+    assert share == pytest.approx(0.300500, abs=6e-7)
+    error = found.standard_errors[0] * share * (1 - share) * sqrt(1000 / 999)
+    assert error == pytest.approx(0.022874, abs=6e-7)
+
+
+# for or against a ban on minarets, from the left (-5) to the right (5): asked directly, and in two groups
+BAN = {
+    (0, "no"): [9, 13, 21, 42, 34, 59, 14, 9, 5, 0, 1],
+    (0, "yes"): [3, 1, 6, 15, 22, 57, 17, 14, 16, 4, 3],
+    (1, "no"): [2, 6, 18, 36, 24, 63, 17, 16, 6, 3, 0],
+    (1, "yes"): [3, 11, 39, 57, 47, 124, 41, 29, 15, 3, 4],
+    (2, "no"): [5, 11, 37, 73, 39, 81, 31, 9, 7, 0, 1],
+    (2, "yes"): [3, 12, 30, 49, 43, 138, 49, 46, 18, 3, 7],
+}
+
+
+def test_the_printed_regression_of_a_stochastic_lie_detector() -> None:
+    # people without the trait say yes with 1 - p, those with it yes, or no if they lie; asked directly they
+    # do not lie: the letters are (trait, lies), the outputs (group, answer)
+    letters = [("no", "no"), ("yes", "no"), ("yes", "yes")]
+    sizes = [sum(BAN[group, "no"]) + sum(BAN[group, "yes"]) for group in range(3)]
+    saying = np.array([[0, 5 / 6, 1 / 6], [1, 1, 1], [1, 0, 0]]) * sizes / sum(sizes)
+    silent = np.array(sizes) / sum(sizes) - saying
+    outputs = [f"{group} {answer}" for answer in ("no", "yes") for group in range(3)]
+    mechanism = Mechanism(np.hstack([silent, saying]), letters, outputs)
+    cells = [
+        (g, answer, x - 5)
+        for (g, answer), row in BAN.items()
+        for x in range(11)
+        for _ in range(row[x])
+    ]
+    side = np.array([x for _, _, x in cells])
+    table = {
+        "ban+lies": [f"{group} {answer}" for group, answer, _ in cells],
+        "randomized": [1 if group else -1 for group, _, _ in cells],
+        "right": side - side.mean(),
+    }
+    found = estimation.model(
+        table, "ban ~ randomized * right", {("ban", "lies"): mechanism}, law="~ 1"
+    )
+    assert found.people == 1621
+    assert found.coefficients == pytest.approx([0.76516, 1.05568, 0.47765, 0.09676], abs=6e-6)
+    assert found.standard_errors == pytest.approx([0.17804, 0.17804, 0.08001, 0.08001], abs=6e-6)
+    # the shares of the groups are no part of RRreg's likelihood
+    groups = sum(size * np.log(size / sum(sizes)) for size in sizes)
+    assert found.log_likelihood - groups == pytest.approx(-1051.466, abs=6e-4)
