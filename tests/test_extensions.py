@@ -385,7 +385,8 @@ from dataclasses import replace
 from scratch.question import METHODS, ConstantProgram, best_constant, certify, scan
 from pmlopt import solve
 from pmlopt.errors import ProgramError, SolverError
-from pmlopt.programs.registry import REGISTRY, register_question
+from pmlopt.programs.program import REGISTRY
+from pmlopt.programs.registry import register_question
 from pmlopt.testing import ConformanceError, check_program
 import numpy as np
 program = best_constant([0.5, 0.5], [[1, 0], [0, 0.5]])

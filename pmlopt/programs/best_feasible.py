@@ -16,9 +16,9 @@ from pmlopt.programs.program import (
     MethodRegistry,
     MethodResult,
     Program,
+    describe_failure,
     has_foreign_parts,
 )
-from pmlopt.programs.registry import describe_failure
 from pmlopt.programs.result import Result, make_result
 from pmlopt.solvers.solver_result import Deadline
 

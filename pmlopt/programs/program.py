@@ -7,6 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
 from functools import cached_property, lru_cache
+from importlib import import_module
+from importlib.util import find_spec
 from numbers import Real
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -23,6 +25,7 @@ from pmlopt.core.numbers.arrays import (
     check_integer,
     check_labels_of_size,
 )
+from pmlopt.core.programming_errors import describe_error
 from pmlopt.core.records.fields import Record
 from pmlopt.core.suggestions import SuggestsAttributes
 from pmlopt.errors import PmloptError, ProgramError, SolverUnavailableError
@@ -333,6 +336,11 @@ class Method(Generic[P, S, C]):
         return f"<Method {self.name}: {self.reason}>"
 
 
+def describe_failure(method: Method[Any, Any, Any], cause: BaseException) -> str:
+    """Describe in one line the error with which a method ended."""
+    return f"{method.id}: {cause if isinstance(cause, MethodError) else describe_error(cause)}"
+
+
 def check_shape(
     matrix: FloatArray, wanted: FloatArray | BoolArray, what: str = "the warm start"
 ) -> None:
@@ -478,6 +486,77 @@ class MethodRegistry(Generic[P, S, C]):
         raise SolverUnavailableError(
             f"{solver!r:.60} is no method for {program!r}; there are: {names}"
         )
+
+
+ENTRY_POINT_GROUP = "pmlopt.questions"
+"""The group of entry points under which other packages name the modules that register their questions."""
+
+
+REGISTRY: dict[type[Program[Any]], MethodRegistry[Any, Any, Any]] = {}
+"""The questions that are registered so far, by the class of their programs."""
+
+
+def find_registry(program: Program[Any], solver: object = "auto") -> MethodRegistry[Any, Any, Any]:
+    """Find the method registry for a program's class, importing its module if needed.
+
+    Args:
+        program: from any builder.
+        solver: as `solve` takes it. Where it is a name that no method has, installed packages are imported,
+            one of which may register it.
+
+    Raises:
+        ProgramError: it is no program, or no methods are registered for its class.
+    """
+    if not isinstance(program, Program):
+        raise ProgramError(
+            f"solve takes a Program from a builder such as design(...), not {program!r:.60}"
+        )
+    kind = type(program)
+    question = REGISTRY.get(kind) or find_registry_for_class(kind)
+    known = solver == "auto" or not isinstance(solver, str) or question.has_name(solver.lower())
+    if known:
+        return question
+    load_installed_registries()
+    return find_registry_for_class(kind)
+
+
+def load_installed_registries() -> None:
+    """Import the modules of the entry-point group `pmlopt.questions`.
+
+    Raises:
+        ProgramError: one of them cannot be imported; the message names it.
+    """
+    from importlib.metadata import entry_points  # takes tens of milliseconds
+
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        try:
+            point.load()
+        except Exception as cause:
+            raise ProgramError(
+                f"the questions of {point.value} (entry point {point.name!r} of {ENTRY_POINT_GROUP}) "
+                f"cannot be imported: {type(cause).__name__}: {cause}. Mend or remove the package"
+            ) from cause
+
+
+def find_registry_for_class(kind: type[Any]) -> MethodRegistry[Any, Any, Any]:
+    """Find the methods of a class of programs: those of its own folder first, then those installed."""
+    package = get_package(kind)
+    is_own = package.startswith(f"{__package__}.")
+    if kind not in REGISTRY and is_own and find_spec(f"{package}.methods"):
+        import_module(f"{package}.methods")
+    if kind not in REGISTRY:
+        load_installed_registries()
+    if kind not in REGISTRY:
+        raise ProgramError(
+            f"no methods are registered for {kind.__name__}: import the module that registers them by "
+            "register_question"
+        )
+    return REGISTRY[kind]
+
+
+def get_package(kind: type[Any]) -> str:
+    """Return the name of the package that defines a class."""
+    return kind.__module__.rpartition(".")[0]
 
 
 Outputs = int | Iterable[Label] | None

@@ -1,4 +1,4 @@
-"""The registry of solver methods by program class, of pmlopt and of other packages.
+"""The registration and the lists of solver methods by program class; `program.find_registry` looks one up.
 
 A module that has the methods of a question registers them when it is imported. Those of pmlopt are imported
 with the first program of their question; those of another package by an import, or by an entry point of the
@@ -7,7 +7,6 @@ group `pmlopt.questions` that names the module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -17,26 +16,17 @@ from pkgutil import iter_modules
 from typing import Any, TypeVar
 
 from pmlopt.core.definitions import list_definitions
-from pmlopt.core.programming_errors import describe_error, raise_if_strict
 from pmlopt.core.records.fields import find_tagged_classes
-from pmlopt.errors import InfeasibleError, ProgramError, SolverUnavailableError
-from pmlopt.programs.certificate import C_co, Certificate, DesignCertificate
+from pmlopt.errors import ProgramError
+from pmlopt.programs.certificate import Certificate
 from pmlopt.programs.program import (
+    REGISTRY,
     Method,
-    MethodError,
     MethodRegistry,
-    MethodResult,
     Program,
-    accept_all,
+    find_registry_for_class,
+    get_package,
 )
-from pmlopt.programs.purification import DUST_LIMITS, remove_dust
-from pmlopt.solvers.solver_result import MethodOptions
-
-ENTRY_POINT_GROUP = "pmlopt.questions"
-"""The group of entry points under which other packages name the modules that register their questions."""
-
-REGISTRY: dict[type[Program[Any]], MethodRegistry[Any, Any, Any]] = {}
-"""The questions that are registered so far, by the class of their programs."""
 
 P = TypeVar("P", bound=Program[Any])
 Q = TypeVar("Q", bound=MethodRegistry[Any, Any, Any])
@@ -83,7 +73,7 @@ def register_method(
         ProgramError: no methods are registered for the class, no row has the id `before`, or another row has
             the id of this one.
     """
-    question = _find_registry_for_class(kind)
+    question = find_registry_for_class(kind)
     rows = [one for one in question.methods if not _is_redefined_method(one, method)]
     ids = [one.id for one in rows]
     if method.id in ids:
@@ -92,30 +82,6 @@ def register_method(
         raise ProgramError(f"{kind.__name__} has no method {before!r}; there are: {', '.join(ids)}")
     rows.insert(len(rows) if before is None else ids.index(before), method)
     REGISTRY[kind] = replace(question, methods=tuple(rows))
-
-
-def find_registry(program: Program[Any], solver: object = "auto") -> MethodRegistry[Any, Any, Any]:
-    """Find the method registry for a program's class, importing its module if needed.
-
-    Args:
-        program: from any builder.
-        solver: as `solve` takes it. Where it is a name that no method has, installed packages are imported,
-            one of which may register it.
-
-    Raises:
-        ProgramError: it is no program, or no methods are registered for its class.
-    """
-    if not isinstance(program, Program):
-        raise ProgramError(
-            f"solve takes a Program from a builder such as design(...), not {program!r:.60}"
-        )
-    kind = type(program)
-    question = REGISTRY.get(kind) or _find_registry_for_class(kind)
-    known = solver == "auto" or not isinstance(solver, str) or question.has_name(solver.lower())
-    if known:
-        return question
-    load_installed_registries()
-    return _find_registry_for_class(kind)
 
 
 def list_registries() -> tuple[MethodRegistry[Any, Any, Any], ...]:
@@ -135,7 +101,7 @@ def import_questions(folder: str) -> list[MethodRegistry[Any, Any, Any]]:
     """Import the methods of a folder of pmlopt, and return the questions that they register."""
     package = f"{__package__}.{folder}"
     import_module(f"{package}.methods")
-    return [one for one in REGISTRY.values() if _get_package(one.program) == package]
+    return [one for one in REGISTRY.values() if get_package(one.program) == package]
 
 
 def is_method_name(name: str) -> bool:
@@ -160,121 +126,7 @@ def list_method_names() -> frozenset[str]:
     return frozenset(name for question in list_registries() for name in question.own_names)
 
 
-def load_installed_registries() -> None:
-    """Import the modules of the entry-point group `pmlopt.questions`.
-
-    Raises:
-        ProgramError: one of them cannot be imported; the message names it.
-    """
-    from importlib.metadata import entry_points  # takes tens of milliseconds
-
-    for point in entry_points(group=ENTRY_POINT_GROUP):
-        try:
-            point.load()
-        except Exception as cause:
-            raise ProgramError(
-                f"the questions of {point.value} (entry point {point.name!r} of {ENTRY_POINT_GROUP}) "
-                f"cannot be imported: {type(cause).__name__}: {cause}. Mend or remove the package"
-            ) from cause
-
-
-def _find_registry_for_class(kind: type[Any]) -> MethodRegistry[Any, Any, Any]:
-    """Find the methods of a class of programs: those of its own folder first, then those installed."""
-    package = _get_package(kind)
-    is_own = package.startswith(f"{__package__}.")
-    if kind not in REGISTRY and is_own and find_spec(f"{package}.methods"):
-        import_module(f"{package}.methods")
-    if kind not in REGISTRY:
-        load_installed_registries()
-    if kind not in REGISTRY:
-        raise ProgramError(
-            f"no methods are registered for {kind.__name__}: import the module that registers them by "
-            "register_question"
-        )
-    return REGISTRY[kind]
-
-
-def _get_package(kind: type[Any]) -> str:
-    """Return the name of the package that defines a class."""
-    return kind.__module__.rpartition(".")[0]
-
-
 def _is_redefined_method(known: Method[Any, Any, Any], method: Method[Any, Any, Any]) -> bool:
     """Return whether a method redefines a registered one, as in a rerun notebook cell."""
     same = list_definitions(known.run) == list_definitions(method.run)
     return known.id == method.id and same and not known.is_own
-
-
-PROPAGATED_ERRORS = (
-    KeyboardInterrupt,
-    SystemExit,
-    MemoryError,
-    InfeasibleError,
-    SolverUnavailableError,
-)
-"""What ends `solve` wherever it comes from; whatever else a method raises is its own failure."""
-
-
-def describe_failure(method: Method[Any, Any, Any], cause: BaseException) -> str:
-    """Describe in one line the error with which a method ended."""
-    return f"{method.id}: {cause if isinstance(cause, MethodError) else describe_error(cause)}"
-
-
-def _remove_dust(
-    program: Program[C_co], found: object, options: MethodOptions
-) -> MethodResult[C_co]:
-    """Return what a method found without the entries that are only an interior point's noise."""
-    if not isinstance(found, MethodResult):
-        raise MethodError(f"it returned {found!r:.60}, and not a MethodResult")
-    registry = REGISTRY.get(type(program))
-    exchange = None if registry is None else registry.replace_mechanism
-    if exchange is None or not isinstance(found.certificate, DesignCertificate):
-        return found
-    matrix = found.certificate.mechanism.matrix
-    if not ((matrix > 0) & (matrix <= DUST_LIMITS[0])).any() or options.deadline.expired:
-        return found
-    return remove_dust(exchange, program, found, program.compute_allowed_gap(options.tolerance))
-
-
-def try_methods(
-    methods: Iterable[Method[Any, Any, C_co]],
-    program: Program[C_co],
-    options: MethodOptions,
-    start: Any,
-    report: Callable[[Method[Any, Any, Any], BaseException], object],
-    run: Callable[..., MethodResult[C_co]] | None = None,
-    check: Callable[[Method[Any, Any, C_co], MethodResult[C_co]], object] = accept_all,
-) -> Iterator[tuple[Method[Any, Any, C_co], MethodResult[C_co]]]:
-    """Run methods in turn, and yield each that has a result, until the time limit.
-
-    The caller stops at the first result that is good enough. The first method is run in any case.
-
-    Args:
-        methods: in the order in which they are tried.
-        program: for them to solve.
-        options: for them; the deadline is of all of them together.
-        start: what they start from.
-        report: is called with each method that ends without a result, and the error that it ended with.
-        run: runs a method, with program, options and start; left out, in the current process.
-        check: looks at what each found; what it or a run raises counts as the failure of the method.
-
-    Raises:
-        InfeasibleError: the constraints that a person added allow nothing.
-        SolverUnavailableError: the solver cannot take the program.
-        Exception: in strict mode a programming error.
-    """
-    for place, method in enumerate(methods):
-        if place and options.deadline.expired:
-            return
-        given = program, options, start
-        try:
-            found = method.run(*given) if run is None else run(method, *given)
-            found = _remove_dust(program, found, options)
-            check(method, found)
-        except PROPAGATED_ERRORS:
-            raise
-        except BaseException as cause:  # a solver may fail in any way: the next one is tried
-            raise_if_strict(cause)
-            report(method, cause)
-        else:
-            yield method, found

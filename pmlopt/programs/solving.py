@@ -6,7 +6,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,8 +14,10 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from pmlopt.core.numbers.arrays import copy_float_array
+from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.data.mechanism import Mechanism, MechanismLike, check_labels_match
 from pmlopt.errors import (
+    InfeasibleError,
     MechanismError,
     ProgramError,
     SolverError,
@@ -23,23 +25,22 @@ from pmlopt.errors import (
     SolverUnavailableError,
 )
 from pmlopt.programs.best_feasible import MethodAttempts, select_best_result
-from pmlopt.programs.certificate import C_co, Certificate, Status, WarmStartLike
+from pmlopt.programs.certificate import C_co, Certificate, DesignCertificate, Status, WarmStartLike
 from pmlopt.programs.method_runs import check_fork_available, run_in_process
 from pmlopt.programs.program import (
+    REGISTRY,
     FalseCertificateError,
     Method,
     MethodError,
     MethodResult,
     Program,
-    has_foreign_parts,
-)
-from pmlopt.programs.registry import (
+    accept_all,
     find_registry,
-    is_method_name,
-    list_method_names,
+    has_foreign_parts,
     load_installed_registries,
-    try_methods,
 )
+from pmlopt.programs.purification import DUST_LIMITS, remove_dust
+from pmlopt.programs.registry import is_method_name, list_method_names
 from pmlopt.programs.result import Result, make_result
 from pmlopt.solvers.cvxpy_interface import SOLUTION_FILE, list_installed
 from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions, make_options
@@ -168,6 +169,76 @@ def solve(
     if is_closed and not best.certificate.failures:
         return replace(best, status=Status.OPTIMAL)
     return best
+
+
+PROPAGATED_ERRORS = (
+    KeyboardInterrupt,
+    SystemExit,
+    MemoryError,
+    InfeasibleError,
+    SolverUnavailableError,
+)
+"""What ends `solve` wherever it comes from; whatever else a method raises is its own failure."""
+
+
+def try_methods(
+    methods: Iterable[Method[Any, Any, C_co]],
+    program: Program[C_co],
+    options: MethodOptions,
+    start: Any,
+    report: Callable[[Method[Any, Any, Any], BaseException], object],
+    run: Callable[..., MethodResult[C_co]] | None = None,
+    check: Callable[[Method[Any, Any, C_co], MethodResult[C_co]], object] = accept_all,
+) -> Iterator[tuple[Method[Any, Any, C_co], MethodResult[C_co]]]:
+    """Run methods in turn, and yield each that has a result, until the time limit.
+
+    The caller stops at the first result that is good enough. The first method is run in any case.
+
+    Args:
+        methods: in the order in which they are tried.
+        program: for them to solve.
+        options: for them; the deadline is of all of them together.
+        start: what they start from.
+        report: is called with each method that ends without a result, and the error that it ended with.
+        run: runs a method, with program, options and start; left out, in the current process.
+        check: looks at what each found; what it or a run raises counts as the failure of the method.
+
+    Raises:
+        InfeasibleError: the constraints that a person added allow nothing.
+        SolverUnavailableError: the solver cannot take the program.
+        Exception: in strict mode a programming error.
+    """
+    for place, method in enumerate(methods):
+        if place and options.deadline.expired:
+            return
+        given = program, options, start
+        try:
+            found = method.run(*given) if run is None else run(method, *given)
+            found = _remove_dust(program, found, options)
+            check(method, found)
+        except PROPAGATED_ERRORS:
+            raise
+        except BaseException as cause:  # a solver may fail in any way: the next one is tried
+            raise_if_strict(cause)
+            report(method, cause)
+        else:
+            yield method, found
+
+
+def _remove_dust(
+    program: Program[C_co], found: object, options: MethodOptions
+) -> MethodResult[C_co]:
+    """Return what a method found without the entries that are only an interior point's noise."""
+    if not isinstance(found, MethodResult):
+        raise MethodError(f"it returned {found!r:.60}, and not a MethodResult")
+    registry = REGISTRY.get(type(program))
+    exchange = None if registry is None else registry.replace_mechanism
+    if exchange is None or not isinstance(found.certificate, DesignCertificate):
+        return found
+    matrix = found.certificate.mechanism.matrix
+    if not ((matrix > 0) & (matrix <= DUST_LIMITS[0])).any() or options.deadline.expired:
+        return found
+    return remove_dust(exchange, program, found, program.compute_allowed_gap(options.tolerance))
 
 
 def certify(

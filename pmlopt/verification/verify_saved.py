@@ -19,7 +19,8 @@ from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism, is_orbit_file, 
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.programs.certificate import Certificate, Status, Verdict, WarmStart, make_context
 from pmlopt.programs.claims import FLOATS, Claim
-from pmlopt.programs.registry import list_certificates, load_installed_registries
+from pmlopt.programs.program import load_installed_registries
+from pmlopt.programs.registry import list_certificates
 from pmlopt.programs.reports.pages import write_report_page
 from pmlopt.programs.result import Result, ResultRecord
 

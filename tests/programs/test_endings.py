@@ -40,8 +40,7 @@ from pmlopt.programs import Status
 from pmlopt.programs.best_feasible import FIRST_FEASIBLE, MethodAttempts, select_best_result
 from pmlopt.programs.linear.feasible import find_first_mechanism
 from pmlopt.programs.linear.methods import METHODS
-from pmlopt.programs.program import Method, MethodError
-from pmlopt.programs.registry import find_registry
+from pmlopt.programs.program import Method, MethodError, find_registry
 from pmlopt.solvers.solver_result import NO_DEADLINE
 
 RNG = np.random.default_rng(4)

@@ -48,8 +48,8 @@ from pmlopt.model.utility import absolute, hamming
 from pmlopt.programs import Alternating, Status, failure_after_processing
 from pmlopt.programs.continuous.methods import GridRefinement
 from pmlopt.programs.linear import methods as linear
-from pmlopt.programs.program import Method, MethodRegistry
-from pmlopt.programs.registry import REGISTRY, list_registries
+from pmlopt.programs.program import REGISTRY, Method, MethodRegistry
+from pmlopt.programs.registry import list_registries
 from pmlopt.solvers import highs
 from pmlopt.solvers.solver_result import NO_DEADLINE
 

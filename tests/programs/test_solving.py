@@ -44,8 +44,7 @@ from pmlopt.model.utility import absolute, hamming, squared
 from pmlopt.programs import Status, method_runs
 from pmlopt.programs.linear.methods import METHODS
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.programs.program import Method, MethodResult
-from pmlopt.programs.registry import REGISTRY
+from pmlopt.programs.program import REGISTRY, Method, MethodResult
 from pmlopt.solvers import cvxpy_interface, highs
 from pmlopt.solvers.solver_result import make_options
 

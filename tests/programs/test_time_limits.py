@@ -52,8 +52,7 @@ from pmlopt.programs import failure_after_processing
 from pmlopt.programs.certificate import Status
 from pmlopt.programs.continuous.methods import GridRefinement
 from pmlopt.programs.linear import methods as linear
-from pmlopt.programs.program import Method, MethodResult
-from pmlopt.programs.registry import REGISTRY, find_registry
+from pmlopt.programs.program import REGISTRY, Method, MethodResult, find_registry
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline, MethodOptions
 
 A_PROGRAM_AND_A_PROOF = 3_500

@@ -21,10 +21,13 @@ from pmlopt.programs.program import (
     MethodError,
     MethodRegistry,
     MethodResult,
+    describe_failure,
+    find_registry,
     refuse_to_certify,
     reject_warm_start,
 )
-from pmlopt.programs.registry import describe_failure, find_registry, register_question, try_methods
+from pmlopt.programs.registry import register_question
+from pmlopt.programs.solving import try_methods
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline, MethodOptions
 
 

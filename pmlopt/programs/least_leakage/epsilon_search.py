@@ -29,8 +29,14 @@ from pmlopt.programs.least_leakage.families import (
 )
 from pmlopt.programs.linear.build_certificate import certify_symmetric
 from pmlopt.programs.linear.program import SymmetricDesign
-from pmlopt.programs.program import Method, MethodError, MethodResult
-from pmlopt.programs.registry import describe_failure, find_registry, try_methods
+from pmlopt.programs.program import (
+    Method,
+    MethodError,
+    MethodResult,
+    describe_failure,
+    find_registry,
+)
+from pmlopt.programs.solving import try_methods
 from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions
 
 
