@@ -146,7 +146,8 @@ def show_statuses(rows: Sequence[Row]) -> Table:
         ]
         lost = [name for name in names if abs(float(values[name, "badly scaled"])) < 1e-6]
         lines.append([", ".join(names), signs, ", ".join(odd), ", ".join(lost)])
-    return [["solvers", "duals", "an unbounded program is", "badly scaled 0 to"], *lines]
+    unbounded = "called an unbounded program (nothing: unbounded)"
+    return [["solvers", "dual values", unbounded, "returned 0 for a badly scaled program"], *lines]
 
 
 VIEWS: Mapping[str, Callable[[Sequence[Row]], Table]] = {
