@@ -24,6 +24,7 @@ from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import InputError, MechanismError
 from pmlopt.releases.estimation.observed_likelihood import multiply_pairs
 from pmlopt.releases.estimation.released_outputs import find_outputs, match_output_labels
+from pmlopt.releases.estimation.responses import fit_least_squares
 from pmlopt.releases.estimation.tables import format_label
 from pmlopt.releases.rows.batches import ColumnRelease
 
@@ -356,6 +357,8 @@ def _choose_columns(
     variables = required.union(*map(_find_names, factors))
     if response in variables:
         raise InputError(f"{response!r} is the response and a covariate: leave it out of one side")
+    if "Intercept" in required:
+        raise InputError("a column is named 'Intercept', which is a name of formulas: rename it")
     for name in law.required_variables if law else ():
         if name in hidden:
             raise InputError(
@@ -467,7 +470,7 @@ def _read_formula(formula: str) -> Any:
 
     try:
         return formulaic.Formula(formula)
-    except FormulaicError as error:
+    except (FormulaicError, SyntaxError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"the formula {formula!r} cannot be read: {reason}") from None
 
@@ -501,11 +504,11 @@ def evaluate_formula(covariates: Any, frame: Any) -> tuple[list[str], FloatArray
     try:
         with np.errstate(all="ignore"):  # what is not finite is refused below
             found = formulaic.model_matrix(covariates, frame, na_action="ignore", context={})
-    except (FormulaicError, ValueError) as error:  # contrasts raise the other
+            values = np.ascontiguousarray(np.asarray(found, dtype=float).T)
+    except (FormulaicError, ValueError) as error:  # contrasts and text raise the other
         raise InputError(f"the formula cannot be evaluated: {str(error).splitlines()[0]}") from None
     if empty := [str(one.term) for one in found.model_spec.structure if not one.columns]:
         raise InputError(f"the covariate {empty[0]} has one value: leave it out")
-    values = np.ascontiguousarray(np.asarray(found, dtype=float).T)
     names = [str(name) for name in found.columns]
     bad = [name for name, row in zip(names, values, strict=True) if not np.isfinite(row).all()]
     if bad or not names:
@@ -524,8 +527,8 @@ def find_law_design(designs: FloatArray) -> FloatArray:
         [[1.0, 1.0]]
     """
     same = designs[(designs == designs[:, :1]).all(axis=(1, 2)), 0]
-    ones = np.ones((1, designs.shape[2]))
-    if same.size and np.allclose(np.linalg.lstsq(same.T, ones[0], rcond=None)[0] @ same, 1.0):
+    ones = np.ones(designs.shape[2])
+    if same.size and np.allclose(fit_least_squares(same, ones) @ same, 1.0):
         return np.asarray(same)
     return np.vstack([ones, same])
 
