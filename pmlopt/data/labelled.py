@@ -467,7 +467,7 @@ def _clean_labels(
     if labels is None:
         return None
     found = tuple(labels)
-    for place in list_missing(found):
+    for place in () if are_plain_labels(found) else list_missing(found):
         raise error(
             f"{what}: the label at position {place} is {found[place]!r}, a missing cell: leave it out, or "
             "make it a letter, such as the empty text ''"

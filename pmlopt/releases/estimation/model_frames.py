@@ -136,10 +136,15 @@ class ModelFrame:
         return tuple(name for name in self.owners if name != self.response)
 
     @property
+    def every_owner(self) -> list[ReleasedColumns]:
+        """Return what released the columns, each once."""
+        return list({id(one): one for one in self.owners.values()}.values())
+
+    @property
     def confused_columns(self) -> tuple[str, ...]:
         """Return the names of columns whose mechanism does not identify the law of their values."""
         found = []
-        for one in {id(one): one for one in self.owners.values()}.values():
+        for one in self.every_owner:
             columns = np.column_stack(
                 [one.codes[name] for name in one.names if name in self.owners]
             )
@@ -157,9 +162,8 @@ class ModelFrame:
         A response that was released alone is not among them where everything else is a covariate: the law
         of the response sums it out.
         """
-        every = {id(one): one for one in self.owners.values()}.values()
-        alone = (self.response,)
-        others = [one for one in every if one.names != alone]
+        every = self.every_owner
+        others = [one for one in every if one.names != (self.response,)]
         is_apart = all(set(one.names) <= set(self.covariate_names) for one in others)
         return tuple(others if is_apart else every)
 
@@ -218,10 +222,9 @@ class ModelFrame:
         Everybody is a group where (..., n) covariates differ within one, as those of a running mean do.
         """
         pandas = import_pandas()
-        owners = {id(one): one for one in self.owners.values()}.values()
         columns = [pandas.factorize(self.clear[name])[0] for name in self.clear]
         places = np.zeros(len(self.clear), dtype=int)
-        for column in (*columns, *(one.places for one in owners)):
+        for column in (*columns, *(one.places for one in self.every_owner)):
             places = pandas.factorize(places * (column.max() + 1) + column)[0]
         first = np.unique(places, return_index=True)[1]
         alike = first[places]

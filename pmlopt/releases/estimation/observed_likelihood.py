@@ -54,7 +54,7 @@ class LawBranch:
         return int(self.letters.max()), len(self.design)
 
     @cached_property
-    def reached(self) -> FloatArray:
+    def membership(self) -> FloatArray:
         """Return (K,) ones at the true values that reach them, and zeros."""
         return np.asarray(self.letters >= 0, dtype=float)
 
@@ -78,11 +78,11 @@ class LawBranch:
 
     def compute_apart(self, after: FloatArray, law: FloatArray) -> FloatArray:
         """Compute (L - 1, n) the letters after what was seen, (K, n), less those that (L, n) laws expect."""
-        return np.asarray(self.indicators @ after - (self.reached @ after) * law[1:])
+        return np.asarray(self.indicators @ after - (self.membership @ after) * law[1:])
 
     def compute_scores(self, law: FloatArray) -> FloatArray:
         """Compute ((L - 1) g, K, n) the complete scores at each true value, for an (L, n) law."""
-        apart = self.indicators[..., None] - self.reached[:, None] * law[1:, None]
+        apart = self.indicators[..., None] - self.membership[:, None] * law[1:, None]
         scores = apart[:, None] * self.design[:, None]
         return np.asarray(scores.reshape(-1, *scores.shape[2:]))
 
@@ -245,7 +245,7 @@ class ObservedLikelihood:
         for k, (branch, law, own) in enumerate(laws):
             apart = self.weights * branch.compute_apart(seen.after, law)
             information[own, own] += _sum_law(branch, law[1:], apart)
-            others = [one for one in laws[k + 1 :] if (one[0].reached * branch.reached).any()]
+            others = [one for one in laws[k + 1 :] if (one[0].membership * branch.membership).any()]
             if others:
                 _add_mixed(information, own, branch.compute_scores(law) * shares, others)
         return np.asarray(information)
@@ -257,7 +257,7 @@ class ObservedLikelihood:
         self._add_coefficients(complete, shares * seen.response.complete)
         parts = self._list_parts()[len(self.designs) :]
         for branch, law, own in zip(self.law, seen.laws, parts, strict=True):
-            reached = (branch.reached @ shares) * law[1:]
+            reached = (branch.membership @ shares) * law[1:]
             products = (
                 multiply_pairs(reached, branch.design) @ multiply_pairs(law[1:], branch.design).T
             )
@@ -301,7 +301,7 @@ def _add_mixed(
     for branch, law, own in laws:
         products = (moved.reshape(-1, people) @ branch.design.T).reshape(size, count, -1)
         letters = np.tensordot(products, branch.indicators, (1, 1)).swapaxes(1, 2)
-        reached = np.tensordot(moved, branch.reached, (1, 0))
+        reached = np.tensordot(moved, branch.membership, (1, 0))
         expected = reached @ multiply_pairs(law[1:], branch.design).T
         _add_block(matrix, part, own, expected - letters.reshape(size, -1))
 

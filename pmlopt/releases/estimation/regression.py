@@ -252,8 +252,8 @@ def _describe_doubts(fit: ModelFit, jacobian: FloatArray, is_robust: bool) -> It
     names = fit.parts.coefficient_names
     for column in fit.parts.frame.confused_columns:
         yield (
-            f"the mechanism of {column!r} does not tell every letter from mixtures of others: coefficients "
-            "may rest on the form of the model alone. Join such letters"
+            f"the mechanism of {column!r} does not distinguish every letter from mixtures of others: "
+            "coefficients may rest on the form of the model alone. Join such letters"
         )
 
     def list_names(places: Iterable[Any]) -> str:

@@ -156,7 +156,7 @@ def test_letters_that_a_mechanism_does_not_tell_apart_are_named() -> None:
     mechanism = Mechanism(same, list("abc"), ["p", "q"])
     table = make_table() | {"z": ["p", "q"] * 200}
     found = estimation.model(table, "z ~ age", {"z": mechanism})
-    assert "mechanism of 'z' does not tell every letter" in found.warnings[0]
+    assert "mechanism of 'z' does not distinguish every letter" in found.warnings[0]
     pairs = Mechanism(same, [("no", 1), ("no", 2), ("yes", 1)], ["p", "q"])
     given = table | {"ill+part": table["z"]}
     assert estimation.model(given, "ill ~ age", {("ill", "part"): pairs}).warnings == ()
