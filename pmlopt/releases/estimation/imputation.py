@@ -19,7 +19,6 @@ from pmlopt.releases.estimation.intervals import check_confidence
 from pmlopt.releases.estimation.model_fits import (
     Family,
     ModelFit,
-    ModelParts,
     fit_model,
     read_model,
 )
@@ -92,11 +91,10 @@ def impute(
             "the data do not identify the model, and impute nothing: see the warnings of `estimation.model`"
         )
     rng = np.random.default_rng(seed)
-    robust = parts.are_weighted or parts.groups is not None
-    covariance = fit.compute_covariance(robust, parts.groups)
+    covariance = fit.compute_covariance(parts.is_robust)
     points = rng.multivariate_normal(fit.parameters, covariance, count, method="svd")
     whole = _copy_frame(released)
-    frames = [whole.assign(**_draw_columns(parts, fit, point, rng)) for point in points]
+    frames = [whole.assign(**_draw_columns(fit, point, rng)) for point in points]
     if folder is not None:
         _write_frames(Path(folder), frames)
     return frames
@@ -111,19 +109,19 @@ def _copy_frame(released: Any) -> Any:
 
 
 def _draw_columns(
-    parts: ModelParts, fit: ModelFit, point: FloatArray, rng: np.random.Generator
+    fit: ModelFit, point: FloatArray, rng: np.random.Generator
 ) -> dict[str, list[Label]]:
     """Draw the true letters of the released columns from their posterior at (P,) parameters."""
-    rows = parts.places
+    frame, rows = fit.parts.frame, fit.parts.places
     cells = draw_places(fit.likelihood.compute_posterior(point).T[rows], rng)
-    owners = parts.frame.owners
-    found = {name: values[cells] for name, values in parts.frame.cells.items() if name in owners}
-    if parts.frame.response in owners and parts.frame.response not in found:
+    owners = frame.owners
+    found = {name: values[cells] for name, values in frame.cells.items() if name in owners}
+    if frame.response in owners and frame.response not in found:
         predictors = fit.likelihood.compute_predictors(point)
         response = fit.likelihood.response
         assert isinstance(response, ReleasedResponse)
         laws = response.compute_posterior(predictors)[:, cells, rows].T
-        found[parts.frame.response] = draw_places(laws, rng)
+        found[frame.response] = draw_places(laws, rng)
     return {
         name: [owners[name].values[name][letter] for letter in letters]
         for name, letters in found.items()

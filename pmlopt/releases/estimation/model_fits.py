@@ -58,8 +58,8 @@ class ModelParts:
         back: (d, d) what coefficients of these are multiplied by.
         law: of the true values of released columns.
         weights: (n,) of the people.
-        are_weighted: whether weights were given.
-        groups: (n,) the clusters of the people; None where everybody is one.
+        clusters: (n,) of the people; None where everybody is one.
+        is_robust: whether weights or clusters were given.
     """
 
     frame: ModelFrame
@@ -73,8 +73,8 @@ class ModelParts:
     back: FloatArray
     law: tuple[LawBranch, ...]
     weights: FloatArray
-    are_weighted: bool
-    groups: IntArray | None
+    clusters: IntArray | None
+    is_robust: bool
 
     @property
     def coefficient_names(self) -> tuple[Label, ...]:
@@ -126,8 +126,9 @@ def read_model(
     branches = list(_list_branches(frame, law_design, bool(letters)))
     return ModelParts(
         frame, chosen, letters, tuple(names), rows, places, response.take(rows), design, back,
-        tuple(branch.take(rows) for branch in branches), worth, weights is not None,
+        tuple(branch.take(rows) for branch in branches), worth,
         None if clusters is None else _read_clusters(clusters, frame.row_count)[frame.kept],
+        weights is not None or clusters is not None,
     )  # fmt: skip
 
 
@@ -163,22 +164,22 @@ class ModelFit:
         """Return that of the response in the unit of its column."""
         return self.terms.value - self.total * float(np.log(self.unit))
 
-    def compute_covariance(self, robust: bool, groups: IntArray | None) -> FloatArray:
+    def compute_covariance(self, robust: bool) -> FloatArray:
         """Compute (P, P) of the parameters: from second derivatives, or the sandwich."""
         expected: FloatArray = np.asarray(self.flat.inverse / self.total)
         if robust:
-            scores = self._sum_scores(groups)
+            scores = self._sum_scores()
             return np.asarray(expected @ (scores @ scores.T) @ expected)
         if isinstance(self.likelihood.response, NormalResponse):
             return np.asarray(expected * (self.total / (self.total - len(self.back))))
         return expected
 
-    def _sum_scores(self, groups: IntArray | None) -> FloatArray:
-        """Sum (P, G) the weighted scores of groups of people."""
+    def _sum_scores(self) -> FloatArray:
+        """Sum (P, G) the weighted scores of clusters."""
         scores: FloatArray = self.terms.scores[:, self.parts.places] * self.parts.weights
-        if groups is None:
+        if self.parts.clusters is None:
             return scores
-        return np.array([np.bincount(groups, row) for row in scores])
+        return np.array([np.bincount(self.parts.clusters, row) for row in scores])
 
     def restore(self) -> tuple[FloatArray, FloatArray]:
         """Compute (c,) coefficients in the units of columns, and (c, P) their derivatives."""
@@ -194,12 +195,12 @@ class ModelFit:
         # the logit of a share that is 0 is flat, and a little of each coefficient is left in it
         return tuple(np.flatnonzero(apart > 1e-3 * np.linalg.norm(jacobian, axis=1)).tolist())
 
-    def count_supports(self, jacobian: FloatArray, groups: IntArray | None) -> FloatArray:
-        """Count (c,) how many people or groups a robust standard error rests on: `(sum d^2)^2 / sum d^4`.
+    def count_supports(self, jacobian: FloatArray) -> FloatArray:
+        """Count (c,) how many people or clusters a robust standard error rests on: `(sum d^2)^2 / sum d^4`.
 
         d is what each adds to a coefficient. A variance that few make has no normal interval.
         """
-        added = jacobian @ (self.flat.inverse / self.total) @ self._sum_scores(groups)
+        added = jacobian @ (self.flat.inverse / self.total) @ self._sum_scores()
         squares = added**2
         most = squares.max(axis=1, keepdims=True)
         squares /= np.where(most > 0, most, 1.0)
@@ -253,13 +254,7 @@ def _fit(
     scaled, unit = response.standardize(mean_design)
     likelihood = ObservedLikelihood(scaled, scaled.list_designs(design), released, law, weights)
     start = np.zeros(likelihood.parameter_count)
-    near = scaled.find_start(mean_design)
-    if len(released) > 1:
-        alone = scaled.list_designs(mean_design[:, None])
-        ones = np.ones((1, len(weights)))
-        average = ObservedLikelihood(scaled.average(chances), alone, ones, (), weights)
-        near = maximize_observed(average, near)[0]
-    start[: len(near)] = near
+    start[: likelihood.coefficient_count] = scaled.find_start(mean_design)
     parameters, terms = maximize_observed(likelihood, start)
     flat = find_flat_directions(terms.information / float(weights.sum()))
     return ModelFit(parts, likelihood, unit, back, parameters, terms, flat)
@@ -392,7 +387,7 @@ def _orthogonalize_law(design: FloatArray) -> FloatArray:
 
 
 def _read_clusters(clusters: Iterable[Label], people: int) -> Any:
-    """Read (n,) numbers of the groups of people."""
+    """Read (n,) numbers of the clusters of people."""
     labels = read_column(clusters, "the clusters", InputError)
     if len(labels) != people:
         raise InputError(f"there are {len(labels)} clusters for {people} people: give one for each")

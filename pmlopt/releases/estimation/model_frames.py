@@ -24,6 +24,7 @@ from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import InputError, MechanismError
 from pmlopt.releases.estimation.observed_likelihood import multiply_pairs
 from pmlopt.releases.estimation.released_outputs import find_outputs, match_output_labels
+from pmlopt.releases.estimation.responses import fit_least_squares
 from pmlopt.releases.estimation.tables import format_label
 from pmlopt.releases.rows.batches import ColumnRelease
 
@@ -135,10 +136,15 @@ class ModelFrame:
         return tuple(name for name in self.owners if name != self.response)
 
     @property
+    def every_owner(self) -> list[ReleasedColumns]:
+        """Return what released the columns, each once."""
+        return list({id(one): one for one in self.owners.values()}.values())
+
+    @property
     def confused_columns(self) -> tuple[str, ...]:
         """Return the names of columns whose mechanism does not identify the law of their values."""
         found = []
-        for one in {id(one): one for one in self.owners.values()}.values():
+        for one in self.every_owner:
             columns = np.column_stack(
                 [one.codes[name] for name in one.names if name in self.owners]
             )
@@ -156,9 +162,8 @@ class ModelFrame:
         A response that was released alone is not among them where everything else is a covariate: the law
         of the response sums it out.
         """
-        every = {id(one): one for one in self.owners.values()}.values()
-        alone = (self.response,)
-        others = [one for one in every if one.names != alone]
+        every = self.every_owner
+        others = [one for one in every if one.names != (self.response,)]
         is_apart = all(set(one.names) <= set(self.covariate_names) for one in others)
         return tuple(others if is_apart else every)
 
@@ -217,10 +222,9 @@ class ModelFrame:
         Everybody is a group where (..., n) covariates differ within one, as those of a running mean do.
         """
         pandas = import_pandas()
-        owners = {id(one): one for one in self.owners.values()}.values()
         columns = [pandas.factorize(self.clear[name])[0] for name in self.clear]
         places = np.zeros(len(self.clear), dtype=int)
-        for column in (*columns, *(one.places for one in owners)):
+        for column in (*columns, *(one.places for one in self.every_owner)):
             places = pandas.factorize(places * (column.max() + 1) + column)[0]
         first = np.unique(places, return_index=True)[1]
         alike = first[places]
@@ -356,6 +360,8 @@ def _choose_columns(
     variables = required.union(*map(_find_names, factors))
     if response in variables:
         raise InputError(f"{response!r} is the response and a covariate: leave it out of one side")
+    if "Intercept" in required:
+        raise InputError("a column is named 'Intercept', which is a name of formulas: rename it")
     for name in law.required_variables if law else ():
         if name in hidden:
             raise InputError(
@@ -467,7 +473,7 @@ def _read_formula(formula: str) -> Any:
 
     try:
         return formulaic.Formula(formula)
-    except FormulaicError as error:
+    except (FormulaicError, SyntaxError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"the formula {formula!r} cannot be read: {reason}") from None
 
@@ -501,11 +507,11 @@ def evaluate_formula(covariates: Any, frame: Any) -> tuple[list[str], FloatArray
     try:
         with np.errstate(all="ignore"):  # what is not finite is refused below
             found = formulaic.model_matrix(covariates, frame, na_action="ignore", context={})
-    except (FormulaicError, ValueError) as error:  # contrasts raise the other
+            values = np.ascontiguousarray(np.asarray(found, dtype=float).T)
+    except (FormulaicError, ValueError) as error:  # contrasts and text raise the other
         raise InputError(f"the formula cannot be evaluated: {str(error).splitlines()[0]}") from None
     if empty := [str(one.term) for one in found.model_spec.structure if not one.columns]:
         raise InputError(f"the covariate {empty[0]} has one value: leave it out")
-    values = np.ascontiguousarray(np.asarray(found, dtype=float).T)
     names = [str(name) for name in found.columns]
     bad = [name for name, row in zip(names, values, strict=True) if not np.isfinite(row).all()]
     if bad or not names:
@@ -524,8 +530,8 @@ def find_law_design(designs: FloatArray) -> FloatArray:
         [[1.0, 1.0]]
     """
     same = designs[(designs == designs[:, :1]).all(axis=(1, 2)), 0]
-    ones = np.ones((1, designs.shape[2]))
-    if same.size and np.allclose(np.linalg.lstsq(same.T, ones[0], rcond=None)[0] @ same, 1.0):
+    ones = np.ones(designs.shape[2])
+    if same.size and np.allclose(fit_least_squares(same, ones) @ same, 1.0):
         return np.asarray(same)
     return np.vstack([ones, same])
 

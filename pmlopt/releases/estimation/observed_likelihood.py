@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -54,7 +54,7 @@ class LawBranch:
         return int(self.letters.max()), len(self.design)
 
     @cached_property
-    def reached(self) -> FloatArray:
+    def membership(self) -> FloatArray:
         """Return (K,) ones at the true values that reach them, and zeros."""
         return np.asarray(self.letters >= 0, dtype=float)
 
@@ -78,7 +78,13 @@ class LawBranch:
 
     def compute_apart(self, after: FloatArray, law: FloatArray) -> FloatArray:
         """Compute (L - 1, n) the letters after what was seen, (K, n), less those that (L, n) laws expect."""
-        return np.asarray(self.indicators @ after - (self.reached @ after) * law[1:])
+        return np.asarray(self.indicators @ after - (self.membership @ after) * law[1:])
+
+    def compute_scores(self, law: FloatArray) -> FloatArray:
+        """Compute ((L - 1) g, K, n) the complete scores at each true value, for an (L, n) law."""
+        apart = self.indicators[..., None] - self.membership[:, None] * law[1:, None]
+        scores = apart[:, None] * self.design[:, None]
+        return np.asarray(scores.reshape(-1, *scores.shape[2:]))
 
     def sum_squares(self, letters: FloatArray) -> FloatArray:
         """Sum `c[l] z z'` over people, for (L - 1, n) numbers c of letters: a block for each letter."""
@@ -233,19 +239,15 @@ class ObservedLikelihood:
         shares = self.weights * seen.after
         curved = terms.information - terms.scores[:, None] * terms.scores
         self._add_coefficients(information, shares * curved)
-        for k, part in enumerate(parts[:count]):
-            moved = self.designs[k] * (shares * terms.scores[k])
-            for branch, law, own in zip(self.law, seen.laws, parts[count:], strict=True):
-                _add_block(information, part, own, -_sum_mixed(moved, branch, law[1:]))
-        for j, branch in enumerate(self.law):
-            own, law = parts[count + j], seen.laws[j]
+        laws = list(zip(self.law, seen.laws, parts[count:], strict=True))
+        for design, slopes, part in zip(self.designs, terms.scores, parts, strict=False):
+            _add_mixed(information, part, design * (shares * slopes), laws)
+        for k, (branch, law, own) in enumerate(laws):
             apart = self.weights * branch.compute_apart(seen.after, law)
-            _add_block(information, own, own, _sum_law(branch, law[1:], apart))
-            for k, other in enumerate(self.law[:j]):
-                if not (other.reached * branch.reached).any():
-                    continue
-                pair = _sum_across(other, branch, seen.laws[k][1:], law[1:], shares)
-                _add_block(information, parts[count + k], own, -pair)
+            information[own, own] += _sum_law(branch, law[1:], apart)
+            others = [one for one in laws[k + 1 :] if (one[0].membership * branch.membership).any()]
+            if others:
+                _add_mixed(information, own, branch.compute_scores(law) * shares, others)
         return np.asarray(information)
 
     def _sum_complete(self, seen: SeenTerms) -> FloatArray:
@@ -255,7 +257,7 @@ class ObservedLikelihood:
         self._add_coefficients(complete, shares * seen.response.complete)
         parts = self._list_parts()[len(self.designs) :]
         for branch, law, own in zip(self.law, seen.laws, parts, strict=True):
-            reached = (branch.reached @ shares) * law[1:]
+            reached = (branch.membership @ shares) * law[1:]
             products = (
                 multiply_pairs(reached, branch.design) @ multiply_pairs(law[1:], branch.design).T
             )
@@ -288,35 +290,20 @@ def _sum_law(branch: LawBranch, law: FloatArray, apart: FloatArray) -> FloatArra
     return products + products.T - branch.sum_squares(apart)
 
 
-def _sum_mixed(moved: FloatArray, branch: LawBranch, law: FloatArray) -> FloatArray:
-    """Sum the products of (d, K, n) complete scores of the response and those of logits."""
+def _add_mixed(
+    matrix: FloatArray,
+    part: slice,
+    moved: FloatArray,
+    laws: Iterable[tuple[LawBranch, FloatArray, slice]],
+) -> None:
+    """Subtract the products of (d, K, n) complete scores, times chances, and those of logits."""
     size, count, people = moved.shape
-    products = (moved.reshape(-1, people) @ branch.design.T).reshape(size, count, -1)
-    letters = np.tensordot(products, branch.indicators, (1, 1)).swapaxes(1, 2)
-    reached = np.tensordot(moved, branch.reached, (1, 0))
-    expected = reached @ multiply_pairs(law, branch.design).T
-    return np.asarray(letters.reshape(size, -1) - expected)
-
-
-def _sum_across(
-    one: LawBranch, other: LawBranch, law: FloatArray, other_law: FloatArray, shares: FloatArray
-) -> FloatArray:
-    """Sum the products of complete scores of two factors of the law, over (K, n) weighted chances."""
-    both = one.reached * other.reached
-    sums = multiply_pairs(one.indicators, other.indicators) @ (
-        shares @ multiply_pairs(one.design, other.design).T
-    )
-    (letters, size), (other_letters, other_size) = one.shape, other.shape
-    shape = letters, other_letters, size, other_size
-    direct = sums.reshape(shape).swapaxes(1, 2).reshape(letters * size, -1)
-    half = both @ shares / 2
-    first = (one.indicators * both) @ shares - half * law
-    second = (other.indicators * both) @ shares - half * other_law
-    return np.asarray(
-        direct
-        - multiply_pairs(first, one.design) @ multiply_pairs(other_law, other.design).T
-        - multiply_pairs(law, one.design) @ multiply_pairs(second, other.design).T
-    )
+    for branch, law, own in laws:
+        products = (moved.reshape(-1, people) @ branch.design.T).reshape(size, count, -1)
+        letters = np.tensordot(products, branch.indicators, (1, 1)).swapaxes(1, 2)
+        reached = np.tensordot(moved, branch.membership, (1, 0))
+        expected = reached @ multiply_pairs(law[1:], branch.design).T
+        _add_block(matrix, part, own, expected - letters.reshape(size, -1))
 
 
 def maximize_observed(

@@ -20,7 +20,6 @@ from pmlopt.releases.estimation.intervals import check_confidence, normal_quanti
 from pmlopt.releases.estimation.model_fits import (
     Family,
     ModelFit,
-    ModelParts,
     fit_model,
     fit_noisy,
     read_model,
@@ -221,9 +220,9 @@ def model(
     names = parts.coefficient_names
     fit = fit_model(parts)
     coefficients, jacobian = fit.restore()
-    is_robust = parts.are_weighted or parts.groups is not None if robust is None else bool(robust)
+    is_robust = parts.is_robust if robust is None else bool(robust)
     lost = np.array(fit.find_lost(jacobian), dtype=int)
-    covariance = np.asarray(jacobian @ fit.compute_covariance(is_robust, parts.groups) @ jacobian.T)
+    covariance = np.asarray(jacobian @ fit.compute_covariance(is_robust) @ jacobian.T)
     coefficients[lost] = np.nan
     covariance[lost], covariance[:, lost] = np.nan, np.nan
     covariance[lost, lost] = np.inf
@@ -232,7 +231,7 @@ def model(
         coefficients=coefficients, covariance=covariance, noisy=fit_noisy(parts),
         information=_compute_information(fit, jacobian, lost), people=len(parts.weights),
         log_likelihood=fit.log_likelihood, confidence=share, robust=is_robust,
-        warnings=tuple(_describe_doubts(parts, fit, jacobian, is_robust)),
+        warnings=tuple(_describe_doubts(fit, jacobian, is_robust)),
     )  # fmt: skip
 
 
@@ -248,15 +247,13 @@ def _compute_information(fit: ModelFit, jacobian: FloatArray, lost: IntArray) ->
     return np.asarray(found)
 
 
-def _describe_doubts(
-    parts: ModelParts, fit: ModelFit, jacobian: FloatArray, is_robust: bool
-) -> Iterator[str]:
+def _describe_doubts(fit: ModelFit, jacobian: FloatArray, is_robust: bool) -> Iterator[str]:
     """Yield warnings on coefficients that are not identified, rest on few people, or follow a ridge."""
-    names = parts.coefficient_names
-    for column in parts.frame.confused_columns:
+    names = fit.parts.coefficient_names
+    for column in fit.parts.frame.confused_columns:
         yield (
-            f"the mechanism of {column!r} does not tell every letter from mixtures of others: coefficients "
-            "may rest on the form of the model alone. Join such letters"
+            f"the mechanism of {column!r} does not distinguish every letter from mixtures of others: "
+            "coefficients may rest on the form of the model alone. Join such letters"
         )
 
     def list_names(places: Iterable[Any]) -> str:
@@ -275,11 +272,11 @@ def _describe_doubts(
             "hardly occur"
         )
     if is_robust:
-        counts = fit.count_supports(jacobian, parts.groups)
+        counts = fit.count_supports(jacobian)
         few = [place for place in np.flatnonzero(counts < 20) if place not in lost]
         if few:
             least = min(few, key=lambda place: counts[place])
-            what = "people" if parts.groups is None else "clusters"
+            what = "people" if fit.parts.clusters is None else "clusters"
             yield (
                 f"the standard error of {list_names(few)} rests on few {what}, of {list_names([least])} on "
                 f"about {counts[least]:.0f}: it is unstable. Trim the largest weights, or join values"

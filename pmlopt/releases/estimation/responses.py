@@ -57,10 +57,6 @@ class Response(ABC):
         taken = {one.name: getattr(self, one.name)[..., people] for one in fields(self)}
         return replace(self, **taken)
 
-    def average(self, chances: FloatArray) -> Response:
-        """Return a response without true values, of which a person had (K, n) chances."""
-        return self
-
     def list_designs(self, design: FloatArray) -> list[FloatArray]:
         """Return the (d_k, K, n) covariates of each of the m predictors."""
         return [design]
@@ -90,10 +86,6 @@ class ReleasedResponse(Response):
     """
 
     outputs: FloatArray
-
-    def average(self, chances: FloatArray) -> Response:
-        """Return the response with the mean probabilities of what was released."""
-        return replace(self, outputs=(self.outputs * chances).sum(axis=1, keepdims=True))
 
     @abstractmethod
     def compute_laws(self, predictors: FloatArray) -> FloatArray:

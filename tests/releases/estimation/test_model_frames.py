@@ -123,6 +123,9 @@ def test_a_law_has_columns_of_its_own() -> None:
         ("smokes ~ ill", "~ age + I(2 * age)", r"I\(2 \* age\) of the law is determined"),
         ("smokes ~ ill", "~ age +", "cannot be read"),
         ("smokes ~ ill + age + town + one", None, "the covariate one has one value"),
+        ("smokes ~ Intercept", None, "rename it"),
+        ("smokes ~ len(age)(", None, "cannot be read"),
+        ("smokes ~ {}['x']", None, "cannot be evaluated"),
         ("smokes ~ ill + C(ill)", None, r"covariate C\(ill\)\[T.yes\] is determined"),
         ("smokes ~ town + dummy + ill", None, "covariate dummy is determined"),
         ('smokes ~ C(ill, contr.treatment("maybe"))', None, "'maybe'"),
@@ -131,7 +134,7 @@ def test_a_law_has_columns_of_its_own() -> None:
 def test_covariates_and_laws_that_make_no_model_are_refused(
     formula: str, law: str | None, message: str
 ) -> None:
-    table = make_table() | {"one": ["x"] * 400}
+    table = make_table() | {"one": ["x"] * 400, "Intercept": [1, 2] * 200}
     table["dummy"] = [float(town == "u") for town in table["town"]]
     with pytest.raises(InputError, match=message):
         estimation.model(table, formula, {"ill": WARNER, "smokes": WARNER}, law=law)
@@ -153,7 +156,7 @@ def test_letters_that_a_mechanism_does_not_tell_apart_are_named() -> None:
     mechanism = Mechanism(same, list("abc"), ["p", "q"])
     table = make_table() | {"z": ["p", "q"] * 200}
     found = estimation.model(table, "z ~ age", {"z": mechanism})
-    assert "mechanism of 'z' does not tell every letter" in found.warnings[0]
+    assert "mechanism of 'z' does not distinguish every letter" in found.warnings[0]
     pairs = Mechanism(same, [("no", 1), ("no", 2), ("yes", 1)], ["p", "q"])
     given = table | {"ill+part": table["z"]}
     assert estimation.model(given, "ill ~ age", {("ill", "part"): pairs}).warnings == ()
