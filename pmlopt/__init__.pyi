@@ -1,9 +1,13 @@
+from . import adapters as adapters
 from . import errors as errors
+from . import library as library
 from . import measures as measures
 from . import programs as programs
+from . import publishing as publishing
 from . import releases as releases
 from . import tables as tables
 from . import testing as testing
+from . import verification as verification
 from .data import symmetry as symmetry
 from .data.chain import Chain as Chain
 from .data.continuous import Continuous as Continuous

@@ -45,7 +45,8 @@ def lazy(path: Path) -> bool:
 def declared(path: Path) -> ast.Module:
     """The imports of a stub, with the names of modules in full."""
     package = ".".join(("pmlopt", *path.relative_to(PACKAGE).parent.parts))
-    return ast.parse(text(path).replace("from .", f"from {package}."))
+    names = text(path).replace("from . import", f"from {package} import")
+    return ast.parse(names.replace("from .", f"from {package}."))
 
 
 @cache
@@ -241,6 +242,20 @@ def test_what_is_heavy_is_loaded_only_when_something_needs_it(tmp_path: Path) ->
     subprocess.run([sys.executable, "-c", LIGHT], check=True, capture_output=True, cwd=tmp_path)
 
 
+def test_parts_that_pages_import_from_load_after_the_package_alone() -> None:
+    pages = [*(PACKAGE.parent / "docs").rglob("*.md"), PACKAGE.parent / "README.md"]
+    shown = {
+        part
+        for page in pages
+        for part in re.findall(
+            r"^(?:from|import) pmlopt\.(\w+)", page.read_text("utf-8"), re.MULTILINE
+        )
+    }
+    assert {"library", "noise", "publishing"} <= shown
+    code = f"import pmlopt\nfor part in {sorted(shown)}: getattr(pmlopt, part)"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
 def test_every_public_name_resolves() -> None:
     for name in dir(pmlopt):
         assert getattr(pmlopt, name) is not None
@@ -384,5 +399,5 @@ def test_no_module_has_the_name_of_a_public_function() -> None:
         "importing the module would put it in the place of the function"
     )
     for stub in PACKAGE.glob("*/**/__init__.pyi"):
-        names = set(re.findall(r" as (\w+)$", stub.read_text("utf-8"), re.MULTILINE))
+        names = set(re.findall(r"^from \.\w.* as (\w+)$", stub.read_text("utf-8"), re.MULTILINE))
         assert names & {path.stem for path in stub.parent.iterdir()} == set(), stub

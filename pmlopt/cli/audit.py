@@ -149,7 +149,8 @@ def audit(
     bounded from both sides with confidence, and 3 states that it is not decided, as it does for --samples.
 
     Several mechanisms are releases of one secret: the level of all up to each is printed, and -o writes their
-    product. One that is used twice is given twice. Levels under the prior do not add up to a bound.
+    product. One that is used twice is given twice. Folders of releases of one column need no --prior, where
+    all state the same counts. Levels under the prior do not add up to a bound.
     """
     from pmlopt.data.symmetry.orbit_mechanism import is_orbit_file
     from pmlopt.programs.claims import decide_requirement
@@ -162,11 +163,6 @@ def audit(
             raise InputError(
                 "several mechanisms take --prior, --attributes, -o and --json only: audit their product, "
                 "which -o writes"
-            )
-        if not asked.has_prior_file:
-            raise InputError(
-                "several mechanisms are audited under one prior, which is none of the files "
-                f"({', '.join(map(str, mechanism_files[1:]))}): a prior is given by --prior FILE"
             )
         audit_together(mechanism_files, asked, attributes, output)
         return

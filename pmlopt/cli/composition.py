@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
+from pmlopt.cli.data_options import describe_shares
 from pmlopt.cli.exits import prints_json
 from pmlopt.cli.printing import format_nats, print_json, print_table
 from pmlopt.cli.privacy_options import PrivacyOptions
@@ -32,7 +33,6 @@ def audit_together(
     output: Path | None,
 ) -> None:
     """Print what several releases leak together, and write their product."""
-    from pmlopt.data.mechanism import Mechanism
     from pmlopt.model.privacy import PML
     from pmlopt.programs.compliance import prove
     from pmlopt.releases import compose as product
@@ -42,7 +42,8 @@ def audit_together(
         raise InputError(
             "several mechanisms are audited for PML under the given prior: leave out other requirements"
         )
-    mechanisms, prior = [Mechanism.load(file) for file in mechanism_files], asked.read_prior()
+    mechanisms, laws = zip(*map(_read_mechanism_and_law, mechanism_files), strict=True)
+    prior = asked.read_prior() if asked.has_prior_file else _find_common_law(mechanism_files, laws)
     show = _print_attributes if attributes else _print_one_secret
     level = show(list(map(str, mechanism_files)), mechanisms, prior)
     if output is not None:
@@ -53,6 +54,42 @@ def audit_together(
             f"the product mechanism is written to {output}, with a certificate of its level",
             err=prints_json(),
         )
+
+
+def _read_mechanism_and_law(path: Path) -> tuple[Mechanism, Prior | None]:
+    """Read a mechanism, or the only one of the folder of a release with the law that it states."""
+    from pmlopt.data.mechanism import Mechanism
+    from pmlopt.publishing.folder import ReleaseFile, restrict_to_occurring
+
+    if not path.is_dir():
+        return Mechanism.load(path), None
+    stated = ReleaseFile.read(path)
+    if len(stated.parts) > 1:
+        raise InputError(
+            f"{path}: releases {len(stated.parts)} columns: name the file of one mechanism in it, and give "
+            "--prior"
+        )
+    mechanism = Mechanism.load(path / stated.parts[0].mechanism)
+    law, mechanism = restrict_to_occurring(stated.count_people([mechanism]), 0, mechanism)
+    return mechanism, law
+
+
+def _find_common_law(paths: Sequence[Path], laws: Sequence[Prior | None]) -> Prior:
+    """Return the law that all folders state, and print it; raise an InputError where there is none."""
+    known = {path: law for path, law in zip(paths, laws, strict=True) if law is not None}
+    first = next(iter(known.values()), None)
+    silent = [str(path) for path in paths if path not in known]
+    others = [str(path) for path, law in known.items() if law != first]
+    if first is None or silent or others:
+        reason = (
+            f"{silent[0]} states none" if silent else f"{others[0]} states another than {paths[0]}"
+        )
+        raise InputError(
+            f"several mechanisms are audited under one prior, and {reason}: give it by --prior FILE, "
+            "which is none of the mechanisms"
+        )
+    print_line(describe_shares("the rounded counts that all state", first), err=True)
+    return first
 
 
 def _print_one_secret(names: Sequence[str], mechanisms: Sequence[Mechanism], prior: Prior) -> float:

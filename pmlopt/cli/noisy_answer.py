@@ -271,7 +271,8 @@ def answer_command(
     print_line(
         f"All answers together leak at most {format_nats(level)} about any one record, {law.scope}. The "
         "other records may have any law that is independent of that record. Public are the number of records "
-        f"({people}), the classes and the bounds. Written to {output}."
+        f"({people}), the classes and the bounds. Intervals are over the noise: they are for these "
+        f"{people} records, and for no larger population. Written to {output}."
     )
 
 

@@ -1,4 +1,7 @@
-"""The accounting of releases: joint leakage of several mechanisms, attributes, people and clear columns."""
+"""The accounting of releases: joint leakage of several mechanisms, attributes, people and clear columns.
+
+The names are declared in `__init__.pyi`, and loaded when they are first used.
+"""
 
 import lazy_loader
 

@@ -1,3 +1,5 @@
+from . import estimation as estimation
+from . import noise as noise
 from .accounts.attributes import AttributeLevels as AttributeLevels
 from .accounts.attributes import attribute_levels as attribute_levels
 from .accounts.attributes import level_in_clear as level_in_clear
@@ -15,6 +17,8 @@ from .accounts.shuffled import shuffled_level as shuffled_level
 from .accounts.shuffled import shuffled_slack as shuffled_slack
 from .accounts.split import Split as Split
 from .accounts.split import best_split as best_split
+from .rows.applying import ApplyResult as ApplyResult
+from .rows.applying import apply_columns as apply_columns
 from .rows.batches import BatchRelease as BatchRelease
 from .rows.batches import ColumnRelease as ColumnRelease
 from .rows.batches import by_history as by_history

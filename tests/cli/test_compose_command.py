@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli.hostile import refused, write
-from commands import run
+from commands import run, run_fully
 
 from pmlopt import Ledger, Mechanism, Prior, leakage_level, load
 from pmlopt.releases import attribute_levels
@@ -63,6 +63,32 @@ def test_what_cannot_be_composed_is_told(pairs: Path) -> None:
         "--prior pairs.csv", f"{both} -o pairs.csv", f"{both} -o missing/both.csv", f"{both} -o both.dat",
     ):  # fmt: skip
         refused(pairs, f"audit {words}")
+
+
+def test_folders_of_releases_are_audited_under_the_law_that_they_state(folder: Path) -> None:
+    write(folder, "people.csv", "c,d\n" + "a,x\nb,x\nc,y\na,y\n" * 50)
+    write(folder, "others.csv", "c,d\n" + "a,x\nb,x\nb,y\nc,y\n" * 50)
+    stated = write(folder, "stated.csv", "c,count\na,100\nb,50\nc,50\n")
+    released = ("--utility", "hamming", "--drop-all", "--epsilon")
+    for data, epsilon, name in (("people", 0.8, "A"), ("people", 0.9, "B"), ("others", 0.8, "C")):
+        run("release", f"{data}.csv", "--column", "c", *released, str(epsilon), "-o", name)
+    files = [f"{name}/mechanisms/c.json" for name in "AB"]
+    found = [
+        json.loads(run_fully("audit", *mechanisms, "--json").stdout)["levels_together"]
+        for mechanisms in (
+            ["A", "B"],
+            [*files, "--prior", stated.name],
+            ["A", "B", "--prior", stated.name],
+        )
+    ]
+    assert found[0] == found[1] == found[2]
+    assert found[0][0] == pytest.approx(0.8)
+    assert "C states another than A" in refused(folder, "audit A B C")
+    assert "B/mechanisms/c.json states none" in refused(folder, f"audit A {files[1]}")
+    parts = "".join(f'[release.{one}]\nepsilon = 1\nutility = "hamming"\n' for one in "cd")
+    write(folder, "plan.toml", parts)
+    run("release", "people.csv", "--plan", "plan.toml", "-o", "D")
+    assert "D: releases 2 columns" in refused(folder, "audit D D")
 
 
 def test_a_claim_that_holds_is_handed_on_with_its_proof(pairs: Path) -> None:

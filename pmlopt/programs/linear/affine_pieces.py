@@ -1,8 +1,14 @@
-"""Convex constraints whose left side is the largest of affine expressions, written as these."""
+"""Convex constraints whose left side is polyhedral, written as affine ones.
+
+Where the left side is the largest of a few affine expressions it is written as these. Any other sum of
+absolute values, maxima and norms takes new variables, each at least every expression that one term is the
+largest of.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -106,3 +112,76 @@ def _add(one: cp.Expression, other: cp.Expression) -> cp.Expression:
     """Add each entry of an expression to each of another one."""
     column = cp.reshape(one, (one.size, 1), order="F")
     return cp.vec(column + cp.reshape(other, (1, other.size), order="F"), order="F")
+
+
+def lift_constraint(
+    constraint: cp.Constraint, probabilities: Sequence[cp.Variable]
+) -> cp.Constraint | None:
+    """Return affine inequalities, with new bounded variables, of which a constraint is the projection.
+
+    None where its left side is not polyhedral: absolute values, maxima, l1 and maximum norms of affine
+    expressions, in sums and multiples that keep it convex.
+
+    Args:
+        constraint: such as `cp.norm1(P[0] - P[1]) + cp.norm1(P[1] - P[2]) <= c`.
+        probabilities: the variables whose entries are in [0, 1].
+    """
+    if not isinstance(constraint, cp.constraints.Inequality) or constraint.expr.is_affine():
+        return None
+    lift = _Lift({id(one): cp.Variable(one.shape, bounds=[0, 1]) for one in probabilities})
+    left = lift.bound(constraint.expr, 1)
+    if left is None:
+        return None
+    return cp.hstack([cp.vec(one, order="F") for one in (left, *lift.rows)]) <= 0
+
+
+@dataclass(frozen=True)
+class _Lift:
+    """Affine expressions that bound convex ones where the rows are at most 0.
+
+    Args:
+        box: by the ids of variables in [0, 1], others with these bounds.
+    """
+
+    box: Mapping[int, cp.Variable]
+    rows: list[cp.Expression] = field(default_factory=list)
+
+    def bound(self, expression: cp.Expression, sign: int) -> cp.Expression | None:
+        """Return an affine expression of `sign` times another or more; None where that is not polyhedral."""
+        name, args = type(expression).__name__, expression.args
+        if expression.is_affine():
+            return sign * expression
+        if name == "abs":
+            inner = args[0]
+            return self.bound(inner if inner.is_nonneg() else cp.maximum(inner, -inner), sign)
+        if name in ("norm1", "norm_inf"):
+            reduce = cp.sum if name == "norm1" else cp.max
+            sizes = cp.abs(args[0])
+            whole = reduce(sizes, axis=expression.axis, keepdims=expression.keepdims)
+            return self.bound(whole, sign)
+        if name in (("max", "maximum") if sign > 0 else ("min", "minimum")):
+            return self._bound_largest(expression, sign)
+        if not expression.is_atom_affine():
+            return None
+        found = []
+        for place, one in enumerate(args):
+            turn = sign if expression.is_incr(place) else -sign
+            part = self.bound(one, turn)
+            if part is None:
+                return None
+            found.append(turn * part)
+        return sign * expression.copy(found)
+
+    def _bound_largest(self, expression: cp.Expression, sign: int) -> cp.Expression | None:
+        """Return a new variable that is at least each of the entries, or arguments, that are compared."""
+        parts = [self.bound(one, sign) for one in expression.args]
+        known = [one for one in parts if one is not None]
+        if len(known) < len(parts):
+            return None
+        kept = expression
+        if type(expression).__name__ in ("max", "min"):
+            kept = type(expression)(expression.args[0], axis=expression.axis, keepdims=True)
+        bounds = (sign * kept).tree_copy(self.box).get_bounds()
+        largest = cp.Variable(kept.shape, bounds=list(bounds))
+        self.rows.extend(one - largest for one in known)
+        return cp.reshape(largest, expression.shape, order="F")

@@ -339,11 +339,12 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
 
         Solvers drop small coefficients without a word, and refuse large ones.
         """
-        from pmlopt.programs.linear.affine_pieces import split_constraint
+        from pmlopt.programs.linear.affine_pieces import lift_constraint, split_constraint
 
-        if (pieces := split_constraint(constraint)) is not None:
-            constraint = pieces.set_label(name)
         own = [self.mechanism, self.variables["output_law"]]
+        for write_affinely in (split_constraint, partial(lift_constraint, probabilities=own)):
+            if (written := write_affinely(constraint)) is not None:
+                constraint = written.set_label(name)
         if not {one.id for one in constraint.variables()} <= {one.id for one in own}:
             return constraint
         kept = [one.value for one in own]
