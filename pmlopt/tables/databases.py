@@ -52,6 +52,11 @@ class Database:
             )
         if (table is None) == (query is None):
             raise InputError(f"{_name_place(url)}: give --table NAME or --query SQL, one of them")
+        if query is not None:
+            query = _strip_query(query)
+            if not query or ";" in _SQL_TEXTS.sub("", query):
+                # drivers run the first or the last one, or all
+                raise InputError(f"{_name_place(url)}: give --query one statement of SQL, a SELECT")
         self._table, self._query = table, query
         self.name = f"{_name_place(url)}, {'the query' if table is None else f'table {table}'}"
         self._connection: Any = None
@@ -88,6 +93,8 @@ class Database:
             said = str(cause).partition("\n")[0]
             for secret in _list_secrets(self._url):
                 said = said.replace(secret, "***")
+            if "Type mismatch" in said:
+                said += ": give a --query that casts the column to one type"
             raise FileFormatError(f"{self.name}: {hide_passwords(said)}") from None
 
     def open_table(self) -> DatabaseTable:
@@ -236,6 +243,12 @@ def _list_dictionaries(columns: list[Any]) -> dict[int, tuple[Any, ...]]:
     }
 
 
+def _strip_query(query: str) -> str:
+    """Return a query without comments and the semicolon behind it, which COPY of PostgreSQL does not take."""
+    without = _SQL_TEXTS.sub(lambda found: " " if found[0][0] in "-/" else found[0], query)
+    return without.strip("; \t\r\n")
+
+
 def _quote_name(name: str) -> str:
     """Quote the name of a table, and that of its schema."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))
@@ -291,6 +304,13 @@ _CONNECTORS: Mapping[str, Callable[[str], Any]] = {
     "sqlite": _connect_sqlite,
     "duckdb": _connect_duckdb,
 }
+
+_SQL_TEXTS = re.compile(
+    r"""\b[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|"""
+    r"""--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$""",
+    re.DOTALL,
+)
+"""Text, names and comments of SQL, in which a semicolon ends no statement."""
 
 _REPEATABLE = ("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",)
 _SNAPSHOTS = {"postgresql": _REPEATABLE, "postgres": _REPEATABLE}
