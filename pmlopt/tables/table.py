@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import date, time
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -185,13 +186,14 @@ class TableBatch:
         codes = to_numpy_integers(coded.indices)
         if self._text:
             return [value or None for value in values], codes
-        return [None if is_missing(value) else to_integer(value) for value in values], codes
+        return [None if is_missing(value) else _to_letter(value) for value in values], codes
 
     def find_order(self, place: int) -> tuple[Any, ...] | None:
         """Return the categories of an ordered column, in their order; None where none is declared."""
         if place in self.orders:
             return self.orders[place]
-        return None if self._text else find_declared_order(self.columns[place])
+        order = None if self._text else find_declared_order(self.columns[place])
+        return None if order is None else tuple(map(_to_letter, order))
 
     def column_texts(self, place: int) -> list[str]:
         """Return a column's cells as text; missing ones are empty."""
@@ -212,6 +214,11 @@ class TableBatch:
             if kept_mask is None
             else column.take(integers_to_arrow(np.flatnonzero(kept_mask)))
         )
+
+
+def _to_letter(value: Any) -> Any:
+    """Return what stands for a value among letters: dates and times as text, which files keep."""
+    return str(value) if isinstance(value, date | time) else to_integer(value)
 
 
 class Table(ABC):
@@ -282,7 +289,8 @@ class Table(ABC):
 def make_type_error(name: object, kind: object) -> InputError:
     """Build the error of a column whose type cannot be letters."""
     return InputError(
-        f"the column {name!r} ({kind}) is no column of letters: give one of text or numbers"
+        f"the column {name!r} ({kind}) is no column of letters: give one of text or numbers, or convert it "
+        "to text"
     )
 
 
