@@ -43,7 +43,7 @@ class SurveySink(TypedSink):
     program: ClassVar[str] = "spss"
     max_label_bytes = 256
     max_value_label_bytes: ClassVar[int | None] = 120
-    has_kinds, keeps_blanks, compressed = False, False, False
+    has_kinds, keeps_blanks, compressed, ignores_case = False, False, False, True
 
     def __init__(self, stream: BinaryIO, columns: Sequence[OutputColumn], like: Table) -> None:
         import_optional("pandas", f"writers of files of {self.kind}")
@@ -59,7 +59,19 @@ class SurveySink(TypedSink):
         super().__init__(stream, columns, like)
         for column, field in zip(columns, self._schema, strict=True):
             self._check_column(column, field.type)
+        if self.ignores_case:
+            self._check_case([column.name for column in columns])
         self._try_columns()
+
+    def _check_case(self, names: Sequence[str]) -> None:
+        """Raise an error for two names that are one to the programs that read the format."""
+        owners: dict[str, str] = {}
+        for name in names:
+            if (other := owners.setdefault(name.casefold(), name)) != name:
+                raise InputError(
+                    f"a file of {self.kind} cannot have the columns {other!r} and {name!r}, whose names "
+                    "differ by case only: rename one, or write .dta, .parquet or .csv"
+                )
 
     def _make_values(self, column: OutputColumn) -> Any:
         """Return the values of the labels of a new column: numbers where all are, or their missing cells."""
@@ -309,7 +321,7 @@ class StataSink(SurveySink):
 
     kind, program = "Stata", "stata"
     max_label_bytes, max_value_label_bytes = 80, None
-    has_kinds, keeps_blanks = True, True
+    has_kinds, keeps_blanks, ignores_case = True, True, False
 
     def _to_cells(self, name: str, column: Any) -> Any:
         """Convert a column, to the storage type that it had where all its cells fit."""
