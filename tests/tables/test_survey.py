@@ -272,6 +272,8 @@ def test_a_release_of_the_shell_is_checked_and_estimated(tmp_path: Path) -> None
     released = release_irises(folder)
     assert run("check", str(folder), code=3)
     shown = run("estimate", str(folder))
+    assert "every row counts once; name a column of weights by --weight-column" in shown
+    assert "--weight" not in run("estimate", str(folder), "--weight-column", "Sepal.Length")
     assert all(f"{code:g} ({name})" in shown for code, name in SPECIES.items())
     assert "1 (setosa)" in (folder / "report.md").read_text()
     _, found = pyreadstat.read_sav(str(released))
