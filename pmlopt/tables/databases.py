@@ -18,7 +18,7 @@ from pmlopt.core.failures import hide_passwords
 from pmlopt.core.lazy_imports import import_optional
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.cells import get_plain_type
-from pmlopt.tables.table import Table, TableBatch
+from pmlopt.tables.table import Table, TableBatch, make_no_people_error
 
 
 class Database:
@@ -193,7 +193,7 @@ class DatabaseTable(Table):
                 first += batch.num_rows
                 yield found
         if first == 1:
-            raise FileFormatError(f"{self.where}: has 0 rows: at least one is needed")
+            raise make_no_people_error(self.where)
 
     def close(self) -> None:
         """Stop reading."""

@@ -15,7 +15,7 @@ from pmlopt.core.matrices.excel import MAX_ROWS, build_workbook, check_excel
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.r_files import FACTOR
 from pmlopt.tables.table import Table
-from pmlopt.tables.typed_sinks import OutputColumn, TypedSink, WholeTable
+from pmlopt.tables.typed_sinks import OutputColumn, TypedSink, WholeTable, make_write_error
 
 
 class DocumentSink(TypedSink):
@@ -48,10 +48,7 @@ class DocumentSink(TypedSink):
             self.has_zones or not getattr(kind, "tz", None)
         ):
             return
-        raise InputError(
-            f"the column {field.name!r} of {kind} cannot be written as a {self.kind}: convert it, to text "
-            "such as, or leave it out by --drop"
-        )
+        raise make_write_error(field.name, kind, f"a {self.kind}")
 
     def _open_writer(self, first: Any) -> WholeTable:
         """Return what holds the rows until all are there."""

@@ -25,7 +25,13 @@ from pmlopt.tables.survey_process import (
 )
 from pmlopt.tables.survey_times import choose_time_format, count_units
 from pmlopt.tables.table import Table
-from pmlopt.tables.typed_sinks import OutputColumn, TypedSink, WholeTable, to_typed_array
+from pmlopt.tables.typed_sinks import (
+    OutputColumn,
+    TypedSink,
+    WholeTable,
+    make_write_error,
+    to_typed_array,
+)
 
 NUMBERS = ("double", "float", "int8", "int16", "int32")
 """How files store numbers."""
@@ -105,10 +111,8 @@ class SurveySink(TypedSink):
         is_number = types.is_floating(kind) or types.is_integer(kind)
         is_time = choose_time_format(kind, self.program) is not None
         if not (is_number or is_time or kind == pyarrow.string()):
-            raise InputError(
-                f"the column {name!r} of {kind} cannot be written as a file of {self.kind}, which has "
-                "numbers, text and dates: convert it, or leave it out by --drop"
-            )
+            has = f"a file of {self.kind}, which has numbers, text and dates"
+            raise make_write_error(name, kind, has)
         label = self._metadata.labels.get(name) or ""
         if column.place is not None and len(label.encode()) > self.max_label_bytes:
             raise InputError(

@@ -294,6 +294,11 @@ def make_type_error(name: object, kind: object) -> InputError:
     )
 
 
+def make_no_people_error(where: object) -> FileFormatError:
+    """Build the error of a table without rows, whose columns are named elsewhere."""
+    return FileFormatError(f"{where}: has 0 rows: at least one is needed")
+
+
 def make_no_rows_error(where: object, rows: int = 1) -> FileFormatError:
     """Build the error of a table without rows."""
     return FileFormatError(f"{where}: has {rows} row(s): a header and at least one row are needed")
