@@ -123,8 +123,8 @@ def _give_back(process: ReadingProcess) -> None:
 def _end_idle() -> None:
     """End the process that is kept, unless this one was forked from the one that started it."""
     for key in list(_IDLE):
-        process = _IDLE.pop(key)
-        if key[0] == os.getpid():
+        process = _IDLE.pop(key, None)  # which another thread may have taken
+        if process is not None and key[0] == os.getpid():
             process.close()
 
 
