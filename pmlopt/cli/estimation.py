@@ -17,6 +17,7 @@ from pmlopt.cli.sample_sizes import BoundOptions
 from pmlopt.cli.terminal import print_line
 from pmlopt.core.display import pluralize
 from pmlopt.core.files.disk import is_standard_stream
+from pmlopt.core.files.file_kinds import SURVEY_KINDS
 from pmlopt.core.numbers.arrays import FloatArray, Label
 from pmlopt.errors import InputError
 
@@ -188,6 +189,7 @@ def estimate_command(
         name_letter = make_estimate_namer(
             mechanism_files[0], seen.columns, seen.group_by, seen.within
         )
+    _mention_weights(rows, seen.weight_column)
     mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
     options = {
         "method": method, "confidence": confidence, "workload": workload, "intervals": intervals,
@@ -215,6 +217,15 @@ def estimate_command(
         several = of_folder or len(mechanism_files) > 1
         known = None if several else read_saved_prior(mechanism_files[0])
         _print_posterior(found, known, posterior, name_letter)
+
+
+def _mention_weights(rows: ReleasedRows | None, weight_column: str | None) -> None:
+    """Print that people of a survey file count alike without a column of weights: it names none."""
+    if rows is None or weight_column is not None:
+        return
+    if Path(rows.where).suffix.lower() in SURVEY_KINDS:
+        said = "every row counts once; name a column of weights by --weight-column"
+        print_line(f"{rows.where}: {said}", err=True)
 
 
 def _print_model(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import timedelta
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any, cast
 
@@ -289,12 +291,13 @@ def _sort_counts(
     """Convert counts to labels in ascending order."""
     if not counts:
         raise InputError(
-            f"{table.where}: has no row with a value in {', '.join(map(repr, columns))}"
+            f"{table.where}: has no row with a value in {', '.join(map(repr, columns))}: leave it out"
         )
     kinds = [_to_labels([key[k] for key in counts], table) for k in range(len(columns))]
     for column, kind in zip(columns, kinds, strict=True):
-        if any(isinstance(label, bytes) for label in kind.values()):
-            raise make_type_error(column, "binary")
+        for label in kind.values():
+            if isinstance(label, bytes | timedelta | Decimal):
+                raise make_type_error(column, type(label).__name__)
         _check_numbers(column, kind, table)
         table.warn_of_labels(column, list(kind.values()))
     try:
@@ -392,11 +395,11 @@ def count_pairs(
 
     Args:
         batch: some rows.
-        places: of the columns; a missing cell is the letter for it.
+        places: of the columns; a missing cell is the letter for it, and one that is no letter its `repr`.
         letters: (size,) whole numbers from 0 on, or -1 for a row that is not counted.
     """
     values, codes = find_tuples(batch, places)
-    filled_in = [replace_missing(value) for value in values]
+    filled_in = [tuple(map(_name_cell, replace_missing(value))) for value in values]
     width = int(letters.max(initial=0)) + 1
     pairs, own = _number_codes((codes.astype(np.int64) * width + letters)[letters >= 0])
     numbers = np.bincount(own, minlength=len(pairs))
@@ -405,6 +408,11 @@ def count_pairs(
         key = filled_in[pair // width], pair % width
         counts[key] = counts.get(key, 0) + number  # the letter may be a value too
     return counts
+
+
+def _name_cell(value: Any) -> Label:
+    """Return a value if it is text or a number, and else its `repr`, which equal ones have alone."""
+    return value if isinstance(value, str | int | float) else repr(value)
 
 
 def replace_missing(value: Iterable[Any]) -> tuple[Any, ...]:

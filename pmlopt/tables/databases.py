@@ -19,7 +19,7 @@ from pmlopt.core.lazy_imports import import_optional, parquet, pyarrow
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.cells import get_plain_type
 from pmlopt.tables.frame_tables import quote_name
-from pmlopt.tables.table import Table, TableBatch
+from pmlopt.tables.table import Table, TableBatch, make_no_people_error
 
 
 class Database:
@@ -53,6 +53,11 @@ class Database:
             )
         if (table is None) == (query is None):
             raise InputError(f"{_name_place(url)}: give --table NAME or --query SQL, one of them")
+        if query is not None:
+            query = _strip_query(query)
+            if not query or ";" in _SQL_TEXTS.sub("", query):
+                # drivers run the first or the last one, or all
+                raise InputError(f"{_name_place(url)}: give --query one statement of SQL, a SELECT")
         self._table, self._query = table, query
         self.name = f"{_name_place(url)}, {'the query' if table is None else f'table {table}'}"
         self._connection: Any = None
@@ -89,6 +94,8 @@ class Database:
             said = str(cause).partition("\n")[0]
             for secret in _list_secrets(self._url):
                 said = said.replace(secret, "***")
+            if "Type mismatch" in said:
+                said += ": give a --query that casts the column to one type"
             raise FileFormatError(f"{self.name}: {hide_passwords(said)}") from None
 
     def open_table(self) -> DatabaseTable:
@@ -185,7 +192,7 @@ class DatabaseTable(Table):
                 first += batch.num_rows
                 yield found
         if first == 1:
-            raise FileFormatError(f"{self.where}: has 0 rows: at least one is needed")
+            raise make_no_people_error(self.where)
 
     def close(self) -> None:
         """Stop reading."""
@@ -227,6 +234,12 @@ def _list_dictionaries(columns: list[Any]) -> dict[int, tuple[Any, ...]]:
         for place, column in enumerate(columns)
         if pyarrow.types.is_dictionary(column.type)
     }
+
+
+def _strip_query(query: str) -> str:
+    """Return a query without comments and the semicolon behind it, which COPY of PostgreSQL does not take."""
+    without = _SQL_TEXTS.sub(lambda found: " " if found[0][0] in "-/" else found[0], query)
+    return without.strip("; \t\r\n")
 
 
 def _quote_names(name: str) -> str:
@@ -284,6 +297,13 @@ _CONNECTORS: Mapping[str, Callable[[str], Any]] = {
     "sqlite": _connect_sqlite,
     "duckdb": _connect_duckdb,
 }
+
+_SQL_TEXTS = re.compile(
+    r"""\b[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|"""
+    r"""--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$""",
+    re.DOTALL,
+)
+"""Text, names and comments of SQL, in which a semicolon ends no statement."""
 
 _REPEATABLE = ("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",)
 _SNAPSHOTS = {"postgresql": _REPEATABLE, "postgres": _REPEATABLE}

@@ -16,7 +16,7 @@ from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.cells import is_kind
 from pmlopt.tables.r_files import FACTOR
 from pmlopt.tables.table import Table
-from pmlopt.tables.typed_sinks import OutputColumn, TypedSink, WholeTable
+from pmlopt.tables.typed_sinks import OutputColumn, TypedSink, WholeTable, make_write_error
 
 
 class DocumentSink(TypedSink):
@@ -43,10 +43,7 @@ class DocumentSink(TypedSink):
         is_held = is_kind(kind, *kinds.split())
         if is_held and (self.has_zones or not getattr(kind, "tz", None)):
             return
-        raise InputError(
-            f"the column {field.name!r} of {kind} cannot be written as a {self.kind}: convert it, to text "
-            "such as, or leave it out by --drop"
-        )
+        raise make_write_error(field.name, kind, f"a {self.kind}")
 
     def _open_writer(self, first: Any) -> WholeTable:
         """Return what holds the rows until all are there."""

@@ -41,6 +41,7 @@ from pmlopt.tables.table import (
     find_column,
     integers_to_arrow,
     labels_to_arrow,
+    make_no_people_error,
     make_no_rows_error,
 )
 
@@ -369,7 +370,7 @@ class TypedTable(Table):
                 f"{self.where}: cannot be read: {describe_os_error(cause)}"
             ) from None
         if not (self._read or self._may_be_empty):
-            raise _no_typed_rows(self.where)
+            raise make_no_people_error(self.where)
 
     def close(self) -> None:
         """Close the file."""
@@ -460,7 +461,7 @@ class FolderTable(Table):
                     found.orders = batch.orders
                     yield found
         if not self.rows:
-            raise _no_typed_rows(self.where)
+            raise make_no_people_error(self.where)
 
 
 def _make_constant(value: str | None) -> Any:
@@ -506,11 +507,6 @@ def list_data_files(data: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
     if not found:
         raise FileFormatError(f"{data}: has no file that ends in {' or '.join(PARQUET_ENDINGS)}")
     return folder, found
-
-
-def _no_typed_rows(where: object) -> FileFormatError:
-    """Build the error of a typed file without rows."""
-    return FileFormatError(f"{where}: has 0 rows: at least one is needed")
 
 
 def read_texts(table: Table, columns: Sequence[str]) -> list[list[str]]:

@@ -193,6 +193,8 @@ def read_open_document(content: bytes, part: str | None) -> tuple[Any, list[str]
     with zipfile.ZipFile(stream) as archive, archive.open("content.xml") as opened:
         body = ElementTree.parse(opened).getroot()  # noqa: S314
     sheets = [one for one in body.iter() if _get_name(one) == "table"]
+    if any(_get(one, "is-sub-table") == "true" for one in sheets):
+        raise FileFormatError("has a table within a cell: move it to a sheet of its own")
     names = [_get(one, "name") for one in sheets]
     return _read_open_sheet(sheets[_choose_sheet(names, part)]).convert()
 

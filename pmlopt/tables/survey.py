@@ -23,7 +23,7 @@ from pmlopt.core.numbers.arrays import BoolArray, IntArray, Label
 from pmlopt.errors import FileFormatError, LabelWarning
 from pmlopt.tables.survey_columns import PROGRAMS, SurveyColumn, SurveyMetadata
 from pmlopt.tables.survey_process import METADATA, MIN_KIND, serve_file
-from pmlopt.tables.table import Table, TableBatch
+from pmlopt.tables.table import Table, TableBatch, make_no_people_error
 
 
 class ReadingProcess:
@@ -123,8 +123,8 @@ def _give_back(process: ReadingProcess) -> None:
 def _end_idle() -> None:
     """End the process that is kept, unless this one was forked from the one that started it."""
     for key in list(_IDLE):
-        process = _IDLE.pop(key)
-        if key[0] == os.getpid():
+        process = _IDLE.pop(key, None)  # which another thread may have taken
+        if process is not None and key[0] == os.getpid():
             process.close()
 
 
@@ -163,7 +163,7 @@ class SurveyTable(Table):
             raise FileFormatError(
                 f"{path}: is a {self.kind}, which is read from a file on disk: write it there first"
             )
-        self._process = _take_process(path, ending, encoding or "", self.kind)
+        self._process, self._is_open = _take_process(path, ending, encoding or "", self.kind), True
         schema = self._process.head
         self.metadata = SurveyMetadata.from_json(schema.metadata[METADATA])
         self.names, self.rows = list(self.metadata.names), self.metadata.rows
@@ -199,7 +199,7 @@ class SurveyTable(Table):
             yield SurveyBatch(columns, batch.num_rows, self._read + 1, self)
             self._read += batch.num_rows
         if not self._read:
-            raise FileFormatError(f"{self.where}: has 0 rows: at least one is needed")
+            raise make_no_people_error(self.where)
         if self.rows is not None and self._read < self.rows:
             raise FileFormatError(
                 f"{self.where}: states {self.rows} rows and has {self._read}: it is not whole"
@@ -224,7 +224,9 @@ class SurveyTable(Table):
 
     def close(self) -> None:
         """Leave the process to the next table of the file."""
-        _give_back(self._process)
+        if self._is_open:
+            _give_back(self._process)
+        self._is_open = False
 
     def done(self) -> float | None:
         """Return the fraction of the rows that was read."""

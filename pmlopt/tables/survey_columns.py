@@ -79,6 +79,7 @@ class SurveyColumn:
             if isinstance(value, str)
             else float(value): label
             for value, label in metadata.value_labels.get(name, {}).items()
+            if label.strip()
         }
         self.has_label_letters = labels and bool(self.labels)
         self._ranges = [

@@ -25,7 +25,13 @@ from pmlopt.tables.survey_process import (
 )
 from pmlopt.tables.survey_times import choose_time_format, count_units
 from pmlopt.tables.table import Table
-from pmlopt.tables.typed_sinks import OutputColumn, TypedSink, WholeTable, to_typed_array
+from pmlopt.tables.typed_sinks import (
+    OutputColumn,
+    TypedSink,
+    WholeTable,
+    make_write_error,
+    to_typed_array,
+)
 
 NUMBERS = ("double", "float", "int8", "int16", "int32")
 """How files store numbers."""
@@ -43,7 +49,7 @@ class SurveySink(TypedSink):
     program: ClassVar[str] = "spss"
     max_label_bytes = 256
     max_value_label_bytes: ClassVar[int | None] = 120
-    has_kinds, keeps_blanks, compressed = False, False, False
+    has_kinds, keeps_blanks, compressed, ignores_case = False, False, False, True
 
     def __init__(self, stream: BinaryIO, columns: Sequence[OutputColumn], like: Table) -> None:
         import_optional("pandas", f"writers of files of {self.kind}")
@@ -59,7 +65,19 @@ class SurveySink(TypedSink):
         super().__init__(stream, columns, like)
         for column, field in zip(columns, self._schema, strict=True):
             self._check_column(column, field.type)
+        if self.ignores_case:
+            self._check_case([column.name for column in columns])
         self._try_columns()
+
+    def _check_case(self, names: Sequence[str]) -> None:
+        """Raise an error for two names that are one to the programs that read the format."""
+        owners: dict[str, str] = {}
+        for name in names:
+            if (other := owners.setdefault(name.casefold(), name)) != name:
+                raise InputError(
+                    f"a file of {self.kind} cannot have the columns {other!r} and {name!r}, whose names "
+                    "differ by case only: rename one, or write .dta, .parquet or .csv"
+                )
 
     def _make_values(self, column: OutputColumn) -> Any:
         """Return the values of the labels of a new column: numbers where all are, or their missing cells."""
@@ -93,10 +111,8 @@ class SurveySink(TypedSink):
         is_number = types.is_floating(kind) or types.is_integer(kind)
         is_time = choose_time_format(kind, self.program) is not None
         if not (is_number or is_time or kind == pyarrow.string()):
-            raise InputError(
-                f"the column {name!r} of {kind} cannot be written as a file of {self.kind}, which has "
-                "numbers, text and dates: convert it, or leave it out by --drop"
-            )
+            has = f"a file of {self.kind}, which has numbers, text and dates"
+            raise make_write_error(name, kind, has)
         label = self._metadata.labels.get(name) or ""
         if column.place is not None and len(label.encode()) > self.max_label_bytes:
             raise InputError(
@@ -309,7 +325,7 @@ class StataSink(SurveySink):
 
     kind, program = "Stata", "stata"
     max_label_bytes, max_value_label_bytes = 80, None
-    has_kinds, keeps_blanks = True, True
+    has_kinds, keeps_blanks, ignores_case = True, True, False
 
     def _to_cells(self, name: str, column: Any) -> Any:
         """Convert a column, to the storage type that it had where all its cells fit."""

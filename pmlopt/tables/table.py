@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import date, time
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -179,13 +180,14 @@ class TableBatch:
         codes = to_numpy_integers(coded.indices)
         if self._text:
             return [value or None for value in values], codes
-        return [None if is_missing(value) else to_integer(value) for value in values], codes
+        return [None if is_missing(value) else _to_letter(value) for value in values], codes
 
     def find_order(self, place: int) -> tuple[Any, ...] | None:
         """Return the categories of an ordered column, in their order; None where none is declared."""
         if place in self.orders:
             return self.orders[place]
-        return None if self._text else find_declared_order(self.columns[place])
+        order = None if self._text else find_declared_order(self.columns[place])
+        return None if order is None else tuple(map(_to_letter, order))
 
     def column_texts(self, place: int) -> list[str]:
         """Return a column's cells as text; missing ones are empty."""
@@ -204,6 +206,11 @@ class TableBatch:
         if kept_mask is None:
             return column
         return column.take(integers_to_arrow(np.flatnonzero(kept_mask)))
+
+
+def _to_letter(value: Any) -> Any:
+    """Return what stands for a value among letters: dates and times as text, which files keep."""
+    return str(value) if isinstance(value, date | time) else to_integer(value)
 
 
 class Table(ABC):
@@ -274,8 +281,14 @@ class Table(ABC):
 def make_type_error(name: object, kind: object) -> InputError:
     """Build the error of a column whose type cannot be letters."""
     return InputError(
-        f"the column {name!r} ({kind}) is no column of letters: give one of text or numbers"
+        f"the column {name!r} ({kind}) is no column of letters: give one of text or numbers, or convert it "
+        "to text"
     )
+
+
+def make_no_people_error(where: object) -> FileFormatError:
+    """Build the error of a table without rows, whose columns are named elsewhere."""
+    return FileFormatError(f"{where}: has 0 rows: at least one is needed")
 
 
 def make_no_rows_error(where: object, rows: int = 1) -> FileFormatError:

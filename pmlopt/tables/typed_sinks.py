@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -178,8 +179,19 @@ class ParquetSink(TypedSink):
         return parquet.ParquetWriter(self._stream, self._schema, use_dictionary=named)
 
     def _column_type(self, kind: Any, name: str) -> Any:
-        """Return the output Arrow type, categorical where the input is."""
-        return get_category_type(kind, name)
+        """Return the output Arrow type, categorical where the input is.
+
+        Raises:
+            FileFormatError: Parquet has no such type, as of an interval of months.
+        """
+        import pyarrow.parquet
+
+        found = get_category_type(kind, name)
+        try:
+            pyarrow.parquet.ParquetWriter(io.BytesIO(), pyarrow.schema([(name, found)])).close()
+        except pyarrow.ArrowNotImplementedError:
+            raise make_write_error(name, kind, "Parquet") from None
+        return found
 
     def abandon(self) -> None:
         """Abandon an incomplete file without a footer."""
@@ -237,6 +249,14 @@ def _codes_to_arrow(codes: IntArray, column: OutputColumn) -> Any:
     kind = _choose_code_type(column)
     held = pyarrow.py_buffer(codes.astype(kind))
     return pyarrow.Array.from_buffers(pyarrow.from_numpy_dtype(kind), len(codes), [None, held])
+
+
+def make_write_error(name: str, kind: object, form: str) -> FileFormatError:
+    """Build the error of a column that a format has no form for."""
+    return FileFormatError(
+        f"the column {name!r} of {kind} cannot be written as {form}: leave it out by --drop, or convert it "
+        "to text"
+    )
 
 
 def check_readable_labels(column: OutputColumn, what: str) -> None:

@@ -38,6 +38,7 @@ from pmlopt.tables.typed_sinks import (
     ParquetSink,
     TypedSink,
     check_readable_labels,
+    make_write_error,
     to_typed_array,
 )
 
@@ -341,7 +342,7 @@ class CsvSink:
                     column = column.cast(column.type.value_type)
                 column = column.cast(pyarrow.string())
             except (pyarrow.ArrowNotImplementedError, pyarrow.ArrowInvalid):
-                raise make_write_error(about.name, column.type) from None
+                raise make_write_error(about.name, column.type, "CSV") from None
         return column.fill_null(_to_scalar("")) if column.null_count else column
 
     def _quote_cells(self, text: Any, *, alone: bool) -> Any:
@@ -363,10 +364,3 @@ class CsvSink:
 
     def abandon(self) -> None:
         """Do nothing: no rows are buffered."""
-
-
-def make_write_error(name: str, kind: object) -> FileFormatError:
-    """Build the error of a column without a text form."""
-    return FileFormatError(
-        f"the column {name!r} of {kind} cannot be written as CSV: leave it out by --drop"
-    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
@@ -143,6 +145,29 @@ def test_a_joint_law_of_two_columns() -> None:
     secret = Secret.from_counts(cross_counts(table, "ill", "age"), name="ill")
     assert (secret.values, secret.labels, secret.prior.counts) == (("no", "yes"), (30, 70), (2, 2))
     assert secret == Secret.from_samples(table["ill"], table["age"], "ill")
+
+
+MOMENT = dt.datetime(2020, 2, 29, 13, 14, 15)
+DATES = (
+    [dt.date(2020, 2, 29), dt.date(1999, 12, 31)],
+    [MOMENT, MOMENT - dt.timedelta(microseconds=1)],
+    [dt.time(1, 2, 3), dt.time(0)],
+)
+
+
+@pytest.mark.parametrize("values", DATES)
+def test_dates_and_times_are_counted_as_their_texts(tmp_path: Path, values: list[Any]) -> None:
+    write_table(tmp_path / "t.parquet", {"c": values * 3})
+    for source in (tmp_path / "t.parquet", {"c": values * 3}):
+        assert list(column_counts(source, "c").items()) == [
+            (str(value), 3) for value in sorted(values)
+        ]
+
+
+@pytest.mark.parametrize("value", [b"a", Decimal("1.5"), dt.timedelta(1)])
+def test_a_column_without_letters_is_named(value: Any) -> None:
+    with pytest.raises(InputError, match=r"the column 'c' .* is no column of letters"):
+        column_counts({"c": [value] * 3}, "c")
 
 
 def test_columns_of_different_lengths_are_no_table() -> None:

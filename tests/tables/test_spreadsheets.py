@@ -287,6 +287,15 @@ def test_a_sheet_without_a_header_is_refused(rows: list[list[Any]], tmp_path: Pa
         open_table(write_excel(tmp_path / "a.xlsx", rows))
 
 
+def test_a_table_within_a_cell_is_refused(tmp_path: Path) -> None:
+    inner = '<table:table table:is-sub-table="true">' + make_open_row([1]) + "</table:table>"
+    row = f"<table:table-row><table:table-cell>{inner}</table:table-cell></table:table-row>"
+    path = write_open(tmp_path / "a.ods", make_open_row(["a"]) + row)
+    for sheet in (None, "Sheet1"):
+        with pytest.raises(FileFormatError, match="table within a cell"):
+            read_columns(path, sheet)
+
+
 @pytest.mark.parametrize("ending", [".xlsx", ".ods"])
 @pytest.mark.parametrize("cut", [60, 700, -30])
 def test_a_damaged_file_ends_with_exit_2(ending: str, cut: int, tmp_path: Path) -> None:

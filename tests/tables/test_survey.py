@@ -213,6 +213,25 @@ def test_dates_of_one_program_are_dates_of_another(tmp_path: Path) -> None:
         assert after["moment"].tolist() == moments
 
 
+def test_blank_labels_are_none(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0] * 5})
+    labels = {"a": {1: " ", 2: "yes"}}
+    pyreadstat.write_sav(frame, str(tmp_path / "a.sav"), variable_value_labels=labels)
+    with pytest.warns(LabelWarning, match="no label for 1"):
+        found = column_counts(tmp_path / "a.sav", "a", form=CsvFormat(labels=True))
+    assert found == {"1": 5, "yes": 5}
+
+
+def test_names_that_differ_by_case_go_to_stata_only(tmp_path: Path) -> None:
+    columns: dict[str, Any] = {"a": [1, 2], "A": ["x", "y"]}
+    for ending in (".sav", ".zsav", ".xpt"):
+        with pytest.raises(InputError, match="'a' and 'A', whose names differ by case only"):
+            write_table(tmp_path / f"a{ending}", columns)
+    write_table(tmp_path / "a.dta", columns)
+    after, _ = pyreadstat.read_dta(str(tmp_path / "a.dta"))
+    assert after.to_dict("list") == columns
+
+
 def test_labels_that_spss_cuts_are_refused(tmp_path: Path) -> None:
     labels = {"a": {1: "x" * 120, 2: "x" * 121}}
     frame = pd.DataFrame({"a": [1, 2] * 5, "b": [1, 2] * 5}).astype("int32")
@@ -253,6 +272,8 @@ def test_a_release_of_the_shell_is_checked_and_estimated(tmp_path: Path) -> None
     released = release_irises(folder)
     assert run("check", str(folder), code=3)
     shown = run("estimate", str(folder))
+    assert "every row counts once; name a column of weights by --weight-column" in shown
+    assert "--weight" not in run("estimate", str(folder), "--weight-column", "Sepal.Length")
     assert all(f"{code:g} ({name})" in shown for code, name in SPECIES.items())
     assert "1 (setosa)" in (folder / "report.md").read_text()
     _, found = pyreadstat.read_sav(str(released))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import datetime
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -114,6 +115,16 @@ def write_stata(path: Path, *, answers: Any, **options: Any) -> None:
     frame.to_stata(path, write_index=False, **options)
 
 
+def write_old_stata(path: Path) -> None:
+    """Write a file of Stata 4 byte by byte: no program at hand does."""
+    names = b"".join(name.ljust(9, b"\0") for name in (b"smokes", b"weight"))
+    head = struct.pack("<4BHI", 104, 2, 1, 0, 2, len(WEIGHTS)) + bytes(32) + b"dd" + names
+    formats = b"%9.0g".ljust(7, b"\0") * 2
+    rows = zip([1, 2, 3, 2.0**1023, 2.0**1023, 2], WEIGHTS, strict=True)
+    cells = b"".join(struct.pack("<2d", *row) for row in rows)
+    path.write_bytes(head + bytes(6) + formats + bytes(18) + bytes(64) + cells)
+
+
 PLAIN = {"smokes": [1, 2, 3, 9, None, 2], "weight": WEIGHTS, "text": TEXT, "day": DAYS}
 DECLARED = PLAIN | {"smokes": SPSS["smokes"]}
 UNNAMED = PLAIN | {"smokes": [1, 2, 3, MissingKind(9, "9"), None, 2]}
@@ -156,6 +167,14 @@ for version in (114, 117, 118, 119):
             partial(write_stata, answers=answers, version=version),
             {"smokes": letters, "weight": WEIGHTS, "text": ["a", "b", "c", None, "b", "a"]},
         )
+LONG = ["a" * 3000, "b", "ä" * 2500, "", "b", "a"]
+MADE["strl-117.dta"] = (
+    lambda path: people().assign(text=LONG).drop(columns="day").to_stata(
+        path, version=117, convert_strl=["text"], write_index=False
+    ),
+    {"smokes": [1, 2, 3, 9, None, 2], "weight": WEIGHTS, "text": [one or None for one in LONG]},
+)  # fmt: skip
+MADE["version-104.dta"] = (write_old_stata, FOREIGN)
 for version in (5, 8):
     MADE[f"v{version}.xpt"] = (
         partial(write_xport, file_format_version=version, table_name="people"),

@@ -76,11 +76,12 @@ def test_the_next_table_of_a_file_has_the_process_of_the_last(data: Path) -> Non
     with open_table(data) as table:
         first = table._process  # type: ignore[attr-defined]
         assert sum(batch.size for batch in table.batches()) == ROWS
-    with open_table(data) as table:
-        assert table._process is first  # type: ignore[attr-defined]
+    with open_table(data) as again:
+        assert again._process is first  # type: ignore[attr-defined]
+        table.close()  # is over, and leaves what another table uses
         with open_table(data) as other:  # one process answers one table at a time
             assert other._process is not first  # type: ignore[attr-defined]
-        next(table.batches())
+        next(again.batches())
     assert first not in survey._IDLE.values()  # it was about to send more
     assert first._child.returncode is not None
 

@@ -224,6 +224,18 @@ def test_a_released_parquet_file_says_nothing_of_columns_that_went(tmp_path: Pat
     assert b"diagnosis" not in out.read_bytes()
 
 
+def test_a_column_that_parquet_cannot_hold_is_refused_before_anything_is_drawn(
+    tmp_path: Path,
+) -> None:
+    import pyarrow
+
+    month = pyarrow.MonthDayNano([1, 0, 0])
+    write_table(tmp_path / "data.arrow", {"s": ["a"], "month": [month]})
+    with pytest.raises(FileFormatError, match=r"'month'.*--drop"):
+        applied(tmp_path / "data.arrow", identity(["a"]), tmp_path / "out.parquet")
+    applied(tmp_path / "data.arrow", identity(["a"]), tmp_path / "out.arrow")
+
+
 def test_columns_without_text_cannot_be_csv(tmp_path: Path) -> None:
     source, same = tmp_path / "data.parquet", identity(["a"])
     write_table(source, {"s": ["a"], "many": [[1, 2]]})
