@@ -224,9 +224,11 @@ def search_by_interior_point(
     # its multipliers prove as much where a little more than the target is gained, and there its mechanism
     # needs no mixing, which would cost the reciprocal of the least probability
     family = LevelProgramFamily(program, gains.solve_at, blur=-1.5e-10)
-    search = _make_search(family, start, options)
-    # the geometric mean: levels are logarithms of the share
-    search.number = math.sqrt(search.upper * max(search.reached, float(program.prior.pmf.min())))
+    # last digits cost a program each, as dear as the first
+    search = _make_search(family, start, options, gap_fraction=10)
+    # levels are logarithms of the share; a quarter of the way, since few outputs are used at low ones
+    least = max(search.reached, float(program.prior.pmf.min()))
+    search.number = search.upper**0.75 * least**0.25
     return _make_search_result(search, search.run(), gains.iterations)
 
 

@@ -163,8 +163,8 @@ def _follow_some_columns(
 
     def certify_gap(part: Iterate) -> float:
         gap = goal.gap_of(part.place_columns(kept))
-        # at the end products vanish, and a repaired gap with them, unless a column is missing
-        if max(goal.target_gap, 100 * part.duality_gap) < gap < np.inf:
+        # at the end products vanish, and a repaired gap with them, if later, unless a column is missing
+        if max(goal.target_gap, 1e4 * part.duality_gap) < gap < np.inf:
             raise _MissingColumnsError
         return gap
 
