@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import pmlopt as pm
 from pmlopt.core.numbers.arrays import FloatArray
 from pmlopt.model.privacy import Requirement
-from pmlopt.programs import registry
+from pmlopt.programs import solving
 from pmlopt.programs.exact.rounding import is_met_exactly
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.purification import clear_tiny_entries, merge_rare_outputs
@@ -38,7 +38,7 @@ def hamming_design(prior: pm.Prior, privacy: Requirement) -> LinearDesign:
 def solve_raw(program: LinearDesign, monkeypatch: pytest.MonkeyPatch) -> Result[Any]:
     """Solve as if nothing were dust."""
     with monkeypatch.context() as patched:
-        patched.setattr(registry, "remove_dust", lambda _exchange, _program, found, _allowed: found)
+        patched.setattr(solving, "remove_dust", lambda _exchange, _program, found, _allowed: found)
         return pm.solve(program)
 
 
@@ -174,7 +174,7 @@ def test_a_removal_never_opens_the_gap_beyond_the_tolerance(
 
 def test_a_vertex_has_nothing_to_remove(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
-    monkeypatch.setattr(registry, "remove_dust", lambda *given: seen.append(given))
+    monkeypatch.setattr(solving, "remove_dust", lambda *given: seen.append(given))
     pm.solve(pm.design(np.full(3, 1 / 3), pm.PML(0.5), "hamming"))
     assert not seen
 
