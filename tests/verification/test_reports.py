@@ -109,14 +109,14 @@ def test_baselines_are_what_they_are_called() -> None:
 
 def test_a_design_whose_constraints_cost_more_than_it_keeps_says_so() -> None:
     # kept shares move half of the people of a constant output, and more than half where little may be told
-    prior, loss = Prior([0.2, 0.6, 0.2], [1, 2, 3]), "absolute"
-    kept = solve(design(prior, PML(0.05), loss, constraints=[Invariant()]))
+    prior = Prior([0.2, 0.6, 0.2], [1, 2, 3])
+    kept = solve(design(prior, PML(0.05), "absolute", constraints=[Invariant()]))
     found = compute_baselines(kept.certificate)
     assert found is not None
     assert found.without_release == pytest.approx(0.4)  # all get 2
     assert found.design > found.without_release
     assert "releasing nothing (better, but against the constraints) 0.4" in str(found)
-    free = compute_baselines(solve(design(prior, PML(0.05), loss)).certificate)
+    free = compute_baselines(solve(design(prior, PML(0.05), "absolute")).certificate)
     assert "better" not in str(free)
 
 
