@@ -9,7 +9,8 @@ from contextlib import redirect_stdout
 import pytest
 from documents import ROOT, blocks
 
-from pmlopt import LDP, PML, ExpectedLoss, design, solve
+from pmlopt import LDP, PML, ExpectedLoss, Prior, design, solve
+from pmlopt.estimation import estimable
 from pmlopt.library import find
 from pmlopt.model.utility import absolute
 
@@ -47,17 +48,22 @@ def test_the_links_lead_somewhere() -> None:
         assert (ROOT / target).exists(), target
 
 
-def test_the_table_is_true() -> None:
-    rows = re.findall(r"^\| optimal.*?\| (.*) \|$", README, re.MULTILINE)
-    printed = [[float(cell.strip("* ")) for cell in row.split("|")] for row in rows]
+def test_the_losses_at_epsilon_1_are_true() -> None:
     prior = find("adult-education-absolute").prior
     loss = ExpectedLoss(absolute)
-    for column, epsilon in enumerate((0.5, 1.0, 2.0, 3.0)):
-        values = [
-            solve(design(prior, PML(epsilon), loss)).value,
-            solve(design(prior, LDP(epsilon), loss)).value,
-        ]
-        assert [row[column] for row in printed] == pytest.approx(values, abs=5.1e-4)
+    known, any_shares = (solve(design(prior, one(1.0), loss)).value for one in (PML, LDP))
+    text = " ".join(README.split())
+    assert f"it is **{known:.3f}** under `PML(1)`" in text
+    assert f"and {any_shares:.3f} under local differential privacy" in text
+
+
+def test_what_is_said_of_the_first_example_without_its_constraint_is_true() -> None:
+    free = solve(
+        design(Prior.from_counts({"never": 50, "former": 30, "daily": 20}), PML(0.6), "hamming")
+    )
+    assert "without it 27 % change, and `daily` is never published" in " ".join(README.split())
+    assert f"{free.value:.2f}" == "0.27"
+    assert estimable(free.mechanism).never == ("daily",)
 
 
 @pytest.mark.parametrize(

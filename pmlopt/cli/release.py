@@ -364,7 +364,7 @@ def explore_command(
     file that needs no network. Each number is one of a certified answer. Counts of people are rounded as in a
     release, and designs are for the rounded shares, unless --exact-counts is given. In place of a prior, FILE
     is a ledger (.npz), streams (.json), or a problem file or id. Exits with 3 when a point could not be
-    solved. Needs the extra `explore`: pip install 'pmlopt[explore]'.
+    solved. Needs the extra `explore`.
     """
     disk.get_file_format(output, (".html",))
     options: dict[str, Any] = {} if half_width is None else {"half_width": half_width}

@@ -98,7 +98,9 @@ def require_extra(need: str, extra: str) -> Iterator[None]:
     try:
         yield
     except ImportError:
-        raise MissingExtraError(f"{need}: pip install 'pmlopt[{extra}]'") from None
+        raise MissingExtraError(
+            f"{need}: install the extra {extra} of pmlopt, in its checkout by pip install '.[{extra}]'"
+        ) from None
 
 
 def check_installed(purpose: str, *packages: str) -> None:

@@ -43,7 +43,7 @@ def test_another_ending_is_refused(tmp_path: Path) -> None:
 
 def test_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'pmlopt\[plots\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[plots\]'"):
         draw_mechanism(PRIOR, MECHANISM)
 
 

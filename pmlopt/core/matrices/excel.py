@@ -19,6 +19,7 @@ import numpy as np
 
 from pmlopt.core.files.disk import MAX_FILE_BYTES, compute_expanded_size
 from pmlopt.core.files.matrix_layout import check_layout
+from pmlopt.core.lazy_imports import require_extra
 from pmlopt.core.matrices.matrix_file import OTHER_FORMATS, MatrixFile, Source, check_kept
 from pmlopt.core.near_labels import warn_of_near_labels
 from pmlopt.core.numbers.arrays import (
@@ -29,7 +30,7 @@ from pmlopt.core.numbers.arrays import (
     parse_labels,
 )
 from pmlopt.core.numbers.differences import MAX_EXACT_INTEGER
-from pmlopt.errors import FileFormatError, LabelWarning, MissingExtraError
+from pmlopt.errors import FileFormatError, LabelWarning
 
 SHEET = "mechanism"
 MAX_ROWS, MAX_COLUMNS = 1_048_576, 16_384
@@ -106,12 +107,10 @@ class Formula(str):
 
 def _import_openpyxl() -> Any:
     """Return the openpyxl module, or raise an error that names the extra."""
-    try:
+    with require_extra(
+        "files of Excel (.xlsx) need openpyxl, and .csv and .tsv nothing more", "excel"
+    ):
         import openpyxl
-    except ImportError:
-        raise MissingExtraError(
-            "files of Excel (.xlsx) need openpyxl: install pmlopt[excel]; .csv and .tsv need nothing more"
-        ) from None
     return openpyxl
 
 

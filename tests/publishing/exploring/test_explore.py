@@ -515,5 +515,5 @@ def test_it_is_written_whole_and_shown_in_a_frame(tmp_path: Path) -> None:
 
 def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "vl_convert", None)
-    with pytest.raises(MissingExtraError, match=r"pmlopt\[explore\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[explore\]"):
         exploration.load_vega_scripts.__wrapped__()
