@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from pmlopt.core.files.child_process import start_child
-from pmlopt.core.files.file_kinds import SURVEY_KINDS
+from pmlopt.core.files.csv_rows import HEAD_BYTES
+from pmlopt.core.files.file_kinds import SURVEY_KINDS, find_survey_ending
 from pmlopt.core.frames import MISSING_LETTER
 from pmlopt.core.lazy_imports import check_installed
 from pmlopt.core.numbers.arrays import BoolArray, IntArray, Label
@@ -128,6 +129,12 @@ def _end_idle() -> None:
             process.close()
 
 
+def _read_ending(path: Any) -> str | None:
+    """Return the ending of a survey file by its first bytes; None for another one."""
+    with Path(path).open("rb") as stream:
+        return find_survey_ending(stream.read(HEAD_BYTES))
+
+
 class SurveyTable(Table):
     """A table over a file of SPSS, Stata or SAS, read some rows at a time by a process of its own.
 
@@ -159,9 +166,10 @@ class SurveyTable(Table):
         self.where, self.ending, self._read = path, ending, 0
         self.program, self.kind = PROGRAMS[ending], f"{SURVEY_KINDS[ending]} ({ending})"
         check_installed(f"files that end in {self.ending}", "pyreadstat")
-        if not Path(path).is_file():
+        if not Path(path).is_file() or _read_ending(path) != ending:
             raise FileFormatError(
-                f"{path}: is a {self.kind}, which is read from a file on disk: write it there first"
+                f"{path}: is a {self.kind}, which is read from a file on disk that is not packed: write it "
+                "there first"
             )
         self._process, self._is_open = _take_process(path, ending, encoding or "", self.kind), True
         schema = self._process.head

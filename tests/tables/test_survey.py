@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import gzip
 import math
 import shutil
 import subprocess
@@ -311,6 +312,13 @@ def test_a_file_that_is_cut_is_refused(tmp_path: Path, ending: str) -> None:
     cut.write_bytes(whole.read_bytes()[:-1500])
     with pytest.raises(FileFormatError, match="whole"), open_table(cut) as table:
         list(table.batches())
+
+
+def test_a_packed_file_is_to_be_unpacked(tmp_path: Path) -> None:
+    data = write_spss(tmp_path / "a.sav")
+    (tmp_path / "a.sav.gz").write_bytes(gzip.compress(data.read_bytes()))
+    with pytest.raises(FileFormatError, match="not packed: write it there first"):
+        open_table(tmp_path / "a.sav.gz")
 
 
 def test_a_process_that_ends_is_a_damaged_file(
