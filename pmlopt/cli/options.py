@@ -141,7 +141,10 @@ def _exit_with_message(error: Exception) -> NoReturn:
     """Print an error's message, and exit with its code."""
     short_of_memory = not isinstance(error, PmloptError) or isinstance(error, MissingExtraError)
     if short_of_memory and is_out_of_memory(error):
-        message = f"this needs more memory than there is: give a smaller problem ({error})"
+        message = (
+            "this needs more memory than there is: give fewer letters or outputs, such as groups of values "
+            f"({error})"
+        )
         exit_with_error(message, NOT_SOLVED, MemoryError)
     if isinstance(error, PmloptError):
         unsolved = isinstance(error, SolverError | InfeasibleError | WorkerLostError)

@@ -39,6 +39,8 @@ def describe_near_labels(labels: Sequence[Label]) -> list[str]:
     Examples:
         >>> describe_near_labels(["basic", " basic", "pro"])
         ["'basic' and ' basic' differ by spaces only"]
+        >>> describe_near_labels(["f", "m "])
+        ["'m ' begins or ends with a space"]
         >>> describe_near_labels(["a", "NA"])
         ["'NA' may stand for a missing cell"]
     """
@@ -53,6 +55,10 @@ def describe_near_labels(labels: Sequence[Label]) -> list[str]:
     found = [_describe_pair(one, other) for one, other in pairs[:max_pairs]]
     if len(pairs) > max_pairs:
         found.append(f"{len(pairs) - max_pairs} more pairs of labels differ so")
+    outer = [
+        group[0] for group in groups.values() if len(group) == 1 and group[0] != group[0].strip()
+    ]
+    found.extend(f"{text!r} begins or ends with a space" for text in outer[:max_pairs])
     missing = [text for text in texts if text.strip() in MISSING_WORDS]
     if missing and len(texts) == len(labels):
         words = ", ".join(map(repr, missing))

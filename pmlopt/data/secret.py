@@ -241,7 +241,7 @@ class Secret(Record):
         try:
             if whole:
                 return cls.from_counts({pair: int(text) for pair, text in texts.items()}, name=name)
-            table.check_decimal_commas(texts.values())
+            table.check_decimal_marks(texts.values())
             numbers = {pair: table.parse_number(text, str(path)) for pair, text in texts.items()}
             law = read_labelled_table(numbers, "the joint law", PriorError, absent=0)
             return cls(law.values, law.axes[1], law.axes[0], name)

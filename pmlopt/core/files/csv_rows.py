@@ -80,7 +80,7 @@ HEAD_BYTES = 2**20
 _STATED = re.compile(r"""\ufeff?[\r\n]*(['"]?)sep=([!-~]|\t)\1[ \t]*(?=[\r\n]|\Z)""", re.IGNORECASE)
 """The first line `sep=;`, by which a file states to Excel what stands between its cells."""
 
-_GROUPED = re.compile(r"[1-9]\d{0,2}(,\d{3})+")
+_GROUPED = re.compile(r"[1-9]\d{0,2}([.,]\d{3})+")
 """A number with commas between its thousands, or with three digits behind a decimal comma."""
 
 _QUOTED_NAMES = re.compile(r'"(?:[^"]|"")*"(?: "(?:[^"]|"")*")+\s*')
@@ -235,17 +235,22 @@ class TextTable:
         pointed = self.with_points(cell)
         return float(pointed) if is_number(pointed) else parse_number(cell, where)
 
-    def check_decimal_commas(self, cells: Iterable[str]) -> None:
-        """Raise an error where commas may as well be between thousands: in `1,000`, and not in `0,500`.
+    def check_decimal_marks(self, cells: Iterable[str], marks: str = ",") -> None:
+        """Raise an error where marks may as well be between thousands: in `1,000`, and not in `0,500`.
+
+        Args:
+            cells: with numbers.
+            marks: that are checked, commas or points.
 
         Raises:
-            FileFormatError: all cells with a comma are so.
+            FileFormatError: all cells with a mark are so.
         """
-        commas = [cell.strip() for cell in cells if "," in cell]
-        if self.delimiter != "," and commas and all(map(_GROUPED.fullmatch, commas)):
+        written = [cell.strip() for cell in cells if any(mark in cell for mark in marks)]
+        if self.delimiter != "," and written and all(map(_GROUPED.fullmatch, written)):
+            mark = "comma" if "," in written[0] else "point"
             raise FileFormatError(
-                f"{self.path}: the comma in {commas[0]!r} may be between thousands or before decimals: leave "
-                "it out, or write a point"
+                f"{self.path}: the {mark} in {written[0]!r} may be between thousands or before decimals: "
+                "leave it out, or write decimals as in 1.5"
             )
 
 

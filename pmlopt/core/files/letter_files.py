@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 
 from pmlopt.core.files.csv_rows import read_text_table
-from pmlopt.core.files.matrix_layout import is_number, parse_number
+from pmlopt.core.files.matrix_layout import is_number, is_rounded_sum, parse_number
 from pmlopt.core.near_labels import warn_of_near_labels
 from pmlopt.core.numbers.arrays import NUMBER_HEADERS, Label, join_words, parse_labels
 from pmlopt.errors import FileFormatError
@@ -47,9 +48,30 @@ def read_letters(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], list[
     labels = columns[0] if len(columns) == 1 else tuple(zip(*columns, strict=True))
     for column in columns:
         warn_of_near_labels(column, path)
-    table.check_decimal_commas(row[-1] for row in rows[1:])
+    table.check_decimal_marks((row[-1] for row in rows[1:]), ",.")
     texts = [table.with_points(row[-1].strip()) for row in rows[1:]]
-    return labels, _parse_numbers(path, labels, texts)
+    numbers = _parse_numbers(path, labels, texts)
+    _check_sums(path, rows[0][-1], labels, numbers)
+    return labels, numbers
+
+
+def _check_sums(
+    path: str | os.PathLike[str], header: str, labels: Sequence[Label], numbers: Sequence[float]
+) -> None:
+    """Raise an error for percentages, and for a row with the total of the others."""
+    whole = all(isinstance(number, int) for number in numbers)
+    named = header.strip().lower() in ("percent", "percentage", "percentages", "pct", "%")
+    total = math.fsum(numbers)
+    if is_rounded_sum(total, 100.0) and (named or not whole):
+        raise FileFormatError(
+            f"{path}: the numbers in {header!r} sum to {total:.12g}, as percentages do, which are neither "
+            "shares nor counts of people: divide each by 100"
+        )
+    for label, number in zip(labels, numbers, strict=True):
+        if str(label).strip().lower() in ("total", "sum", "all") and 2 * number == total:
+            raise FileFormatError(
+                f"{path}: the row {label!r} has the sum of all others: leave it out"
+            )
 
 
 def _check_columns(path: str | os.PathLike[str], rows: Sequence[Sequence[str]]) -> None:
@@ -123,6 +145,11 @@ def _parse_numbers(
         parse_number(text, f"{path}: row {number}, the letter {label!r}")
         for number, (label, text) in enumerate(zip(labels, texts, strict=True), start=2)
     ]
+    for text, label, number in zip(texts, labels, numbers, strict=True):
+        if not math.isfinite(number):
+            raise FileFormatError(
+                f"{path}: the letter {label!r} has {text!r} in the place of its number: leave it out"
+            )
     if all(number.is_integer() for number in numbers):
         return [int(number) for number in numbers]
     return numbers

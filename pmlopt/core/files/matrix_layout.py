@@ -31,9 +31,11 @@ def parse_number(cell: str, where: str) -> float:
         raise FileFormatError(
             f"{where}: {cell!r} is a percentage: divide all numbers by 100, and leave out the signs"
         ) from None
-    hint = ""
+    hint = ": write it as in 40 or 0.25"
     if re.fullmatch(r"\s*\d{1,3}(,\d{3})+\s*", cell):
         hint = ": leave out the commas between thousands"
+    elif re.fullmatch(r"\s*\d{1,3}([ '\u2019\u00a0\u202f]\d{3})+\s*", cell):
+        hint = ": leave out what is between thousands"
     elif re.fullmatch(r"\s*[+-]?\d*,\d+\s*", cell):
         hint = f": write {cell.strip().replace(',', '.')}"
     raise FileFormatError(f"{where}: {cell!r} is in the place of a number{hint}") from None

@@ -61,7 +61,7 @@ def parse_labelled_matrix(table: TextTable, *, stochastic: bool = True) -> Matri
     if stochastic:
         check_layout([[table.with_points(cell) for cell in row] for row in rows], path)
     else:
-        table.check_decimal_commas(cell for row in rows[1:] for cell in row[1:])
+        table.check_decimal_marks(cell for row in rows[1:] for cell in row[1:])
     matrix = [
         [table.parse_number(cell, f"{path}: row {number}") for cell in row[1:]]
         for number, row in enumerate(rows[1:], start=2)

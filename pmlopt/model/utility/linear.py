@@ -140,9 +140,9 @@ def _subtract_labels(x: Any, y: Any) -> float:
     except TypeError:
         named = f"{x!r} is no number" if x == y else f"{x!r} and {y!r} are not two numbers"
         raise UtilityError(
-            f"this loss subtracts labels, and {named} (in a file, all must be written as 7 or 7.5, not 07 or "
-            "7.50): for text take estimation-error, where frequencies are estimated, the Hamming loss, or a "
-            "matrix"
+            f"this loss subtracts labels, and {named} (in a file, all must be written as 7 or 7.5; one label "
+            "such as 07, 7.50 or NA makes all of them text): for text take estimation-error, where "
+            "frequencies are estimated, the Hamming loss, or a matrix"
         ) from None
 
 

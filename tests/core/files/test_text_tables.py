@@ -102,14 +102,49 @@ def test_a_long_file_is_judged_by_its_beginning(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["letter;count\na;1,000\nb;2,500\n", "letter\tcount\na\t1,000\nb\t7\n"]
 )
-def test_commas_that_may_be_between_thousands_are_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "c.csv").write_text(text)
+@pytest.mark.parametrize("mark", ",.")
+def test_marks_that_may_be_between_thousands_are_refused(
+    tmp_path: Path, text: str, mark: str
+) -> None:
+    (tmp_path / "c.csv").write_text(text.replace(",", mark))
     with pytest.raises(
-        FileFormatError, match="'1,000' may be between thousands or before decimals"
+        FileFormatError, match=f"'1{mark}000' may be between thousands or before decimals"
     ):
         read_letters(tmp_path / "c.csv")
-    (tmp_path / "c.csv").write_text("letter;share\na;0,125\nb;0,875\n")
+    (tmp_path / "c.csv").write_text("letter;share\na;0,125\nb;0,875\n".replace(",", mark))
     assert read_letters(tmp_path / "c.csv") == (("a", "b"), [0.125, 0.875])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("letter,percent\na,10\nb,90\n", "'percent' sum to 100, .* divide each by 100"),
+        ("letter,share\na,10.5\nb,89.5\n", "'share' sum to 100, .* divide each by 100"),
+        ("letter,count\na,10\nb,5\nTotal,15\n", "the row 'Total' has the sum of all others"),
+        ("letter,count\na,nan\nb,5\n", "the letter 'a' has 'nan' in the place of its number"),
+        ("letter,count\na,1\nb,inf\n", "the letter 'b' has 'inf' in the place of its number"),
+        ("letter,count\na,1 000\nb,5\n", "'1 000' .*: leave out what is between thousands"),
+        ("letter,count\na,1'000\nb,5\n", "1'000.*: leave out what is between thousands"),
+        ("letter,share\na,1/3\nb,2/3\n", "the letter 'a': '1/3' .*: write it as in 40 or 0.25"),
+    ],
+)
+def test_numbers_that_are_no_shares_or_counts_are_named(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    (tmp_path / "p.csv").write_text(text)
+    with pytest.raises(FileFormatError, match=message):
+        read_letters(tmp_path / "p.csv")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["letter,count\na,50\nb,30\nc,20\n", "letter,count\ntotal,10\nb,5\n", "letter,%\na,60\nb,60\n"],
+)
+def test_counts_that_sum_to_100_and_letters_that_are_called_total_are_read(
+    tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "p.csv").write_text(text)
+    assert len(read_letters(tmp_path / "p.csv")[0]) == text.count("\n") - 1
 
 
 FILES = {
