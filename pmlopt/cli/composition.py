@@ -42,6 +42,12 @@ def audit_together(
         raise InputError(
             "several mechanisms are audited for PML under the given prior: leave out other requirements"
         )
+    silent = [str(file) for file in mechanism_files if not file.is_dir()]
+    if silent and not asked.has_prior_file:
+        raise InputError(
+            "several mechanisms are audited under one prior, which is none of the files "
+            f"({', '.join(silent[1:] or silent)}): a prior is given by --prior FILE"
+        )
     mechanisms, laws = zip(*map(_read_mechanism_and_law, mechanism_files), strict=True)
     prior = asked.read_prior() if asked.has_prior_file else _find_common_law(mechanism_files, laws)
     show = _print_attributes if attributes else _print_one_secret
@@ -74,20 +80,15 @@ def _read_mechanism_and_law(path: Path) -> tuple[Mechanism, Prior | None]:
     return mechanism, law
 
 
-def _find_common_law(paths: Sequence[Path], laws: Sequence[Prior | None]) -> Prior:
-    """Return the law that all folders state, and print it; raise an InputError where there is none."""
-    known = {path: law for path, law in zip(paths, laws, strict=True) if law is not None}
-    first = next(iter(known.values()), None)
-    silent = [str(path) for path in paths if path not in known]
-    others = [str(path) for path, law in known.items() if law != first]
-    if first is None or silent or others:
-        reason = (
-            f"{silent[0]} states none" if silent else f"{others[0]} states another than {paths[0]}"
-        )
-        raise InputError(
-            f"several mechanisms are audited under one prior, and {reason}: give it by --prior FILE, "
-            "which is none of the mechanisms"
-        )
+def _find_common_law(folders: Sequence[Path], laws: Sequence[Prior]) -> Prior:
+    """Return the law that all folders state, and print it; raise an InputError where two differ."""
+    first = laws[0]
+    for folder, law in zip(folders, laws, strict=True):
+        if law != first:
+            raise InputError(
+                f"several mechanisms are audited under one prior, and {folder} states another than "
+                f"{folders[0]}: give it by --prior FILE"
+            )
     print_line(describe_shares("the rounded counts that all state", first), err=True)
     return first
 

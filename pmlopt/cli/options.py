@@ -15,6 +15,7 @@ from functools import wraps
 from importlib import import_module
 from inspect import Parameter, isfunction, signature
 from pathlib import Path
+from shlex import quote
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -518,8 +519,12 @@ class SolveOptions(SolverChoice):
         """Print a result as a table, or as JSON with additional fields."""
         if prints_json():
             print_json("result", {**(record or {}), **result.to_dict()})
-        else:
-            print_result(result, title, rows)
+            return
+        print_result(result, title, rows)
+        if self.output is not None and self.output.suffix == ".json":
+            print_line(
+                f"Whoever has the file checks it by: pmlopt verify {quote(str(self.output))}"
+            )
 
 
 def exit_code_of(result: Result[Any]) -> int:

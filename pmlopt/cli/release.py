@@ -85,7 +85,7 @@ def release_command(
     from pmlopt.publishing.fitting import find_largest_epsilon, fits_ledger, fits_total
     from pmlopt.publishing.releasing import DataDigests
 
-    _check_target(data, output, dry_run)
+    output = _choose_target(data, output, dry_run)
     source = click.get_current_context().with_resource(databases.open_source(data))
     if plan_file is None:
         plan = one.build_plan(source, form)
@@ -227,16 +227,24 @@ def _check_ledger(draft: ReleaseDraft, find: Callable[[], float | None]) -> None
         sys.exit(CLAIM_FAILS)
 
 
-def _check_target(data: Path | str, output: Path | None, dry_run: bool) -> None:
-    """Raise an error for unreadable inputs or unwritable targets."""
+def _choose_target(data: Path | str, output: Path | None, dry_run: bool) -> Path | None:
+    """Return the folder to write to, None for a dry run.
+
+    Raises:
+        InputError: the data cannot be read, or the folder not be written.
+    """
     from pmlopt.core.files.disk import is_standard_stream
 
-    if (output is None) != dry_run:
+    if output is None and not dry_run:
         raise InputError("give -o FOLDER to write to, or --dry-run to write nothing")
     if is_standard_stream(data):
         raise InputError("the data are read more than once: give a file, not standard input")
     if output is not None and isinstance(data, Path):
         check_targets_not_inputs([output], [data])
+    if dry_run and output is not None:
+        print_line(f"{output} is not written: this is a dry run", err=True)
+        return None
+    return output
 
 
 def _print_release(told: ReleaseFile, draft: ReleaseDraft) -> None:

@@ -149,8 +149,8 @@ def _advise_on_epsilon(draft: ReleaseDraft, exact: float) -> str:
     else:
         advice = f"take --epsilon {_round_down(less)}"
     found = (
-        f" Where your limit is less, also for somebody who knows the exact shares, {advice}; else nothing "
-        "is to be done."
+        f" If your limit, also for somebody who knows the exact shares, is {format_nats(exact)} or more, "
+        f"nothing is to be done; if it is {format_nats(claimed)}, {advice}."
     )
     if rare := _list_rare_letters(draft):
         found += f" Or merge letters that fewer than {draft.planned.step} people have: {join_words(rare, 5)}."

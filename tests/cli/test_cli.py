@@ -329,7 +329,7 @@ class TestSecondThoughts:
         ]
         out = tmp_path / "m.csv"
         text = run("design", "--prior", counts, *arguments, "-o", out, code=2).output
-        assert "pmlopt[plots]" in text
+        assert "the extra plots" in text
         assert not out.exists()
 
     def test_a_bug_does_not_look_like_a_failed_claim(self, monkeypatch: pytest.MonkeyPatch) -> None:
