@@ -12,9 +12,10 @@ import pytest
 from commands import run
 from saved_cases import solved
 
-from pmlopt import PML, ExpectedGain, Prior, design, solve
+from pmlopt import PML, ExpectedGain, ExpectedLoss, Prior, design, solve
 from pmlopt.constraints import Invariant
 from pmlopt.errors import FileFormatError
+from pmlopt.model.utility import absolute
 from pmlopt.programs.reports.baselines import compute_baselines
 from pmlopt.verification import write_report
 
@@ -109,14 +110,14 @@ def test_baselines_are_what_they_are_called() -> None:
 
 def test_a_design_whose_constraints_cost_more_than_it_keeps_says_so() -> None:
     # kept shares move half of the people of a constant output, and more than half where little may be told
-    prior = Prior([0.2, 0.6, 0.2], [1, 2, 3])
-    kept = solve(design(prior, PML(0.05), "absolute", constraints=[Invariant()]))
+    prior, loss = Prior([0.2, 0.6, 0.2], [1, 2, 3]), ExpectedLoss(absolute)
+    kept = solve(design(prior, PML(0.05), loss, constraints=[Invariant()]))
     found = compute_baselines(kept.certificate)
     assert found is not None
     assert found.without_release == pytest.approx(0.4)  # all get 2
     assert found.design > found.without_release
     assert "releasing nothing (better, but against the constraints) 0.4" in str(found)
-    free = compute_baselines(solve(design(prior, PML(0.05), "absolute")).certificate)
+    free = compute_baselines(solve(design(prior, PML(0.05), loss)).certificate)
     assert "better" not in str(free)
 
 
