@@ -42,6 +42,11 @@ def audit_together(
         raise InputError(
             "several mechanisms are audited for PML under the given prior: leave out other requirements"
         )
+    if not asked.has_prior_file and not all(path.is_dir() for path in mechanism_files):
+        raise InputError(
+            "several mechanisms are audited under one prior, which is none of the files "
+            f"({', '.join(map(str, mechanism_files[1:]))}): a prior is given by --prior FILE"
+        )
     mechanisms, laws = zip(*map(_read_mechanism_and_law, mechanism_files), strict=True)
     prior = asked.read_prior() if asked.has_prior_file else _find_common_law(mechanism_files, laws)
     show = _print_attributes if attributes else _print_one_secret
@@ -75,18 +80,14 @@ def _read_mechanism_and_law(path: Path) -> tuple[Mechanism, Prior | None]:
 
 
 def _find_common_law(paths: Sequence[Path], laws: Sequence[Prior | None]) -> Prior:
-    """Return the law that all folders state, and print it; raise an InputError where there is none."""
-    known = {path: law for path, law in zip(paths, laws, strict=True) if law is not None}
-    first = next(iter(known.values()), None)
-    silent = [str(path) for path in paths if path not in known]
-    others = [str(path) for path, law in known.items() if law != first]
-    if first is None or silent or others:
-        reason = (
-            f"{silent[0]} states none" if silent else f"{others[0]} states another than {paths[0]}"
-        )
+    """Return the law that all folders state, and print it; raise an InputError where they differ."""
+    first, *rest = laws
+    assert first is not None
+    other = next((path for path, law in zip(paths[1:], rest, strict=True) if law != first), None)
+    if other is not None:
         raise InputError(
-            f"several mechanisms are audited under one prior, and {reason}: give it by --prior FILE, "
-            "which is none of the mechanisms"
+            "several mechanisms are audited under one prior, and the counts of letters that "
+            f"{other} states are others than those of {paths[0]}: give a prior by --prior FILE"
         )
     print_line(describe_shares("the rounded counts that all state", first), err=True)
     return first
