@@ -42,11 +42,10 @@ def audit_together(
         raise InputError(
             "several mechanisms are audited for PML under the given prior: leave out other requirements"
         )
-    silent = [str(file) for file in mechanism_files if not file.is_dir()]
-    if silent and not asked.has_prior_file:
+    if not asked.has_prior_file and not all(path.is_dir() for path in mechanism_files):
         raise InputError(
             "several mechanisms are audited under one prior, which is none of the files "
-            f"({', '.join(silent[1:] or silent)}): a prior is given by --prior FILE"
+            f"({', '.join(map(str, mechanism_files[1:]))}): a prior is given by --prior FILE"
         )
     mechanisms, laws = zip(*map(_read_mechanism_and_law, mechanism_files), strict=True)
     prior = asked.read_prior() if asked.has_prior_file else _find_common_law(mechanism_files, laws)
@@ -80,15 +79,16 @@ def _read_mechanism_and_law(path: Path) -> tuple[Mechanism, Prior | None]:
     return mechanism, law
 
 
-def _find_common_law(folders: Sequence[Path], laws: Sequence[Prior]) -> Prior:
-    """Return the law that all folders state, and print it; raise an InputError where two differ."""
-    first = laws[0]
-    for folder, law in zip(folders, laws, strict=True):
-        if law != first:
-            raise InputError(
-                f"several mechanisms are audited under one prior, and {folder} states another than "
-                f"{folders[0]}: give it by --prior FILE"
-            )
+def _find_common_law(paths: Sequence[Path], laws: Sequence[Prior | None]) -> Prior:
+    """Return the law that all folders state, and print it; raise an InputError where they differ."""
+    first, *rest = laws
+    assert first is not None
+    other = next((path for path, law in zip(paths[1:], rest, strict=True) if law != first), None)
+    if other is not None:
+        raise InputError(
+            "several mechanisms are audited under one prior, and the counts of letters that "
+            f"{other} states are others than those of {paths[0]}: give a prior by --prior FILE"
+        )
     print_line(describe_shares("the rounded counts that all state", first), err=True)
     return first
 

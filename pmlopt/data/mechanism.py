@@ -454,8 +454,10 @@ def find_rows(inputs: Sequence[Label], values: Iterable[object]) -> IntArray:
         strange = next(
             v for v in given if not isinstance(v, Hashable) or make_label_key(v) not in known
         )
+        near = describe_difference([strange], inputs) if isinstance(strange, Hashable) else ""
         raise MechanismError(
-            f"the value {strange!r} is not an input of the mechanism, whose inputs are {abbreviate(inputs)}"
+            f"the value {strange!r} is not an input of the mechanism, whose inputs are "
+            f"{abbreviate(inputs)}{near}"
         ) from None
 
 

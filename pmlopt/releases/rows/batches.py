@@ -14,6 +14,7 @@ import numpy as np
 
 from pmlopt.core.frames import is_absent
 from pmlopt.core.lazy_imports import pyarrow
+from pmlopt.core.near_labels import describe_difference
 from pmlopt.core.numbers.arrays import BoolArray, IntArray, Label, abbreviate, make_label_key
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.data.sampling.categorical import KeyedBits, RandomBits, RowSampler, SystemBits, make_key
@@ -396,11 +397,14 @@ class _ColumnStep:
         values, codes = find_tuples(batch, self.places)
         value = values[int(codes[row])]
         shown = replace_missing(value)
-        what = repr(shown[0] if len(shown) == 1 else shown)
+        letter = shown[0] if len(shown) == 1 else shown
+        inputs = self.release.mechanism.inputs
+        remedy = "correct the data, or give a mechanism with a row for it"
+        if any(map(is_absent, value)):
+            remedy = "give --missing drop to leave such rows out"
         raise MechanismError(
-            f"{self._where}: {batch.name_row(row)}: the value {what} is not an input of the mechanism, "
-            f"whose inputs are {abbreviate(self.release.mechanism.inputs)}"
-            + (": give --missing drop to leave such rows out" if any(map(is_absent, value)) else "")
+            f"{self._where}: {batch.name_row(row)}: the value {letter!r} is not an input of the mechanism, "
+            f"whose inputs are {abbreviate(inputs)}{describe_difference([letter], inputs)}: {remedy}"
         )
 
 

@@ -63,6 +63,17 @@ def test_missing_cells_are_letters_are_left_out_or_are_refused() -> None:
         BatchRelease.of({"smokes": FLIP})(batch)
 
 
+@pytest.mark.parametrize(("value", "difference"), [("no ", "spaces"), ("No", "case")])
+def test_a_value_that_is_spelt_otherwise_is_named_with_the_input(
+    value: str, difference: str
+) -> None:
+    message = f"'{value}' is not an input.*; '{value}' and 'no' differ by {difference} only"
+    with pytest.raises(MechanismError, match=f"row 2: .*{message}: correct the data"):
+        BatchRelease.of({"smokes": FLIP})(batch_of(smokes=["no", "yes", value]))
+    with pytest.raises(MechanismError, match=message):
+        FLIP.sample(["no", value], seed=1)
+
+
 def test_a_key_draws_the_same_at_one_place_and_apart_at_others() -> None:
     kernel = BatchRelease.of({"smokes": COIN}, key=make_key(seed=1))
     batch = batch_of(smokes=["no"] * ROWS)
