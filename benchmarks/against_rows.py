@@ -201,7 +201,7 @@ def make_row_beside_highs(requirement: str, letters: int, asked: float) -> Row:
 
 
 def time_curved_design(ball: str, utility: str) -> Callable[[Path], Sequence[str]]:
-    """The arguments that print the median seconds of a design of eight letters over a ball, after the first."""
+    """The arguments that print the median seconds of designs of eight letters over a ball, but the first."""
     return code(
         f"""
 import statistics, time
