@@ -136,7 +136,7 @@ def test_pictures_have_the_leakage_where_there_is_a_prior(result: Any) -> None:
 
 def test_a_frame_without_pandas_names_the_extra(monkeypatch: Any) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
-    with pytest.raises(MissingExtraError, match=r"pmlopt\[pandas\]"):
+    with pytest.raises(MissingExtraError, match="the extra pandas of pmlopt"):
         PRIOR.to_pandas()
 
 
