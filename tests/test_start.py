@@ -39,7 +39,7 @@ MAY_LOAD: Mapping[str, Mapping[str, str | None]] = {
         "model.constraints": ANY,
         "model.privacy": REQUIREMENTS,
         "model.uncertainty": "joint_laws prior_set",
-        "model.utility": "linear",
+        "model.utility": "given linear",
         "programs.linear": """added_rows build_certificate certificate color_refinement columns
             feasible formulation methods program ratio_rows""",
         "programs": """best_feasible certificate claims design_program designs exact.rounding

@@ -121,10 +121,10 @@ class Estimable:
             else "of no single letter"
         )
         raise MechanismError(
-            f"the mechanism has rank {self.rank} for {len(self.mechanism.inputs)} letters{never}: its "
-            f"output determines the frequency {alone}, and not row {missing[0]} of what is to be estimated; "
-            "`estimable(mechanism)` lists what it does determine. To estimate all, release with a "
-            "mechanism for the utility estimation-error"
+            f"the mechanism has rank {self.rank} for {len(self.mechanism.inputs)} letters{never}: row "
+            f"{missing[0]} of what is asked for cannot be estimated from its output, which determines the "
+            f"frequency {alone}; `estimable(mechanism)` lists what it determines. To estimate all, release "
+            "with a mechanism for the utility estimation-error"
         )
 
 

@@ -253,14 +253,13 @@ class Result(SuggestsAttributes, Generic[C_co]):
     @property
     def to_record(self) -> ResultRecord:
         """Collect the fields that a file stores in addition to the mechanism."""
-        numbers = {
-            name: finite_or_none(getattr(self.certificate, name))
-            for name in ("value", "bound", "gap", "level")
-        }
-        own = {
-            one.name: getattr(self, one.name) for one in fields(ResultRecord) if one.name != "prior"
-        }
-        return ResultRecord(**{**own, **numbers, "prior": self.certificate.listed_prior})
+        found: dict[str, Any] = {"prior": self.certificate.listed_prior}
+        for name in ("value", "bound", "gap", "level"):
+            found[name] = finite_or_none(getattr(self.certificate, name))
+        for one in fields(ResultRecord):
+            if one.name not in found:
+                found[one.name] = getattr(self, one.name)
+        return ResultRecord(**found)
 
     def _to_metadata(self, *, keeps_matrices: bool = False) -> dict[str, Any]:
         """Serialize the fields that a file stores in addition to the mechanism."""

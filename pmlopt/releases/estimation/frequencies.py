@@ -424,9 +424,10 @@ def estimate(
         >>> estimate([[0.5, 0.5], [0.5, 0.5]], [6, 4])
         Traceback (most recent call last):
         ...
-        pmlopt.errors.MechanismError: the mechanism has rank 1 for 2 letters: its output determines the
-        frequency of no single letter, and not row 0 of what is to be estimated; `estimable(mechanism)` lists
-        what it does determine. To estimate all, release with a mechanism for the utility estimation-error
+        pmlopt.errors.MechanismError: the mechanism has rank 1 for 2 letters: row 0 of what is asked for
+        cannot be estimated from its output, which determines the frequency of no single letter;
+        `estimable(mechanism)` lists what it determines. To estimate all, release with a mechanism for the
+        utility estimation-error
     """
     m = as_mechanism(mechanism)
     share = check_confidence(confidence)
