@@ -73,10 +73,12 @@ def test_the_blocks_run_in_order(
     monkeypatch.chdir(tmp_path)
     found = to_run(page)
     name = script_name([block for block in found if block.language == "python"])
-    if name is not None:
-        run_as_script(tmp_path / name, [block for block in found if block.language == "python"])
     names: dict[str, object] = {"__name__": "__main__"}
     shown = shown_outputs(page.read_text("utf-8"))
+    if name is not None:
+        code = [block for block in found if block.language == "python"]
+        output = run_as_script(tmp_path / name, code)
+        assert all(prints(output, shown.get(block.line, "")) for block in code), output
     for block in found:
         if block.language != "python":
             run_shell(block)
@@ -94,6 +96,7 @@ def run_python(block: Block, names: dict[str, object]) -> str:
         with contextlib.redirect_stdout(printed):
             exec(compile(ast.Module([statement], []), "page", "exec"), names)
         assert says(comment, printed.getvalue()), f"{printed.getvalue()} is not {comment}"
+        assert "np.float" not in printed.getvalue(), "a page shows plain numbers"
         output += printed.getvalue()
     return output
 
@@ -151,14 +154,15 @@ def says(comment: str, printed: str) -> bool:
     return all(map(same_number, re.findall(NUMBER, printed), numbers(comment)))
 
 
-def run_as_script(path: Path, page: list[Block]) -> None:
-    """Run the blocks as one file, as new processes import it."""
+def run_as_script(path: Path, page: list[Block]) -> str:
+    """Run the blocks as one file, as new processes import it; what it prints is returned."""
     path.write_text("\n\n".join(block.code for block in page))
     environment = {**os.environ, "PYTHONPATH": str(Path(pmlopt.__file__).parents[1])}
     done = subprocess.run(
         [sys.executable, path.name], cwd=path.parent, env=environment, capture_output=True
     )
     assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
 
 
 def run(line: str) -> None:

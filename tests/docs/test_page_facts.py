@@ -91,6 +91,8 @@ THRESHOLDS = [
     ("columns.md", "a be certain from 0.916", 0.4),
     ("symmetry.md", "certain from 0.356 nats on", 0.7),
     ("getting_started.md", "From 0.399 nats", 1 - 0.3293),
+    ("data.md", "From 0.399 nats", 1 - 0.3293),
+    ("noise.md", "`-log 0.2 = 1.609` nats", 0.2),
     ("choosing/limitations.md", "from 2.302 nats on for p = 0.1", 0.1),
     ("choosing/limitations.md", "from 0.693 for a half", 0.5),
     ("choosing/epsilon.md", '"weekly" from 0.287', 0.75),

@@ -8,8 +8,9 @@ from documents import ROOT
 from pmlopt.publishing import choose_rounding_step
 
 PAGE = (ROOT / "docs" / "threat_model.md").read_text("utf-8")
-FOOT = PAGE.split("## Which test shows what\n")[1]
-PROPERTY = re.compile(r"^\| .* \| \[.*\]\(#[\w-]+\) \| .*", re.MULTILINE)
+ASSURANCE = (ROOT / "docs" / "assurance.md").read_text("utf-8")
+FOOT = ASSURANCE.split("## Tests of a release\n")[1].split("\n## ")[0]
+PROPERTY = re.compile(r"^\| .* \| \[.*\]\(threat_model\.md#[\w-]+\) \| .*", re.MULTILINE)
 TESTS = re.compile(r"`(tests/[^`]+)`")
 
 

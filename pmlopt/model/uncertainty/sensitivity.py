@@ -164,9 +164,9 @@ def lipschitz_bound(
     """Bound the difference of the PML levels under two priors of a set: `exp(C) |p - q|_1 / 2`, in nats.
 
     Half of the paper's Theorem 3. Let a column v have the largest entry 1. Its least mean over the set is
-    at least exp(-C), so that the logarithms of its means under p and q differ by at most exp(C) |<p - q, v>|;
-    and since the entries of p - q sum to 0, |<p - q, v>| <= |p - q|_1 / 2 (max v - min v). Not attained where
-    p is not q, but approached: by a column with a zero, for near priors.
+    at least exp(-C), so that the logarithms of its means under p and q differ by at most `exp(C) |<p - q,
+    v>|`; and since the entries of p - q sum to 0, `|<p - q, v>| <= |p - q|_1 / 2 (max v - min v)`. Not
+    attained where p is not q, but approached: by a column with a zero, for near priors.
 
     Args:
         priors: the set; C is the mechanism's leakage capacity over it.
