@@ -185,6 +185,7 @@ def time_code(work: str) -> Callable[[Path], Sequence[str]]:
 import time
 import numpy as np
 from pmlopt import *
+import scipy.linalg, scipy.optimize, scipy.sparse.linalg
 solve(design([0.5, 0.5], PML(1.0), "hamming"))
 begin = time.process_time()
 {work}
@@ -233,6 +234,7 @@ gains, points = rng.random((letters, letters)), rng.random((letters, 2))
 apart = np.linalg.norm(points[:, None] - points, axis=2)
 steps = np.abs(np.subtract.outer(np.arange(letters), np.arange(letters))) / letters
 counts = (rng.multinomial(20_000, prior) + 1).tolist()
+import scipy.linalg, scipy.optimize, scipy.sparse.linalg
 solve(design([0.5, 0.5], PML(1.0), "hamming"))
 begin = time.process_time()
 solve({question})
