@@ -240,9 +240,9 @@ class Gaussian(AdditiveNoise):
     ) -> float:
         """Bound the failure probability from above; from the level on it is 0."""
         found = super().bound_failure(letters, epsilon, enough)
-        # next to the level what is left is rounding, which is far above none: a level has a flat top
-        is_near = math.isnan(enough) and 0 < found < 1e-5
-        return 0.0 if is_near and epsilon >= self.compute_levels(letters).max() else found
+        # from the level on what is left is rounding, which may be far above none: a level has a flat top
+        is_asked = math.isnan(enough) and found > 0
+        return 0.0 if is_asked and epsilon >= self.compute_levels(letters).max() else found
 
     def compute_tail(self, noise: FloatArray) -> FloatArray:
         """Compute the probability that the noise is above a number; digits of small ones are kept."""

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracles import additive as oracle
 from oracles.designs import FloatArray
@@ -120,6 +120,7 @@ def test_it_does_not_rise_with_the_noise(seed: int, factor: float) -> None:
     assert (np.array(more) <= np.array(less) + 2e-12).all()
 
 
+@example(2_147_483_645)  # of whose outcomes many leak as much as the level but for rounding
 @settings(max_examples=10, deadline=None)
 @given(SEEDS)
 def test_no_outcome_leaks_more_and_from_the_level_on_none_fails(seed: int) -> None:
