@@ -64,6 +64,7 @@ def audit_together(
 def _read_mechanism_and_law(path: Path) -> tuple[Mechanism, Prior | None]:
     """Read a mechanism, or the only one of the folder of a release with the law that it states."""
     from pmlopt.data.mechanism import Mechanism
+    from pmlopt.publishing.checking import find_mechanism_file, load_listed_matrix
     from pmlopt.publishing.folder import ReleaseFile, restrict_to_occurring
 
     if not path.is_dir():
@@ -74,7 +75,8 @@ def _read_mechanism_and_law(path: Path) -> tuple[Mechanism, Prior | None]:
             f"{path}: releases {len(stated.parts)} columns: name the file of one mechanism in it, and give "
             "--prior"
         )
-    mechanism = Mechanism.load(path / stated.parts[0].mechanism)
+    name = stated.parts[0].mechanism
+    mechanism = load_listed_matrix(find_mechanism_file(path.resolve(), name), name)
     law, mechanism = restrict_to_occurring(stated.count_people([mechanism]), 0, mechanism)
     return mechanism, law
 

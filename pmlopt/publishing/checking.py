@@ -307,6 +307,18 @@ def load_listed_matrix(path: Path, name: str) -> Mechanism:
     return found if isinstance(found, Mechanism) else found.mechanism
 
 
+def find_mechanism_file(folder: Path, name: str) -> Path:
+    """Find the file of a mechanism inside the folder of a release.
+
+    Raises:
+        FileFormatError: it is missing, or the name leads out of the folder.
+    """
+    path = find_own_file(folder, name)
+    if path is None:
+        raise FileFormatError(f"{folder}: the mechanism {name!r:.80} is missing")
+    return path
+
+
 def find_own_file(folder: Path, name: str) -> Path | None:
     """Find a file directly inside the folder; None without one.
 

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from pmlopt.core.numbers.arrays import join_words
-from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import FileFormatError
 from pmlopt.measures import ldp_level
-from pmlopt.publishing.checking import check, find_own_file, load_listed_matrix
+from pmlopt.publishing.checking import check, find_mechanism_file, load_listed_matrix
 from pmlopt.publishing.folder import RANDOM_ORDER, ReleaseFile
 
 
@@ -101,7 +100,10 @@ def _describe_unprotected(told: ReleaseFile) -> str:
 
 def _describe_loss(place: Path, told: ReleaseFile) -> dict[str, Any]:
     """Describe the unit and the parameters of the loss, also as local differential privacy."""
-    local = sum(ldp_level(_load_matrix(place, part.mechanism)) for part in told.parts)
+    names = [part.mechanism for part in told.parts]
+    local = sum(
+        ldp_level(load_listed_matrix(find_mechanism_file(place, one), one)) for one in names
+    )
     return {
         "privacy_unit": "Person-level",
         "privacy_unit_description": "one row: the tuple of a person's letters in the released columns",
@@ -118,11 +120,3 @@ def _describe_mechanisms(told: ReleaseFile) -> str:
     """Describe the mechanisms in a sentence."""
     parts = [f"{join_words(one.columns, 9)} by {one.mechanism}" for one in told.parts]
     return "a row-stochastic matrix of multiples of 2^-53 for each part: " + ", ".join(parts)
-
-
-def _load_matrix(place: Path, name: str) -> Mechanism:
-    """Load the mechanism of a part from its file in the folder."""
-    path = find_own_file(place, name)
-    if path is None:
-        raise FileFormatError(f"{place}: the mechanism {name!r:.80} is missing")
-    return load_listed_matrix(path, name)

@@ -23,7 +23,7 @@ from pmlopt.publishing.checking import (
     assess_described_fit,
     count_outcomes,
     describe_fit,
-    find_own_file,
+    find_mechanism_file,
     find_released_data,
     load_listed_matrix,
 )
@@ -177,9 +177,7 @@ def _open_release(
         raise FileFormatError(f"{folder}: the released data {described.data!r:.80} are missing")
     releases = []
     for part in parts:
-        path = find_own_file(place, part.mechanism)
-        if path is None:
-            raise FileFormatError(f"{folder}: the mechanism {part.mechanism!r:.80} is missing")
+        path = find_mechanism_file(place, part.mechanism)
         _check_digest(path, part.mechanism, described)
         releases.append(ColumnRelease(load_listed_matrix(path, part.mechanism), part.columns))
     _check_data(place, data, described)

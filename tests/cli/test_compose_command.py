@@ -85,6 +85,10 @@ def test_folders_of_releases_are_audited_under_the_law_that_they_state(folder: P
     assert found[0][0] == pytest.approx(0.8)
     assert "that C states are others than those of A" in refused(folder, "audit A B C")
     assert "B/mechanisms/c.json): a prior is given by" in refused(folder, f"audit A {files[1]}")
+    described = json.loads((folder / "B/release.json").read_text())
+    described["parts"][0]["mechanism"] = "../A/mechanisms/c.json"
+    (folder / "B/release.json").write_text(json.dumps(described))
+    assert "../A/mechanisms/c.json" in refused(folder, "audit A B")  # leads out of the folder
     parts = "".join(f'[release.{one}]\nepsilon = 1\nutility = "hamming"\n' for one in "cd")
     write(folder, "plan.toml", parts)
     run("release", "people.csv", "--plan", "plan.toml", "-o", "D")
