@@ -19,7 +19,7 @@ from pmlopt.core.files.child_process import start_child
 from pmlopt.core.files.csv_rows import HEAD_BYTES
 from pmlopt.core.files.file_kinds import SURVEY_KINDS, find_survey_ending
 from pmlopt.core.frames import MISSING_LETTER
-from pmlopt.core.lazy_imports import check_installed
+from pmlopt.core.lazy_imports import check_installed, compute, pyarrow
 from pmlopt.core.numbers.arrays import BoolArray, IntArray, Label
 from pmlopt.errors import FileFormatError, LabelWarning
 from pmlopt.tables.survey_columns import PROGRAMS, SurveyColumn, SurveyMetadata
@@ -56,8 +56,6 @@ class ReadingProcess:
 
     def _open_stream(self) -> Any:
         """Open the next stream of the process."""
-        import pyarrow
-
         try:
             return pyarrow.ipc.open_stream(self._child.stdout)
         except (pyarrow.ArrowInvalid, OSError) as cause:
@@ -69,8 +67,6 @@ class ReadingProcess:
         Raises:
             FileFormatError: the file is damaged.
         """
-        import pyarrow
-
         assert self._child.stdin is not None
         assert self._child.stdout is not None
         try:
@@ -263,10 +259,10 @@ class SurveyBatch(TableBatch):
 
     def get_column(self, place: int, kept_mask: BoolArray | None = None) -> Any:
         """Return a column's array for kept rows."""
-        from pyarrow import compute, scalar
-
         found, about = super().get_column(place, kept_mask), self._table.columns[place]
         if self._table.keeps_numbers or str(found.type) != "double":
             return found
-        numbers = compute.if_else(compute.less(found, MIN_KIND), found, scalar(None, found.type))
+        numbers = compute.if_else(
+            compute.less(found, MIN_KIND), found, pyarrow.scalar(None, found.type)
+        )
         return numbers if about.time is None else about.time.to_arrow(numbers, about.name)

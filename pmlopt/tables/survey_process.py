@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from pmlopt.core.lazy_imports import pyarrow
 from pmlopt.core.numbers.arrays import BoolArray, FloatArray
 from pmlopt.errors import FileFormatError
 
@@ -83,8 +84,6 @@ class FileServer:
     """
 
     def __init__(self, path: str, ending: str, encoding: str) -> None:
-        import pyarrow
-
         how = {"encoding": encoding} if encoding and ending != ".por" else {}
         self._read = partial(_read, path, ending, **how)
         self._found = self._read(metadataonly=True)[1]
@@ -98,8 +97,6 @@ class FileServer:
 
     def write_head(self, stream: BinaryIO) -> None:
         """Write a stream without rows, with what the file states of its columns."""
-        import pyarrow
-
         told = {field: getattr(self._found, theirs) for field, theirs in _FIELDS.items()} | {
             "value_labels": {
                 name: list(labels.items())
@@ -115,8 +112,6 @@ class FileServer:
 
     def write_rows(self, names: Sequence[str], stream: BinaryIO) -> None:
         """Write a stream with the rows of some columns, and a + behind it."""
-        import pyarrow
-
         schema = pyarrow.schema(
             [(f"f{place}", self._types[name]) for place, name in enumerate(names)]
         )
@@ -155,8 +150,6 @@ def _count_rows(batches: Sequence[Any]) -> int:
 
 def _to_arrow(cells: Sequence[Any], kind: Any) -> Any:
     """Convert the cells of a column to an Arrow array without nulls."""
-    import pyarrow
-
     if kind == pyarrow.string():
         return pyarrow.array(["" if cell is None else cell for cell in cells], kind)
     return pyarrow.array(number_kinds(cells))
@@ -164,8 +157,6 @@ def _to_arrow(cells: Sequence[Any], kind: Any) -> Any:
 
 def _encode(column: Any) -> Any:
     """Encode a column of at most 256 values, a byte for each cell; None for one of more."""
-    import pyarrow
-
     coded = column.dictionary_encode()
     if len(coded.dictionary) > np.iinfo(np.uint8).max + 1:
         return None

@@ -11,7 +11,7 @@ import numpy as np
 
 from pmlopt.core.display import format_nats
 from pmlopt.core.frames import MISSING_LETTER
-from pmlopt.core.lazy_imports import import_optional, tempfile
+from pmlopt.core.lazy_imports import compute, import_optional, pyarrow, tempfile
 from pmlopt.core.numbers.arrays import Label
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.survey import SurveyTable
@@ -81,8 +81,6 @@ class SurveySink(TypedSink):
 
     def _make_values(self, column: OutputColumn) -> Any:
         """Return the values of the labels of a new column: numbers where all are, or their missing cells."""
-        import pyarrow
-
         found = [self._to_number(label, self._about.get(column.name)) for label in column.labels]
         numbers = [one for one in found if one is not None]
         if len(numbers) < len(found) or all(np.isnan(one) or one >= MIN_KIND for one in numbers):
@@ -105,8 +103,6 @@ class SurveySink(TypedSink):
 
     def _check_column(self, column: OutputColumn, kind: Any) -> None:
         """Raise an error for a column that the format cannot hold."""
-        import pyarrow
-
         types, name = pyarrow.types, str(column.name)
         is_number = types.is_floating(kind) or types.is_integer(kind)
         is_time = choose_time_format(kind, self.program) is not None
@@ -164,8 +160,6 @@ class SurveySink(TypedSink):
 
     def _try_columns(self) -> None:
         """Raise an error where pyreadstat writes no row of missing cells of these columns."""
-        import pyarrow
-
         row = pyarrow.Table.from_arrays(
             [pyarrow.nulls(1, kind) for kind in self._schema.types], schema=self._schema
         )
@@ -210,8 +204,6 @@ class SurveySink(TypedSink):
 
     def _to_cells(self, name: str, column: Any) -> Any:
         """Convert a column to what pyreadstat writes."""
-        import pyarrow
-
         if column.type == pyarrow.string():
             found = column.fill_null("").dictionary_encode().combine_chunks()
             self._check_texts(name, found.dictionary)
@@ -234,8 +226,6 @@ class SurveySink(TypedSink):
 
     def _check_texts(self, name: str, texts: Any) -> None:
         """Raise an error for text that would come back as another one."""
-        from pyarrow import compute
-
         pattern = r"\x00" if self.keeps_blanks else r"\x00| $"
         is_cut = compute.match_substring_regex(texts, pattern)
         if compute.any(is_cut).as_py():

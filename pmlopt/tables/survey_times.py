@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pmlopt.core.lazy_imports import pyarrow
 from pmlopt.errors import FileFormatError
 
 _DAY, _SECOND = 86_400_000_000, 1_000_000
@@ -71,8 +72,6 @@ class TimeFormat:
     @property
     def arrow_type(self) -> Any:
         """Return the Arrow type of such a column in other files."""
-        import pyarrow
-
         types = {"date": pyarrow.date32(), "moment": pyarrow.timestamp("us")}
         return types.get(self.kind, pyarrow.string())
 
@@ -126,8 +125,6 @@ class TimeFormat:
         Raises:
             FileFormatError: a date has a time of day, or is beyond what files hold.
         """
-        import pyarrow
-
         numbers = np.asarray(column.to_numpy(zero_copy_only=False), dtype=float)
         missing = np.isnan(numbers)
         if self.kind == "time":
@@ -164,11 +161,9 @@ def find_time_format(name: str | None, program: str) -> TimeFormat | None:
 
 def choose_time_format(kind: Any, program: str) -> str | None:
     """Return the format of a program for an Arrow type of dates or moments; None for another type."""
-    from pyarrow import types
-
-    if types.is_date(kind):
+    if pyarrow.types.is_date(kind):
         return _DEFAULT_FORMATS[program]["date"]
-    is_moment = types.is_timestamp(kind) and kind.tz is None
+    is_moment = pyarrow.types.is_timestamp(kind) and kind.tz is None
     return _DEFAULT_FORMATS[program]["moment"] if is_moment else None
 
 
@@ -180,8 +175,6 @@ def count_units(column: Any, program: str) -> Any:
         >>> count_units(pyarrow.array([datetime.date(1960, 1, 2), None]), "sas").tolist()
         [1.0, nan]
     """
-    import pyarrow
-
     about = find_time_format(choose_time_format(column.type, program), program)
     assert about is not None
     passed = (

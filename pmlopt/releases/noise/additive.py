@@ -71,7 +71,11 @@ class AdditiveNoise(NoiseLaw):
         return PlacedLetters(known, over, read_points(known.labels, self.is_whole))
 
     def compute_levels(self, letters: PlacedLetters) -> FloatArray:
-        """Bound (N,) from above what an outcome leaks of each letter."""
+        """Bound (N,) from above what an outcome leaks of each letter, as sharply as is known."""
+        return self.bound_levels(letters)
+
+    def bound_levels(self, letters: PlacedLetters) -> FloatArray:
+        """Bound (N,) from above what an outcome leaks of each letter, by a formula."""
         # the outcome at a letter attains it, or one that is far away
         return letters.bound_levels(self.bound_log_ratios(letters.bound_distances(self.grid_step)))
 
@@ -219,7 +223,7 @@ class AdditiveNoise(NoiseLaw):
         if level == 0:
             return 1.0
         # sharper levels take as long as many failure probabilities
-        levels = AdditiveNoise.compute_levels(self, letters)
+        levels = self.bound_levels(letters)
         if level >= levels.max():
             return 0.0
         if not self.scale and len(levels) > 2:

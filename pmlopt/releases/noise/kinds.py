@@ -193,7 +193,7 @@ class Gaussian(AdditiveNoise):
 
     def compute_levels(self, letters: PlacedLetters) -> FloatArray:
         """Bound (N,) from above what an outcome leaks of each letter: with a maximum of it on a line."""
-        levels = super().compute_levels(letters)
+        levels = self.bound_levels(letters)
         differing = letters.points[:, np.ptp(letters.points, axis=0) > 0]
         if not self.scale or differing.shape[1] != 1:
             return levels
