@@ -64,8 +64,8 @@ def audit_together(
 def _read_mechanism_and_law(path: Path) -> tuple[Mechanism, Prior | None]:
     """Read a mechanism, or the only one of the folder of a release with the law that it states."""
     from pmlopt.data.mechanism import Mechanism
-    from pmlopt.publishing.checking import find_mechanism_file, load_listed_matrix
-    from pmlopt.publishing.folder import ReleaseFile, restrict_to_occurring
+    from pmlopt.publishing.checking import load_listed_matrix
+    from pmlopt.publishing.folder import ReleaseFile, find_mechanism_file, restrict_to_occurring
 
     if not path.is_dir():
         return Mechanism.load(path), None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import shlex
-import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -31,6 +30,8 @@ from pmlopt.publishing.folder import (
     ReleaseFile,
     compute_joint_levels,
     digest_folder,
+    find_own_file,
+    find_regular_file,
     find_release_of,
     restrict_to_occurring,
 )
@@ -125,7 +126,7 @@ def check(folder: str | os.PathLike[str]) -> Verdict:
             f"{folder}: is a file: `pmlopt verify` checks saved results, and this a folder{hint}"
         )
     place = place.resolve()
-    _find_regular_file(place, DESCRIPTION)
+    find_regular_file(place, DESCRIPTION)
     described = ReleaseFile.read(place)
     if described.date and not is_date(described.date):
         raise FileFormatError(
@@ -305,53 +306,6 @@ def load_listed_matrix(path: Path, name: str) -> Mechanism:
     """
     found = get_listed_mechanism(load_saved(path), name)
     return found if isinstance(found, Mechanism) else found.mechanism
-
-
-def find_mechanism_file(folder: Path, name: str) -> Path:
-    """Find the file of a mechanism inside the folder of a release.
-
-    Raises:
-        FileFormatError: it is missing, or the name leads out of the folder.
-    """
-    path = find_own_file(folder, name)
-    if path is None:
-        raise FileFormatError(f"{folder}: the mechanism {name!r:.80} is missing")
-    return path
-
-
-def find_own_file(folder: Path, name: str) -> Path | None:
-    """Find a file directly inside the folder; None without one.
-
-    Raises:
-        FileFormatError: the name leads out of the folder, or to something that is no file.
-    """
-    try:
-        path = folder / name
-        if (
-            path.parent.resolve().is_relative_to(folder)
-            and ".." not in path.parts
-            and not os.path.lexists(path)
-        ):
-            return None
-    except (OSError, ValueError, RuntimeError):
-        pass  # reported below
-    return _find_regular_file(folder, name)
-
-
-def _find_regular_file(folder: Path, name: str) -> Path:
-    """Return a regular file directly inside the folder; raise an error without one.
-
-    Raises:
-        FileFormatError: it is outside, or no file.
-    """
-    try:
-        path = folder / name
-        inside = path.resolve().is_relative_to(folder) and stat.S_ISREG(path.lstat().st_mode)
-    except (OSError, ValueError, RuntimeError):
-        inside = False
-    if not inside:
-        raise FileFormatError(f"{folder}: has no file of its own named {name!r:.80}")
-    return path
 
 
 def _check_files(place: Path, described: ReleaseFile) -> Claim:

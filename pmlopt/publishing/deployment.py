@@ -14,8 +14,8 @@ from typing import Any
 from pmlopt.core.numbers.arrays import join_words
 from pmlopt.errors import FileFormatError
 from pmlopt.measures import ldp_level
-from pmlopt.publishing.checking import check, find_mechanism_file, load_listed_matrix
-from pmlopt.publishing.folder import RANDOM_ORDER, ReleaseFile
+from pmlopt.publishing.checking import check, load_listed_matrix
+from pmlopt.publishing.folder import RANDOM_ORDER, ReleaseFile, find_mechanism_file
 
 
 def describe_deployment(folder: str | os.PathLike[str]) -> dict[str, Any]:

@@ -23,11 +23,16 @@ from pmlopt.publishing.checking import (
     assess_described_fit,
     count_outcomes,
     describe_fit,
-    find_mechanism_file,
     find_released_data,
     load_listed_matrix,
 )
-from pmlopt.publishing.folder import DESCRIPTION, ReleasedMechanism, ReleaseFile, find_release_of
+from pmlopt.publishing.folder import (
+    DESCRIPTION,
+    ReleasedMechanism,
+    ReleaseFile,
+    find_mechanism_file,
+    find_release_of,
+)
 from pmlopt.publishing.letter_names import make_namer
 from pmlopt.publishing.page import describe_rounding
 from pmlopt.publishing.release_fit import FALSE_ALARM_PROBABILITY

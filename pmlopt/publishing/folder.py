@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -267,6 +268,53 @@ def restrict_to_occurring(
     # where all letters occur, the matrix stays as it is: a copy of a large one takes a second
     matrix = mechanism.matrix if len(rows) == len(counts) else mechanism.matrix[rows]
     return prior, Mechanism(matrix, labels, mechanism.outputs)
+
+
+def find_mechanism_file(folder: Path, name: str) -> Path:
+    """Find the file of a mechanism inside the folder of a release.
+
+    Raises:
+        FileFormatError: it is missing, or the name leads out of the folder.
+    """
+    path = find_own_file(folder, name)
+    if path is None:
+        raise FileFormatError(f"{folder}: the mechanism {name!r:.80} is missing")
+    return path
+
+
+def find_own_file(folder: Path, name: str) -> Path | None:
+    """Find a file directly inside the folder; None without one.
+
+    Raises:
+        FileFormatError: the name leads out of the folder, or to something that is no file.
+    """
+    try:
+        path = folder / name
+        if (
+            path.parent.resolve().is_relative_to(folder)
+            and ".." not in path.parts
+            and not os.path.lexists(path)
+        ):
+            return None
+    except (OSError, ValueError, RuntimeError):
+        pass  # reported below
+    return find_regular_file(folder, name)
+
+
+def find_regular_file(folder: Path, name: str) -> Path:
+    """Return a regular file directly inside the folder; raise an error without one.
+
+    Raises:
+        FileFormatError: it is outside, or no file.
+    """
+    try:
+        path = folder / name
+        inside = path.resolve().is_relative_to(folder) and stat.S_ISREG(path.lstat().st_mode)
+    except (OSError, ValueError, RuntimeError):
+        inside = False
+    if not inside:
+        raise FileFormatError(f"{folder}: has no file of its own named {name!r:.80}")
+    return path
 
 
 def find_release_of(path: Path) -> Path | None:
