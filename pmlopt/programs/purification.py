@@ -125,18 +125,15 @@ def repair_within_support(
     A little of another mechanism with these zeros is mixed in, a little more at each try: of each column's
     mean on the letters that have it, or else of one that is strictly within the bounds.
     """
+    missing = compute_mixing_weights(prior, privacy, matrix, prior.pmf @ matrix)
+    if missing.max() > SLIGHT_WEIGHTS[-1]:  # only rounding is mended
+        return None
     support = matrix > 0
     masses = np.maximum(prior.pmf @ support, np.finfo(float).tiny)
     constant = np.where(support, (prior.pmf @ matrix) / masses, 0.0)
     found = _mix_slightly(prior, privacy, matrix, constant)
     if found is not None or support.all() or matrix.size * len(matrix) > MAX_STRICT_SIZE:
         return found
-    # only rounding is mended
-    if (
-        compute_mixing_weights(prior, privacy, matrix, prior.pmf @ matrix).max()
-        > SLIGHT_WEIGHTS[-1]
-    ):
-        return None
     strict = find_strict_mechanism(prior, privacy, matrix)
     return None if strict is None else _mix_slightly(prior, privacy, matrix, strict)
 
