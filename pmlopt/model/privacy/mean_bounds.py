@@ -7,6 +7,7 @@ letters: over all of them it is the largest entry, or the least. PML, LDP, LIP a
 from __future__ import annotations
 
 import math
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -273,7 +274,7 @@ class MeanBounds(Requirement):
         nats = max(self.limits.values())
         # both sides have a sum of N products, and a level a logarithm of such a ratio: their roundings are at
         # most N + 12 + 2 nats units in the last place, and this is more
-        share = 2 * (prior.size + 16 + nats) * float(np.finfo(float).eps)
+        share = 2 * (prior.size + 16 + nats) * sys.float_info.epsilon
         over = self.violation(prior.pmf, matrix, lambda exponent: math.exp(exponent) * (1 - share))
         return bool((over <= 0).all())
 
@@ -480,7 +481,9 @@ def _is_vacuous(one: MeanBound, weights: Any, power: Callable[[float], Any]) -> 
         return one.exponent > math.log(len(weights))
     if one.kind != BoundKind.MAX_OVER_MEAN:
         return False
-    return one.exponent > MAX_EXPONENT or bool(power(one.exponent) * weights.min() >= weights.sum())
+    if one.exponent > MAX_EXPONENT:
+        return True
+    return bool(_subtract_multiple(weights.sum(), power(one.exponent), weights.min()) <= 0)
 
 
 def _subtract_multiple(larger: Any, factor: Any, smaller: Any) -> Any:
