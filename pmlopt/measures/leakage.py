@@ -410,11 +410,7 @@ def _compute_leakages(p: Prior, m: Mechanism, counted: NDArray[np.bool_] | None)
         short = (peaks - m.matrix[rows]) / units
         means += p.pmf[rows] @ (m.matrix[rows] / units)
         gaps += p.pmf[rows] @ (short if counted is None else short * counted[rows])
-    if support.all():
-        return log_quotient(means, gaps)
-    found = np.full(len(m.outputs), -np.inf)
-    found[support] = log_quotient(means[support], gaps[support])
-    return found
+    return np.where(support, log_quotient(means, gaps), -np.inf)
 
 
 def leakage_level(
