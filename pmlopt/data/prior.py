@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -354,7 +355,7 @@ class Prior(SuggestsAttributes, Record):
         """
         return draw_bars(self.probabilities, self.labels, "probability")
 
-    @property
+    @cached_property
     def weights(self) -> tuple[int, ...]:
         """Return N positive integers exactly proportional to the probabilities.
 
@@ -549,12 +550,12 @@ def conditional_value_at_risk(weights: FloatArray, values: FloatArray, mass: flo
     """
     # sorting goes along memory, and any order of equals will do
     falling = np.negative(values.T, order="C")
-    order = np.argsort(falling, axis=1)
-    filled = np.cumsum(weights[order], axis=1)
+    order = falling.argsort(axis=1)
+    filled = weights[order].cumsum(axis=1)
     # the weights may sum to less than a mass of 1 by rounding: then the last letter is the edge
     last, columns = np.minimum((filled < mass).sum(axis=1), len(weights) - 1), np.arange(len(order))
     edge = -falling[columns, order[columns, last]]
-    rounding = 8 * (len(weights) + 2) * float(np.finfo(float).eps) * np.abs(edge)
+    rounding = 8 * (len(weights) + 2) * sys.float_info.epsilon * np.abs(edge)
     return np.asarray(edge + weights @ np.maximum(values - edge, 0.0) / mass + rounding)
 
 

@@ -187,11 +187,10 @@ def ldp_level(mechanism: MechanismLike) -> float:
         >>> round(math.exp(ldp_level([[0.75, 0.25], [0.25, 0.75]])), 12), ldp_level(np.eye(2))
         (3.0, inf)
     """
-    known = as_mechanism(mechanism)
-    occurring = known.matrix[:, known.support]
-    # the difference, not the quotient, keeps the digits of a level near 0
-    lowest = occurring.min(axis=0)
-    return float(log_quotient(lowest, occurring.max(axis=0) - lowest).max())
+    matrix = as_mechanism(mechanism).matrix
+    # the difference, not the quotient, keeps the digits of a level near 0; an output without mass has none
+    lowest = matrix.min(axis=0)
+    return float(log_quotient(lowest, matrix.max(axis=0) - lowest).max())
 
 
 def mutual_information(prior: PriorLike, mechanism: MechanismLike) -> float:
@@ -411,9 +410,7 @@ def _compute_leakages(p: Prior, m: Mechanism, counted: NDArray[np.bool_] | None)
         short = (peaks - m.matrix[rows]) / units
         means += p.pmf[rows] @ (m.matrix[rows] / units)
         gaps += p.pmf[rows] @ (short if counted is None else short * counted[rows])
-    found = np.full(len(m.outputs), -np.inf)
-    found[support] = log_quotient(means[support], gaps[support])
-    return found
+    return np.where(support, log_quotient(means, gaps), -np.inf)
 
 
 def leakage_level(

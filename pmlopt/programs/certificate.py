@@ -502,7 +502,8 @@ class ListedCertificate(RequirementCertificate):
         The error of a least mean over a set of priors has no such bound: its levels are rounded up.
         """
         # it reveals nothing: its levels are exact
-        constant = not np.ptp(self.mechanism.matrix, axis=0).any()
+        matrix = self.mechanism.matrix
+        constant = bool((matrix == matrix[0]).all())
         found = self.privacy.levels(self.prior, self.mechanism)
         found |= self.privacy.bound_levels(self.prior, self.mechanism)
         return found, 0.0 if constant else (self.prior.size + 8) * FLOAT_EPSILON

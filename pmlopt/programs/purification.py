@@ -215,10 +215,13 @@ def _iterate_cleaned(
 ) -> Iterator[FloatArray]:
     """Iterate over mechanisms with less dust that meet the requirement exactly, the cleanest first."""
     prior, privacy = certificate.prior, certificate.privacy
-    largest = matrix.max(axis=0)
+    largest, entries, tried = matrix.max(axis=0), matrix[matrix > 0], 0
     for limit in DUST_LIMITS:
-        if limit * matrix.shape[1] > 0.5:  # rows may consist of such entries
+        count = np.count_nonzero(entries <= limit)
+        # rows may consist of such entries; or the dust is that of the limit before, or none
+        if limit * matrix.shape[1] > 0.5 or count in (tried, 0):
             continue
+        tried = count
         has_rare = bool(((largest > 0) & (largest <= limit)).any())
         for gains in (program.expected_gains, None) if has_rare else (None,):
             merged = merge_rare_outputs(matrix, limit, prior.pmf, gains)

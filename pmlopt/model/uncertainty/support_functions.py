@@ -536,10 +536,10 @@ def max_gain_ldp(p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> fl
         >>> round(max_gain_ldp(np.full(4, 0.25), np.array([[4.0], [2.0], [1.0], [0.0]]), 0.5), 9)
         2.2
     """
-    order = np.argsort(-gains, axis=0, kind="stable")
+    order = np.negative(gains).argsort(axis=0, kind="stable")
     weights = p[order]
-    values = weights * np.take_along_axis(gains, order, axis=0)
-    mass = exp_neg_epsilon + (1 - exp_neg_epsilon) * np.cumsum(weights, axis=0)
-    total = exp_neg_epsilon * values.sum(axis=0) + (1 - exp_neg_epsilon) * np.cumsum(values, axis=0)
+    values = weights * gains[order, np.arange(gains.shape[1])]
+    mass = exp_neg_epsilon + (1 - exp_neg_epsilon) * weights.cumsum(axis=0)
+    total = exp_neg_epsilon * values.sum(axis=0) + (1 - exp_neg_epsilon) * values.cumsum(axis=0)
     # the mean is the case of k = N: taken directly, it has no rounding of the cumulative sums
     return max(float((total / mass).max()), float((p @ gains).max()))

@@ -105,6 +105,8 @@ def tabulate_plain_labels(
     function: Callable[[Any, Any], float], inputs: Sequence[Label], outputs: Sequence[Label]
 ) -> FloatArray | None:
     """Tabulate a function of this module on labels that are text or whole numbers; None on others."""
+    if function not in (hamming, match, absolute, squared):
+        return None
     kinds = {type(label) for labels in (inputs, outputs) for label in labels}
     if not kinds <= {str, int}:
         return None
@@ -116,7 +118,7 @@ def tabulate_plain_labels(
         return found
     # differences of whole numbers below this are floats
     limit = 2**52
-    if function not in (absolute, squared) or kinds != {int}:
+    if kinds != {int}:
         return None
     if any(abs(one) >= limit for labels in (inputs, outputs) for one in labels):  # type: ignore[arg-type]
         return None
@@ -211,9 +213,7 @@ class LinearUtility(Utility):
                 1, outputs, UtilityError
             )
             return np.asarray(ordered.values)
-        # few pairs take less than a look at all labels
-        many = len(inputs) * len(outputs) >= 10_000
-        known = tabulate_plain_labels(self.matrix, inputs, outputs) if many else None
+        known = tabulate_plain_labels(self.matrix, inputs, outputs)
         if known is not None:
             return known
         # pair by pair: a function of labels need not work on arrays
