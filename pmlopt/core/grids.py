@@ -109,7 +109,8 @@ class Grid:
         """Compute the (size, size) minimum distances between boxes."""
         squares = np.zeros((self.size, self.size))
         for axis, period in enumerate(self.periods):
-            low, high = self.lower[:, axis, None], self.upper[:, axis, None]
+            low = self.lower[:, axis, None]
+            high = self.upper[:, axis, None]
             least, most = low.T, high.T
             # (size, size): at most one of the two differences is positive, none where intervals overlap
             apart = np.maximum(np.maximum(low - most, least - high), 0.0)

@@ -85,7 +85,8 @@ class Chain(Record):
                     "and sum to one"
                 )
         # laws within the tolerance are divided: an error would grow with each step of the chain
-        first, moves = normalize_laws(first), normalize_laws(moves)
+        first = normalize_laws(first)
+        moves = normalize_laws(moves)
         names = check_labels_of_size(labels, len(first), "the states", PriorError)
         bounds = None if over is None else _check_kernel_bounds(moves, over)
         vars(self).update(initial=first, kernels=moves, labels=names, over=bounds)
@@ -219,7 +220,8 @@ def count_moves(
             if strange is None
             else f"{strange!r} is none of {abbreviate(names)}"
         )
-    firsts, moves = np.zeros(len(names)), np.zeros((len(names), len(names)))
+    firsts = np.zeros(len(names))
+    moves = np.zeros((len(names), len(names)))
     np.add.at(firsts, [place[states[0]] for states in seen if states], 1)
     pairs = [(place[a], place[b]) for states in seen for a, b in pairwise(states)]
     if pairs:

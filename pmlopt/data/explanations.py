@@ -11,7 +11,8 @@ from pmlopt.core.numbers.arrays import DefaultLabels, FloatArray, Label, make_la
 def explain_sums(matrix: FloatArray) -> str:
     """Explain row sums that differ from one, from row and column sums."""
     # only a hint in a message: nothing is transposed or divided here
-    down, across = matrix.sum(axis=0), matrix.sum(axis=1)
+    down = matrix.sum(axis=0)
+    across = matrix.sum(axis=1)
     for total, written in ((1.0, ""), (100.0, "in percent")):
         near = 1e-2 * total
         if total > 1 and np.abs(across - total).max() <= near:
@@ -43,6 +44,7 @@ def explain_sizes(labels: tuple[Label, ...], inputs: tuple[Label, ...]) -> str:
         known = set(map(make_label_key, other))
         alone = [label for label in side if make_label_key(label) not in known]
         if alone:
-            named, close = ", ".join(map(repr, alone[:5])), describe_difference(alone[:1], other)
+            named = ", ".join(map(repr, alone[:5]))
+            close = describe_difference(alone[:1], other)
             return f": {named} {words}{close}; {remedy}"
     return ""

@@ -97,7 +97,8 @@ class Mechanism(SuggestsAttributes):
         values: Any = matrix
         if not (type(matrix) is np.ndarray and matrix.ndim == 2):
             found = read_labelled_table(matrix, "the mechanism", MechanismError)
-            values, (rows_named, columns_named) = found.values, found.axes
+            values = found.values
+            rows_named, columns_named = found.axes
             if (rows_named is not None and inputs is not None) or (
                 columns_named is not None and outputs is not None
             ):
@@ -266,7 +267,8 @@ class Mechanism(SuggestsAttributes):
                    [0. , 1. ]])
         """
         after = as_mechanism(channel)
-        inputs, outputs = len(after.inputs), len(self.outputs)
+        inputs = len(after.inputs)
+        outputs = len(self.outputs)
         check_one_for_each("the channel has", inputs, "inputs", outputs, "outputs", MechanismError)
         check_labels_match(
             after.inputs, self.outputs, "the channel's inputs", "the mechanism's outputs"
@@ -512,7 +514,8 @@ def pair_with_prior(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, 
     if isinstance(prior, Mechanism) or isinstance(mechanism, Prior):
         raise MechanismError("the prior comes first, and then the mechanism")
     # sizes before labels: labels of another number can never be brought into one order
-    p, m = as_prior(prior), as_mechanism(mechanism)
+    p = as_prior(prior)
+    m = as_mechanism(mechanism)
     if p.size != len(m.inputs):
         raise MechanismError(
             f"the prior has {p.size} letters and the mechanism {len(m.inputs)} inputs"
@@ -565,7 +568,8 @@ def check_labels_match(
         or have_same_labels(left, right)
     ):
         return
-    one, other = abbreviate(left), abbreviate(right)
+    one = abbreviate(left)
+    other = abbreviate(right)
     if have_same_label_set(left, right):
         raise error(
             f"{left_name} {one} and {right_name} {other} are the same in another order: "

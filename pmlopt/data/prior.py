@@ -552,7 +552,8 @@ def conditional_value_at_risk(weights: FloatArray, values: FloatArray, mass: flo
     order = np.argsort(falling, axis=1)
     filled = np.cumsum(weights[order], axis=1)
     # the weights may sum to less than a mass of 1 by rounding: then the last letter is the edge
-    last, columns = np.minimum((filled < mass).sum(axis=1), len(weights) - 1), np.arange(len(order))
+    last = np.minimum((filled < mass).sum(axis=1), len(weights) - 1)
+    columns = np.arange(len(order))
     edge = -falling[columns, order[columns, last]]
     rounding = 8 * (len(weights) + 2) * float(np.finfo(float).eps) * np.abs(edge)
     return np.asarray(edge + weights @ np.maximum(values - edge, 0.0) / mass + rounding)
@@ -585,7 +586,8 @@ def max_conditional_value_at_risk(weights: FloatArray, values: FloatArray, mass:
     for rows in iterate_row_blocks(values.shape):
         above += weights[rows] @ np.maximum(values[rows] - edge, 0.0)
     bounds = edge + above / mass + rounding
-    falling, best = np.argsort(-bounds), -math.inf
+    falling = np.argsort(-bounds)
+    best = -math.inf
     for start in range(0, len(falling), block):
         some = falling[start : start + block]
         if bounds[some[0]] <= best + rounding:

@@ -202,7 +202,8 @@ class Secret(Record):
             raise FileFormatError(f"{path}: has one column: the secret and the letter are two")
         if len(head) == 4 and head[-1].strip().lower() in NUMBER_HEADERS:
             check_row_names(path, table.rows)
-        name, counts = head[0].strip() or "the secret", head[-1].strip().lower() in NUMBER_HEADERS
+        name = head[0].strip() or "the secret"
+        counts = head[-1].strip().lower() in NUMBER_HEADERS
         first, second = (parse_labels([row[k] for row in body]) for k in (0, 1))
         if len(head) == 2 and counts:
             raise FileFormatError(
@@ -335,7 +336,8 @@ def check_secret(about: object) -> None:
 
 def _order_letters(data: Any, column: Sequence[Label]) -> list[Label]:
     """Return the distinct letters of a column in their declared order, or as they come."""
-    letters, orders = list(dict.fromkeys(column)), find_column_orders(data)
+    letters = list(dict.fromkeys(column))
+    orders = find_column_orders(data)
     if None in orders:
         return letters
     rank = make_label_rank(letters, orders)

@@ -256,7 +256,8 @@ def _check_keys(keys: Iterable[str], names: Sequence[str], problem: str) -> None
 
 def _rank_outputs(given: Mapping[str, Any]) -> IntArray:
     """Rank the outputs by the loss or gain that stands in place of an order."""
-    prior, utility = given["prior"], as_utility(given["order"])
+    prior = given["prior"]
+    utility = as_utility(given["order"])
     if not isinstance(utility, LinearUtility):
         raise InstanceError(f"params.order is {given['order']!r}: name a loss, or give the ranks")
     outputs = given.get("outputs")

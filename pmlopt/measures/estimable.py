@@ -65,7 +65,8 @@ class Estimable:
             >>> estimable([[0.8, 0.2], [0.8, 0.2], [0.1, 0.9]]).warnings[0][:67]
             '3 values become 2 outputs; the frequencies of 2 of them cannot be e'
         """
-        size, lost = len(self.mechanism.inputs), len(self.mechanism.inputs) - len(self.letters)
+        size = len(self.mechanism.inputs)
+        lost = len(self.mechanism.inputs) - len(self.letters)
         if self.rank == size or not lost:
             return ()
         outputs = len(self.mechanism.outputs) - len(self.never)
@@ -145,9 +146,11 @@ def estimable(mechanism: MechanismLike) -> Estimable:
     m = as_mechanism(mechanism)
     sizes = np.linalg.svd(m.matrix, compute_uv=False)
     # relative to the largest: entries are rounded in proportion to it
-    rank, letters = int((sizes > RANK_RTOL * sizes[0]).sum()), len(m.matrix)
+    rank = int((sizes > RANK_RTOL * sizes[0]).sum())
+    letters = len(m.matrix)
     if rank == letters:  # everything is determined, and directions need not be known
-        basis, inside = np.eye(letters), np.ones(letters, dtype=bool)
+        basis = np.eye(letters)
+        inside = np.ones(letters, dtype=bool)
     else:
         left = np.linalg.svd(m.matrix)[0]
         # a unit vector is in the range iff its part in the orthogonal complement is 0

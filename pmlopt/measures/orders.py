@@ -154,7 +154,8 @@ def find_renyi_centre(
         1.333333333
     """
     occurs = matrix.max(axis=0) > 0
-    rows, beta = matrix[:, occurs], (alpha - 1) / alpha
+    rows = matrix[:, occurs]
+    beta = (alpha - 1) / alpha
     law, value, _ = maximize_over_laws(
         _make_rescaled_norms(rows, alpha), len(matrix), tolerance, iterations
     )
@@ -176,7 +177,8 @@ def _make_rescaled_norms(rows: FloatArray, alpha: float) -> Callable[[FloatArray
     beta = (alpha - 1) / alpha
 
     def evaluate_with_gradient(law: FloatArray) -> Local:
-        means, levels = law @ rows, order_levels(law, rows, alpha)
+        means = law @ rows
+        levels = order_levels(law, rows, alpha)
         lengths = means * np.exp(beta * levels)
         ratios = log_entry_ratios(rows, np.broadcast_to(means, rows.shape)) - beta * levels
         value = float(means @ np.expm1(beta * levels)) / beta

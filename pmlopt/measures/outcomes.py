@@ -141,9 +141,12 @@ def summarize_outcomes(prior: PriorLike, mechanism: MechanismLike) -> list[Outco
         peaks = columns.max(axis=0)
         # over the peaks, since the probability of an outcome may be below the floats
         joint = p.pmf[:, None] * (columns / np.where(peaks > 0, peaks, np.nan))
-        laws, turned = joint.sum(axis=0), np.ascontiguousarray(columns.T)
+        laws = joint.sum(axis=0)
+        turned = np.ascontiguousarray(columns.T)
         for place in np.flatnonzero(peaks > 0).tolist():
-            y, column, peak = part.start + place, turned[place], peaks[place]
+            y = part.start + place
+            column = turned[place]
+            peak = peaks[place]
             impossible = column <= 0
             raised = np.flatnonzero(column >= peak * (1 - 1e-12))
             x = int(raised[p.pmf[raised].argmax()])
@@ -151,7 +154,8 @@ def summarize_outcomes(prior: PriorLike, mechanism: MechanismLike) -> list[Outco
             after = float(joint[x, place] / laws[place])
             shown = 1.0 if certain else min(after, math.nextafter(1.0, 0.0))
             excluded = tuple(compress(p.labels, impossible.tolist())) if impossible.any() else ()
-            letter, before = p.labels[x], float(p.pmf[x])
+            letter = p.labels[x]
+            before = float(p.pmf[x])
             nearly = bool(column.min() < negligible * peak)
             found.append(
                 OutcomeSummary(outputs[y], float(law[y]), letter, before, shown, excluded, nearly)

@@ -508,7 +508,8 @@ class OutcomeLeakage(Constraint):
         """Return the constraint as linear rows: coefficients (R, N M) on the mechanism, and (R,) offsets."""
         known = [label for label, _ in self.most]
         places = indices_of(known, outputs, "the budgets of outcomes", ProgramError)
-        letters, m = np.eye(prior.size), len(outputs)
+        letters = np.eye(prior.size)
+        m = len(outputs)
         units = sparse.csr_array(np.eye(m)[places])
         # e^-eps P[x,y] <= q[y], so that no coefficient is large
         parts = [

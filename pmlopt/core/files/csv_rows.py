@@ -50,7 +50,8 @@ def parse_rows(
                 continue
             number += 1
             if number == 1:
-                length, first = len(row), row[0]
+                length = len(row)
+                first = row[0]
             # a first cell that is empty is the corner
             without_corner = number == 2 and len(row) == length + 1 and first != ""
             length += without_corner and labelled
@@ -170,7 +171,8 @@ def find_delimiter(text: str, *, labelled: bool = False) -> str:
         >>> find_delimiter("a b\nno 0,75 0,25\n", labelled=True)
         ' '
     """
-    head, whole = text[:HEAD_BYTES], len(text) <= HEAD_BYTES
+    head = text[:HEAD_BYTES]
+    whole = len(text) <= HEAD_BYTES
     fitting = list_delimiters(head, whole=whole) or [
         mark
         for mark in f"{DELIMITERS} "

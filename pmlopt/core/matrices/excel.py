@@ -83,11 +83,13 @@ def decode_xlsx(source: Source) -> MatrixFile:
         ]
         for row, values in enumerate(rows[1:], 2)
     ]
-    header, before = rows[0][1:], [row[0] for row in rows[1:]]
+    header = rows[0][1:]
+    before = [row[0] for row in rows[1:]]
     if source.stochastic:
         texts = [["" if value is None else str(value) for value in row] for row in rows]
         check_layout(texts, source.path)
-    inputs, outputs = _parse_labels(before, source), _parse_labels(header, source)
+    inputs = _parse_labels(before, source)
+    outputs = _parse_labels(header, source)
     for labels in (inputs, outputs):
         warn_of_near_labels(labels, source.path)
     return MatrixFile(np.array(numbers, dtype=np.float64), inputs, outputs)
@@ -175,15 +177,19 @@ def _build_cell(sheet: Any, value: Any, openpyxl: Any) -> Any:
         return None
     cell = openpyxl.cell.WriteOnlyCell(sheet)
     if isinstance(value, _ExactNumber):
-        cell.value, cell.data_type = str(value), "n"
+        cell.value = str(value)
+        cell.data_type = "n"
     elif isinstance(value, Formula):
-        cell.value, cell.data_type = str(value), "f"
+        cell.value = str(value)
+        cell.data_type = "f"
     elif isinstance(value, bool | date | time):
         cell.value = value
     elif isinstance(value, float) or (isinstance(value, int) and abs(value) <= MAX_EXACT_INTEGER):
-        cell.value, cell.data_type = repr(value), "n"
+        cell.value = repr(value)
+        cell.data_type = "n"
     else:
-        cell.value, cell.data_type = _escape_cell_text(str(value)), "s"
+        cell.value = _escape_cell_text(str(value))
+        cell.data_type = "s"
         if str(value).startswith(_STARTS_FORMULA):
             cell.quotePrefix = True  # else it becomes a formula when a user edits it
     return cell
@@ -252,7 +258,8 @@ def find_hidden_lines(sheet: Any) -> tuple[set[int], set[int]]:
     with sheet._get_source() as stream:
         parse = _import_openpyxl().xml.functions.iterparse
         for event, element in parse(stream, events=("start", "end")):
-            name, given = element.tag.rpartition("}")[2], element.attrib
+            name = element.tag.rpartition("}")[2]
+            given = element.attrib
             if event == "end":
                 element.clear()
             elif name == "sheetFormatPr":

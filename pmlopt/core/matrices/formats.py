@@ -148,7 +148,8 @@ def decode_npz(source: Source) -> MatrixFile:
     try:
         check_expansion(source.path, source.stream)
         with np.load(source.stream, allow_pickle=False) as arrays:
-            matrix, about = freeze(arrays["matrix"]), arrays["about"].tobytes()
+            matrix = freeze(arrays["matrix"])
+            about = arrays["about"].tobytes()
             others = {name: arrays[name] for name in arrays.files if name.startswith("metadata/")}
     except FileFormatError:
         raise

@@ -41,7 +41,8 @@ def format_decimal(value: float) -> str:
     if len((left + right).strip("0")) > 16 or not 1e-300 < value < 1:
         return text
     mantissa, binary = math.frexp(value)
-    units, ten = int(mantissa * 2.0**53), 10 ** (len(right) - int(power or 0))
+    units = int(mantissa * 2.0**53)
+    ten = 10 ** (len(right) - int(power or 0))
     # |decimal - float| in units in the last place is this number over ten
     apart = abs((int(left + right) << (53 - binary)) - units * ten)
     return text if 100 * apart < 49 * ten else f"{value:.17g}"

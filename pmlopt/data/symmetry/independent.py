@@ -485,7 +485,8 @@ def _count_occurrences(rows: Rows, letters: int) -> IntArray:
 
 def _find_rows(found: IntArray, listed: IntArray) -> IntArray:
     """Find the (k,) index of each row in a list of distinct integer rows."""
-    base, width = int(listed[0].sum()) + 1, listed.shape[1]
+    base = int(listed[0].sum()) + 1
+    width = listed.shape[1]
     kind = np.int64 if base ** (width - 1) < 2**63 else object  # whole numbers without end
     powers = np.array([base**place for place in range(width - 1)], dtype=kind)
     # the last number follows from the sum

@@ -139,7 +139,8 @@ class ListedPairs(PairSpace):
         # Pairs of letters and outputs whose orbits are listed.
         largest_pairs = 2**24
         self.prior = prior
-        n, m = prior.size, len(prior.output_labels)
+        n = prior.size
+        m = len(prior.output_labels)
         if n * m > largest_pairs:
             raise PriorError(
                 f"{prior!r} has {n * m} pairs: orbits are listed of up to {largest_pairs}"
@@ -226,7 +227,8 @@ class ListedPairs(PairSpace):
         xs, ys = self.choose_representatives()
         for x, y in self.prior.moves:
             moved = rng.random(len(xs)) < 0.5
-            xs, ys = np.where(moved, x[xs], xs), np.where(moved, y[ys], ys)
+            xs = np.where(moved, x[xs], xs)
+            ys = np.where(moved, y[ys], ys)
         return xs, ys
 
     def list_letters(self, outputs: bool = False) -> IntArray:
@@ -446,7 +448,8 @@ class CirclePairs(PairSpace):
 
     def draw_images(self, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         """Return the orbit representatives' images under random group elements."""
-        n, count = self.prior.size, len(self.displacements)
+        n = self.prior.size
+        count = len(self.displacements)
         letters = rng.integers(n, size=count)
         signs = rng.choice([-1, 1], size=count) if self.prior.reflections else 1
         return letters, (letters + signs * self.displacements) % n

@@ -99,7 +99,8 @@ class OrbitMechanism(Mechanism):
         Raises:
             MechanismError: one of them is none.
         """
-        x, y = self.space.encode_labels([letter]), self.space.encode_labels([output], outputs=True)
+        x = self.space.encode_labels([letter])
+        y = self.space.encode_labels([output], outputs=True)
         return self.entry(int(self.space.pair_orbits(x, y)[0]))
 
     @cached_property
@@ -179,7 +180,8 @@ class OrbitMechanism(Mechanism):
 
     def _resolve_orbit(self, own: IntArray, word: int, bits: RandomBits) -> int:
         """Decide a pair orbit with further random bits where 64 are not enough."""
-        position, end = word * self.total + bits.draw_below(self.total), 0
+        position = word * self.total + bits.draw_below(self.total)
+        end = 0
         for place, orbit in enumerate(own.tolist()):
             end += self.masses[orbit] << 64
             if position < end:

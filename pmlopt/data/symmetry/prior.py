@@ -326,8 +326,10 @@ class PairSpace(Record, ABC):
 
     def list_orbits(self) -> IntArray:
         """Return the (N, M) pair orbit indices of a small alphabet."""
-        xs, ys = self.list_letters(), self.list_letters(outputs=True)
-        n, m = count_items(xs), count_items(ys)
+        xs = self.list_letters()
+        ys = self.list_letters(outputs=True)
+        n = count_items(xs)
+        m = count_items(ys)
         pairs = np.arange(n * m)
         return self.pair_orbits(take_entries(xs, pairs // m), take_entries(ys, pairs % m)).reshape(
             n, m

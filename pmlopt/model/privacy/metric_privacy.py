@@ -289,7 +289,8 @@ def _find_essential_pairs(distance: FloatArray, ways: FloatArray) -> BoolArray:
         # the same.
         near = np.where(np.isfinite(distance), distance * (1 + (2.0**-44)), 0.0)
         for middle in range(n):
-            first, last = ways[:, [middle]], ways[[middle]]
+            first = ways[:, [middle]]
+            last = ways[[middle]]
             shorter = np.maximum(first, last) < distance
             shorter[middle] = shorter[:, middle] = False
             implied |= shorter & (first + last <= near)

@@ -37,7 +37,8 @@ from pmlopt.model.privacy.requirement import (
 )
 from pmlopt.solvers.solver_result import FACTOR_MARGIN_RTOL, tighten_factor
 
-DECIMAL_DIGITS, DECIMAL_ROUNDING = 60, Decimal(10) ** -45
+DECIMAL_DIGITS = 60
+DECIMAL_ROUNDING = Decimal(10) ** -45
 """Decimals of the check, and what their rounding may hide of a sum of logarithms."""
 
 FAR_LEVEL, FAR_ORDER = 1e-4, 100.0
@@ -307,7 +308,8 @@ class SibsonLeakage(FiniteOrderBound):
 
         Here `1 / alpha + 1 / beta = 1`, and K is what the norms of the columns may add up to.
         """
-        law, room = prior.pmf[:, None], self.log_max_norm(prior.pmf)
+        law = prior.pmf[:, None]
+        room = self.log_max_norm(prior.pmf)
         own, means = center_prices(law, gains)
         gain_range = max(float(np.ptp(gains)), 1e-300)
 
@@ -455,7 +457,8 @@ class MaximalAlphaLeakage(FiniteOrderBound):
         centre = np.maximum(
             check_certificate_array(certificate, "centre", (gains.shape[1],)), 1e-300
         )
-        support, law = self._collect_around(prior, gains), centre / centre.sum()
+        support = self._collect_around(prior, gains)
+        law = centre / centre.sum()
         if support is None:
             return 0.0
         value, slopes, _ = support(law)

@@ -79,10 +79,13 @@ def find_line_weights(
     Returns:
         The weights of both kinds of bounds, (N - 1, M) each; None where numbers overflow.
     """
-    place, columns = np.arange(len(p))[:, None], np.arange(gains.shape[1])
-    levels, centers = p @ gains, gains.argmax(axis=0)
+    place = np.arange(len(p))[:, None]
+    columns = np.arange(gains.shape[1])
+    levels = p @ gains
+    centers = gains.argmax(axis=0)
     smallest_step = 1e-15 * float(np.abs(gains).max())
-    rise, fall = rises[:, None], falls[:, None]
+    rise = rises[:, None]
+    fall = falls[:, None]
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(100):
             left, right = _pass_needs_inward(p[:, None] * (gains - levels), rise, fall)
@@ -131,9 +134,11 @@ def _list_tight_columns(
 ) -> FloatArray:
     """List the (N, M) columns, of largest entry one, for which the bounds in use are tight."""
     # logarithms of v[x] / v[x+1] left of the center, and of v[x+1] / v[x] right of it, added up
-    up, down = np.zeros_like(left), np.zeros_like(left)
+    up = np.zeros_like(left)
+    down = np.zeros_like(left)
     np.cumsum(np.where(left[:-1] > 0, rise, -fall), axis=0, out=up[1:])
     np.cumsum(np.where(right[1:] > 0, fall, -rise), axis=0, out=down[1:])
-    place, columns = np.arange(len(left))[:, None], np.arange(left.shape[1])
+    place = np.arange(len(left))[:, None]
+    columns = np.arange(left.shape[1])
     shape = np.where(place <= centers, up[centers, columns] - up, down - down[centers, columns])
     return np.asarray(np.exp(shape - shape.max(axis=0)))

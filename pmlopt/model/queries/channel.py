@@ -102,8 +102,10 @@ def record_channel(
         ((0, 1), (2, 3))
     """
     check_query(query)
-    known, values = as_mechanism(mechanism), query.values
-    inputs, count = known.inputs, len(known.inputs)
+    known = as_mechanism(mechanism)
+    values = query.values
+    inputs = known.inputs
+    count = len(known.inputs)
     unnamed = isinstance(inputs, DefaultLabels)
     as_datasets = abs(count - np.exp(min(query.log_size, 50.0))) < 0.5
     datasets = tuple(product(*map(range, query.alphabets))) if as_datasets else ()
@@ -203,7 +205,8 @@ def expected_distortion(
     if channel.query is query:
         matrix = _check_output_count(matrix, table)[values]
     elif len(matrix) != len(values):  # a row for each dataset
-        values, masses = query.table().ravel(), check_dataset_law(query, law).ravel()
+        values = query.table().ravel()
+        masses = check_dataset_law(query, law).ravel()
     return float(masses @ (_check_output_count(matrix, table) * table[values]).sum(axis=1))
 
 
@@ -294,7 +297,8 @@ def laplace(query: Query, epsilon: float) -> Mechanism:
         [[0.6967, 0.3033], [0.3033, 0.6967]]
     """
     level = _check_level(epsilon)
-    numbers, widest = values_as_numbers(query), query.sensitivity
+    numbers = values_as_numbers(query)
+    widest = query.sensitivity
     if widest == 0:
         return _build_answer_mechanism(query, np.eye(len(numbers)))
     edges = np.concatenate([[-np.inf], (numbers[1:] + numbers[:-1]) / 2, [np.inf]])
@@ -336,7 +340,8 @@ def exponential(
         return _build_softmax(query, level / 2 * np.eye(len(query.values)))
     if score != "distance":
         raise PrivacyError(f"the score is {score!r}: write match or distance")
-    numbers, widest = values_as_numbers(query), query.sensitivity
+    numbers = values_as_numbers(query)
+    widest = query.sensitivity
     if widest == 0:
         return _build_answer_mechanism(query, np.eye(len(numbers)))
     with np.errstate(over="ignore"):

@@ -300,7 +300,8 @@ class ResidueTypes(FormulaQuery):
     @property
     def values(self) -> tuple[Label, ...]:
         """Return the (T,) distinct query values, the row labels of mechanisms; numbers ascending."""
-        sums, start = bool(self._full_cycle_sizes), 1 if self._full_cycle_sizes else 0
+        sums = bool(self._full_cycle_sizes)
+        start = 1 if self._full_cycle_sizes else 0
         return tuple(
             (f"sum {row[0]}; " if sums else "") + "counts " + "+".join(map(str, row[start:]))
             for row in self._class_table.tolist()
@@ -322,7 +323,8 @@ class ResidueTypes(FormulaQuery):
 
     def log_counts(self, record: int) -> FloatArray:
         """Compute the (k_i, T) log-numbers of datasets with `x_i = a` and `f(x) = t`."""
-        modulus, size = self.sums.modulus, self.alphabets[check_record(self, record)]
+        modulus = self.sums.modulus
+        size = self.alphabets[check_record(self, record)]
         found = np.empty((size, len(self._class_table)))
         for letter in range(min(size, modulus)):
             found[letter::modulus] = self._count_with_letter(size, letter)

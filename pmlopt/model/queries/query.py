@@ -143,7 +143,8 @@ def check_alphabets(records: int, letters: int | Iterable[int]) -> tuple[int, ..
 
 def check_within_limit(value: Any, what: str, limit: str) -> int:
     """Validate an integer between 1 and a named limit of this module."""
-    number, max_number = check_integer(value, what, QueryError), globals()[limit]
+    number = check_integer(value, what, QueryError)
+    max_number = globals()[limit]
     if number > max_number:
         raise QueryError(
             f"{what} is {value!r}: at most {max_number:,}; pmlopt.model.queries.query.{limit} raises it"

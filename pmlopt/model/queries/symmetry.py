@@ -91,7 +91,8 @@ def _list_relabellings(size: int) -> list[tuple[int, ...]]:
     found = [letters[1:] + letters[:1], letters[-1:] + letters[:-1]]
     for a, b in combinations(letters, 2):
         order = list(letters)
-        order[a], order[b] = b, a
+        order[a] = b
+        order[b] = a
         found.append(tuple(order))
     return found
 
@@ -227,7 +228,8 @@ def check_dataset_law(query: Query, law: ArrayLike | None) -> FloatArray:
         QueryError: there are more than 2^20 datasets.
     """
     check_listable(query)
-    shape, size = query.alphabets, math.prod(query.alphabets)
+    shape = query.alphabets
+    size = math.prod(query.alphabets)
     if law is None:
         return np.full(shape, 1 / size)
     try:

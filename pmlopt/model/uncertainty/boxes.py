@@ -150,7 +150,9 @@ class Box(ChoquetSet):
 
     def half_spaces(self) -> HalfSpaces:
         """Return the bounds as rows, without those that hold for all priors."""
-        eye, low, high = np.eye(self.size), self.lower > 0, self.upper < 1
+        eye = np.eye(self.size)
+        low = self.lower > 0
+        high = self.upper < 1
         rows = np.vstack([-eye[low], eye[high]])
         return HalfSpaces(rows, np.concatenate([-self.lower[low], self.upper[high]]))
 

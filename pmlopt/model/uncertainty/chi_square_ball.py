@@ -85,7 +85,8 @@ class ChiSquareBall(DivergenceBall):
         """
         order = np.argsort(matrix, axis=0, kind="stable")
         values = np.take_along_axis(matrix, order, axis=0)
-        p, root = self.center.pmf[order], math.sqrt(self.radius)
+        p = self.center.pmf[order]
+        root = math.sqrt(self.radius)
         steps = np.diff(values, axis=0)
         below = np.cumsum(p, axis=0)
         # summed from the other end: one less the mass below loses the rare letters
@@ -101,7 +102,9 @@ class ChiSquareBall(DivergenceBall):
             None, :
         ]
         at = partial(_take_rows, last)
-        mass, rest, start = at(below), at(np.vstack([above, none])), at(scaled)
+        mass = at(below)
+        rest = at(np.vstack([above, none]))
+        start = at(scaled)
         # V rises by rest / mass times what A^2 rises by: the radius times A^2 reaches it here, or by rounding
         # only beyond the next entry
         missing = np.maximum(at(variances) - start**2, 0.0)
@@ -165,7 +168,8 @@ class ChiSquareBall(DivergenceBall):
 
         Where no letter can be emptied u is the column itself.
         """
-        p, row = self.center.pmf[:, None], largest.shape
+        p = self.center.pmf[:, None]
+        row = largest.shape
         spread = cp.Variable(row, nonneg=True, name="spread")
         variables = {"spread": spread}
         constraints: dict[str, cp.Constraint] = {}
@@ -182,7 +186,8 @@ class ChiSquareBall(DivergenceBall):
 
     def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
         """Return the values of the auxiliary cvxpy variables of `to_cvxpy` at a mechanism."""
-        p, found = self.center.pmf[:, None], {}
+        p = self.center.pmf[:, None]
+        found = {}
         held = matrix
         if self.can_empty_letter:
             tops = matrix.max(axis=0)

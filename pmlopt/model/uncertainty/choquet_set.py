@@ -177,13 +177,18 @@ class ChoquetSet(PriorSet):
         give all that is taken.
         """
         nu, n = self.float_probability, self.size
-        lower, shift, eye = nu.lower / nu.total, float(nu.shift / nu.total), np.eye(n)
+        lower = nu.lower / nu.total
+        shift = float(nu.shift / nu.total)
+        eye = np.eye(n)
         taken = eye[lower > 0] if shift > 0 else eye[:0]
         # other letters cannot be emptied: the bound on the total taken implies theirs
         poor = np.flatnonzero(taken @ lower < shift)
         k = len(taken)
-        one, balance = np.zeros((1, 1 + k + n)), np.ones((1, 1 + k + n))
-        one[0, 0], balance[0, 0], balance[0, 1 : 1 + k] = 1.0, lower.sum() - 1, -1.0
+        one = np.zeros((1, 1 + k + n))
+        balance = np.ones((1, 1 + k + n))
+        one[0, 0] = 1.0
+        balance[0, 0] = lower.sum() - 1
+        balance[0, 1 : 1 + k] = -1.0
         rows = [one, balance]
         if k:
             rows.append(np.hstack([[-shift], np.ones(k), np.zeros(n)])[None, :])
@@ -203,7 +208,8 @@ class ChoquetSet(PriorSet):
     def _split_mass(self) -> tuple[FloatArray, FloatArray | None, float, float]:
         """Split the total mass into lower bounds, movable mass and its limits."""
         nu = self.float_probability
-        lower, shift = nu.lower / nu.total, float(nu.shift / nu.total)
+        lower = nu.lower / nu.total
+        shift = float(nu.shift / nu.total)
         # what a letter can take beyond its lower bound; without upper bounds there is no limit
         width = None if nu.upper is None else (nu.upper - nu.lower) / nu.total
         return lower, width, shift, max(0.0, 1 - float(lower.sum()) + shift)
@@ -222,7 +228,8 @@ class ChoquetSet(PriorSet):
         is the largest entry.
         """
         lower, width, shift, rest = self._split_mass
-        ones, shape = np.ones((self.size, 1)), largest.shape
+        ones = np.ones((self.size, 1))
+        shape = largest.shape
         constraints: dict[str, cp.Constraint] = {}
         variables: dict[str, cp.Variable] = {}
 
@@ -314,7 +321,8 @@ class ChoquetSet(PriorSet):
     def dual_pieces(self) -> tuple[ThetaPiece, ...]:
         """Return the linear pieces whose maximum is the least total of `(a + theta Q)^+` over Q."""
         nu, n = self.float_probability, self.size
-        lower, shift = nu.lower / nu.total, nu.shift / nu.total
+        lower = nu.lower / nu.total
+        shift = nu.shift / nu.total
         # nu is never negative: where `lower - shift` is, this piece is larger
         nothing = [ThetaPiece(np.zeros(n), 0.0)] if shift > 0 else []
         upper = None if nu.upper is None else nu.upper / nu.total
@@ -323,7 +331,8 @@ class ChoquetSet(PriorSet):
     def max_partial_entry(self, inner: Any, outer: Any, exp_neg_epsilon: float) -> FloatArray:
         """Compute the (K,) least entry b on `outer` that keeps the least mean at e^-eps or more."""
         nu = self.float_probability
-        low, high = nu.evaluate_sets(inner) / nu.total, nu.evaluate_sets(inner | outer) / nu.total
+        low = nu.evaluate_sets(inner) / nu.total
+        high = nu.evaluate_sets(inner | outer) / nu.total
         with np.errstate(divide="ignore", invalid="ignore"):
             # the share of the mass of `outer` by which the probability reaches e^-eps
             entry = (exp_neg_epsilon - low) / (high - low)

@@ -355,7 +355,8 @@ def confidence_box(counts: Prior | Mapping[Any, int] | Sequence[int], delta: flo
     """
     labels, seen = _check_counts(counts)
     # with two letters one interval is the mirror image of the other, and delta is used once
-    confidence_delta, size = check_probability(delta), len(seen)
+    confidence_delta = check_probability(delta)
+    size = len(seen)
     if size == 1:
         return Box([1.0], [1.0], confidence_delta, labels)
     lower, upper = _compute_intervals(

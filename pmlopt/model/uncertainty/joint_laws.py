@@ -53,7 +53,8 @@ class JointLaws(Record):
     def __init__(
         self, law: PriorSet, conditionals: Sequence[PriorSet], delta: float | None = None
     ) -> None:
-        self.law, self.conditionals = law, tuple(conditionals)
+        self.law = law
+        self.conditionals = tuple(conditionals)
         self.delta = None if delta is None else check_probability(delta)
         self.around: Secret | None = None
         if law.size != len(self.conditionals):

@@ -120,7 +120,8 @@ class KLBall(DivergenceBall):
 
     def find_multipliers(self, matrix: FloatArray) -> FloatArray:
         """Find the (1, M) tilting rates 1 / lam that maximise `bound_mean`."""
-        lowest, spread = matrix.min(axis=0), np.ptp(matrix, axis=0)
+        lowest = matrix.min(axis=0)
+        spread = np.ptp(matrix, axis=0)
         rates = self._find_rates(scale_to_unit(matrix)) / np.where(spread > 0, spread, 1.0)
         bounded = np.isfinite(rates) & (spread > 0) & np.isfinite(lowest)
         return np.asarray(np.where(bounded, rates, 0.0)[None, :])
@@ -173,7 +174,8 @@ class KLBall(DivergenceBall):
 
     def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
         """Return the values of the auxiliary cvxpy variables of `to_cvxpy` at a mechanism."""
-        lowest, above = matrix.min(axis=0), matrix - matrix.min(axis=0)
+        lowest = matrix.min(axis=0)
+        above = matrix - matrix.min(axis=0)
         rates = self.find_multipliers(matrix)[0]
         scale = np.where(rates > 0, 1 / np.where(rates > 0, rates, 1.0), 0.0)
         # log of the mean power, from its distance to one where all are near one

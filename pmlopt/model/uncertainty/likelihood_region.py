@@ -98,7 +98,8 @@ class LikelihoodRegion(DivergenceBall):
 
     def compute_divergences(self, laws: FloatArray) -> FloatArray:
         """Compute (M,) the divergences of the centre from the (N, M) laws."""
-        p, own = self.center.pmf[self._observed_mask, None], laws[self._observed_mask]
+        p = self.center.pmf[self._observed_mask, None]
+        own = laws[self._observed_mask]
         return np.asarray(self._sum_ratios(own / p) + laws[~self._observed_mask].sum(axis=0))
 
     def _sum_ratios(self, ratios: FloatArray) -> FloatArray:
@@ -171,7 +172,8 @@ class LikelihoodRegion(DivergenceBall):
 
     def _leave_rest(self, column: FloatArray) -> FloatArray:
         """Compute the (N,) law `lam p / v` on observed letters; the letter of least entry takes the rest."""
-        p, seen = self.center.pmf, self._observed_mask
+        p = self.center.pmf
+        seen = self._observed_mask
         law = np.zeros(len(column))
         logs = p[seen] @ np.log(column[seen]) - self.radius
         law[seen] = np.exp(logs) * p[seen] / column[seen]
@@ -180,7 +182,8 @@ class LikelihoodRegion(DivergenceBall):
 
     def find_multipliers(self, matrix: FloatArray) -> FloatArray:
         """Find the (1, M) numbers mu at which `bound_mean` is largest, for entries in [0, 1]."""
-        lowest, spread = matrix.min(axis=0), np.ptp(matrix, axis=0)
+        lowest = matrix.min(axis=0)
+        spread = np.ptp(matrix, axis=0)
         return np.asarray((lowest - spread * self._find_distances(scale_to_unit(matrix)))[None, :])
 
     def bound_mean(self, column: Sequence[Fraction], multipliers: Sequence[float]) -> Fraction:
@@ -220,7 +223,8 @@ class LikelihoodRegion(DivergenceBall):
         """Return m with `lam e^(s[x] / lam) <= v[x] - mu`, `<p, s> >= radius lam` and `mu = m - lam`, by
         exponential cones.
         """
-        seen, unseen = np.flatnonzero(self._observed_mask), np.flatnonzero(~self._observed_mask)
+        seen = np.flatnonzero(self._observed_mask)
+        unseen = np.flatnonzero(~self._observed_mask)
         ones = np.ones((len(seen), 1))
         scale = cp.Variable(largest.shape, nonneg=True, name="scale")
         value = cp.Variable(largest.shape, name="likely_mean")
@@ -297,7 +301,8 @@ def multinomial_radius(samples: int, size: int, delta: float) -> float:
             exponent = degrees * (relative - 1 - relative.ln())
             return exponent + Decimal(outside).ln() >= DECIMAL_ERROR * degrees * (1 + relative)
 
-    low, high = degrees / draws, (2 * degrees - 2 * math.log(outside)) / draws
+    low = degrees / draws
+    high = (2 * degrees - 2 * math.log(outside)) / draws
     while not is_large_enough(high):
         high *= 2
     return bisect(is_large_enough, low, high, 0.0)

@@ -242,7 +242,8 @@ class Polytope(PriorSet):
 
     def _mix_inwards(self, law: Sequence[Fraction]) -> list[Fraction]:
         """Mix a law with a prior of the set, as little as brings it inside of all rows."""
-        inner, weight = self._inner_law, Fraction(0)
+        inner = self._inner_law
+        weight = Fraction(0)
         for row, limit in zip(*self.row_program.exact_system, strict=True):
             excess, slack = (
                 sum((a * mass for a, mass in zip(row, one, strict=True)), Fraction(0)) - limit
@@ -338,5 +339,6 @@ class Polytope(PriorSet):
 
 def _scale_to_floats(column: Sequence[Fraction]) -> list[float]:
     """Return rationals as floats from 0 to 1, from the least to the largest."""
-    lowest, spread = min(column), max(column) - min(column)
+    lowest = min(column)
+    spread = max(column) - min(column)
     return [float((value - lowest) / spread) if spread else 0.0 for value in column]

@@ -305,7 +305,8 @@ class PriorSet(Record, ABC):
         """
         found = require_form(self.polytope(), self, "cvxpy constraints on a prior", "no polytope")
         z = cp.Variable((found.parts.shape[1], measures.shape[1]), nonneg=True)
-        rows, right = found.rows @ z, found.right[:, None] @ masses
+        rows = found.rows @ z
+        right = found.right[:, None] @ masses
         constraints = [measures == found.parts @ z]
         for chosen, compare in ((found.equal, operator.eq), (~found.equal, operator.le)):
             if chosen.any():
@@ -519,10 +520,12 @@ class PriorSet(Record, ABC):
         By duality over the `polytope`, `w(v) = max -right'y` over y with `parts'v + rows'y >= 0`, the entries
         of y being at least 0 but for those of equations.
         """
-        found, n = self.polytope(), self.size
+        found = self.polytope()
+        n = self.size
         if found is None:
             return None
-        parts, rows = sparse.csr_array(found.parts), sparse.csr_array(found.rows)
+        parts = sparse.csr_array(found.parts)
+        rows = sparse.csr_array(found.rows)
         ends = sparse.csr_array(np.append(exp_neg_epsilon, found.right)[None, :])
         top = sparse.csr_array(-np.ones((n, 1)))
         return LinearRows(

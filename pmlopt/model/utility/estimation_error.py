@@ -86,7 +86,8 @@ class WorkloadRows:
         Raises:
             UtilityError: the differences are so large or so small that floats do not hold their squares.
         """
-        floats, n = self.matrix, self.exact.shape[1]
+        floats = self.matrix
+        n = self.exact.shape[1]
         order = np.argsort(floats, axis=1, kind="stable")
         masses = np.cumsum((np.full(n, 1 / n) if weights is None else weights)[order], axis=1)
         middle = np.minimum((masses < masses[:, -1:] / 2).sum(axis=1), n - 1)
@@ -171,7 +172,8 @@ def _build_prefixes(labels: Sequence[Label]) -> Rows:
 def _build_ranges(labels: Sequence[Label]) -> Rows:
     """Build the workload of all ranges of consecutive letters."""
     n = len(labels)
-    place, pairs = np.arange(n), [(i, j) for i in range(n) for j in range(i, n)]
+    place = np.arange(n)
+    pairs = [(i, j) for i in range(n) for j in range(i, n)]
     names = tuple(f"{labels[i]}" if i == j else f"{labels[i]}..{labels[j]}" for i, j in pairs)
     return names, np.array([(place >= i) & (place <= j) for i, j in pairs], dtype=float)
 

@@ -255,7 +255,8 @@ class LinearUtility(Utility):
         if not (sampled := LinearUtility.count_sampled_pairs(self, space)):
             xs = space.decode_labels(space.list_letters(), letters=True)
             ys = space.decode_labels(space.list_letters(outputs=True))
-            values, places = self.evaluate_table(xs, ys).ravel(), space.list_orbits().ravel()
+            values = self.evaluate_table(xs, ys).ravel()
+            places = space.list_orbits().ravel()
             found = np.empty(orbits.count)
             found[places[::-1]] = values[::-1]  # the first of each orbit
             self._check_constant(
@@ -268,7 +269,8 @@ class LinearUtility(Utility):
                 "function of two letters, or CoordinateLoss(...)"
             )
         # a fixed seed: the same utility is accepted or refused at every call
-        rng, found = np.random.default_rng(0), np.empty(0)
+        rng = np.random.default_rng(0)
+        found = np.empty(0)
         for probe in range(sampled // orbits.count):
             pairs = space.draw_images(rng) if probe else space.choose_representatives()
             sides = list(
