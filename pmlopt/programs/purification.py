@@ -177,7 +177,9 @@ def _join_repairs(first: RepairRecord, before: FloatArray, after: FloatArray) ->
 
 def _with_certificate(found: MethodResult[C], certificate: C) -> MethodResult[C]:
     """Return a result with another mechanism for the same program, from which the next one may start."""
-    before, arrays, form = found.certificate, dict(found.arrays), found.closed_form
+    before = found.certificate
+    arrays = dict(found.arrays)
+    form = found.closed_form
     if arrays.get("matrix") is before.mechanism.matrix:
         arrays["matrix"] = certificate.mechanism.matrix
     if form is not None:

@@ -156,7 +156,8 @@ class Result(SuggestsAttributes, Generic[C_co]):
     @cached_property
     def outcome_summaries(self) -> tuple[OutcomeSummary, ...]:
         """Return a leakage summary of each outcome, by descending leakage; empty without a listed prior."""
-        prior, mechanism = self.certificate.listed_prior, self.mechanism
+        prior = self.certificate.listed_prior
+        mechanism = self.mechanism
         if not isinstance(prior, Prior) or isinstance(mechanism, OrbitMechanism):
             return ()
         if prior.size != len(mechanism.inputs):

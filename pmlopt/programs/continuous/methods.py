@@ -148,7 +148,8 @@ def _compute_bound(
 ) -> tuple[float, int]:
     """Compute the lower bound on more and more boxes until time is over; return it with their number."""
     # in limited time the first bound is computed on 8 times fewer boxes
-    count, found = max(2, boxes // 8) if deadline.is_limited else boxes, []
+    count = max(2, boxes // 8) if deadline.is_limited else boxes
+    found = []
     while True:
         before = deadline.read()
         found.append(
@@ -177,7 +178,8 @@ def _spread_multipliers(
 
 def _compute_bin_costs(found: ContinuousCertificate) -> FloatArray:
     """Compute each bin's contribution to the discretization gap, which decides where to refine."""
-    grid, matrix = found.grid, found.bins.prior.pmf[:, None] * found.mechanism.matrix
+    grid = found.grid
+    matrix = found.bins.prior.pmf[:, None] * found.mechanism.matrix
     kept = found.secret.masses(grid) > 0
     apart = found.utility.evaluate_distances(grid.compute_min_distances())[kept]
     lost = matrix * np.maximum(found.bins.table - apart, 0.0)

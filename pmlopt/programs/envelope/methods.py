@@ -189,9 +189,11 @@ def _solve_at_level(program: ProcessedFailureProgram, options: MethodOptions) ->
     own = gains[:, : len(program.given_mechanism.outputs)]
     occurring = np.tile(program.given_mechanism.support, len(program.rational_mechanism.laws))
     exact = np.concatenate(program.rational_mechanism.laws) / program.rational_mechanism.total
-    law, apart = np.asarray(exact[occurring], dtype=float), gains[:, occurring]
+    law = np.asarray(exact[occurring], dtype=float)
+    apart = gains[:, occurring]
     closed = np.asarray((apart < 0).all(axis=1))
-    none, message = repair_attack(own, np.zeros(own.T.shape)), "the linear program at epsilon"
+    none = repair_attack(own, np.zeros(own.T.shape))
+    message = "the linear program at epsilon"
     if level == 0 or closed.all():
         return (
             none,

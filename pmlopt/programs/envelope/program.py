@@ -86,7 +86,8 @@ class PostProcessingProgram(Program[C_co]):
         """Return the (K,) output law; over a set of priors the lower, then the upper probabilities."""
         if self.over is None:
             return np.asarray(self.prior.pmf @ self.merged)
-        least, negative = self.over.min_mean(self.merged), self.over.min_mean(-self.merged)
+        least = self.over.min_mean(self.merged)
+        negative = self.over.min_mean(-self.merged)
         return np.concatenate([np.maximum(least, 0.0), -negative])
 
     @cached_property

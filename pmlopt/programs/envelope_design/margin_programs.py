@@ -138,7 +138,8 @@ class BoxProof:
         """Rebuild the (K, N) lower and upper corners of the leaf boxes; None for an invalid tree."""
         if self.letters.shape != self.cuts.shape:
             return None
-        ahead, leaves = [(np.zeros(len(largest)), largest)], []
+        ahead = [(np.zeros(len(largest)), largest)]
+        leaves = []
         for letter, cut in zip(self.letters.tolist(), self.cuts.tolist(), strict=True):
             if not ahead:
                 return None
@@ -149,7 +150,8 @@ class BoxProof:
             if letter >= len(largest) or not lower[letter] < cut < upper[letter]:
                 return None
             # the cut has to be inside, or the two parts would not cover the box
-            middle_up, middle_down = upper.copy(), lower.copy()
+            middle_up = upper.copy()
+            middle_down = lower.copy()
             middle_up[letter] = middle_down[letter] = cut
             ahead += [(middle_down, upper), (lower, middle_up)]
         if ahead or not leaves:
@@ -215,13 +217,18 @@ class MarginPrograms:
 
     def __init__(self, span: MarginRange, gains: FloatArray, options: MethodOptions) -> None:
         n, m = gains.shape
-        self.span, self.gains, self.options, self.solved = span, gains, options, 0
-        letters, outputs = np.repeat(np.arange(n), m), np.tile(np.arange(m), n)
+        self.span = span
+        self.gains = gains
+        self.options = options
+        self.solved = 0
+        letters = np.repeat(np.arange(n), m)
+        outputs = np.tile(np.arange(m), n)
         entries = np.arange(n * m)
         law = n * m + outputs
         bad = (n + 1) * m + outputs
         steps = (n + 2) * m
-        ratios, one = n + m + np.arange(n * m), np.ones(n * m)
+        ratios = n + m + np.arange(n * m)
+        one = np.ones(n * m)
         # columns: P, q, b, the steps of the margins; rows: row sums, law of the output, ratios, total of b
         self._letters, self._outputs = letters, outputs
         self._fixed = [
@@ -260,7 +267,9 @@ class MarginPrograms:
             ArithmeticError: HiGHS does not end at an optimum, or the time is over.
         """
         n, m = self.gains.shape
-        letters, outputs, (law, bad, steps) = self._letters, self._outputs, self._moving
+        letters = self._letters
+        outputs = self._outputs
+        law, bad, steps = self._moving
         # only entries that depend on the margins change from program to program
         parts = [*self._fixed, (*law, -caps[letters]), (*bad, -slopes[letters])]
         low = high = np.zeros(n)
@@ -289,7 +298,8 @@ class MarginPrograms:
             1.0, self.options.deadline.at_least(1e-3 if self.solved else 0.2)
         )
         self.solved += 1
-        primal, duals = found.values, -self.scale * found.duals
+        primal = found.values
+        duals = -self.scale * found.duals
         return MarginSolution(
             gain=-self.scale * float(self._costs @ primal),
             matrix=np.maximum(primal[: n * m], 0.0).reshape(n, m),

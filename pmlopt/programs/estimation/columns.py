@@ -107,7 +107,9 @@ def build_column_cones(
 
 def _build_box_cone(p: FloatArray, box: BoxFamily) -> EstimationCone:
     """Build the cone `lam >= low q`, `lam <= high q` with q = <p, lam>."""
-    n, low, high = len(p), box.low * (1 - CONE_RTOL), box.high * (1 + CONE_RTOL)
+    n = len(p)
+    low = box.low * (1 - CONE_RTOL)
+    high = box.high * (1 + CONE_RTOL)
     # (N, N) with the prior in each row: lam -> q for every letter
     q = np.ones((n, 1)) * p
     rows = np.vstack([np.eye(n) - low * q, high * q - np.eye(n)])
@@ -138,10 +140,14 @@ def _build_equal_mass_form(
 
 def _build_staircase_cone(p: FloatArray, family: StaircaseFamily) -> EstimationCone:
     """Build the cone `lam - m >= 0`, `base q + slope m - lam >= 0`, m >= 0 with the auxiliary scalar m."""
-    n, base, slope = len(p), family.base * (1 + CONE_RTOL), family.slope * (1 + CONE_RTOL)
+    n = len(p)
+    base = family.base * (1 + CONE_RTOL)
+    slope = family.slope * (1 + CONE_RTOL)
     rows = np.zeros((2 * n + 1, n + 1))
-    rows[:n, :n], rows[:n, n] = np.eye(n), -1.0
-    rows[n : 2 * n, :n], rows[n : 2 * n, n] = base * p - np.eye(n), slope
+    rows[:n, :n] = np.eye(n)
+    rows[:n, n] = -1.0
+    rows[n : 2 * n, :n] = base * p - np.eye(n)
+    rows[n : 2 * n, n] = slope
     rows[2 * n, n] = 1.0
     return EstimationCone(
         n, rows, np.append(p, 0.0), n * min(base + slope, 1 / float(p.min())) ** 2 + 1
@@ -161,13 +167,16 @@ def _build_ratio_cone(p: FloatArray, ratios: RatioBounds) -> EstimationCone:
 
 def _build_vertex_cone(p: FloatArray, cone: ColumnCone) -> EstimationCone | None:
     """Build the cone of entries below their maximum M and of `<Q, lam> - keep M` for each vertex Q."""
-    laws, n = cone.priors.list_vertices(), len(p)
+    laws = cone.priors.list_vertices()
+    n = len(p)
     if laws is None:
         return None
     rows = np.zeros((2 * n + len(laws), n + 1))
     rows[:n, :n] = np.eye(n)
-    rows[n : 2 * n, :n], rows[n : 2 * n, n] = -np.eye(n), 1.0
-    rows[2 * n :, :n], rows[2 * n :, n] = laws * (1 + CONE_RTOL), -cone.exp_neg_epsilon
+    rows[n : 2 * n, :n] = -np.eye(n)
+    rows[n : 2 * n, n] = 1.0
+    rows[2 * n :, :n] = laws * (1 + CONE_RTOL)
+    rows[2 * n :, n] = -cone.exp_neg_epsilon
     return EstimationCone(n, rows, np.append(p, 0.0), 2 * float(1 / p.min()) ** 2)
 
 
@@ -197,8 +206,10 @@ class ColumnSearch(ABC):
             multipliers: (N,) pi.
             deadline: of the search; after it the best columns so far are taken.
         """
-        columns, form = self.start_columns.copy(), sensitivities @ sensitivities.T
-        here, live = _evaluate_columns(columns, form, multipliers), np.arange(len(columns))
+        columns = self.start_columns.copy()
+        form = sensitivities @ sensitivities.T
+        here = _evaluate_columns(columns, form, multipliers)
+        live = np.arange(len(columns))
         # a local search takes at most 60 steps
         for _ in range(60):
             if deadline.expired or not len(live):
@@ -208,7 +219,8 @@ class ColumnSearch(ABC):
             # rises below rounding would cycle between columns of equal worth
             better = there > here[live] + 1e-12 * np.abs(here[live])
             live = live[better]
-            columns[live], here[live] = moved[better], there[better]
+            columns[live] = moved[better]
+            here[live] = there[better]
         return self.to_batch(columns)
 
 
@@ -234,12 +246,14 @@ class TwoValueSearch(ColumnSearch):
     def improve_columns(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
         # all N single moves of all K sets at once: (K, N) values by rank-one updates
         """Improve each of (K, N) columns by one local-search step, where that increases its value."""
-        sets, rows = _find_high_sets(columns), np.arange(len(columns))
+        sets = _find_high_sets(columns)
+        rows = np.arange(len(columns))
         # a member leaves, another letter enters
         sign = np.where(sets, -1.0, 1.0)
         allowed, low, step = self._compute_two_values((sets @ self.p)[:, None] + sign * self.p)
         # the products of the constant, and those of each set with and without a letter
-        along, ones = sets @ form, form.sum(axis=0)
+        along = sets @ form
+        ones = form.sum(axis=0)
         own = (along * sets).sum(axis=1)[:, None] + 2 * sign * along + np.diag(form)
         mixed = (sets @ ones)[:, None] + sign * ones
         squares = low**2 * float(ones.sum()) + 2 * low * step * mixed + step**2 * own
@@ -327,9 +341,13 @@ class BoxColumnSearch(ColumnSearch):
         self, columns: FloatArray, form: FloatArray, pi: FloatArray
     ) -> FloatArray:
         """Move each of (K, N) columns along its best edge: mass moves between two letters."""
-        low, high, p, rows = self.family.low, self.family.high, self.p, np.arange(len(columns))
+        low = self.family.low
+        high = self.family.high
+        p = self.p
+        rows = np.arange(len(columns))
         middle = np.minimum(columns - low, high - columns).argmax(axis=1)  # the letter between
-        mass, value = p[middle][:, None], columns[rows, middle][:, None]
+        mass = p[middle][:, None]
+        value = columns[rows, middle][:, None]
         rises = columns < (low + high) / 2
         room = np.where(rises, high - columns, columns - low) * p
         taken = np.where(rises, value - low, high - value) * mass
@@ -342,7 +360,8 @@ class BoxColumnSearch(ColumnSearch):
         square = own / p**2 - 2 * form[middle] / (p * mass) + own[middle][:, None] / mass**2
         cost = pi / p - pi[middle][:, None] / mass
         best = (2 * step * along + step**2 * square - step * cost).argmax(axis=1)
-        moved, change = columns.copy(), step[rows, best]
+        moved = columns.copy()
+        change = step[rows, best]
         moved[rows, best] += change / p[best]
         moved[rows, middle] -= change / p[middle]
         # rounding may leave the box by an ulp
@@ -383,8 +402,10 @@ class LPColumnSearch(ColumnSearch):
 
     def _maximize_slopes(self, slopes: FloatArray, before: FloatArray) -> FloatArray:
         """Find the (K, N) columns that maximise linear objectives by LPs; keep one where its LP fails."""
-        n, m = self.cone.letters, len(self.cone.mean)
-        every, found = np.arange(m, dtype=np.int32), before.copy()
+        n = self.cone.letters
+        m = len(self.cone.mean)
+        every = np.arange(m, dtype=np.int32)
+        found = before.copy()
         for place, slope in enumerate(slopes):
             costs = np.zeros(m)
             costs[:n] = -slope / np.abs(slope).max()
@@ -425,7 +446,8 @@ def list_start_sets(size: int, set_fraction: float) -> BoolArray:
 
 def _list_rotations(size: int, set_fraction: float) -> BoolArray:
     """List all rotations of a few sets with nearly isotropic Fisher information, and all singletons."""
-    rng, count = np.random.default_rng(0), min(max(round(set_fraction * size), 1), size - 1)
+    rng = np.random.default_rng(0)
+    count = min(max(round(set_fraction * size), 1), size - 1)
     bases = np.array([rng.permutation(size) < count for _ in range(START_SET_COUNT)])
     # rotations have a circulant information matrix: its eigenvalues are Fourier powers
     squares = np.abs(np.fft.rfft(bases, axis=1)[:, 1:]) ** 2
@@ -438,7 +460,9 @@ def _list_rotations(size: int, set_fraction: float) -> BoolArray:
         others[which] = np.abs(np.fft.rfft(moved)[1:]) ** 2
         now = _sum_inverses(others)
         if now < lost:
-            bases[which], squares, lost = moved, others, now
+            bases[which] = moved
+            squares = others
+            lost = now
     # unit columns make the rank full where rotations lack it
     turned = [np.roll(base, turn) for base in bases for turn in range(size)]
     return np.unique(np.array([*turned, *np.eye(size, dtype=bool)]), axis=0)

@@ -218,7 +218,8 @@ class EpsilonSearch:
 
     def _solve_until_decided(self, level: float) -> None:
         """Solve the design at a level; with a smaller tolerance where the gap leaves it undecided."""
-        target, tolerance = self.program.reach, self.options.tolerance
+        target = self.program.reach
+        tolerance = self.options.tolerance
         decided = False
         # The factor of the tolerance of a design that is solved again, because its gap decides neither side.
         # The smallest tolerance that a design is solved with.
@@ -236,7 +237,10 @@ class EpsilonSearch:
                 self.side, decided = 1, True
                 break
             if is_target_unreachable(certificate, target):
-                self.short, self.proof, self.side, decided = level, certificate, -1, True
+                self.short = level
+                self.proof = certificate
+                self.side = -1
+                decided = True
                 break
             if math.isfinite(bound):
                 self.blur = max(self.blur, bound - value)
@@ -325,7 +329,8 @@ class EpsilonSearch:
         assert self.undecided is not None
         low, high = self.undecided
         allowed = self.program.compute_allowed_gap(self.options.tolerance)
-        below, above = low - self.short, self.reached_level - high
+        below = low - self.short
+        above = self.reached_level - high
         if below < 0 or above < 0:  # a later proof has passed them
             self.undecided = None
             return (self.short + self.reached_level) / 2

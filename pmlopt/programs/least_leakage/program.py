@@ -370,7 +370,8 @@ def least_leakage(  # type: ignore[misc]  # the second argument may be either
     """
     if utility is None:
         privacy, utility = None, cast("UtilityLike | None", privacy)
-    known, chosen = as_prior(prior), _check_utility(utility)
+    known = as_prior(prior)
+    chosen = _check_utility(utility)
     target = _choose_target(chosen, reach, expected, worst)
     family = parse_family(cast("Family | None", privacy), over, about)
     of_pairs = isinstance(chosen, LinearUtility) and type(family) is PML
@@ -464,7 +465,8 @@ def _build_symmetric(
     """Build the least-level search for an expected utility on orbits of pairs."""
     space = prior.make_pairs(utility.shape)
     table = utility.evaluate_on_orbits(space)
-    columns, allowed = OrbitColumns.from_space(space, PML(0.0)), np.ones(table.shape, dtype=bool)
+    columns = OrbitColumns.from_space(space, PML(0.0))
+    allowed = np.ones(table.shape, dtype=bool)
     floor = _check_reachable(
         NormalizedFloor(columns, allowed, ExpectedUtilityFloor(utility.maximised, table, expected))
     )
@@ -532,8 +534,12 @@ def _express_matrix(allowed: BoolArray, entries: cp.Variable) -> cp.Expression:
 
 def _build_model(program: LeastLeakage) -> CvxpyModel:
     """Build the cvxpy model of the total violation of the demands at a level."""
-    columns, allowed, floor, over = program.columns, program.allowed, program.floor, program.over
-    n, m = len(columns.masses), len(columns.mean_by_output(allowed))
+    columns = program.columns
+    allowed = program.allowed
+    floor = program.floor
+    over = program.over
+    n = len(columns.masses)
+    m = len(columns.mean_by_output(allowed))
     letter, output, in_row, in_law = columns.list_pairs(allowed)
     k = len(letter)
     by_letter = sparse.csr_array((in_row, (letter, np.arange(k))), shape=(n, k))

@@ -49,7 +49,8 @@ def complete_multipliers(
     Raises:
         SolverError: a variable that no row supports lacks something.
     """
-    entries, supports = program.entries_by_column, _find_supports(program)
+    entries = program.entries_by_column
+    supports = _find_supports(program)
     for column in reversed(range(len(program.columns))):
         products = (value * found[row] for row, value in entries[column])
         lack = costs.get(column, ZERO) - sum(products, ZERO)

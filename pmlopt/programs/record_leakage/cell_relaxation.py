@@ -146,9 +146,12 @@ class LeakageRelaxation:
         max_iterations = 30
         count = len(corners)
         state = _CellIterates(self, corners, start)
-        found, bound = np.zeros(start.shape), np.full(count, np.inf)
-        majorant, joint = np.zeros(corners.shape[:3]), np.zeros((count, *self.used_mask.shape))
-        left, steps = np.arange(count), 0
+        found = np.zeros(start.shape)
+        bound = np.full(count, np.inf)
+        majorant = np.zeros(corners.shape[:3])
+        joint = np.zeros((count, *self.used_mask.shape))
+        left = np.arange(count)
+        steps = 0
         for step in range(max_iterations):
             near = state.advance()
             steps += len(left)
@@ -186,7 +189,8 @@ class _CellIterates:
 
     def __init__(self, of: LeakageRelaxation, corners: FloatArray, start: FloatArray) -> None:
         self.of = of
-        count, size = len(corners), corners.shape[-1]
+        count = len(corners)
+        size = corners.shape[-1]
         self.corners = corners
         inverse = np.linalg.inv(corners)
         # (K, P, D): the linear function that equals phi at the D corners of each simplex
@@ -212,7 +216,9 @@ class _CellIterates:
         self.slack = np.minimum(1e-3 / self.point[:, : self.signed], 10.0)
         self.centring = np.full(count, 2 * CENTERING_FACTOR)
         self.evaluate()
-        self.best, self.best_point, self.best_law = self.value, self.point, self.law
+        self.best = self.value
+        self.best_point = self.point
+        self.best_law = self.law
 
     def evaluate_bounds(self, point: FloatArray) -> tuple[FloatArray, ...]:
         """Evaluate the dual bounds at a point, with the intermediate log-sums."""
@@ -235,7 +241,8 @@ class _CellIterates:
         # logarithms are kept: the surprise needs them where the probability underflows
         self.log_given = scores - sums[:, :, None]
         self.log_letters = letters - whole[:, None]
-        self.given, self.letters = np.exp(self.log_given), np.exp(self.log_letters)
+        self.given = np.exp(self.log_given)
+        self.letters = np.exp(self.log_letters)
         self.law = self.letters[:, :, None] * self.given
 
     def compute_derivatives(self) -> tuple[FloatArray, FloatArray]:
@@ -277,7 +284,8 @@ class _CellIterates:
         point = self.point[:, : self.signed]
         barrier = self.centring * (self.slack * point).mean(axis=1)
         ratios = self.slack / point
-        everywhere, signed = np.arange(self.point.shape[1]), np.arange(self.signed)
+        everywhere = np.arange(self.point.shape[1])
+        signed = np.arange(self.signed)
         # the diagonal is raised a little against rounding
         hessian[:, everywhere, everywhere] *= 1 + 1e-10
         hessian[:, signed, signed] += ratios
@@ -302,7 +310,9 @@ class _CellIterates:
         self.centring = np.where(step > 0.5, CENTERING_FACTOR, RECENTERING_FACTOR)
         self.evaluate()
         last = self.best, self.best_point, self.best_law
-        self.best, self.best_point, self.best_law = self.value, self.point, self.law
+        self.best = self.value
+        self.best_point = self.point
+        self.best_law = self.law
         # steps of rho may overshoot
         if self.of.free_count and (worse := ~(self.value < last[0])).any():
             self.best = np.where(worse, last[0], self.value)
@@ -343,7 +353,8 @@ class _CellIterates:
 
     def expand_results(self, chosen: BoolArray) -> tuple[FloatArray, ...]:
         """Return multipliers, majorants, bounds and laws of the chosen cells."""
-        corners, shape = self.corners[chosen], self.majorant[chosen].shape
+        corners = self.corners[chosen]
+        shape = self.majorant[chosen].shape
         found = np.zeros((shape[0], 1 + shape[1] * shape[2] + self.of.free_count))
         np.put_along_axis(found, self.places[chosen], self.best_point[chosen], axis=1)
         facets = found[:, 1 : 1 + shape[1] * shape[2], None] * self.normals[chosen]
@@ -356,7 +367,8 @@ class _CellIterates:
 
     def _bound_rounding(self) -> FloatArray:
         """Compute (K,) what rounding may hide of a bound: of g, of exponents of log c, and of b."""
-        of, used = self.of, self.of.used_mask
+        of = self.of
+        used = self.of.used_mask
         # terms of classes that a letter never meets are in no sum
         sizes = np.abs(self.features[:, used, 1:]).max(axis=1) * np.abs(self.best_point[:, 1:])
         gains = np.abs(self.chord[:, used]).max(axis=1) + sizes.sum(axis=1)

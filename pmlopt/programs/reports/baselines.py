@@ -87,7 +87,8 @@ class UtilityMeasure:
 
 def make_utility_measure(certificate: DesignCertificate) -> UtilityMeasure | None:
     """Build the utility measure of a certificate's design; None for utilities without one."""
-    prior, n = certificate.prior, certificate.prior.size
+    prior = certificate.prior
+    n = certificate.prior.size
     if isinstance(certificate, LinearCertificate):
         table, maximised = certificate.table, certificate.maximised
         gains = table if maximised else -table

@@ -53,8 +53,10 @@ def split_by_column(certificate: DesignCertificate) -> tuple[ColumnTable, ...]:
         return ()
     gains = certificate.table if certificate.maximised else -certificate.table
     lost = gains.max(axis=1, keepdims=True) - gains
-    law, matrix = certificate.prior.pmf, certificate.mechanism.matrix
-    found, rest = [], lost.copy()
+    law = certificate.prior.pmf
+    matrix = certificate.mechanism.matrix
+    found = []
+    rest = lost.copy()
     for place in range(width):
         (letters, x), (outputs, y) = (_encode_part(side, place) for side in sides)
         losses = np.full((len(letters), len(outputs)), np.inf)

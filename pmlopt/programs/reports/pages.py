@@ -101,7 +101,10 @@ def _describe_scope(privacy: Requirement | None, prior: Prior | None) -> str:
     return f"under the prior of the file ({prior.size} letters{sample})"
 
 
-BAR_ROW_HEIGHT, NAME_WIDTH, PICTURE_WIDTH, NUMBER_WIDTH = 26, 150, 560, 84
+BAR_ROW_HEIGHT = 26
+NAME_WIDTH = 150
+PICTURE_WIDTH = 560
+NUMBER_WIDTH = 84
 """Heights and widths in pixels: of a bar with its space, of the names, of the picture, of the numbers."""
 
 MAX_NAME_LENGTH = 20
@@ -128,7 +131,8 @@ def draw_bars_svg(
     height = BAR_ROW_HEIGHT * len(rows) + (24 if limit is not None else 6)
     parts = []
     if limit is not None:
-        x, bottom = NAME_WIDTH + limit * scale, BAR_ROW_HEIGHT * len(rows) + 4
+        x = NAME_WIDTH + limit * scale
+        bottom = BAR_ROW_HEIGHT * len(rows) + 4
         parts.append(f'<line x1="{x:.1f}" y1="0" x2="{x:.1f}" y2="{bottom}"/>')
         parts.append(
             f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">limit {limit:.4g}</text>'

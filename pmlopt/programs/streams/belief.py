@@ -114,7 +114,8 @@ class ExactBelief:
     def build_initial(cls, target: BeliefTarget) -> ExactBelief:
         """Build the belief before any release."""
         first = target.chain.initial
-        peaks, window = np.where(first > 0, 1.0, 0.0), (first, first)
+        peaks = np.where(first > 0, 1.0, 0.0)
+        window = (first, first)
         return cls(
             target, 1, first, (_list_present_values(1, target, window),), window, peaks, -math.inf
         )
@@ -132,10 +133,12 @@ class ExactBelief:
             told = np.log(self.peaks[possible])
             return PML(compute_budgets(told, epsilon, cap, self.time).tolist())
         rows, each = [], []
-        present, most = self.pasts[-1], np.full(len(self.law), math.inf)
+        present = self.pasts[-1]
+        most = np.full(len(self.law), math.inf)
         own = self.asked.width == 1 and len(self.asked.letters) == len(self.law)
         for values in (present, *self.pasts[:-1], *self._list_future_values):
-            given, told = values.conditional_laws[:, possible], np.log(values.lifts)
+            given = values.conditional_laws[:, possible]
+            told = np.log(values.lifts)
             left = compute_budgets(told, epsilon, cap, self.time)
             # other bounds hold whatever is released, now or ever, or as means of those on the present state
             odds = (given / law).max(axis=1)
@@ -146,7 +149,8 @@ class ExactBelief:
                 binds &= given @ most[possible] > np.exp(left) * (1 - 1e-14)
             rows.append(given[binds])
             each.append(left[binds])
-        numerators, exponents = np.vstack(rows), np.concatenate(each)
+        numerators = np.vstack(rows)
+        exponents = np.concatenate(each)
         if not len(exponents):
             return PML(Prior(law).max_leakage)  # whatever is told is within the level
         needed = _find_needed_rows(numerators * np.exp(-exponents)[:, None] - law)
@@ -162,8 +166,10 @@ class ExactBelief:
         found: list[TargetValues] = []
         if not self.asked.hides_future:
             return ()
-        chain, (before, _) = self.asked.chain, self.window
-        moves, possible = np.eye(chain.size), self._possible_states
+        chain = self.asked.chain
+        before, _ = self.window
+        moves = np.eye(chain.size)
+        possible = self._possible_states
         for time in range(self.time, self.time + most_ahead):
             if chain.steps == time:
                 return tuple(found)
@@ -174,7 +180,8 @@ class ExactBelief:
             if (np.ptp(reached, axis=0) <= 1e-13 * reached.max(axis=0)).all():
                 return tuple(found)
             values = moves @ self.asked.letters.T
-            prior, joint = before @ values, (values * self.law[:, None]).T
+            prior = before @ values
+            joint = (values * self.law[:, None]).T
             occurs = joint.any(axis=1)
             found.append(TargetValues(time + 1, prior[occurs], joint[occurs]))
         raise PrivacyError(
@@ -207,7 +214,8 @@ class ExactBelief:
 
     def _propagate(self, pasts: Sequence[TargetValues]) -> ExactBelief:
         """Propagate the belief one step through the Markov kernel; None at the end of the chain."""
-        chain, width = self.asked.chain, self.asked.width
+        chain = self.asked.chain
+        width = self.asked.width
         if chain.steps == self.time:
             return replace(self, time=self.time + 1, law=np.zeros(chain.size), pasts=())
         kernel = chain.kernel(self.time)
@@ -243,7 +251,8 @@ def _find_needed_rows(rows: FloatArray) -> BoolArray:
     kept = np.ones(len(rows), dtype=bool)
     # by columns: a row of all quotients at once is compared in a few instructions
     every = np.ascontiguousarray(rows.T)
-    above, below = np.where(every > 0, every, np.nan), np.where(every < 0, every, np.nan)
+    above = np.where(every > 0, every, np.nan)
+    below = np.where(every < 0, every, np.nan)
     zero = every == 0
     for j, row in enumerate(rows[:, :, None]):
         # s is at least the quotients by positive entries of row i, and at most those by negative ones
@@ -261,7 +270,8 @@ def _list_present_values(
     """Return the target values of the window of states that ends now, or of a function of the state."""
     n = target.chain.size
     if target.width == 1:
-        prior, joint = target.letters @ window[0], target.letters * window[1]
+        prior = target.letters @ window[0]
+        joint = target.letters * window[1]
     else:
         prior = window[0].reshape(-1)
         joint = np.zeros((len(prior), n))
@@ -324,7 +334,8 @@ class BoundedBelief:
     @classmethod
     def build_initial(cls, chain: Chain, epsilon: float) -> BoundedBelief:
         """Build the bounds before any release: the law of the first state."""
-        first, none = chain.initial, np.zeros(0, dtype=np.int64)
+        first = chain.initial
+        none = np.zeros(0, dtype=np.int64)
         prior = np.stack([first, first])
         empty = np.zeros((0, chain.size)), np.zeros(0)
         start = cls(
@@ -365,7 +376,8 @@ class BoundedBelief:
         slack = np.where(slack > self.SLACK_RTOL * np.abs(rows).sum(axis=1), slack, 0.0)
         rows = rows[:, possible]
         binds = (rows > 0).any(axis=1) & (self.over[:, possible] > 0).any(axis=1)
-        above, below = np.maximum(rows[binds], 0.0), np.maximum(-rows[binds], 0.0)
+        above = np.maximum(rows[binds], 0.0)
+        below = np.maximum(-rows[binds], 0.0)
         slack = slack[binds]
         exact = slack == 0
         n = int(possible.sum())
@@ -385,7 +397,8 @@ class BoundedBelief:
         """Update the bounds after an output; see `ExactBelief.update`."""
         possible = self._possible_states
         v = emits / float(self.law @ emits)
-        least, most = float(v[possible].min()), float(v[possible].max())
+        least = float(v[possible].min())
+        most = float(v[possible].max())
         sums = np.where(
             self._compute_entry_slack > 0,
             self.over @ v - self._compute_entry_slack * least,
@@ -432,7 +445,8 @@ class BoundedBelief:
         done = ends <= np.where(
             self.times > self.time - 50, lifts * (1 + 1e-12), math.exp(self.epsilon)
         )
-        kept, settled = ~done, max(self.level, compute_log_lift(ends[done].max(initial=0.0)))
+        kept = ~done
+        settled = max(self.level, compute_log_lift(ends[done].max(initial=0.0)))
         moved = replace(
             self, time=self.time + 1, low=low, high=high, prior=prior, level=settled, times=self.times[kept],
             states=self.states[kept], over=over[kept], sums=self.sums[kept],

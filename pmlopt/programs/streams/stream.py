@@ -113,7 +113,9 @@ class Stream:
                 f"the utility is {utility!r}: give a gain or loss of a state and an output"
             )
         self.about, asked = _parse_target(chain, about)
-        self.chain, self.privacy, self.utility = chain, privacy, loss
+        self.chain = chain
+        self.privacy = privacy
+        self.utility = loss
         self.outputs = resolve_outputs(chain.labels, loss.fixed_outputs, outputs)
         self.caps = (
             None
@@ -174,7 +176,8 @@ class Stream:
                 f"the other chain has the states {abbreviate(chain.labels)}: give one on the same states"
             )
         fresh = (self.privacy, self.utility, self.about, self.caps, self.outputs)
-        own, other = Stream(self.chain, *fresh), Stream(chain, *fresh)
+        own = Stream(self.chain, *fresh)
+        other = Stream(chain, *fresh)
         for output, emits in self._released:
             strange = np.flatnonzero(other._possible_states & ~own._possible_states)
             if len(strange):
@@ -517,7 +520,8 @@ def sweep_caps(
         known: dict[tuple[Label, ...], Stream] = {(): first}
         values = []
         for run in range(runs):
-            rng, now = make_generator([begun, run]), first
+            rng = make_generator([begun, run])
+            now = first
             state = int(rng.choice(chain.size, p=chain.initial))
             for step in range(1, steps + 1):
                 values.append(now.solve().value)

@@ -84,7 +84,8 @@ def bound_plateaus(
         others: what no column without plateau is worth beyond its cost.
         cutoff: a bound of this much need not be lowered.
     """
-    total, light = exp_neg_epsilon + half, p <= half * (1 + CONDITION_RTOL)
+    total = exp_neg_epsilon + half
+    light = p <= half * (1 + CONDITION_RTOL)
     # a plateau needs an inner set of mass below half: with no light letter there is none
     if total >= 1 or not light.any():
         return others
@@ -136,15 +137,14 @@ class BallPricer(ColumnPricer):
     def __init__(
         self, exact: ColumnPricer, split: SplitPricer, max_information: float, information: bool
     ) -> None:
-        self.exact, self.split, self.nested, self.max_information = (
-            exact,
-            split,
-            split.nested,
-            max_information,
-        )
+        self.exact = exact
+        self.split = split
+        self.nested = split.nested
+        self.max_information = max_information
         self.exp_neg_epsilon = split.nested.cone.exp_neg_epsilon
         self.half = split.nested.cone.priors.float_probability.shift
-        self.p, self.information = split.kernel.p, information
+        self.p = split.kernel.p
+        self.information = information
         self.plateaus = (
             TangentPricer.for_plateaus(self.p, self.exp_neg_epsilon, self.half)
             if information
@@ -175,7 +175,8 @@ class BallPricer(ColumnPricer):
                 columns,
             )
         best, found = self.nested.find_best(rho, max_columns, deadline)
-        best, upper = max(best, priced.best_value), math.inf
+        best = max(best, priced.best_value)
+        upper = math.inf
         if best <= cutoff:
             upper = max(best, self._include_plateaus(rho, priced.upper_bound, cutoff, deadline))
         return PricingResult(best, upper, [*priced.columns, found])

@@ -108,13 +108,15 @@ class MinMassKinds(ColumnKinds):
         count = np.arange(1, n)
         count = count[count * mass < exp_neg_epsilon]
         low = (exp_neg_epsilon - count * mass) / (1 - count * mass)
-        none, free = np.zeros(len(count)), np.ones((len(count), n), bool)
+        none = np.zeros(len(count))
+        free = np.ones((len(count), n), bool)
         kinds = cls(p, free, count, low, none, none)
         full = len(count)  # so many letters, and one in part, suffice
         if full >= n - 1 or mass == 0:
             return kinds
         partial_entry = np.append(none, np.full(n, (exp_neg_epsilon - full * mass) / mass))
-        free, count = np.vstack([free, ~np.eye(n, dtype=bool)]), np.append(count, np.full(n, full))
+        free = np.vstack([free, ~np.eye(n, dtype=bool)])
+        count = np.append(count, np.full(n, full))
         return cls(p, free, count, np.append(low, np.zeros(n)), partial_entry, np.append(none, p))
 
     def __getitem__(self, chosen: IntArray) -> MinMassKinds:
@@ -190,12 +192,14 @@ class PlateauKinds(ColumnKinds):
         if half > 2 * exp_neg_epsilon:
             return None
         order = np.flatnonzero(p < half)
-        sets, mass = np.zeros((1, len(p)), bool), np.zeros(1)
+        sets = np.zeros((1, len(p)), bool)
+        mass = np.zeros(1)
         for letter in order:
             more = np.flatnonzero(mass + p[letter] < half)
             added = sets[more]
             added[:, letter] = True
-            sets, mass = np.vstack([sets, added]), np.append(mass, mass[more] + p[letter])
+            sets = np.vstack([sets, added])
+            mass = np.append(mass, mass[more] + p[letter])
             # at most 10,000 sets A are enumerated
             if len(sets) > 10_000:
                 return None
@@ -233,7 +237,8 @@ class PlateauKinds(ColumnKinds):
         """
         if self.half > self.exp_neg_epsilon:
             return self
-        prices, others = self.p * (rho + cutoff), others - cutoff
+        prices = self.p * (rho + cutoff)
+        others = others - cutoff
         cost = np.where(self.free, 0.0, prices).sum(axis=1)
 
         def compute_slope(mass: FloatArray) -> FloatArray:

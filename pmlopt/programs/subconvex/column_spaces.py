@@ -158,7 +158,9 @@ class ColumnSpace(InformationSpace):
     @cached_property
     def max_entries(self) -> FloatArray:
         """Return the (N,) largest entries of mean-one columns by letter."""
-        p, allowed, kernel = self.prior.pmf, self.allowed, self.column_utility
+        p = self.prior.pmf
+        allowed = self.allowed
+        kernel = self.column_utility
         if isinstance(allowed, tuple) and kernel is not None:
             return np.asarray(np.max([kernel.max_entries(family) for family in allowed], axis=0))
         if isinstance(allowed, ColumnCone) and allowed.priors.contains_law(p):
@@ -216,7 +218,8 @@ class ColumnSpace(InformationSpace):
     @cached_property
     def closed_bound(self) -> tuple[float, FloatArray]:
         """Return an upper bound without optimization, with its multipliers; infinite where there is none."""
-        kernel, p = self.column_utility, self.prior.pmf
+        kernel = self.column_utility
+        p = self.prior.pmf
         free = np.zeros(len(p))
         if kernel is None or (self._set_pricer is None and not isinstance(self.allowed, tuple)):
             return math.inf, free
@@ -248,7 +251,8 @@ class ColumnSpace(InformationSpace):
 
     def _rough_bound(self, multipliers: FloatArray) -> float:
         """Bound the reduced values cheaply, by a relaxation or a short list of staircases."""
-        kernel, bound = self.column_utility, -math.inf
+        kernel = self.column_utility
+        bound = -math.inf
         assert kernel is not None
         stairs = any(
             isinstance(family, StaircaseFamily) and not family.is_constant_only
@@ -288,7 +292,8 @@ class ColumnSpace(InformationSpace):
             proved: what a search has proved already with these multipliers.
             deadline: of a search.
         """
-        p, rounding = self.prior.pmf, self.bound_rounding(multipliers)
+        p = self.prior.pmf
+        rounding = self.bound_rounding(multipliers)
         base = float(p @ multipliers)
         if isinstance(self.allowed, tuple):
             if all(family.is_constant_only for family in self.allowed):
@@ -314,7 +319,8 @@ class ColumnSpace(InformationSpace):
         Raises:
             ProgramError: the utility needs the list, and it is too long.
         """
-        kernel, counts = self.column_utility, self.prior.counts
+        kernel = self.column_utility
+        counts = self.prior.counts
         if isinstance(self.allowed, tuple) and kernel is not None and counts:
             varied = [family for family in self.allowed if not family.is_constant_only]
             # dynamic programming first: it is exact whatever the number of extreme columns
@@ -343,7 +349,8 @@ class ColumnSpace(InformationSpace):
     @cached_property
     def _vertex_pricer(self) -> VertexPricer[Any] | None:
         """Return the pricer by enumeration of extreme columns; None where they are too many."""
-        p, worths = self.prior.pmf, self.column_utility or self.column_values
+        p = self.prior.pmf
+        worths = self.column_utility or self.column_values
         if isinstance(self.allowed, tuple):
             listed = self.list_columns(self.listing_limit)
             return None if listed is None else VertexPricer(p, listed, worths)

@@ -141,13 +141,16 @@ class ColumnFamily:
         Where the letter between has no room for what the others give up, all of them share it.
         """
         mass, letter, room = self._compute_masses(p)
-        high, family = self.high, self.family.tightened_by(margin)
+        high = self.high
+        family = self.family.tightened_by(margin)
         low, step, extra = family.compute_values(mass, room)
         # under tightened bounds the letter between would exceed `high`: it joins the high set
         over = np.flatnonzero(extra > step)
         if len(over):
-            high, room = high.copy(), room.copy()
-            high[over, letter[over]], room[over] = True, 0.0
+            high = high.copy()
+            room = room.copy()
+            high[over, letter[over]] = True
+            room[over] = 0.0
             low, step, extra = family.compute_values(np.where(high, p, 0.0).sum(axis=1), room)
         lifts = low[:, None] + step[:, None] * high
         lifts[np.arange(len(letter)), letter] += np.maximum(extra, 0.0)
@@ -219,13 +222,15 @@ def argsort_largest(values: FloatArray, max_count: int) -> IntArray:
 
 def sort_subset_sums(values: FloatArray) -> tuple[FloatArray, IntArray]:
     """Return the (2^n,) sums over all subsets of n numbers in rising order, and their bitmasks."""
-    sums, masks = np.zeros(1), np.zeros(1, dtype=np.intp)
+    sums = np.zeros(1)
+    masks = np.zeros(1, dtype=np.intp)
     for bit, value in enumerate(values):
         sums = np.concatenate([sums, sums + value])
         masks = np.concatenate([masks, masks + (1 << bit)])
         # a stable sort merges the two sorted halves, in half the time of one sort at the end
         order = np.argsort(sums, kind="stable")
-        sums, masks = sums[order], masks[order]
+        sums = sums[order]
+        masks = masks[order]
     return sums, masks
 
 

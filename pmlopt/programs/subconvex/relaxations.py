@@ -81,7 +81,9 @@ def bound_staircases(
     K(s)`, with m and the step falling in s and K convex. The interval of s is bisected, each part bounded by
     its ends.
     """
-    phi, p, costs = kernel.phi, kernel.p, kernel.p * rho
+    phi = kernel.phi
+    p = kernel.p
+    costs = kernel.p * rho
     order = np.argsort(rho, kind="stable")
     # K(s): the cost of the cheapest letters of total mass s, piecewise linear and convex
     mass, cost = (np.concatenate([[0.0], np.cumsum(part[order])]) for part in (p, costs))
@@ -93,12 +95,17 @@ def bound_staircases(
     room = min(family.max_mass, 1.0)
     # cells end at the kinks of K: within a cell it is linear, so its ends bound it
     edges = np.unique(np.append(mass[mass < room], min(room, float(mass[-1]))))
-    ends, best, slack, bounds = np.stack([edges[:-1], edges[1:]]), -np.inf, 0.0, np.full(1, np.inf)
+    ends = np.stack([edges[:-1], edges[1:]])
+    best = -np.inf
+    slack = 0.0
+    bounds = np.full(1, np.inf)
     for _ in range(_MAX_HALVINGS):
         # (2, B): the lower and the upper ends of all cells at once
         low, step, _ = family.compute_values(ends, np.zeros(ends.shape))
         low = np.maximum(low, 0.0)
-        tops, feet, spent = phi(low + step), phi(low), np.interp(ends, mass, cost)
+        tops = phi(low + step)
+        feet = phi(low)
+        spent = np.interp(ends, mass, cost)
         worths = ends * tops + (1 - ends) * feet
         best = max(best, float((worths - low * total - step * spent).max()))
         # convex K is least at its valley where that is inside, else at an end

@@ -85,7 +85,8 @@ def solve_best_response(
     # in Problem 3 the leakage has no variable: the limit bounds it
     leaked = float(relaxed.variables["leakage"].value) if program.sense == "leakage" else limit
     value = leaked if program.sense == "leakage" else tradeoff.compute_distortion(matrix)
-    own_bound, proof = -math.inf, TradeoffProof((), price)
+    own_bound = -math.inf
+    proof = TradeoffProof((), price)
     for floor in POSTERIOR_FLOORS:
         cuts = _list_cuts(weighed, matrix, floor)
         one = optimize_proof_scale(

@@ -110,7 +110,8 @@ class TradeoffSearch:
         bound = self.program.compute_bound(proof)
         # every proof bounds every mechanism (weak duality), so that the best of all rounds stays
         if bound > self.lower_bound or not self.proof.cuts:
-            self.lower_bound, self.proof = max(bound, self.lower_bound), proof
+            self.lower_bound = max(bound, self.lower_bound)
+            self.proof = proof
 
     def audit_mechanism(
         self,
@@ -127,7 +128,8 @@ class TradeoffSearch:
             until: the deadline of the audit, if earlier than that of the search.
             lower: a value that no mechanism like this one is below, where that is known.
         """
-        program, self.audits = self.program, self.audits + 1
+        program = self.program
+        self.audits = self.audits + 1
         leakage = program.sense == "leakage"
         reached = max(self.lower_bound, lower) + 0.9 * self.tolerance
         audit = audit_leakage(
@@ -275,7 +277,8 @@ class CuttingPlanePhase:
         self.last_matrix = self.rows.repeat_rows(
             self.program.repair_matrix(found.matrix)[self.rows.first_classes]
         )
-        self.objective_value, self.max_leakage = found.objective_value, found.leakage
+        self.objective_value = found.objective_value
+        self.max_leakage = found.leakage
         if self.end_reason:
             return self.end_reason
         # at most 100 programs in each phase

@@ -71,7 +71,8 @@ def read_warm_priors(program: TradeoffProgram, restart: WarmStart) -> list[Worst
     """
     found = []
     for place in range(len(restart.arrays)):
-        record, joint = restart.arrays.get(f"record{place}"), restart.arrays.get(f"joint{place}")
+        record = restart.arrays.get(f"record{place}")
+        joint = restart.arrays.get(f"joint{place}")
         if (
             record is None
             or joint is None
@@ -187,7 +188,8 @@ def plan_groupings(program: TradeoffProgram) -> list[GroupedRows]:
     """
     # programs and audits of more than 128 rows take minutes each
     most_groups = 128
-    values, classes = program.orbits.values, len(program.losses)
+    values = program.orbits.values
+    classes = len(program.losses)
     coarse = GroupedRows(program, np.unique(values, return_inverse=True)[1].ravel())
     fine = np.arange(classes)
     if classes > most_groups:
